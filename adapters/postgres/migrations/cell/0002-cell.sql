@@ -1,0 +1,83 @@
+-- What a cell knows of its hosts, servers and tasks.
+
+-- One row an agent process; its heartbeats touch this row alone, not one a host.
+create table agents (
+  id text primary key,
+  seen_at timestamptz not null
+);
+
+create table hosts (
+  name text primary key,
+  root_provider uuid not null,
+  agent_id text not null,
+  up boolean not null,
+  disabled boolean not null default false,
+  disabled_reason text,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now()
+);
+create index on hosts (agent_id);
+
+create table conductors (
+  id uuid primary key,
+  name text not null,
+  lease_expires_at timestamptz not null
+);
+
+-- A server of this cell. `spec` is the ServerSpec of proto/berth/shared.proto. A row with status CLOSED is no server: it
+-- says that the server of this uuid shall never come to be in this cell (deleted, or placed elsewhere, before it got here),
+-- and makes a dispatch that comes too late fail on the primary key.
+create table servers (
+  uuid uuid primary key,
+  status text not null check (status in ('BUILD', 'ACTIVE', 'ERROR', 'DELETED', 'CLOSED')),
+  task_state text,
+  spec bytea not null,
+  project_id text not null,
+  user_id text not null,
+  name text not null,
+  -- The server's home: the host that holds its allocation, and the attempt that may run there.
+  host text,
+  attempt_id text,
+  fault text,
+  fault_at timestamptz,
+  created_at timestamptz not null,
+  updated_at timestamptz not null default now(),
+  launched_at timestamptz,
+  deleted_at timestamptz
+) with (fillfactor = 80);
+create index on servers (host) where host is not null and status <> 'DELETED';
+create index on servers (project_id, created_at desc, uuid);
+create index on servers (updated_at);
+
+-- A durable task, and the outbox row of its message. `payload` is the Task of proto/berth/cell.proto. `epoch` rises each
+-- time a conductor takes it: whoever writes with an older epoch writes nothing.
+create table tasks (
+  id uuid primary key,
+  server_uuid uuid not null references servers (uuid),
+  kind text not null check (kind in ('build', 'delete')),
+  payload bytea not null,
+  epoch int not null default 0,
+  owner uuid,
+  -- Which selection of the plan is being tried (0 is the chosen host). An attempt's id is `<task id>/<selection>`.
+  selection int not null default 0,
+  created_at timestamptz not null default now(),
+  ended_at timestamptz,
+  outcome text
+) with (fillfactor = 80);
+create index on tasks (server_uuid);
+create index on tasks (owner) where ended_at is null;
+
+-- What became of each selection of each task: what `os-instance-actions` shows.
+create table attempts (
+  task_id uuid not null references tasks (id),
+  selection int not null,
+  server_uuid uuid not null,
+  host text not null,
+  started_at timestamptz not null default now(),
+  ended_at timestamptz,
+  -- null while it runs; `success`, `failed`, `skipped` (the alternate no longer fitted; counts as no attempt), `cancelled`
+  result text,
+  reason text,
+  primary key (task_id, selection)
+);
+create index on attempts (server_uuid);

@@ -1,0 +1,135 @@
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { AllocationChange, Shortfall } from "../ledger/allocation-change.ts";
+import type { Attempt, Host, Server } from "./server.ts";
+
+/**
+ * A cell's database as its users see it. Split by user: a service takes the part it needs. Every call is one batch and
+ * one transaction; the answers come in the order of the elements. Both bodies (Postgres, in-memory) pass
+ * test/contract/cell-store.
+ */
+export interface CellStore extends DispatchStore, ServerStore, TaskStore, HostStore {}
+
+// --- from above ------------------------------------------------------------------------------------------------------
+
+/** A scheduler's decision: the claim, the server and the task that builds it commit together. */
+export interface Dispatch {
+  /** Kind `build`; its selections[0] is what `change` claims. */
+  readonly task: Task;
+  readonly change: AllocationChange;
+}
+
+export type DispatchOutcome =
+  /** `xid`: the transaction, as the replication stream names it; a view that has applied it shows the claim. */
+  | { readonly kind: "dispatched"; readonly xid: number }
+  /** The server is in this cell already: the request was delivered twice. */
+  | { readonly kind: "already-dispatched" }
+  /** Deleted or sent elsewhere in the meantime (`close`, `requestDelete`): do nothing more for it here. */
+  | { readonly kind: "closed" }
+  | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
+  /** A provider or inventory of the claim is gone: the view was stale. */
+  | { readonly kind: "stale"; readonly why: string };
+
+export interface DispatchStore {
+  dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]>;
+  /**
+   * Make sure that the server can never be dispatched in this cell from now on. `"present"`: too late, it is here
+   * already. Repeatable.
+   */
+  close(serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]>;
+}
+
+export type DeleteOutcome =
+  /** A delete task is stored (the given one, or an earlier one still running); every other task of the server is fenced. */
+  | { readonly kind: "queued"; readonly task: Task }
+  /** It held nothing, ran nowhere, and is gone now; or it was never here and now never will be. */
+  | { readonly kind: "deleted" };
+
+export interface ServerStore {
+  servers(uuids: readonly string[]): Promise<readonly Server[]>;
+  /** Oldest change first; at most `limit`. Includes DELETED ones. `sinceMs` inclusive. */
+  serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]>;
+  attempts(serverUuid: string): Promise<readonly Attempt[]>;
+  hosts(): Promise<readonly Host[]>;
+  /** How many servers (not DELETED) name the host as their home, for each host that has any. */
+  serverCountByHost(): Promise<ReadonlyMap<string, number>>;
+  /** `tasks` are of kind `delete`, each with its server's uuid in `server`. */
+  requestDelete(tasks: readonly Task[]): Promise<readonly DeleteOutcome[]>;
+}
+
+// --- of the conductors -----------------------------------------------------------------------------------------------
+
+/** A task that this conductor owns now, under this epoch. */
+export interface TakenTask {
+  readonly task: Task;
+  readonly epoch: number;
+  /** The selection being tried. */
+  readonly selection: number;
+  /** The server's home at the time: where a delete has to go. */
+  readonly host: string | null;
+  readonly attemptId: string | null;
+}
+
+/** Names a task and the right to write for it. */
+export interface TaskClaim {
+  readonly taskId: string;
+  readonly serverUuid: string;
+  readonly epoch: number;
+}
+
+/** `fenced`: somebody else owns the task, or it has ended; nothing was written and nothing may be done for it any more. */
+export type Fenced = { readonly kind: "fenced" };
+export type CommitOutcome = { readonly kind: "committed" } | Fenced;
+
+export interface Hop extends TaskClaim {
+  /** Index of the selection that failed, and why. */
+  readonly from: number;
+  readonly reason: string;
+  /** Index of the alternate to go to, its host, its attempt, and the swap that gives back `from`'s allocation and claims its own. */
+  readonly to: number;
+  readonly toHost: string;
+  readonly change: AllocationChange;
+}
+export type HopOutcome =
+  | { readonly kind: "committed" }
+  /** The alternate no longer fits (or is gone): it is noted as skipped, the failed host's allocation stays until the next hop or the end. */
+  | { readonly kind: "skipped"; readonly why: string }
+  | Fenced;
+
+export interface TaskStore {
+  /** Become, or stay, a conductor that may own tasks until `leaseMs` from now. */
+  renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void>;
+  /** Leave in order: the tasks it still owns are free for others at once. */
+  giveUpLease(conductorId: string): Promise<void>;
+  /** Own these tasks: those that have not ended and whose owner is nobody, this conductor, or one whose lease ran out. */
+  takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]>;
+  /** Own up to `limit` tasks whose owner's lease ran out, or that nobody has taken `untakenMs` after they were stored. */
+  sweepTasks(conductorId: string, untakenMs: number, limit: number): Promise<readonly TakenTask[]>;
+  /** ACTIVE, at home on this selection's host; the task ends. */
+  commitActive(commits: readonly (TaskClaim & { readonly selection: number })[]): Promise<readonly CommitOutcome[]>;
+  hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]>;
+  /** ERROR with `reason` shown to its owner; whatever the server holds is given back; the task ends. */
+  commitError(
+    errors: readonly (TaskClaim & { readonly selection: number; readonly attemptReason: string; readonly reason: string })[],
+  ): Promise<readonly CommitOutcome[]>;
+  /** Gone from its host: give back what it holds, DELETED; the task ends. */
+  commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]>;
+}
+
+/** What an agent's guest may do, by the server's row. */
+export interface Home {
+  readonly serverUuid: string;
+  readonly status: Server["status"];
+  readonly host: string | null;
+  readonly attemptId: string | null;
+}
+
+export interface HostStore {
+  /** The agent carries these hosts and lives; they are up. A host that another agent carried goes over to this one. */
+  hostsUp(agentId: string, hosts: readonly { readonly name: string; readonly rootProvider: string }[]): Promise<void>;
+  agentsSeen(agentIds: readonly string[]): Promise<void>;
+  /** Hosts of agents not seen for so long are down now; returns the names of those that went down. */
+  expireAgents(unseenMs: number): Promise<readonly string[]>;
+  homes(serverUuids: readonly string[]): Promise<readonly Home[]>;
+  /** Servers whose home is the host (not DELETED): what must run there once ACTIVE. */
+  residents(host: string): Promise<readonly Home[]>;
+}

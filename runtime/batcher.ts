@@ -1,0 +1,72 @@
+/**
+ * Group commit: items that arrive while a batch is on its way go together in the next one, so that the batch size follows
+ * the load and an idle caller never waits.
+ *
+ * Two modes: idle (no batch out: the next item starts one at the end of this turn of the event loop) and busy (up to
+ * `concurrency` batches out: items queue). A batch whose `run` rejects rejects all of its items; nothing is retried here.
+ */
+export class Batcher<Item, Result> {
+  #queue: { item: Item; resolve: (result: Result) => void; reject: (error: unknown) => void }[] = [];
+  #running = 0;
+  #scheduled = false;
+  readonly #run: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly #maxItems: number;
+  readonly #concurrency: number;
+  readonly #maxQueued: number;
+
+  constructor(options: {
+    readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
+    /** Most items of one batch. */
+    readonly maxItems: number;
+    /** Most batches out at a time; 1 unless given. */
+    readonly concurrency?: number;
+    /** Items that may wait; one more is refused. 100,000 unless given. */
+    readonly maxQueued?: number;
+  }) {
+    this.#run = options.run;
+    this.#maxItems = options.maxItems;
+    this.#concurrency = options.concurrency ?? 1;
+    this.#maxQueued = options.maxQueued ?? 100_000;
+  }
+
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  /** Resolves with the item's own answer. Rejects when the batch failed, or when too many items wait already. */
+  submit(item: Item): Promise<Result> {
+    if (this.#queue.length >= this.#maxQueued) {
+      return Promise.reject(new Error(`more than ${this.#maxQueued} items wait for a batch; slow down or add processes`));
+    }
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ item, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#running >= this.#concurrency || this.#queue.length === 0) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      void this.#flush();
+      this.#schedule();
+    });
+  }
+
+  async #flush(): Promise<void> {
+    const batch = this.#queue.splice(0, this.#maxItems);
+    if (batch.length === 0) return;
+    this.#running += 1;
+    try {
+      const results = await this.#run(batch.map((entry) => entry.item));
+      if (results.length !== batch.length) throw new Error(`a batch of ${batch.length} was answered with ${results.length} results`);
+      batch.forEach((entry, index) => entry.resolve(results[index] as Result));
+    } catch (error) {
+      for (const entry of batch) entry.reject(error);
+    } finally {
+      this.#running -= 1;
+      this.#schedule();
+    }
+  }
+}
