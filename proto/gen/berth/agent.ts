@@ -87,6 +87,9 @@ export interface ConductorMessage {
     | { $case: "start"; value: Start }
     | { $case: "destroy"; value: Destroy }
     | { $case: "listGuests"; value: ListGuests }
+    | //
+    /** The answer to each heartbeat: the agent, too, has to notice a conductor that fell silent. */
+    { $case: "heartbeat"; value: Heartbeat }
     | undefined;
 }
 
@@ -504,6 +507,9 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "listGuests":
         ListGuests.encode(message.body.value, writer.uint32(50).fork()).join();
         break;
+      case "heartbeat":
+        Heartbeat.encode(message.body.value, writer.uint32(58).fork()).join();
+        break;
     }
     return writer;
   },
@@ -569,6 +575,14 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
             message.body = { $case: "listGuests", value: ListGuests.decode(reader, reader.uint32()) };
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.body = { $case: "heartbeat", value: Heartbeat.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -620,6 +634,12 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "listGuests": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "listGuests", value: ListGuests.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "heartbeat": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "heartbeat", value: Heartbeat.fromPartial(object.body.value) };
         }
         break;
       }
