@@ -1,0 +1,86 @@
+import { Metadata, Server, type ServerDuplexStream, status } from "@grpc/grpc-js";
+import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
+import { type AgentFrame, type AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import { CHANNEL_OPTIONS, isLoopback, serverCredentials, type TlsFiles } from "./channel-options.ts";
+import { FRAMED_SERVICE } from "./framed-service.ts";
+import { GrpcStream } from "./grpc-stream.ts";
+
+/** How long agents get to hang up on their own when the listener closes. */
+const SHUTDOWN_MS = 500;
+
+/**
+ * Listens for agents at `listen` (host:port, port 0: any). Without TLS it refuses to listen beyond this machine, unless
+ * `plainText` says that the network is trusted.
+ */
+export async function createGrpcAgentListener(options: {
+  readonly listen: string;
+  readonly tls?: TlsFiles | null;
+  readonly plainText?: boolean;
+}): Promise<AgentListener> {
+  const tls = options.tls ?? null;
+  if (tls === null && options.plainText !== true && !isLoopback(options.listen)) {
+    throw new Error(
+      `listening on ${options.listen} without TLS lets anybody there act as a host; give TLS files or allow plain text`,
+    );
+  }
+  let arrived: (stream: AgentStream) => void = (stream) => stream.close("the conductor is not ready");
+  const streams = new Set<AgentStream>();
+  const server = new Server(CHANNEL_OPTIONS);
+  server.addService(FRAMED_SERVICE, {
+    connect(call: ServerDuplexStream<AgentFrame, Buffer>) {
+      const stream = streamOf(call, () => streams.delete(stream));
+      streams.add(stream);
+      call.sendMetadata(new Metadata());
+      arrived(stream);
+    },
+  });
+  const port = await bind(server, options.listen, tls);
+  return {
+    address: `${options.listen.slice(0, options.listen.lastIndexOf(":"))}:${port}`,
+    onAgent(handler) {
+      arrived = handler;
+    },
+    async close() {
+      for (const stream of streams) stream.close("the conductor stops");
+      await shutDown(server);
+    },
+  };
+}
+
+function streamOf(call: ServerDuplexStream<AgentFrame, Buffer>, gone: () => void): AgentStream {
+  const stream = new GrpcStream<ConductorMessage, AgentMessage>({
+    call,
+    encode: (message) => ConductorMessage.encode(message).finish(),
+    hangUp: (reason) => {
+      gone();
+      call.emit("error", { code: status.UNAVAILABLE, details: reason });
+    },
+  });
+  const over = (reason: string) => {
+    stream.ended(reason);
+    gone();
+  };
+  call.on("cancelled", () => over("the agent closed the stream, or its connection was lost"));
+  call.on("error", (error: Error) => over(error.message));
+  call.on("end", () => {
+    over("the agent closed the stream");
+    call.end();
+  });
+  return stream;
+}
+
+function bind(server: Server, listen: string, tls: TlsFiles | null): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.bindAsync(listen, serverCredentials(tls), (error, port) => (error === null ? resolve(port) : reject(error)));
+  });
+}
+
+function shutDown(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const force = setTimeout(() => server.forceShutdown(), SHUTDOWN_MS);
+    server.tryShutdown(() => {
+      clearTimeout(force);
+      resolve();
+    });
+  });
+}

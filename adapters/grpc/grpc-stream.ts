@@ -1,0 +1,110 @@
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
+import type { MessageStream } from "../../core/agent/link.ts";
+import { TurnQueue } from "../../runtime/turn-queue.ts";
+import { FRAME_BYTES, QUEUED_MESSAGES_MAX } from "./channel-options.ts";
+
+/** What the stream needs of a gRPC call, client's or server's: takes encoded frames, yields decoded ones. */
+export interface FramedCall<In> {
+  on(event: "data", handler: (frame: { readonly messages: readonly In[] }) => void): unknown;
+  on(event: "drain", handler: () => void): unknown;
+  /** False: the buffer is full, wait for `drain`. */
+  write(frame: Buffer): boolean;
+}
+
+/** Tag of field 1, length-delimited: `repeated … messages = 1` of both kinds of frame. */
+const MESSAGES_TAG = 10;
+
+/**
+ * A MessageStream over one bidirectional gRPC call, either side.
+ *
+ * Modes: flowing (each turn's messages are written at its end), congested (the call's buffer is full: messages wait until
+ * it drains, at most QUEUED_MESSAGES_MAX, else the stream closes), closed (nothing goes in or out).
+ */
+export class GrpcStream<Out, In> implements MessageStream<Out, In> {
+  readonly #call: FramedCall<In>;
+  readonly #encode: (message: Out) => Uint8Array;
+  readonly #hangUp: (reason: string) => void;
+  readonly #turn: TurnQueue<Out>;
+  #waiting: Out[] = [];
+  #congested = false;
+  #closed = false;
+  #onMessages: (messages: readonly In[]) => void = () => {};
+  #onClose: (reason: string) => void = () => {};
+
+  constructor(options: {
+    readonly call: FramedCall<In>;
+    readonly encode: (message: Out) => Uint8Array;
+    /** Ends the call towards the peer. */
+    readonly hangUp: (reason: string) => void;
+  }) {
+    this.#call = options.call;
+    this.#encode = options.encode;
+    this.#hangUp = options.hangUp;
+    this.#turn = new TurnQueue((messages) => this.#enqueue(messages));
+    this.#call.on("data", (frame) => {
+      if (!this.#closed) this.#onMessages(frame.messages);
+    });
+    this.#call.on("drain", () => {
+      this.#congested = false;
+      this.#write();
+    });
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  send(message: Out): void {
+    if (!this.#closed) this.#turn.add(message);
+  }
+
+  onMessages(handler: (messages: readonly In[]) => void): void {
+    this.#onMessages = handler;
+  }
+
+  onClose(handler: (reason: string) => void): void {
+    this.#onClose = handler;
+  }
+
+  close(reason: string): void {
+    if (this.#closed) return;
+    this.ended(reason);
+    this.#hangUp(reason);
+  }
+
+  /** The call is over, by whomever. */
+  ended(reason: string): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#turn.clear();
+    this.#waiting = [];
+    queueMicrotask(() => this.#onClose(reason));
+  }
+
+  #enqueue(messages: Out[]): void {
+    if (this.#closed) return;
+    if (this.#waiting.length + messages.length > QUEUED_MESSAGES_MAX) {
+      this.close("the other side reads too slowly");
+      return;
+    }
+    if (this.#waiting.length === 0) this.#waiting = messages;
+    else for (const message of messages) this.#waiting.push(message);
+    this.#write();
+  }
+
+  #write(): void {
+    let next = 0;
+    while (!this.#closed && !this.#congested && next < this.#waiting.length) {
+      const writer = new BinaryWriter();
+      let bytes = 0;
+      while (next < this.#waiting.length && bytes < FRAME_BYTES) {
+        const encoded = this.#encode(this.#waiting[next] as Out);
+        writer.uint32(MESSAGES_TAG).bytes(encoded);
+        bytes += encoded.length;
+        next += 1;
+      }
+      this.#congested = !this.#call.write(Buffer.from(writer.finish()));
+    }
+    if (!this.#closed) this.#waiting = next === this.#waiting.length ? [] : this.#waiting.slice(next);
+  }
+}
