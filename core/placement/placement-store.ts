@@ -1,0 +1,154 @@
+import type { AllocationChange, AllocationOutcome } from "../ledger/allocation-change.ts";
+import type { AggregateUuid, ConsumerUuid, ProviderUuid, ResourceClass, Trait } from "../ledger/ids.ts";
+import type { AllocationItem, Consumer, Inventory } from "../ledger/model.ts";
+
+/**
+ * What the Placement API needs of one cell's ledger, beyond claims: every resource of that API, read and written one at a
+ * time, with upstream's rules on generations. Times are milliseconds since the epoch; they become `last-modified`.
+ */
+export interface PlacementStore {
+  // --- providers
+  provider(uuid: ProviderUuid): Promise<ProviderRow | null>;
+  providers(filter: ProviderFilter): Promise<readonly ProviderRow[]>;
+  createProvider(provider: { readonly uuid: ProviderUuid; readonly name: string; readonly parent: ProviderUuid | null }): Promise<CreateProviderOutcome>;
+  /** `parent` undefined: leave it. `reparent`: allow to change a parent that is set (API 1.37). */
+  updateProvider(
+    uuid: ProviderUuid,
+    change: { readonly name: string; readonly parent?: ProviderUuid | null; readonly reparent: boolean },
+  ): Promise<UpdateProviderOutcome>;
+  deleteProvider(uuid: ProviderUuid): Promise<"deleted" | "not-found" | "has-allocations" | "has-children">;
+
+  // --- inventories
+  inventories(uuid: ProviderUuid): Promise<Dated<ReadonlyMap<ResourceClass, InventoryRow>> | null>;
+  /** Replaces all inventories of the provider. */
+  setInventories(uuid: ProviderUuid, expected: number, inventories: ReadonlyMap<ResourceClass, Inventory>): Promise<InventoryOutcome>;
+  /** Creates (`create`: must not be there) or updates (must be there) one; `expected` undefined: no check (create). */
+  putInventory(
+    uuid: ProviderUuid,
+    expected: number | undefined,
+    resourceClass: ResourceClass,
+    inventory: Inventory,
+    mode: "create" | "update",
+  ): Promise<InventoryOutcome>;
+  /** Removes one class, or all with `resourceClass` null. */
+  deleteInventory(uuid: ProviderUuid, resourceClass: ResourceClass | null): Promise<InventoryOutcome>;
+
+  // --- traits of a provider, aggregates of a provider
+  traits(uuid: ProviderUuid): Promise<Dated<readonly Trait[]> | null>;
+  setTraits(uuid: ProviderUuid, expected: number | undefined, traits: readonly Trait[]): Promise<SetOutcome<Trait>>;
+  aggregates(uuid: ProviderUuid): Promise<Dated<readonly AggregateUuid[]> | null>;
+  /** `expected` undefined: neither checked nor raised (API before 1.19). */
+  setAggregates(uuid: ProviderUuid, expected: number | undefined, aggregates: readonly AggregateUuid[]): Promise<SetOutcome<never>>;
+
+  // --- names
+  resourceClasses(): Promise<readonly NameRow<ResourceClass>[]>;
+  createResourceClass(name: ResourceClass): Promise<"created" | "exists">;
+  renameResourceClass(from: ResourceClass, to: ResourceClass): Promise<"renamed" | "not-found" | "exists">;
+  deleteResourceClass(name: ResourceClass): Promise<"deleted" | "not-found" | "in-use">;
+  /** `associated`: only those that some provider has (true) or none has (false). */
+  allTraits(filter: { readonly associated?: boolean }): Promise<readonly NameRow<Trait>[]>;
+  createTrait(name: Trait): Promise<"created" | "exists">;
+  deleteTrait(name: Trait): Promise<"deleted" | "not-found" | "in-use">;
+
+  // --- consumers and their allocations
+  consumer(uuid: ConsumerUuid): Promise<ConsumerAllocations | null>;
+  consumers(uuids: readonly ConsumerUuid[]): Promise<readonly ConsumerAllocations[]>;
+  allocationsOfProvider(uuid: ProviderUuid): Promise<{ readonly provider: ProviderRow; readonly allocations: readonly ProviderAllocation[] } | null>;
+  /** Batched with everybody else's; the answer is as if it had been alone. */
+  applyAllocations(change: AllocationChange): Promise<AllocationOutcome>;
+  reshape(reshape: Reshape): Promise<ReshapeOutcome>;
+
+  // --- usages
+  usagesOfProvider(uuid: ProviderUuid): Promise<{ readonly provider: ProviderRow; readonly usages: ReadonlyMap<ResourceClass, number> } | null>;
+  usagesOfProject(projectId: string, userId: string | null): Promise<readonly ConsumerTypeUsage[]>;
+}
+
+export interface ProviderRow {
+  readonly uuid: ProviderUuid;
+  readonly name: string;
+  readonly generation: number;
+  readonly parent: ProviderUuid | null;
+  readonly root: ProviderUuid;
+  readonly updatedAtMs: number;
+}
+
+/** Rules combine by AND. An outer list is AND, an inner one OR. */
+export interface ProviderFilter {
+  readonly name?: string;
+  readonly uuid?: ProviderUuid;
+  /** Any provider of the tree in which this one is. */
+  readonly inTree?: ProviderUuid;
+  readonly memberOf?: readonly (readonly AggregateUuid[])[];
+  readonly forbiddenAggregates?: readonly AggregateUuid[];
+  readonly requiredTraits?: readonly (readonly Trait[])[];
+  readonly forbiddenTraits?: readonly Trait[];
+  /** The provider itself has room for each of these, units considered. */
+  readonly resources?: ReadonlyMap<ResourceClass, number>;
+}
+
+export interface Dated<Value> {
+  readonly value: Value;
+  readonly generation: number;
+  readonly updatedAtMs: number;
+}
+export type InventoryRow = Inventory & { readonly used: number; readonly updatedAtMs: number };
+export interface NameRow<Name> {
+  readonly name: Name;
+  readonly updatedAtMs: number;
+}
+
+export type CreateProviderOutcome =
+  | { readonly kind: "created"; readonly provider: ProviderRow }
+  | { readonly kind: "uuid-taken" | "name-taken" | "unknown-parent" | "own-parent" };
+export type UpdateProviderOutcome =
+  | { readonly kind: "updated"; readonly provider: ProviderRow }
+  | { readonly kind: "not-found" | "name-taken" | "unknown-parent" | "reparent-refused" | "unparent-refused" | "loop" };
+
+export type InventoryOutcome =
+  | { readonly kind: "written"; readonly generation: number; readonly inventories: ReadonlyMap<ResourceClass, InventoryRow> }
+  | { readonly kind: "not-found" }
+  | { readonly kind: "generation-conflict"; readonly actual: number }
+  | { readonly kind: "in-use"; readonly resourceClasses: readonly ResourceClass[] }
+  | { readonly kind: "unknown-class"; readonly resourceClass: ResourceClass }
+  | { readonly kind: "exists" | "no-inventory"; readonly resourceClass: ResourceClass };
+
+export type SetOutcome<Name> =
+  | { readonly kind: "written"; readonly generation: number; readonly updatedAtMs: number }
+  | { readonly kind: "not-found" }
+  | { readonly kind: "generation-conflict"; readonly actual: number }
+  | { readonly kind: "unknown-names"; readonly names: readonly Name[] };
+
+/** Type `unknown` is a consumer that was made before API 1.38. */
+export interface ConsumerAllocations extends Consumer {
+  readonly items: readonly (AllocationItem & { readonly providerGeneration: number })[];
+  readonly updatedAtMs: number;
+}
+export interface ProviderAllocation {
+  readonly consumer: ConsumerUuid;
+  readonly consumerGeneration: number;
+  readonly resourceClass: ResourceClass;
+  readonly amount: number;
+  readonly updatedAtMs: number;
+}
+export interface ConsumerTypeUsage {
+  readonly type: string;
+  readonly consumerCount: number;
+  readonly usages: ReadonlyMap<ResourceClass, number>;
+}
+
+/** Inventories of several providers and allocations of several consumers, replaced in one step (API 1.30). */
+export interface Reshape {
+  readonly inventories: readonly {
+    readonly provider: ProviderUuid;
+    readonly expected: number;
+    readonly inventories: ReadonlyMap<ResourceClass, Inventory>;
+  }[];
+  readonly change: AllocationChange;
+}
+export type ReshapeOutcome =
+  | { readonly kind: "reshaped" }
+  | { readonly kind: "unknown-provider"; readonly provider: ProviderUuid }
+  | { readonly kind: "unknown-class"; readonly resourceClass: ResourceClass }
+  | { readonly kind: "generation-conflict"; readonly provider: ProviderUuid; readonly actual: number; readonly given: number }
+  | { readonly kind: "in-use"; readonly provider: ProviderUuid; readonly resourceClasses: readonly ResourceClass[] }
+  | { readonly kind: "refused"; readonly outcome: Exclude<AllocationOutcome, { kind: "committed" }> };
