@@ -35,6 +35,31 @@ export interface AssignCell {
   readonly to: string;
 }
 
+/** `moved`: another scheduler assigned it in the meantime, to `cell`. `ended`: cancelled, failed, deleted, or unknown. */
+export type AssignOutcome =
+  | { readonly kind: "assigned" }
+  | { readonly kind: "moved"; readonly cell: string | null }
+  | { readonly kind: "ended" };
+
+export interface RequestFailure {
+  readonly serverUuid: string;
+  /** The cell that the request is assigned to as far as the caller knows; null: none yet. */
+  readonly cell: string | null;
+  readonly fault: string;
+}
+
+/** A page of requests: newest first, by (created_at desc, uuid) after the marker. */
+export interface RequestQuery {
+  /** Null: of all projects. */
+  readonly projectId: string | null;
+  /** Uuid of the last server of the page before; of a request in any state. An unknown one is followed by nothing. */
+  readonly marker: string | null;
+  readonly limit: number;
+  readonly nameContains?: string;
+  /** Inclusive. */
+  readonly changedSinceMs?: number;
+}
+
 /** The API tier's database. Both bodies (Postgres, in-memory) pass test/contract/api-store. Batches as in CellStore. */
 export interface ApiStore {
   cells(): Promise<readonly CellRecord[]>;
@@ -51,38 +76,32 @@ export interface ApiStore {
     update: (extraSpecs: Readonly<Record<string, string>>) => Readonly<Record<string, string>>,
   ): Promise<Readonly<Record<string, string>> | null>;
 
-  /** Accept requests; from here on law 5 holds for them. */
+  /** Accept requests; from here on law 5 holds for them. Repeatable: a known uuid stays as it is. */
   accept(specs: readonly ServerSpec[]): Promise<void>;
+  /** Those that are known, in the order of the uuids. */
   requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]>;
-  /**
-   * Newest first, not `deleted`, not `cancelled`; by (created_at desc, uuid) after the marker. `projectId` null: of all
-   * projects.
-   */
-  listRequests(query: {
-    readonly projectId: string | null;
-    readonly marker: string | null;
-    readonly limit: number;
-    readonly nameContains?: string;
-    readonly changedSinceMs?: number;
-  }): Promise<readonly RequestRecord[]>;
+  /** Requests that are not `deleted` and not `cancelled`. */
+  listRequests(query: RequestQuery): Promise<readonly RequestRecord[]>;
   /**
    * Assign each request to the one cell where it may be claimed from now on (state `dispatched`), if it is still where the
-   * caller thinks. `moved`: another scheduler assigned it, `cell` says where. `ended`: cancelled, failed or deleted.
+   * caller thinks.
    */
-  assignCells(
-    assignments: readonly AssignCell[],
-  ): Promise<readonly ({ readonly kind: "assigned" } | { readonly kind: "moved"; readonly cell: string | null } | { readonly kind: "ended" })[]>;
-  /** Nowhere placed: state `failed` with the reason. Only from `accepted`, or from `dispatched` to exactly `cell`. */
-  failRequests(failures: readonly { readonly serverUuid: string; readonly cell: string | null; readonly fault: string }[]): Promise<void>;
+  assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]>;
+  /** Nowhere placed: state `failed` with the reason. Only from `accepted` or `dispatched`, and only if it is still at `cell`. */
+  failRequests(failures: readonly RequestFailure[]): Promise<void>;
   /**
    * Stop placing it: `accepted` and `dispatched` become `cancelled`, `failed` becomes `deleted`. Returns the record as it
-   * is afterwards, so that the caller sees which cell has to be told; null: unknown or gone.
+   * is afterwards, so that the caller sees which cell has to be told; null: unknown or gone. Repeatable until it is gone.
    */
   cancel(serverUuid: string): Promise<RequestRecord | null>;
   /** What the cells have confirmed as gone. */
   markDeleted(serverUuids: readonly string[]): Promise<void>;
-  /** Requests in `accepted` or `cancelled` that nobody has touched for `untouchedMs`: for the sweep that finishes them. */
+  /**
+   * Requests in `accepted` or `cancelled` that nobody has touched for `untouchedMs`, oldest first: for the sweep that
+   * finishes them. Handing one out touches it, so that of several sweeping at once only one gets it.
+   */
   stale(untouchedMs: number, limit: number): Promise<readonly RequestRecord[]>;
+  /** Resolves when the database answers. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

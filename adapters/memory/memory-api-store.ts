@@ -1,0 +1,172 @@
+import { assert } from "../../core/assert.ts";
+import type {
+  ApiStore,
+  AssignCell,
+  AssignOutcome,
+  CellRecord,
+  FlavorRecord,
+  RequestFailure,
+  RequestQuery,
+  RequestRecord,
+  RequestState,
+} from "../../core/cell/api-store.ts";
+import { compare } from "../../core/ledger/ledger-state.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+/** The in-process twin of the API database: every call is one step, and lasts as long as this object. */
+export class MemoryApiStore implements ApiStore {
+  readonly #clock: Clock;
+  readonly #cells = new Map<string, CellRecord>();
+  readonly #flavors = new Map<string, FlavorRecord>();
+  readonly #requests = new Map<string, RequestRecord>();
+
+  constructor(deps: { readonly clock: Clock }) {
+    this.#clock = deps.clock;
+  }
+
+  async cells(): Promise<readonly CellRecord[]> {
+    return [...this.#cells.values()].sort((a, b) => compare(a.name, b.name));
+  }
+
+  async putCell(cell: CellRecord): Promise<void> {
+    this.#cells.set(cell.name, cell);
+  }
+
+  async flavors(): Promise<readonly FlavorRecord[]> {
+    return [...this.#flavors.values()].sort((a, b) => compare(a.id, b.id));
+  }
+
+  async flavor(id: string): Promise<FlavorRecord | null> {
+    return this.#flavors.get(id) ?? null;
+  }
+
+  async createFlavor(flavor: FlavorRecord): Promise<"created" | "id-taken" | "name-taken"> {
+    if (this.#flavors.has(flavor.id)) return "id-taken";
+    for (const other of this.#flavors.values()) if (other.name === flavor.name) return "name-taken";
+    this.#flavors.set(flavor.id, flavor);
+    return "created";
+  }
+
+  async deleteFlavor(id: string): Promise<boolean> {
+    return this.#flavors.delete(id);
+  }
+
+  async updateExtraSpecs(
+    flavorId: string,
+    update: (extraSpecs: Readonly<Record<string, string>>) => Readonly<Record<string, string>>,
+  ): Promise<Readonly<Record<string, string>> | null> {
+    const flavor = this.#flavors.get(flavorId);
+    if (flavor === undefined) return null;
+    const extraSpecs = { ...update({ ...flavor.extraSpecs }) };
+    this.#flavors.set(flavorId, { ...flavor, extraSpecs });
+    return extraSpecs;
+  }
+
+  async accept(specs: readonly ServerSpec[]): Promise<void> {
+    const nowMs = this.#clock.now();
+    for (const spec of specs) {
+      if (this.#requests.has(spec.uuid)) continue;
+      const { uuid: serverUuid, createdAtMs } = spec;
+      const record: RequestRecord = {
+        serverUuid,
+        state: "accepted",
+        cell: null,
+        spec,
+        fault: null,
+        createdAtMs,
+        updatedAtMs: nowMs,
+      };
+      this.#requests.set(serverUuid, record);
+    }
+  }
+
+  async requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {
+    return serverUuids.map((uuid) => this.#requests.get(uuid)).filter((record) => record !== undefined);
+  }
+
+  async listRequests(query: RequestQuery): Promise<readonly RequestRecord[]> {
+    const marker = query.marker === null ? null : this.#requests.get(query.marker);
+    if (marker === undefined) return [];
+    return [...this.#requests.values()]
+      .filter((record) => isListed(record, query) && (marker === null || newestFirst(marker, record) < 0))
+      .sort(newestFirst)
+      .slice(0, query.limit);
+  }
+
+  async assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {
+    return assignments.map(({ serverUuid, from, to }) => {
+      assert(this.#cells.has(to), `there is no cell ${to}`);
+      const record = this.#requests.get(serverUuid);
+      if (record === undefined || !isBeingPlaced(record)) return { kind: "ended" };
+      if (record.cell !== from) return { kind: "moved", cell: record.cell };
+      this.#write(record, { state: "dispatched", cell: to });
+      return { kind: "assigned" };
+    });
+  }
+
+  async failRequests(failures: readonly RequestFailure[]): Promise<void> {
+    for (const { serverUuid, cell, fault } of failures) {
+      const record = this.#requests.get(serverUuid);
+      if (record === undefined || !isBeingPlaced(record) || record.cell !== cell) continue;
+      this.#write(record, { state: "failed", fault });
+    }
+  }
+
+  async cancel(serverUuid: string): Promise<RequestRecord | null> {
+    const record = this.#requests.get(serverUuid);
+    if (record === undefined || record.state === "deleted") return null;
+    if (record.state === "cancelled") return record;
+    return this.#write(record, { state: record.state === "failed" ? "deleted" : "cancelled" });
+  }
+
+  async markDeleted(serverUuids: readonly string[]): Promise<void> {
+    for (const uuid of serverUuids) {
+      const record = this.#requests.get(uuid);
+      if (record !== undefined && record.state !== "deleted") this.#write(record, { state: "deleted" });
+    }
+  }
+
+  async stale(untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
+    const touchedBeforeMs = this.#clock.now() - untouchedMs;
+    return [...this.#requests.values()]
+      .filter(
+        ({ state, updatedAtMs }) => (state === "accepted" || state === "cancelled") && updatedAtMs <= touchedBeforeMs,
+      )
+      .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.serverUuid, b.serverUuid))
+      .slice(0, limit)
+      .map((record) => this.#write(record, {}));
+  }
+
+  async ping(): Promise<void> {}
+
+  async close(): Promise<void> {}
+
+  #write(
+    record: RequestRecord,
+    change: { readonly state?: RequestState; readonly cell?: string; readonly fault?: string },
+  ): RequestRecord {
+    const written: RequestRecord = { ...record, ...change, updatedAtMs: this.#clock.now() };
+    this.#requests.set(record.serverUuid, written);
+    return written;
+  }
+}
+
+function isBeingPlaced({ state }: RequestRecord): boolean {
+  return state === "accepted" || state === "dispatched";
+}
+
+function isListed(record: RequestRecord, query: RequestQuery): boolean {
+  const { projectId, nameContains = "", changedSinceMs = Number.NEGATIVE_INFINITY } = query;
+  return (
+    record.state !== "deleted" &&
+    record.state !== "cancelled" &&
+    (projectId === null || record.spec.projectId === projectId) &&
+    record.spec.name.includes(nameContains) &&
+    record.updatedAtMs >= changedSinceMs
+  );
+}
+
+function newestFirst(a: RequestRecord, b: RequestRecord): number {
+  return b.createdAtMs - a.createdAtMs || compare(a.serverUuid, b.serverUuid);
+}

@@ -1,0 +1,28 @@
+import type { AllocationOutcome, Shortfall } from "./allocation-change.ts";
+
+/** Every way in which a ledger says no to a change. */
+export type AllocationRefusal = Exclude<AllocationOutcome, { readonly kind: "committed" }>;
+
+/** Why a change was refused, in words that a server's owner and an operator understand. */
+export function describeRefusal(refusal: AllocationRefusal): string {
+  switch (refusal.kind) {
+    case "no-capacity":
+      return refusal.shortfalls.map(describeShortfall).join("; ");
+    case "unknown-provider":
+      return `provider ${refusal.provider} is gone`;
+    case "unknown-inventory":
+      return `provider ${refusal.provider} offers no ${refusal.resourceClass}`;
+    case "consumer-conflict":
+      return refusal.actual === null
+        ? `consumer ${refusal.consumer} does not exist`
+        : `consumer ${refusal.consumer} exists already, at generation ${refusal.actual}`;
+    default:
+      return refusal satisfies never;
+  }
+}
+
+function describeShortfall(shortfall: Shortfall): string {
+  const { provider, resourceClass, reason, requested, used, limit } = shortfall;
+  const what = `${requested} ${resourceClass} requested of provider ${provider}`;
+  return reason === "capacity" ? `${what}, ${used} of ${limit} in use` : `${what}, its ${reason} is ${limit}`;
+}
