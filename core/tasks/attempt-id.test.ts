@@ -1,0 +1,11 @@
+import { expect, test } from "vitest";
+import { attemptIdOf } from "../cell/server.ts";
+import { parseAttemptId } from "./attempt-id.ts";
+
+test("reads back what attemptIdOf wrote", () => {
+  expect(parseAttemptId(attemptIdOf("3f0c", 12))).toEqual({ taskId: "3f0c", selection: 12 });
+});
+
+test.each(["", "/1", "task", "task/", "task/x", "task/-1", "task/12345678"])("refuses %j", (text) => {
+  expect(parseAttemptId(text)).toBeNull();
+});

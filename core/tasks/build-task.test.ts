@@ -1,0 +1,225 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  type BuildEffect,
+  type BuildEvent,
+  type BuildState,
+  type BuildStep,
+  beginBuild,
+  stepBuild,
+} from "./build-task.ts";
+
+const plan = { hosts: ["host-a", "host-b", "host-c"] };
+
+function run(events: readonly BuildEvent[], start: BuildStep = beginBuild(0, [])): BuildStep[] {
+  const steps = [start];
+  for (const event of events) steps.push(stepBuild(plan, steps.at(-1)!.state, event));
+  return steps;
+}
+const lastOf = (events: readonly BuildEvent[]): BuildStep => run(events).at(-1)!;
+const failed = (selection: number, reason: string, failure: "reschedule" | "abort" = "reschedule"): BuildEvent => ({
+  kind: "failed",
+  selection,
+  failure,
+  reason,
+});
+
+describe("a build", () => {
+  test("calls the first host, commits, and starts the guest only after the commit", () => {
+    const steps = run([{ kind: "prepared", selection: 0 }, { kind: "active-committed" }]);
+    expect(steps.map((step) => step.effects.map((effect) => effect.kind))).toEqual([
+      ["call-host"],
+      ["commit-active"],
+      ["start-guest", "tell-active"],
+    ]);
+    expect(steps.at(-1)!.state).toEqual({ kind: "ended", as: "active" });
+  });
+
+  test("goes to the alternate when another host may do better, and cleans up behind itself", () => {
+    expect(lastOf([failed(0, "disk full")]).effects).toEqual([{ kind: "hop", from: 0, to: 1, reason: "disk full" }]);
+    expect(lastOf([failed(0, "disk full"), { kind: "hop-committed" }]).effects).toEqual([
+      { kind: "destroy-guest", selection: 0 },
+      { kind: "tell-attempt-failed", selection: 0, reason: "disk full" },
+      { kind: "call-host", selection: 1 },
+    ]);
+  });
+
+  test("passes over an alternate that has no room, without calling it", () => {
+    const step = lastOf([failed(0, "disk full"), { kind: "hop-skipped", why: "no room" }]);
+    expect(step.effects).toEqual([{ kind: "hop", from: 0, to: 2, reason: "disk full" }]);
+  });
+
+  test("names every attempt and its reason when all hosts are used up", () => {
+    const step = lastOf([
+      failed(0, "disk full."),
+      { kind: "hop-skipped", why: "no room (VCPU: 8 asked, 2 free)" },
+      { kind: "hop-committed" },
+      failed(2, "timed out\n after 600 s"),
+    ]);
+    expect(step.effects).toEqual([
+      {
+        kind: "commit-error",
+        selection: 2,
+        attemptReason: "timed out\n after 600 s",
+        message:
+          "No valid host: host-a: disk full; host-b: not tried, no room (VCPU: 8 asked, 2 free); host-c: timed out after 600 s",
+      },
+    ]);
+  });
+
+  test("ends at once, without a retry, when no host could build it", () => {
+    const step = lastOf([
+      failed(0, "disk full"),
+      { kind: "hop-committed" },
+      failed(1, "the image is corrupt", "abort"),
+    ]);
+    expect(step.effects).toMatchObject([
+      {
+        kind: "commit-error",
+        message:
+          "Build failed on host-b: the image is corrupt. No other host was tried, since none could build it. Tried before: host-a: disk full.",
+      },
+    ]);
+    const end = stepBuild(plan, step.state, { kind: "error-committed" });
+    expect(end.effects.map((effect) => effect.kind)).toEqual(["destroy-guest", "tell-error"]);
+  });
+
+  test("calls the host again when it comes back, and only while it waits for it", () => {
+    const back: BuildEvent = { kind: "host-connected", selection: 0 };
+    expect(lastOf([back]).effects).toEqual([{ kind: "call-host", selection: 0 }]);
+    expect(lastOf([{ kind: "prepared", selection: 0 }, back]).effects).toEqual([]);
+  });
+
+  test("resumes where the database says it was, with what was tried before", () => {
+    const past = [{ selection: 0, host: "host-a", result: "failed", reason: "disk full" }] as const;
+    const [first, second] = run([failed(2, "no power")], beginBuild(2, past));
+    expect(first!.effects).toEqual([{ kind: "call-host", selection: 2 }]);
+    expect(second!.effects).toMatchObject([
+      { kind: "commit-error", message: "No valid host: host-a: disk full; host-c: no power" },
+    ]);
+  });
+
+  test("leaves the guest to whoever has the task now when it is fenced", () => {
+    expect(lastOf([{ kind: "prepared", selection: 0 }, { kind: "fenced" }])).toEqual({
+      state: { kind: "ended", as: "fenced" },
+      effects: [{ kind: "settle-guest", selection: 0 }],
+    });
+  });
+});
+
+// --- properties: a hostile world answers the machine, in any order, with repeats and stale messages --------------------
+
+const hostCount = fc.integer({ min: 1, max: 6 });
+const answers = fc.infiniteStream(fc.nat({ max: 99 }));
+
+/** What the world says to an effect; null: nothing at all (the effect tells, or the answer needs none). */
+function answerTo(effect: BuildEffect, dice: number): BuildEvent | null {
+  switch (effect.kind) {
+    case "call-host":
+      if (dice < 40) return { kind: "prepared", selection: effect.selection };
+      return failed(effect.selection, `reason ${dice}`, dice < 90 ? "reschedule" : "abort");
+    case "commit-active":
+      return dice < 95 ? { kind: "active-committed" } : { kind: "fenced" };
+    case "hop":
+      if (dice >= 95) return { kind: "fenced" };
+      return dice < 50 ? { kind: "hop-committed" } : { kind: "hop-skipped", why: "no room" };
+    case "commit-error":
+      return dice < 95 ? { kind: "error-committed" } : { kind: "fenced" };
+    default:
+      return null;
+  }
+}
+
+function noise(dice: number): BuildEvent {
+  const selection = dice % 7;
+  if (dice % 3 === 0) return { kind: "host-connected", selection };
+  return dice % 3 === 1 ? { kind: "prepared", selection: selection + 100 } : failed(selection + 100, "stale");
+}
+
+interface World {
+  readonly states: BuildState[];
+  readonly effects: BuildEffect[];
+}
+
+/** Answers each effect, the answers sometimes twice, with stale messages between them. */
+function play(hosts: readonly string[], dice: Iterator<number>): World {
+  const roll = () => dice.next().value as number;
+  const world: World = { states: [], effects: [] };
+  const queue: BuildEvent[] = [];
+  const take = (step: BuildStep) => {
+    world.states.push(step.state);
+    world.effects.push(...step.effects);
+    for (const effect of step.effects) {
+      const answer = answerTo(effect, roll());
+      if (answer === null) continue;
+      if (roll() < 30) queue.push(noise(roll()));
+      queue.push(answer);
+      if (roll() < 30 && (answer.kind === "prepared" || answer.kind === "failed")) queue.push(answer);
+    }
+  };
+  take(beginBuild(0, []));
+  for (let turn = 0; queue.length > 0; turn += 1) {
+    if (turn > 1_000) throw new Error("the build does not end");
+    take(stepBuild({ hosts }, world.states.at(-1)!, queue.shift()!));
+  }
+  return world;
+}
+
+function property(check: (world: World, hosts: readonly string[]) => void): void {
+  fc.assert(
+    fc.property(hostCount, answers, (count, dice) => {
+      const hosts = Array.from({ length: count }, (_, index) => `host-${index}`);
+      check(play(hosts, dice[Symbol.iterator]()), hosts);
+    }),
+    { numRuns: 500 },
+  );
+}
+
+describe("whatever the world answers", () => {
+  test("a build ends", () => {
+    property((world) => expect(world.states.at(-1)!.kind).toBe("ended"));
+  });
+
+  test("at most one guest is started, the one that was committed, and it is never destroyed", () => {
+    property((world) => {
+      const started = new Set(
+        world.effects.filter((effect) => effect.kind === "start-guest").map((effect) => effect.selection),
+      );
+      const committed = world.effects
+        .filter((effect) => effect.kind === "commit-active")
+        .map((effect) => effect.selection);
+      expect(started.size).toBeLessThanOrEqual(1);
+      for (const selection of started) {
+        expect(committed).toContain(selection);
+        expect(world.effects).not.toContainEqual({ kind: "destroy-guest", selection });
+      }
+    });
+  });
+
+  test("every host that was called and is not the home is destroyed or settled", () => {
+    property((world) => {
+      const of = (kind: "call-host" | "start-guest" | "destroy-guest" | "settle-guest") =>
+        new Set(world.effects.flatMap((effect) => (effect.kind === kind ? [effect.selection] : [])));
+      const cared = [of("start-guest"), of("destroy-guest"), of("settle-guest")];
+      for (const selection of of("call-host")) expect(cared.some((set) => set.has(selection))).toBe(true);
+    });
+  });
+
+  test("hosts are called in the order of the plan, none again after it was left", () => {
+    property((world) => {
+      const called = world.effects.filter((effect) => effect.kind === "call-host").map((effect) => effect.selection);
+      expect(called).toEqual([...called].sort((a, b) => a - b));
+    });
+  });
+
+  test("an error names every host that was called", () => {
+    property((world, hosts) => {
+      const called = world.effects
+        .filter((effect) => effect.kind === "call-host")
+        .map((effect) => hosts[effect.selection]!);
+      for (const effect of world.effects) {
+        if (effect.kind === "tell-error") for (const host of called) expect(effect.message).toContain(host);
+      }
+    });
+  });
+});

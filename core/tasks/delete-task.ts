@@ -1,0 +1,89 @@
+/**
+ * A delete: the server is destroyed on its home host, then gives back what it holds. Its builder was fenced when the
+ * delete was stored, so the home no longer changes.
+ */
+export type DeleteState =
+  /** The home host removes the guest and refuses any later build of the server. `tries`: how often it failed. */
+  | { readonly kind: "destroying"; readonly host: string; readonly tries: number }
+  /** The end is being written: DELETED, nothing held. */
+  | { readonly kind: "releasing" }
+  | { readonly kind: "ended"; readonly as: "deleted" | "fenced" };
+
+export type DeleteEvent =
+  /** The host is connected (again) and has not heard of the delete over this connection. */
+  | { readonly kind: "host-connected" }
+  | { readonly kind: "destroyed" }
+  | { readonly kind: "destroy-failed"; readonly reason: string }
+  /** Not connected for longer than the grace: the host's guests are compared with the database when it comes back. */
+  | { readonly kind: "host-gone" }
+  | { readonly kind: "delete-committed" }
+  | { readonly kind: "fenced" };
+
+/** Each may be done twice: hosts answer a repeated destroy, and the commit is fenced by the task's epoch. */
+export type DeleteEffect =
+  | { readonly kind: "destroy-server"; readonly host: string; readonly delayMs: number }
+  | { readonly kind: "commit-deleted" }
+  /** The host would not, or could not be asked; whoever finds the guest later removes it. */
+  | { readonly kind: "report-leftover"; readonly host: string; readonly reason: string }
+  | { readonly kind: "tell-deleted" };
+
+export interface DeleteStep {
+  readonly state: DeleteState;
+  readonly effects: readonly DeleteEffect[];
+}
+
+/** How often a host that is connected may fail to destroy before the server is let go without it. */
+export const DESTROY_TRIES_MAX = 5;
+const DESTROY_RETRY_MS = 500;
+
+/** (taken) → destroying on the home host; → releasing when it has none. Also after a crash. */
+export function beginDelete(host: string | null): DeleteStep {
+  if (host === null) return release([]);
+  return { state: { kind: "destroying", host, tries: 0 }, effects: [{ kind: "destroy-server", host, delayMs: 0 }] };
+}
+
+/** One step; events that the state does not wait for change nothing. */
+export function stepDelete(state: DeleteState, event: DeleteEvent): DeleteStep {
+  if (state.kind === "ended") return { state, effects: [] };
+  if (event.kind === "fenced") return { state: { kind: "ended", as: "fenced" }, effects: [] };
+  switch (state.kind) {
+    case "destroying":
+      return stepDestroying(state, event);
+    case "releasing":
+      if (event.kind !== "delete-committed") return { state, effects: [] };
+      return { state: { kind: "ended", as: "deleted" }, effects: [{ kind: "tell-deleted" }] };
+    default:
+      return state satisfies never;
+  }
+}
+
+/** destroying → destroying (once more), → releasing (gone, unreachable, or failed too often). */
+function stepDestroying(
+  state: Extract<DeleteState, { kind: "destroying" }>,
+  event: Exclude<DeleteEvent, { kind: "fenced" }>,
+): DeleteStep {
+  const { host } = state;
+  switch (event.kind) {
+    case "host-connected":
+      return { state, effects: [{ kind: "destroy-server", host, delayMs: 0 }] };
+    case "destroyed":
+      return release([]);
+    case "host-gone":
+      return release([{ kind: "report-leftover", host, reason: "the host is not connected" }]);
+    case "destroy-failed": {
+      const tries = state.tries + 1;
+      if (tries >= DESTROY_TRIES_MAX) return release([{ kind: "report-leftover", host, reason: event.reason }]);
+      const delayMs = DESTROY_RETRY_MS * 2 ** (tries - 1);
+      return { state: { kind: "destroying", host, tries }, effects: [{ kind: "destroy-server", host, delayMs }] };
+    }
+    case "delete-committed":
+      return { state, effects: [] };
+    default:
+      return event satisfies never;
+  }
+}
+
+/** (destroying) → releasing. */
+function release(before: readonly DeleteEffect[]): DeleteStep {
+  return { state: { kind: "releasing" }, effects: [...before, { kind: "commit-deleted" }] };
+}
