@@ -1,0 +1,153 @@
+import { type Pgoutput, PgoutputPlugin } from "pg-logical-replication";
+import type { LedgerRow } from "./ledger-rows.ts";
+import { type Lsn, parseLsn } from "./lsn.ts";
+
+/** What the stream of a slot says, as far as a ledger view cares. */
+export type StreamEvent =
+  | { readonly kind: "begin"; readonly xid: number; readonly committedAtMs: number }
+  | { readonly kind: "row"; readonly row: LedgerRow }
+  /** `position`: where the log goes on after this transaction. */
+  | { readonly kind: "commit"; readonly position: Lsn }
+  | { readonly kind: "nothing" };
+
+/** A row as pgoutput's binary mode sends it: each column in its type's own binary format. */
+type Tuple = Readonly<Record<string, Buffer | null>>;
+type RowOf = (tuple: Tuple) => LedgerRow;
+
+const NOTHING: StreamEvent = { kind: "nothing" };
+
+/**
+ * Decodes the payloads of one slot's messages, in order. Stateful: a table is described once, before its first row.
+ * Throws on what cannot happen to the ledger's tables in use (a truncate, a changed key): the cure is to load anew.
+ */
+export function createPgoutputDecoder(): (payload: Buffer) => StreamEvent {
+  const plugin = new PgoutputPlugin({ protoVersion: 1, publicationNames: [] });
+  return (payload) => streamEventOf(plugin.parse(payload));
+}
+
+function streamEventOf(message: Pgoutput.Message): StreamEvent {
+  switch (message.tag) {
+    case "begin":
+      // The library reads the id as signed.
+      return { kind: "begin", xid: message.xid >>> 0, committedAtMs: Number(message.commitTime) / 1000 };
+    case "commit":
+      if (message.commitEndLsn === null) throw new Error("a commit without a position");
+      return { kind: "commit", position: parseLsn(message.commitEndLsn) };
+    case "insert":
+      return { kind: "row", row: tableOf(message.relation).put(message.new) };
+    case "update":
+      if (message.key !== null) throw new Error(`a row of ${message.relation.name} changed its key`);
+      return { kind: "row", row: tableOf(message.relation).put(message.new) };
+    case "delete":
+      if (message.key === null) throw new Error(`a row of ${message.relation.name} was removed without naming its key`);
+      return { kind: "row", row: tableOf(message.relation).removed(message.key) };
+    case "truncate":
+      throw new Error(`tables were truncated: ${message.relations.map((relation) => relation.name).join(", ")}`);
+    case "relation":
+    case "type":
+    case "origin":
+    case "message":
+      return NOTHING;
+    default:
+      return message satisfies never;
+  }
+}
+
+function tableOf(relation: Pgoutput.MessageRelation): { readonly put: RowOf; readonly removed: RowOf } {
+  const table = TABLES[relation.name];
+  if (table === undefined) throw new Error(`the publication carries a table that no view knows: ${relation.name}`);
+  return table;
+}
+
+const TABLES: Readonly<Record<string, { readonly put: RowOf; readonly removed: RowOf }>> = {
+  resource_classes: {
+    put: (row) => ({ table: "class-put", id: int(row, "id"), name: text(row, "name") }),
+    removed: (key) => ({ table: "class-removed", id: int(key, "id") }),
+  },
+  traits: {
+    put: (row) => ({ table: "trait-put", id: int(row, "id"), name: text(row, "name") }),
+    removed: (key) => ({ table: "trait-removed", id: int(key, "id") }),
+  },
+  resource_providers: {
+    put: (row) => ({
+      table: "provider-put",
+      id: int(row, "id"),
+      uuid: uuid(row, "uuid"),
+      name: text(row, "name"),
+      parentId: row["parent_id"] == null ? null : int(row, "parent_id"),
+      rootId: int(row, "root_id"),
+      generation: int(row, "generation"),
+    }),
+    removed: (key) => ({ table: "provider-removed", id: int(key, "id") }),
+  },
+  inventories: {
+    put: (row) => ({
+      table: "inventory-put",
+      providerId: int(row, "provider_id"),
+      classId: int(row, "class_id"),
+      inventory: {
+        total: int(row, "total"),
+        reserved: int(row, "reserved"),
+        minUnit: int(row, "min_unit"),
+        maxUnit: int(row, "max_unit"),
+        stepSize: int(row, "step_size"),
+        allocationRatio: column(row, "allocation_ratio").readDoubleBE(0),
+      },
+      used: Number(column(row, "used").readBigInt64BE(0)),
+    }),
+    removed: (key) => ({
+      table: "inventory-removed",
+      providerId: int(key, "provider_id"),
+      classId: int(key, "class_id"),
+    }),
+  },
+  provider_traits: {
+    put: (row) => ({ table: "provider-trait-put", providerId: int(row, "provider_id"), traitId: int(row, "trait_id") }),
+    removed: (key) => ({
+      table: "provider-trait-removed",
+      providerId: int(key, "provider_id"),
+      traitId: int(key, "trait_id"),
+    }),
+  },
+  provider_aggregates: {
+    put: (row) => ({ table: "aggregate-put", providerId: int(row, "provider_id"), aggregate: uuid(row, "aggregate") }),
+    removed: (key) => ({
+      table: "aggregate-removed",
+      providerId: int(key, "provider_id"),
+      aggregate: uuid(key, "aggregate"),
+    }),
+  },
+  hosts: {
+    put: (row) => ({
+      table: "host-put",
+      name: text(row, "name"),
+      rootProvider: uuid(row, "root_provider"),
+      up: bool(row, "up"),
+      disabled: bool(row, "disabled"),
+    }),
+    removed: (key) => ({ table: "host-removed", name: text(key, "name") }),
+  },
+};
+
+function column(tuple: Tuple, name: string): Buffer {
+  const value = tuple[name];
+  if (value == null) throw new Error(`the stream carries no value for column ${name}`);
+  return value;
+}
+
+function int(tuple: Tuple, name: string): number {
+  return column(tuple, name).readInt32BE(0);
+}
+
+function bool(tuple: Tuple, name: string): boolean {
+  return column(tuple, name)[0] === 1;
+}
+
+function text(tuple: Tuple, name: string): string {
+  return column(tuple, name).toString("utf8");
+}
+
+function uuid(tuple: Tuple, name: string): string {
+  const hex = column(tuple, name).toString("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}

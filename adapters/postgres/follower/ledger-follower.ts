@@ -1,0 +1,300 @@
+import type { RowChange } from "../../../core/ledger/row-change.ts";
+import { ViewError, type ViewSource } from "../../../core/ledger/view-source.ts";
+import type { Clock, Timer } from "../../../runtime/clock.ts";
+import { FollowSession, type SessionHandlers } from "./follow-session.ts";
+import type { Lsn } from "./lsn.ts";
+
+/** What a follower needs of the view that it feeds. */
+export interface FollowedView {
+  apply(change: RowChange): void;
+  /** Forget everything; the new state is applied in the same turn of the event loop. */
+  clear(): void;
+}
+
+export interface FollowerEvents {
+  loaded(cell: string, figures: { readonly rows: number; readonly tookMs: number }): void;
+  lost(cell: string, error: Error, retryInMs: number): void;
+}
+
+export interface FollowerStats {
+  readonly ready: boolean;
+  /** Commit to applied, of the last transaction; by the two machines' clocks. Milliseconds; null before the first. */
+  readonly lagMs: number | null;
+  readonly transactions: number;
+  readonly rows: number;
+  /** Loads so far; each beyond the first means that a connection was lost. */
+  readonly loads: number;
+}
+
+interface Waiter {
+  /** What the position has to reach; null until the database was asked (again). */
+  target: Lsn | null;
+  readonly resolve: () => void;
+  readonly reject: (error: ViewError) => void;
+  readonly timer: Timer;
+}
+
+const BEAT_MS = 1_000;
+/** So many beats without a word from the server, and the connection counts as lost. */
+const SILENT_BEATS_MAX = 10;
+const RETRY_MS_MIN = 100;
+const RETRY_MS_MAX = 5_000;
+/** While somebody waits: how often the server is asked where it is, and every how many of these the log is pushed. */
+const HURRY_MS = 20;
+const HURRIES_A_PUSH = 3;
+
+/**
+ * Keeps a ledger view equal to one cell's database, by logical replication.
+ *
+ * Modes: **idle** (until `start`) → **loading** (a session opens: slot, snapshot, load) → **following** (ready) → on any
+ * failure **waiting** (backing off, 0.1 to 5 s; the view keeps its last state, `ready` is false) → loading …; `close` leads
+ * from each to **closed**, for good.
+ */
+export class LedgerFollower implements ViewSource {
+  readonly cell: string;
+  readonly #databaseUrl: string;
+  readonly #view: FollowedView;
+  readonly #clock: Clock;
+  readonly #events: FollowerEvents;
+  readonly #appliedHandlers = new Set<(xid: number) => void>();
+  readonly #waiters = new Set<Waiter>();
+  #session: FollowSession | null = null;
+  #opening: Promise<void> = Promise.resolve();
+  readonly #closing = new AbortController();
+  #mode: "idle" | "loading" | "following" | "waiting" | "closed" = "idle";
+  #asking = false;
+  #hurry: Timer | null = null;
+  #hurries = 0;
+  #beat: Timer | null = null;
+  #silentBeats = 0;
+  #retry: Timer | null = null;
+  #retryMs = RETRY_MS_MIN;
+  #transactions = 0;
+  #rows = 0;
+  #loads = 0;
+  #lagMs: number | null = null;
+
+  constructor(options: {
+    readonly cell: string;
+    readonly databaseUrl: string;
+    readonly view: FollowedView;
+    readonly clock: Clock;
+    readonly events: FollowerEvents;
+  }) {
+    this.cell = options.cell;
+    this.#databaseUrl = options.databaseUrl;
+    this.#view = options.view;
+    this.#clock = options.clock;
+    this.#events = options.events;
+  }
+
+  get ready(): boolean {
+    return this.#mode === "following";
+  }
+
+  get stats(): FollowerStats {
+    return {
+      ready: this.ready,
+      lagMs: this.#lagMs,
+      transactions: this.#transactions,
+      rows: this.#rows,
+      loads: this.#loads,
+    };
+  }
+
+  /** Begins to load; keeps trying until it is closed. `waitUntilSeen` tells when it has. */
+  start(): void {
+    if (this.#mode === "idle") this.#load();
+  }
+
+  onApplied(handler: (xid: number) => void): () => void {
+    this.#appliedHandlers.add(handler);
+    return () => this.#appliedHandlers.delete(handler);
+  }
+
+  /** Also waits for a load, the first or one after a lost connection. */
+  waitUntilSeen(deadlineMs: number): Promise<void> {
+    if (this.#mode === "closed") return Promise.reject(this.#closedError());
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.setTimer(deadlineMs, () => {
+        this.#waiters.delete(waiter);
+        reject(
+          new ViewError("behind", this.cell, `the view of cell ${this.cell} did not catch up within ${deadlineMs} ms`),
+        );
+      });
+      const waiter: Waiter = { target: null, resolve, reject, timer };
+      this.#waiters.add(waiter);
+      void this.#ask();
+    });
+  }
+
+  /** How many bytes of log the view is behind the database right now; null while it follows nothing. One round trip. */
+  async measureLagBytes(): Promise<number | null> {
+    const session = this.#session;
+    if (session === null) return null;
+    return Math.max(0, (await session.askPosition()) - session.position);
+  }
+
+  /** Stops for good and frees the slot; whoever waits is refused. Repeatable. */
+  async close(): Promise<void> {
+    this.#mode = "closed";
+    for (const timer of [this.#hurry, this.#beat, this.#retry]) timer?.cancel();
+    for (const waiter of this.#waiters) {
+      waiter.timer.cancel();
+      waiter.reject(this.#closedError());
+    }
+    this.#waiters.clear();
+    this.#closing.abort();
+    await this.#opening;
+    await this.#session?.close();
+    this.#session = null;
+  }
+
+  #closedError(): ViewError {
+    return new ViewError("closed", this.cell, `the view of cell ${this.cell} is closed`);
+  }
+
+  // --- sessions ------------------------------------------------------------------------------------------------------
+
+  #load(): void {
+    this.#mode = "loading";
+    const startedAt = this.#clock.monotonic();
+    let rows = 0;
+    const handlers: SessionHandlers = {
+      onLoaded: (changes) => {
+        rows = changes.length;
+        this.#view.clear();
+        this.#apply(changes);
+      },
+      onChanges: (changes) => this.#apply(changes),
+      onCommitted: (xid, committedAtMs) => this.#committed(xid, committedAtMs),
+      onPosition: () => this.#settle(),
+      onLost: (error) => this.#lost(error),
+    };
+    this.#opening = FollowSession.open(this.#databaseUrl, handlers, this.#closing.signal).then(
+      (session) => this.#opened(session, { rows, tookMs: this.#clock.monotonic() - startedAt }),
+      (error: Error) => this.#backOff(error),
+    );
+  }
+
+  #opened(session: FollowSession, figures: { readonly rows: number; readonly tookMs: number }): void {
+    this.#session = session;
+    if (this.#mode === "closed") return;
+    // It may have been lost already, before its opener heard of it.
+    if (this.#mode !== "loading") {
+      this.#drop();
+      return;
+    }
+    this.#mode = "following";
+    this.#loads += 1;
+    this.#retryMs = RETRY_MS_MIN;
+    this.#silentBeats = 0;
+    this.#events.loaded(this.cell, figures);
+    this.#scheduleBeat();
+    void this.#ask();
+  }
+
+  #lost(error: Error): void {
+    this.#drop();
+    this.#backOff(error);
+  }
+
+  #drop(): void {
+    const session = this.#session;
+    this.#session = null;
+    this.#beat?.cancel();
+    // A position of the next session may have nothing to do with this one's (a restored database): ask anew.
+    for (const waiter of this.#waiters) waiter.target = null;
+    if (session !== null) void session.close();
+  }
+
+  #backOff(error: Error): void {
+    if (this.#mode === "closed" || this.#mode === "waiting") return;
+    this.#mode = "waiting";
+    // Spread, since a restarted database meets all of its followers at once.
+    const retryInMs = Math.round(this.#retryMs * (0.5 + Math.random() / 2));
+    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
+    this.#events.lost(this.cell, error, retryInMs);
+    this.#retry = this.#clock.setTimer(retryInMs, () => this.#load());
+  }
+
+  #scheduleBeat(): void {
+    this.#beat = this.#clock.setTimer(BEAT_MS, () => {
+      const session = this.#session;
+      if (session === null) return;
+      this.#silentBeats = session.beat() ? 0 : this.#silentBeats + 1;
+      if (this.#silentBeats >= SILENT_BEATS_MAX)
+        this.#lost(new Error(`no word for ${(SILENT_BEATS_MAX * BEAT_MS) / 1000} s`));
+      else this.#scheduleBeat();
+    });
+  }
+
+  // --- changes -------------------------------------------------------------------------------------------------------
+
+  #apply(changes: readonly RowChange[]): void {
+    for (const change of changes) this.#view.apply(change);
+    this.#rows += changes.length;
+  }
+
+  #committed(xid: number, committedAtMs: number): void {
+    this.#transactions += 1;
+    this.#lagMs = Math.max(0, this.#clock.now() - committedAtMs);
+    for (const handler of this.#appliedHandlers) handler(xid);
+  }
+
+  // --- those who wait ------------------------------------------------------------------------------------------------
+
+  /** One question at a time, for all who came before it was sent; who comes later needs a later answer. */
+  async #ask(): Promise<void> {
+    while (!this.#asking && this.#session !== null) {
+      const session = this.#session;
+      const asked = [...this.#waiters].filter((waiter) => waiter.target === null);
+      if (asked.length === 0) return;
+      this.#asking = true;
+      let position: Lsn | null = null;
+      try {
+        position = await session.askPosition();
+      } catch {
+        // The connection is gone: the session ends by its own handler, and the next one asks again.
+      } finally {
+        this.#asking = false;
+      }
+      if (this.#session !== session) continue;
+      if (position === null) return;
+      for (const waiter of asked) waiter.target = position;
+      this.#settle();
+      if (this.#waiters.size > 0) {
+        session.askKeepalive();
+        this.#scheduleHurry();
+      }
+    }
+  }
+
+  #settle(): void {
+    const position = this.#session?.position;
+    if (position === undefined || this.#waiters.size === 0) return;
+    for (const waiter of this.#waiters) {
+      if (waiter.target === null || waiter.target > position) continue;
+      this.#waiters.delete(waiter);
+      waiter.timer.cancel();
+      waiter.resolve();
+    }
+  }
+
+  #scheduleHurry(): void {
+    if (this.#hurry !== null) return;
+    this.#hurry = this.#clock.setTimer(HURRY_MS, () => {
+      this.#hurry = null;
+      const session = this.#session;
+      if (session === null || this.#waiters.size === 0) {
+        this.#hurries = 0;
+        return;
+      }
+      this.#hurries += 1;
+      session.askKeepalive();
+      // A failure shows as the session's end.
+      if (this.#hurries % HURRIES_A_PUSH === 0) session.pushLog().catch(() => {});
+      this.#scheduleHurry();
+    });
+  }
+}

@@ -1,0 +1,168 @@
+import {
+  type AggregateUuid,
+  aggregateUuid,
+  type ProviderUuid,
+  providerUuid,
+  type ResourceClass,
+  resourceClass,
+  type Trait,
+  trait,
+} from "../../../core/ledger/ids.ts";
+import type { Inventory } from "../../../core/ledger/model.ts";
+import type { RowChange } from "../../../core/ledger/row-change.ts";
+
+/** A row of the `berth_ledger` publication that was written or removed, in the database's own terms: numbers for names. */
+export type LedgerRow =
+  | { readonly table: "class-put" | "trait-put"; readonly id: number; readonly name: string }
+  | { readonly table: "class-removed" | "trait-removed"; readonly id: number }
+  | {
+      readonly table: "provider-put";
+      readonly id: number;
+      readonly uuid: string;
+      readonly name: string;
+      readonly parentId: number | null;
+      readonly rootId: number;
+      readonly generation: number;
+    }
+  | { readonly table: "provider-removed"; readonly id: number }
+  | {
+      readonly table: "inventory-put";
+      readonly providerId: number;
+      readonly classId: number;
+      readonly inventory: Inventory;
+      readonly used: number;
+    }
+  | { readonly table: "inventory-removed"; readonly providerId: number; readonly classId: number }
+  | {
+      readonly table: "provider-trait-put" | "provider-trait-removed";
+      readonly providerId: number;
+      readonly traitId: number;
+    }
+  | { readonly table: "aggregate-put" | "aggregate-removed"; readonly providerId: number; readonly aggregate: string }
+  | {
+      readonly table: "host-put";
+      readonly name: string;
+      readonly rootProvider: string;
+      readonly up: boolean;
+      readonly disabled: boolean;
+    }
+  | { readonly table: "host-removed"; readonly name: string };
+
+/**
+ * Turns a transaction's rows into the view's vocabulary: remembers which uuid or name stands behind each number of the
+ * database. A number that it does not know means that the stream and the load disagree: it throws, and the caller loads
+ * anew.
+ */
+export class LedgerRowTranslator {
+  readonly #providers = new Map<number, ProviderUuid>();
+  readonly #classes = new Map<number, ResourceClass>();
+  readonly #traits = new Map<number, Trait>();
+
+  /**
+   * The rows of one transaction, in order. Names are learnt from the whole of it first, since one statement may write a child
+   * before its parent, and forgotten after it.
+   */
+  translate(rows: readonly LedgerRow[]): RowChange[] {
+    for (const row of rows) this.#learn(row);
+    const changes: RowChange[] = [];
+    for (const row of rows) {
+      const change = this.#changeOf(row);
+      if (change !== null) changes.push(change);
+    }
+    for (const row of rows) this.#forget(row);
+    return changes;
+  }
+
+  #learn(row: LedgerRow): void {
+    if (row.table === "provider-put") this.#providers.set(row.id, providerUuid(row.uuid));
+    else if (row.table === "class-put") this.#classes.set(row.id, resourceClass(row.name));
+    else if (row.table === "trait-put") this.#traits.set(row.id, trait(row.name));
+  }
+
+  #forget(row: LedgerRow): void {
+    if (row.table === "provider-removed") this.#providers.delete(row.id);
+    else if (row.table === "class-removed") this.#classes.delete(row.id);
+    else if (row.table === "trait-removed") this.#traits.delete(row.id);
+  }
+
+  #changeOf(row: LedgerRow): RowChange | null {
+    switch (row.table) {
+      case "class-put":
+      case "trait-put":
+      case "class-removed":
+      case "trait-removed":
+        return null;
+      case "provider-put":
+        return {
+          kind: "provider-put",
+          uuid: providerUuid(row.uuid),
+          name: row.name,
+          parent: row.parentId === null ? null : this.#provider(row.parentId),
+          root: this.#provider(row.rootId),
+          generation: row.generation,
+        };
+      case "provider-removed":
+        return { kind: "provider-removed", uuid: this.#provider(row.id) };
+      case "inventory-put":
+        return {
+          kind: "inventory-put",
+          provider: this.#provider(row.providerId),
+          resourceClass: this.#class(row.classId),
+          inventory: row.inventory,
+          used: row.used,
+        };
+      case "inventory-removed":
+        return {
+          kind: "inventory-removed",
+          provider: this.#provider(row.providerId),
+          resourceClass: this.#class(row.classId),
+        };
+      case "provider-trait-put":
+        return { kind: "trait-added", provider: this.#provider(row.providerId), trait: this.#trait(row.traitId) };
+      case "provider-trait-removed":
+        return { kind: "trait-removed", provider: this.#provider(row.providerId), trait: this.#trait(row.traitId) };
+      case "aggregate-put":
+        return {
+          kind: "aggregate-added",
+          provider: this.#provider(row.providerId),
+          aggregate: this.#aggregate(row.aggregate),
+        };
+      case "aggregate-removed":
+        return {
+          kind: "aggregate-removed",
+          provider: this.#provider(row.providerId),
+          aggregate: this.#aggregate(row.aggregate),
+        };
+      case "host-put":
+        return {
+          kind: "host-put",
+          host: row.name,
+          provider: providerUuid(row.rootProvider),
+          up: row.up,
+          disabled: row.disabled,
+        };
+      case "host-removed":
+        return { kind: "host-removed", host: row.name };
+      default:
+        return row satisfies never;
+    }
+  }
+
+  #provider(id: number): ProviderUuid {
+    return known(this.#providers.get(id), "provider", id);
+  }
+  #class(id: number): ResourceClass {
+    return known(this.#classes.get(id), "resource class", id);
+  }
+  #trait(id: number): Trait {
+    return known(this.#traits.get(id), "trait", id);
+  }
+  #aggregate(uuid: string): AggregateUuid {
+    return aggregateUuid(uuid);
+  }
+}
+
+function known<T>(value: T | undefined, what: string, id: number): T {
+  if (value === undefined) throw new Error(`the stream names a ${what} that was never loaded: id ${id}`);
+  return value;
+}

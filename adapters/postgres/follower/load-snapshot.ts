@@ -1,0 +1,124 @@
+import type { Client, QueryResultRow } from "pg";
+import type { LedgerRow } from "./ledger-rows.ts";
+
+/**
+ * Everything a ledger view shows, as it stood at the exported snapshot: what is streamed from the slot that exported it
+ * follows on without a gap. Parents of rows come before them.
+ * Cost: one sequential read of seven tables; 10,000 hosts with three inventories each take some 100 ms.
+ */
+export async function loadSnapshot(client: Client, snapshot: string): Promise<LedgerRow[]> {
+  await client.query("begin isolation level repeatable read read only");
+  try {
+    // A utility statement takes no parameters; the name comes from the server itself, and is checked all the same.
+    if (!/^[0-9A-F-]+$/i.test(snapshot)) throw new Error(`not the name of a snapshot: ${snapshot}`);
+    await client.query(`set transaction snapshot '${snapshot}'`);
+    return await readTables(client);
+  } finally {
+    await client.query("rollback");
+  }
+}
+
+async function readTables(client: Client): Promise<LedgerRow[]> {
+  const rows: LedgerRow[] = [];
+  await read<{ id: number; name: string }>(client, "select id, name from resource_classes", (row) =>
+    rows.push({ table: "class-put", id: row.id, name: row.name }),
+  );
+  await read<{ id: number; name: string }>(client, "select id, name from traits", (row) =>
+    rows.push({ table: "trait-put", id: row.id, name: row.name }),
+  );
+  await readProviders(client, rows);
+  await readInventories(client, rows);
+  await read<{ provider_id: number; trait_id: number }>(
+    client,
+    "select provider_id, trait_id from provider_traits",
+    (row) => rows.push({ table: "provider-trait-put", providerId: row.provider_id, traitId: row.trait_id }),
+  );
+  await read<{ provider_id: number; aggregate: string }>(
+    client,
+    "select provider_id, aggregate from provider_aggregates",
+    (row) => rows.push({ table: "aggregate-put", providerId: row.provider_id, aggregate: row.aggregate }),
+  );
+  await read<{ name: string; root_provider: string; up: boolean; disabled: boolean }>(
+    client,
+    "select name, root_provider, up, disabled from hosts",
+    (row) =>
+      rows.push({
+        table: "host-put",
+        name: row.name,
+        rootProvider: row.root_provider,
+        up: row.up,
+        disabled: row.disabled,
+      }),
+  );
+  return rows;
+}
+
+interface ProviderRow {
+  readonly id: number;
+  readonly uuid: string;
+  readonly name: string;
+  readonly parent_id: number | null;
+  readonly root_id: number;
+  readonly generation: number;
+}
+
+async function readProviders(client: Client, rows: LedgerRow[]): Promise<void> {
+  // By depth: a parent first, whatever ids a reshape left.
+  const sql = `
+    with recursive tree as (
+      select p.*, 0 as depth from resource_providers p where parent_id is null
+      union all
+      select p.*, tree.depth + 1 from resource_providers p join tree on p.parent_id = tree.id
+    )
+    select id, uuid, name, parent_id, root_id, generation from tree order by depth, id`;
+  await read<ProviderRow>(client, sql, (row) =>
+    rows.push({
+      table: "provider-put",
+      id: row.id,
+      uuid: row.uuid,
+      name: row.name,
+      parentId: row.parent_id,
+      rootId: row.root_id,
+      generation: row.generation,
+    }),
+  );
+}
+
+interface InventoryRow {
+  readonly provider_id: number;
+  readonly class_id: number;
+  readonly total: number;
+  readonly reserved: number;
+  readonly min_unit: number;
+  readonly max_unit: number;
+  readonly step_size: number;
+  readonly allocation_ratio: number;
+  readonly used: string;
+}
+
+async function readInventories(client: Client, rows: LedgerRow[]): Promise<void> {
+  const sql = `
+    select provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, used::text as used
+    from inventories`;
+  await read<InventoryRow>(client, sql, (row) =>
+    rows.push({
+      table: "inventory-put",
+      providerId: row.provider_id,
+      classId: row.class_id,
+      inventory: {
+        total: row.total,
+        reserved: row.reserved,
+        minUnit: row.min_unit,
+        maxUnit: row.max_unit,
+        stepSize: row.step_size,
+        allocationRatio: row.allocation_ratio,
+      },
+      used: Number(row.used),
+    }),
+  );
+}
+
+async function read<Row extends QueryResultRow>(client: Client, sql: string, take: (row: Row) => void): Promise<void> {
+  const result = await client.query<Row>(sql);
+  for (const row of result.rows) take(row);
+}
