@@ -1,6 +1,6 @@
 import type { BusMessage, ConsumerSpec } from "../../runtime/bus.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
-import { Fifo } from "./fifo.ts";
+import { Fifo } from "../../runtime/fifo.ts";
 import type { StoredMessage } from "./memory-stream.ts";
 
 /** One who takes messages of a consumer. */

@@ -1,6 +1,6 @@
 import type { BusMessage, StreamSpec } from "../../runtime/bus.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
-import { Fifo } from "./fifo.ts";
+import { Fifo } from "../../runtime/fifo.ts";
 import { MemoryConsumer } from "./memory-consumer.ts";
 
 /** How long a stream remembers the ids of messages. JetStream's default. */

@@ -81,3 +81,8 @@ export function cellPermissionsOfApi(cell: string): BusPermissions {
 export function conductorPermissions(cell: string): BusPermissions {
   return { publish: [cellEventsSubject(cell)], consume: [cellTasksConsumer], ensureStreams: false };
 }
+
+/** Where the answers to a user's requests go: nobody else may listen there. */
+export function inboxPrefixOf(user: string): string {
+  return `_INBOX.${user}`;
+}

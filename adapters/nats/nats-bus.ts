@@ -1,0 +1,113 @@
+import {
+  type Bus,
+  BusError,
+  type BusMessage,
+  type ConsumerName,
+  type PublishOptions,
+  type StreamSpec,
+  type Subscription,
+} from "../../runtime/bus.ts";
+import { type Clock, systemClock } from "../../runtime/clock.ts";
+import { ensureStreams, managerOf } from "./ensure-streams.ts";
+import { toBusError } from "./nats-errors.ts";
+import { type NatsEvent, NatsLink } from "./nats-link.ts";
+import { NatsPublisher } from "./nats-publisher.ts";
+import { NatsPuller } from "./nats-puller.ts";
+
+export interface NatsBusOptions {
+  /** `nats://user:password@host:port`; several servers of one cluster are separated by commas. */
+  readonly url: string;
+  /** How the server lists this connection. */
+  readonly name: string;
+  /** How long one call may take; 5,000 unless given. */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+  readonly onEvent?: (event: NatsEvent) => void;
+}
+
+/** A bus over NATS that can tell when it is connected. */
+export interface NatsBus extends Bus {
+  /** Resolves when a connection is up. Rejects with a `BusError` `timeout`, or `closed`. */
+  whenConnected(timeoutMs: number): Promise<void>;
+}
+
+/**
+ * A connection to one NATS account. It connects in the background, and again for ever when it broke: calls made
+ * meanwhile wait for it as long as their own time allows. Throws when the URL is none.
+ */
+export function createNatsBus(options: NatsBusOptions): NatsBus {
+  return new JetStreamBus(options);
+}
+
+class JetStreamBus implements NatsBus {
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  readonly #link: NatsLink;
+  readonly #publisher: NatsPublisher;
+  readonly #pullers = new Set<NatsPuller>();
+
+  constructor(options: NatsBusOptions) {
+    this.#clock = options.clock ?? systemClock;
+    this.#timeoutMs = options.timeoutMs ?? 5_000;
+    const onEvent = options.onEvent ?? (() => {});
+    this.#link = new NatsLink({ url: options.url, name: options.name, clock: this.#clock, onEvent });
+    this.#publisher = new NatsPublisher(this.#link, this.#clock, this.#timeoutMs);
+  }
+
+  async whenConnected(timeoutMs: number): Promise<void> {
+    await this.#link.whenUp(timeoutMs);
+  }
+
+  publish(subject: string, data: Uint8Array, options?: PublishOptions): Promise<void> {
+    return this.#publisher.publish(subject, data, options);
+  }
+
+  async consume(
+    name: ConsumerName,
+    options: { readonly maxInFlight: number },
+    onMessage: (message: BusMessage) => void,
+  ): Promise<Subscription> {
+    const ackWaitMs = await this.#ackWaitOf(name);
+    if (this.#link.closed) throw new BusError("closed", name.consumer, "the connection is closed");
+    const puller = new NatsPuller({
+      link: this.#link,
+      clock: this.#clock,
+      name,
+      maxInFlight: options.maxInFlight,
+      ackWaitMs,
+      onMessage,
+    });
+    puller.start();
+    this.#pullers.add(puller);
+    return {
+      stop: async () => {
+        this.#pullers.delete(puller);
+        await puller.stop();
+      },
+    };
+  }
+
+  async ensureStreams(specs: readonly StreamSpec[]): Promise<void> {
+    const connection = await this.#link.whenUp(this.#timeoutMs);
+    await ensureStreams(connection, specs, this.#timeoutMs);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#pullers].map((puller) => puller.stop()));
+    this.#pullers.clear();
+    await this.#link.close();
+    this.#publisher.close();
+  }
+
+  /** Also finds out that the consumer exists and may be used, before anything is promised. */
+  async #ackWaitOf(name: ConsumerName): Promise<number> {
+    const connection = await this.#link.whenUp(this.#timeoutMs);
+    try {
+      const manager = await managerOf(connection, this.#timeoutMs);
+      const info = await manager.consumers.info(name.stream, name.consumer);
+      return (info.config.ack_wait ?? 30e9) / 1e6;
+    } catch (error) {
+      throw toBusError(`${name.stream}/${name.consumer}`, error);
+    }
+  }
+}

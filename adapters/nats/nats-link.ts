@@ -1,0 +1,197 @@
+import { connect, type NatsConnection, PermissionViolationError } from "@nats-io/transport-node";
+import { BusError } from "../../runtime/bus.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import { toBusError } from "./nats-errors.ts";
+import { inboxPrefixOf } from "./streams.ts";
+
+const reconnectDelayMsMin = 100;
+const reconnectDelayMsMax = 2_000;
+/** An owner that closes waits this long for what is buffered to be sent. */
+const flushMsMax = 1_000;
+
+/** What happens to a connection, for logs and counters. */
+export type NatsEvent =
+  | { readonly kind: "connected"; readonly server: string }
+  /** Told once an outage, with why; attempts that fail after it are silent. */
+  | { readonly kind: "disconnected"; readonly reason: string }
+  /** The server refused a publish or a subscription by its permissions. */
+  | { readonly kind: "not-permitted"; readonly reason: string };
+
+/** What uses a link: told of every connection that comes and goes. */
+export interface LinkUser {
+  onUp(connection: NatsConnection): void;
+  onDown(): void;
+  onNotPermitted?(subject: string): void;
+}
+
+/**
+ * One connection to a NATS account, kept up for ever.
+ * - connecting: from the start, and whenever the connection broke; retried with a growing delay; no connection is at hand
+ * - up: users have the connection
+ * - closed: by the owner, from either; never left
+ *
+ * Every connection is a new one of the driver, so that users have one way to begin and not a second one to resume.
+ */
+export class NatsLink {
+  readonly #servers: string[];
+  readonly #user: string | undefined;
+  readonly #password: string | undefined;
+  readonly #name: string;
+  readonly #clock: Clock;
+  readonly #onEvent: (event: NatsEvent) => void;
+  readonly #users = new Set<LinkUser>();
+  readonly #waiting = new Set<() => void>();
+  #connection: NatsConnection | undefined;
+  #closed = false;
+  #delay: { timer: Timer; end: () => void } | undefined;
+  readonly #running: Promise<void>;
+
+  constructor(options: {
+    readonly url: string;
+    readonly name: string;
+    readonly clock: Clock;
+    readonly onEvent: (event: NatsEvent) => void;
+  }) {
+    const parsed = options.url.split(",").map((part) => new URL(part.trim()));
+    this.#servers = parsed.map((url) => url.host);
+    const first = parsed[0] as URL;
+    this.#user = first.username === "" ? undefined : decodeURIComponent(first.username);
+    this.#password = first.password === "" ? undefined : decodeURIComponent(first.password);
+    this.#name = options.name;
+    this.#clock = options.clock;
+    this.#onEvent = options.onEvent;
+    this.#running = this.#run();
+  }
+
+  get connection(): NatsConnection | undefined {
+    return this.#connection;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** The prefix under which this user may receive answers. */
+  get inboxPrefix(): string {
+    return this.#user === undefined ? "_INBOX" : inboxPrefixOf(this.#user);
+  }
+
+  /** Resolves with the connection when it is up. Rejects with `timeout`, or `closed`. */
+  async whenUp(timeoutMs: number): Promise<NatsConnection> {
+    if (this.#connection === undefined && !this.#closed) {
+      await new Promise<void>((resolve) => {
+        const done = () => {
+          timer.cancel();
+          this.#waiting.delete(done);
+          resolve();
+        };
+        const timer = this.#clock.setTimer(timeoutMs, done);
+        this.#waiting.add(done);
+      });
+    }
+    if (this.#closed) throw new BusError("closed", this.#name, "the connection is closed");
+    if (this.#connection === undefined) {
+      throw new BusError("timeout", this.#name, `no connection to ${this.#servers.join(", ")} within ${timeoutMs} ms`);
+    }
+    return this.#connection;
+  }
+
+  attach(user: LinkUser): void {
+    this.#users.add(user);
+    if (this.#connection !== undefined) user.onUp(this.#connection);
+  }
+
+  detach(user: LinkUser): void {
+    this.#users.delete(user);
+  }
+
+  async close(): Promise<void> {
+    if (!this.#closed) {
+      this.#closed = true;
+      this.#delay?.end();
+      for (const done of [...this.#waiting]) done();
+      const connection = this.#connection;
+      if (connection !== undefined) {
+        await Promise.race([connection.flush().catch(() => {}), this.#pause(flushMsMax)]);
+        this.#delay?.end();
+        await connection.close();
+      }
+    }
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    let delayMs = reconnectDelayMsMin;
+    let outageTold = false;
+    while (!this.#closed) {
+      try {
+        const connection = await this.#connect();
+        // The owner may have closed the link in the meantime.
+        if (this.#closed) await connection.close();
+        else {
+          delayMs = reconnectDelayMsMin;
+          outageTold = false;
+          this.#onEvent({ kind: "connected", server: connection.getServer() });
+          const reason = await this.#serve(connection);
+          if (this.#closed) return;
+          outageTold = true;
+          this.#onEvent({ kind: "disconnected", reason });
+        }
+      } catch (error) {
+        if (this.#closed) return;
+        if (!outageTold) this.#onEvent({ kind: "disconnected", reason: toBusError(this.#name, error).message });
+        outageTold = true;
+      }
+      await this.#pause(delayMs);
+      delayMs = Math.min(delayMs * 2, reconnectDelayMsMax);
+    }
+  }
+
+  #connect(): Promise<NatsConnection> {
+    return connect({
+      servers: this.#servers,
+      name: this.#name,
+      ...(this.#user === undefined ? {} : { user: this.#user }),
+      ...(this.#password === undefined ? {} : { pass: this.#password }),
+      inboxPrefix: this.inboxPrefix,
+      reconnect: false,
+      timeout: 5_000,
+      pingInterval: 10_000,
+      maxPingOut: 2,
+      noAsyncTraces: true,
+    });
+  }
+
+  /** Lends the connection to the users until it ends; returns why it ended. */
+  async #serve(connection: NatsConnection): Promise<string> {
+    this.#connection = connection;
+    void this.#watch(connection);
+    for (const user of this.#users) user.onUp(connection);
+    for (const done of [...this.#waiting]) done();
+    const error = await connection.closed();
+    this.#connection = undefined;
+    for (const user of this.#users) user.onDown();
+    return error instanceof Error ? error.message : "the connection was lost";
+  }
+
+  async #watch(connection: NatsConnection): Promise<void> {
+    for await (const status of connection.status()) {
+      if (status.type !== "error" || !(status.error instanceof PermissionViolationError)) continue;
+      this.#onEvent({ kind: "not-permitted", reason: status.error.message });
+      if (status.error.operation !== "publish") continue;
+      for (const user of this.#users) user.onNotPermitted?.(status.error.subject);
+    }
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        timer.cancel();
+        this.#delay = undefined;
+        resolve();
+      };
+      const timer = this.#clock.setTimer(delayMs, end);
+      this.#delay = { timer, end };
+    });
+  }
+}

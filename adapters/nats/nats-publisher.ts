@@ -1,0 +1,158 @@
+import { createInbox, type Msg, type MsgHdrs, MsgHdrsImpl, type NatsConnection } from "@nats-io/transport-node";
+import { BusError, type PublishOptions } from "../../runtime/bus.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import { toBusError } from "./nats-errors.ts";
+import type { LinkUser, NatsLink } from "./nats-link.ts";
+
+/** Publishes that may wait for their answer; one more is refused. */
+const pendingMax = 100_000;
+
+interface Pending {
+  readonly subject: string;
+  readonly data: Uint8Array;
+  readonly headers: MsgHdrs | undefined;
+  readonly deadlineMs: number;
+  resolve(): void;
+  reject(error: BusError): void;
+}
+
+/**
+ * Publishes into streams with many answers outstanding: one inbox a connection, the answer's subject tells whose it is.
+ * What is unanswered when the connection breaks is sent again on the next one until its time is up.
+ */
+export class NatsPublisher implements LinkUser {
+  readonly #link: NatsLink;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  /** In order of their deadlines, since all have the same time. */
+  readonly #pending = new Map<string, Pending>();
+  #nextToken = 0;
+  #connection: NatsConnection | undefined;
+  #inbox = "";
+  #timer: Timer | undefined;
+
+  constructor(link: NatsLink, clock: Clock, timeoutMs: number) {
+    this.#link = link;
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+    link.attach(this);
+  }
+
+  publish(subject: string, data: Uint8Array, options: PublishOptions | undefined): Promise<void> {
+    if (this.#link.closed) return Promise.reject(new BusError("closed", subject, "the connection is closed"));
+    if (this.#pending.size >= pendingMax) {
+      return Promise.reject(new BusError("refused", subject, `more than ${pendingMax} publishes wait for an answer`));
+    }
+    return new Promise((resolve, reject) => {
+      const token = (this.#nextToken++).toString(36);
+      const deadlineMs = this.#clock.monotonic() + this.#timeoutMs;
+      const pending: Pending = { subject, data, headers: encodeHeaders(options), deadlineMs, resolve, reject };
+      this.#pending.set(token, pending);
+      this.#watchDeadlines();
+      this.#send(token, pending);
+    });
+  }
+
+  onUp(connection: NatsConnection): void {
+    this.#connection = connection;
+    const inbox = createInbox(this.#link.inboxPrefix);
+    this.#inbox = inbox;
+    connection.subscribe(`${inbox}.*`, {
+      callback: (error, answer) => {
+        if (error === null) this.#onAnswer(answer);
+      },
+    });
+    for (const [token, pending] of this.#pending) this.#send(token, pending);
+  }
+
+  onDown(): void {
+    this.#connection = undefined;
+  }
+
+  /** The server names only the subject, and what it refuses there once it refuses always. */
+  onNotPermitted(subject: string): void {
+    for (const [token, pending] of this.#pending) {
+      if (pending.subject !== subject) continue;
+      this.#pending.delete(token);
+      pending.reject(new BusError("not-permitted", subject, "this user may not publish there"));
+    }
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    for (const pending of this.#pending.values()) {
+      pending.reject(new BusError("closed", pending.subject, "the connection was closed before the answer came"));
+    }
+    this.#pending.clear();
+    this.#link.detach(this);
+  }
+
+  #send(token: string, pending: Pending): void {
+    const connection = this.#connection;
+    // Sent by onUp.
+    if (connection === undefined || connection.isClosed()) return;
+    try {
+      const reply = `${this.#inbox}.${token}`;
+      connection.publish(
+        pending.subject,
+        pending.data,
+        pending.headers === undefined ? { reply } : { reply, headers: pending.headers },
+      );
+    } catch (error) {
+      this.#pending.delete(token);
+      pending.reject(toBusError(pending.subject, error));
+    }
+  }
+
+  #onAnswer(answer: Msg): void {
+    const token = answer.subject.slice(this.#inbox.length + 1);
+    const pending = this.#pending.get(token);
+    if (pending === undefined) return;
+    this.#pending.delete(token);
+    if (answer.headers?.code === 503) {
+      pending.reject(new BusError("no-stream", pending.subject, "no stream takes this subject"));
+      return;
+    }
+    const body = answer.json<{ readonly error?: { readonly description?: string } }>();
+    if (body.error === undefined) pending.resolve();
+    else
+      pending.reject(
+        new BusError("refused", pending.subject, body.error.description ?? "the stream refused the message"),
+      );
+  }
+
+  /** One timer for the oldest: those after it have later deadlines. */
+  #watchDeadlines(): void {
+    if (this.#timer !== undefined) return;
+    for (const oldest of this.#pending.values()) {
+      this.#timer = this.#clock.setTimer(Math.max(1, oldest.deadlineMs - this.#clock.monotonic()), () => {
+        this.#timer = undefined;
+        this.#endOverdue();
+        this.#watchDeadlines();
+      });
+      return;
+    }
+  }
+
+  #endOverdue(): void {
+    const nowMs = this.#clock.monotonic();
+    for (const [token, pending] of this.#pending) {
+      if (pending.deadlineMs > nowMs) return;
+      this.#pending.delete(token);
+      pending.reject(new BusError("timeout", pending.subject, `no answer within ${this.#timeoutMs} ms`));
+    }
+  }
+}
+
+function encodeHeaders(options: PublishOptions | undefined): MsgHdrs | undefined {
+  if (options?.id === undefined && options?.headers === undefined) return undefined;
+  const record: Record<string, string[]> = {};
+  for (const [name, value] of Object.entries(options.headers ?? {})) record[name] = [value];
+  if (options.id !== undefined) record["Nats-Msg-Id"] = [options.id];
+  for (const [name, values] of Object.entries(record)) {
+    const sendable = /^[!-9;-~]+$/.test(name) && !/[\r\n]/.test(values[0] as string);
+    if (!sendable) throw new Error(`header ${JSON.stringify(name)} has a character that no header may have`);
+  }
+  return MsgHdrsImpl.fromRecord(record);
+}

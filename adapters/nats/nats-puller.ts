@@ -1,0 +1,186 @@
+import {
+  createInbox,
+  type Msg,
+  type NatsConnection,
+  type Subscription as NatsSubscription,
+} from "@nats-io/transport-node";
+import type { BusMessage, ConsumerName, Subscription } from "../../runtime/bus.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import { Fifo } from "../../runtime/fifo.ts";
+import type { LinkUser, NatsLink } from "./nats-link.ts";
+import { NatsMessage } from "./nats-message.ts";
+
+/** A pull that was not filled by then ends, and is asked again. */
+const pullExpiresMs = 30_000;
+/** The server sends a sign of life this often while a pull waits. */
+const heartbeatMs = 5_000;
+/** Without any word for so long the pulls are taken for lost. */
+const silenceMsMax = 3 * heartbeatMs;
+/** Pause after the server refused a pull (consumer gone, too many pulls). */
+const refusedPauseMs = 500;
+
+/**
+ * Takes messages of a pull consumer, asking ahead so that the next ones are on their way while the last are worked on.
+ * Every message is either asked for (`#requested`) or out (`#out`), together at most `maxInFlight`; what leaves by an
+ * acknowledgement, a retry or the end of its ack wait makes room to ask for more. Asked in lots, so that a busy consumer
+ * costs one pull for many messages.
+ */
+export class NatsPuller implements Subscription, LinkUser {
+  readonly #link: NatsLink;
+  readonly #clock: Clock;
+  readonly #pullSubject: string;
+  readonly #maxInFlight: number;
+  readonly #ackWaitMs: number;
+  readonly #onMessage: (message: BusMessage) => void;
+  readonly #deadlines = new Fifo<{ readonly message: NatsMessage; readonly atMs: number }>();
+  #connection: NatsConnection | undefined;
+  #subscription: NatsSubscription | undefined;
+  #inbox = "";
+  #requested = 0;
+  #out = 0;
+  #pulls = 0;
+  #heardMs = 0;
+  #pausedUntilMs = 0;
+  #stopped = false;
+  #scheduled = false;
+  #ackTimer: Timer | undefined;
+  #watchTimer: Timer | undefined;
+
+  constructor(options: {
+    readonly link: NatsLink;
+    readonly clock: Clock;
+    readonly name: ConsumerName;
+    readonly maxInFlight: number;
+    readonly ackWaitMs: number;
+    readonly onMessage: (message: BusMessage) => void;
+  }) {
+    this.#link = options.link;
+    this.#clock = options.clock;
+    this.#pullSubject = `$JS.API.CONSUMER.MSG.NEXT.${options.name.stream}.${options.name.consumer}`;
+    this.#maxInFlight = options.maxInFlight;
+    this.#ackWaitMs = options.ackWaitMs;
+    this.#onMessage = options.onMessage;
+  }
+
+  start(): void {
+    this.#link.attach(this);
+    this.#watch();
+  }
+
+  onUp(connection: NatsConnection): void {
+    this.#connection = connection;
+    this.#subscribe();
+  }
+
+  onDown(): void {
+    this.#connection = undefined;
+    this.#subscription = undefined;
+    this.#requested = 0;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.#link.detach(this);
+    this.#watchTimer?.cancel();
+    this.#ackTimer?.cancel();
+    const subscription = this.#subscription;
+    this.#subscription = undefined;
+    // What the server sent before it heard of the end is still handed over: nobody has to wait for its ack wait.
+    if (subscription !== undefined && !subscription.isClosed()) await subscription.drain().catch(() => {});
+  }
+
+  /** A new inbox: whatever was asked before under another one is forgotten by the server, and cannot be counted twice. */
+  #subscribe(): void {
+    this.#subscription?.unsubscribe();
+    this.#requested = 0;
+    this.#heardMs = this.#clock.monotonic();
+    const inbox = createInbox(this.#link.inboxPrefix);
+    this.#inbox = inbox;
+    this.#subscription = this.#connection?.subscribe(`${inbox}.*`, {
+      callback: (error, message) => {
+        if (error === null) this.#onWire(message);
+      },
+    });
+    this.#pull();
+  }
+
+  #onWire(message: Msg): void {
+    this.#heardMs = this.#clock.monotonic();
+    const status = message.headers?.code ?? 0;
+    if (status === 0) this.#take(message);
+    else if (status !== 100) this.#endPull(message, status);
+  }
+
+  #take(message: Msg): void {
+    this.#requested = Math.max(0, this.#requested - 1);
+    this.#out += 1;
+    const taken = new NatsMessage(message, this.#link, () => {
+      this.#out -= 1;
+      this.#schedulePull();
+    });
+    this.#deadlines.push({ message: taken, atMs: this.#heardMs + this.#ackWaitMs });
+    this.#watchAckWaits();
+    this.#schedulePull();
+    this.#onMessage(taken);
+  }
+
+  /** A pull ended unfilled. Its size is the first part of its reply token; newer servers tell how much of it was left. */
+  #endPull(message: Msg, status: number): void {
+    const token = message.subject.slice(this.#inbox.length + 1);
+    const left = message.headers?.get("Nats-Pending-Messages") || token.split("-")[0];
+    this.#requested = Math.max(0, this.#requested - Number(left));
+    if (status !== 408) this.#pausedUntilMs = this.#heardMs + refusedPauseMs;
+    this.#schedulePull();
+  }
+
+  /** Once a turn of the event loop, so that many acknowledgements make one pull. */
+  #schedulePull(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#pull();
+    });
+  }
+
+  #pull(): void {
+    const connection = this.#connection;
+    if (this.#stopped || connection === undefined || connection.isClosed()) return;
+    const room = this.#maxInFlight - this.#out - this.#requested;
+    // Small lots only when nothing is on its way.
+    if (room <= 0 || (this.#requested > 0 && room < this.#maxInFlight / 4)) return;
+    // The watch comes back to it.
+    if (this.#clock.monotonic() < this.#pausedUntilMs) return;
+    const body = { batch: room, expires: pullExpiresMs * 1e6, idle_heartbeat: heartbeatMs * 1e6 };
+    this.#requested += room;
+    this.#pulls += 1;
+    connection.publish(this.#pullSubject, JSON.stringify(body), { reply: `${this.#inbox}.${room}-${this.#pulls}` });
+  }
+
+  /** Looks after pulls that were lost without a word, and ends pauses. */
+  #watch(): void {
+    this.#watchTimer = this.#clock.setTimer(refusedPauseMs, () => {
+      const silentMs = this.#clock.monotonic() - this.#heardMs;
+      if (this.#requested > 0 && silentMs > silenceMsMax) this.#subscribe();
+      else this.#pull();
+      this.#watch();
+    });
+  }
+
+  /** A message that nobody answered is not ours any more when its ack wait is over: the server gives it to anybody. */
+  #watchAckWaits(): void {
+    const first = this.#deadlines.peek();
+    if (this.#ackTimer !== undefined || first === undefined || this.#stopped) return;
+    this.#ackTimer = this.#clock.setTimer(Math.max(1, first.atMs - this.#clock.monotonic()), () => {
+      this.#ackTimer = undefined;
+      const nowMs = this.#clock.monotonic();
+      for (let next = this.#deadlines.peek(); next !== undefined; next = this.#deadlines.peek()) {
+        if (next.atMs > nowMs && !next.message.left) break;
+        this.#deadlines.shift();
+        next.message.leave();
+      }
+      this.#watchAckWaits();
+    });
+  }
+}
