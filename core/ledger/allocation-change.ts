@@ -73,7 +73,11 @@ export type AllocationOutcome =
     };
 
 /** A first claim: the consumer must be new. */
-export function claim(consumer: ConsumerUuid, owner: ConsumerOwner, items: readonly AllocationItem[]): AllocationChange {
+export function claim(
+  consumer: ConsumerUuid,
+  owner: ConsumerOwner,
+  items: readonly AllocationItem[],
+): AllocationChange {
   return { steps: [{ kind: "replace", consumer, expected: null, owner, items }] };
 }
 

@@ -24,7 +24,11 @@ export type RowChange =
     }
   | { readonly kind: "inventory-removed"; readonly provider: ProviderUuid; readonly resourceClass: ResourceClass }
   | { readonly kind: "trait-added" | "trait-removed"; readonly provider: ProviderUuid; readonly trait: Trait }
-  | { readonly kind: "aggregate-added" | "aggregate-removed"; readonly provider: ProviderUuid; readonly aggregate: AggregateUuid }
+  | {
+      readonly kind: "aggregate-added" | "aggregate-removed";
+      readonly provider: ProviderUuid;
+      readonly aggregate: AggregateUuid;
+    }
   | {
       readonly kind: "host-put";
       readonly host: string;

@@ -25,16 +25,19 @@ create index on resource_providers (root_id);
 create index on resource_providers (parent_id);
 
 -- fillfactor leaves room for heap-only updates: `used` changes with every claim and no index covers it.
+-- fillfactor leaves room for heap-only updates: `used` changes with every claim and no index covers it. `updated_at` tells
+-- when the inventory itself was last written; claims leave it alone.
 create table inventories (
   provider_id int not null references resource_providers (id),
   class_id int not null references resource_classes (id),
   total int not null,
   reserved int not null,
-  min_unit int not null,
+  min_unit int not null check (min_unit > 0),
   max_unit int not null,
-  step_size int not null,
+  step_size int not null check (step_size > 0),
   allocation_ratio double precision not null,
-  used bigint not null default 0,
+  -- Sum of the allocations of this provider and class (law 1); ledger_apply alone writes it.
+  used bigint not null default 0 check (used >= 0),
   updated_at timestamptz not null default now(),
   primary key (provider_id, class_id)
 ) with (fillfactor = 70);
@@ -53,6 +56,7 @@ create table provider_aggregates (
 );
 create index on provider_aggregates (aggregate);
 
+-- A consumer exists as long as it holds something.
 create table consumers (
   uuid uuid primary key,
   generation int not null,
@@ -64,18 +68,21 @@ create table consumers (
 );
 create index on consumers (project_id, user_id);
 
+-- No foreign keys: their checks cost more than the claim itself (nine look-ups and row locks for one of three classes).
+-- ledger_apply is the only writer; it writes under the locks of the consumer and of the inventories, and an inventory that
+-- is in use is never removed. `berth audit` looks for rows that break this.
 create table allocations (
-  consumer_uuid uuid not null references consumers (uuid),
-  provider_id int not null references resource_providers (id),
-  class_id int not null references resource_classes (id),
+  consumer_uuid uuid not null,
+  provider_id int not null,
+  class_id int not null,
   amount bigint not null check (amount > 0),
   updated_at timestamptz not null default now(),
   primary key (consumer_uuid, provider_id, class_id)
 );
 create index on allocations (provider_id);
 
--- (total − reserved) × allocation_ratio, rounded down, as upstream Placement computes it. The same formula as
--- capacityOf in core/ledger/model.ts.
+-- (total − reserved) × allocation_ratio, rounded down, as upstream Placement computes it; capped at 2^53 − 1, since upstream
+-- allows ratios that overflow any integer. The same formula as capacityOf in core/ledger/model.ts.
 create function ledger_capacity(total int, reserved int, allocation_ratio double precision) returns bigint
   language sql immutable parallel safe
-  return floor((total - reserved) * allocation_ratio)::bigint;
+  return least(floor((total - reserved) * allocation_ratio), 9007199254740991)::bigint;

@@ -1,0 +1,123 @@
+import { assert } from "../assert.ts";
+import type { AllocationChange, AllocationOutcome, AllocationStep, Shortfall } from "./allocation-change.ts";
+import type { ConsumerUuid } from "./ids.ts";
+import { type Decision, type LedgerState, unchanged } from "./ledger-state.ts";
+import { type AllocationItem, capacityOf } from "./model.ts";
+import { WorkingLedger } from "./working-ledger.ts";
+
+type Refusal = Exclude<AllocationOutcome, { readonly kind: "committed" | "no-capacity" }>;
+
+/**
+ * Decides a change of allocations: all of its steps, or none. Refuses, in this order: at the first step that fails, a
+ * consumer that is not as expected or an unknown provider or inventory; at the end, every amount that an inventory's
+ * units forbid and every inventory that grew past its capacity, all of them listed in the order of the items. An
+ * inventory that is over its capacity already (its host shrank) accepts any change that does not raise its use.
+ *
+ * Source: Placement's write of allocations, with capacity compared instead of provider generations.
+ * Cost: proportional to the items named and given back. `ledger_apply` is the same in SQL.
+ */
+export function decideAllocations(state: LedgerState, change: AllocationChange): Decision<AllocationOutcome> {
+  const working = new WorkingLedger(state);
+  for (const step of change.steps) {
+    const refusal = step.kind === "replace" ? replace(working, step) : move(working, step);
+    if (refusal !== null) return unchanged<AllocationOutcome>(refusal);
+  }
+  const shortfalls = shortfallsOf(working, change);
+  if (shortfalls.length > 0) return unchanged<AllocationOutcome>({ kind: "no-capacity", shortfalls });
+  return {
+    outcome: { kind: "committed", generations: generationsOf(working, change) },
+    delta: working.delta(change.bumpProviders === true),
+  };
+}
+
+function replace(working: WorkingLedger, step: Extract<AllocationStep, { readonly kind: "replace" }>): Refusal | null {
+  assertItems(step.items);
+  const before = working.holder(step.consumer);
+  const actual = before?.generation ?? null;
+  if (step.expected !== "any" && step.expected !== actual) {
+    return { kind: "consumer-conflict", consumer: step.consumer, expected: step.expected, actual };
+  }
+  for (const { provider, resourceClass } of step.items) {
+    const record = working.provider(provider);
+    if (record === undefined) return { kind: "unknown-provider", provider };
+    if (!record.inventories.has(resourceClass)) return { kind: "unknown-inventory", provider, resourceClass };
+  }
+  for (const item of before?.items ?? []) working.addUse(item, -item.amount);
+  for (const item of step.items) working.addUse(item, item.amount);
+  const { projectId, userId, type } = step.owner;
+  const generation = (actual ?? 0) + 1;
+  working.setHolder(
+    step.consumer,
+    step.items.length === 0 ? null : { uuid: step.consumer, generation, projectId, userId, type, items: step.items },
+  );
+  return null;
+}
+
+function move(working: WorkingLedger, step: Extract<AllocationStep, { readonly kind: "move" }>): Refusal | null {
+  const source = working.holder(step.from);
+  if (source === undefined) {
+    return { kind: "consumer-conflict", consumer: step.from, expected: "any", actual: null };
+  }
+  const target = working.holder(step.to);
+  if (target !== undefined) {
+    return { kind: "consumer-conflict", consumer: step.to, expected: null, actual: target.generation };
+  }
+  working.setHolder(step.from, null);
+  working.setHolder(step.to, { ...source, uuid: step.to, generation: 1, type: step.toType });
+  return null;
+}
+
+function assertItems(items: readonly AllocationItem[]): void {
+  const seen = new Set<string>();
+  for (const { provider, resourceClass, amount } of items) {
+    const key = `${provider} ${resourceClass}`;
+    assert(!seen.has(key), `${resourceClass} of provider ${provider} is listed twice`);
+    assert(
+      Number.isSafeInteger(amount) && amount > 0,
+      `the amount of ${resourceClass} must be a positive integer, not ${amount}`,
+    );
+    seen.add(key);
+  }
+}
+
+/** Every reason against the working copy, in the order of the items; for one item units before capacity. */
+function shortfallsOf(working: WorkingLedger, change: AllocationChange): Shortfall[] {
+  const items = change.steps.flatMap((step) => (step.kind === "replace" ? step.items : []));
+  const requestedTotals = new Map<string, number>();
+  for (const item of items) {
+    requestedTotals.set(keyOf(item), (requestedTotals.get(keyOf(item)) ?? 0) + item.amount);
+  }
+  const shortfalls: Shortfall[] = [];
+  const compared = new Set<string>();
+  for (const item of items) {
+    const { provider, resourceClass, amount } = item;
+    const inventory = working.inventory(item);
+    const { before, after } = working.use(item);
+    const requestedTotal = requestedTotals.get(keyOf(item)) ?? amount;
+    const used = Math.max(0, after - requestedTotal);
+    const add = (reason: Shortfall["reason"], requested: number, limit: number): void => {
+      shortfalls.push({ provider, resourceClass, reason, requested, used, limit });
+    };
+    if (amount < inventory.minUnit) add("min_unit", amount, inventory.minUnit);
+    if (amount > inventory.maxUnit) add("max_unit", amount, inventory.maxUnit);
+    if (amount % inventory.stepSize !== 0) add("step_size", amount, inventory.stepSize);
+    if (compared.has(keyOf(item))) continue;
+    compared.add(keyOf(item));
+    const capacity = capacityOf(inventory);
+    if (after > before && after > capacity) add("capacity", requestedTotal, capacity);
+  }
+  return shortfalls;
+}
+
+const keyOf = (item: AllocationItem): string => `${item.provider} ${item.resourceClass}`;
+
+function generationsOf(working: WorkingLedger, change: AllocationChange): ReadonlyMap<ConsumerUuid, number> {
+  const generations = new Map<ConsumerUuid, number>();
+  for (const step of change.steps) {
+    for (const uuid of step.kind === "replace" ? [step.consumer] : [step.from, step.to]) {
+      const holder = working.holder(uuid);
+      if (holder !== undefined) generations.set(uuid, holder.generation);
+    }
+  }
+  return generations;
+}

@@ -1,0 +1,145 @@
+import type { ConsumerUuid, ProviderUuid } from "./ids.ts";
+import type { LedgerDump } from "./ledger-port.ts";
+import type { AllocationItem, Consumer, Provider } from "./model.ts";
+import type { RowChange } from "./row-change.ts";
+
+/** A consumer with all that it holds: never an empty list, since a consumer that holds nothing does not exist. */
+export interface Holder extends Consumer {
+  readonly items: readonly AllocationItem[];
+}
+
+/** Everything that the pure ledger knows. The records are immutable and replaced whole; only `evolve` writes the maps. */
+export interface LedgerState {
+  readonly providers: ReadonlyMap<ProviderUuid, Provider>;
+  readonly consumers: ReadonlyMap<ConsumerUuid, Holder>;
+  /** The owner of each name, which is unique. */
+  readonly names: ReadonlyMap<string, ProviderUuid>;
+  /** The members of each tree, by its root. */
+  readonly trees: ReadonlyMap<ProviderUuid, ReadonlySet<ProviderUuid>>;
+}
+
+/** What a decision changes: new records, `null` for what ceases to exist, and the same as rows for views. */
+export interface LedgerDelta {
+  readonly providers: ReadonlyMap<ProviderUuid, Provider | null>;
+  readonly consumers: ReadonlyMap<ConsumerUuid, Holder | null>;
+  readonly rows: readonly RowChange[];
+}
+
+/** A verdict with what it does to the state; a refusal's delta is empty. */
+export interface Decision<Outcome> {
+  readonly outcome: Outcome;
+  readonly delta: LedgerDelta;
+}
+
+const NO_DELTA: LedgerDelta = { providers: new Map(), consumers: new Map(), rows: [] };
+
+/** A decision that changes nothing. */
+export function unchanged<Outcome>(outcome: Outcome): Decision<Outcome> {
+  return { outcome, delta: NO_DELTA };
+}
+
+interface MutableState extends LedgerState {
+  readonly providers: Map<ProviderUuid, Provider>;
+  readonly consumers: Map<ConsumerUuid, Holder>;
+  readonly names: Map<string, ProviderUuid>;
+  readonly trees: Map<ProviderUuid, Set<ProviderUuid>>;
+}
+
+export function emptyLedger(): LedgerState {
+  const state: MutableState = { providers: new Map(), consumers: new Map(), names: new Map(), trees: new Map() };
+  return state;
+}
+
+/** Writes a decision's delta into the state it was made on. Cost: as many steps as the delta has records. */
+export function evolve(state: LedgerState, delta: LedgerDelta): void {
+  const target = state as MutableState;
+  for (const [uuid, holder] of delta.consumers) {
+    if (holder === null) target.consumers.delete(uuid);
+    else target.consumers.set(uuid, holder);
+  }
+  // All old names go before the new ones come: providers of one tree may trade names.
+  for (const uuid of delta.providers.keys()) forget(target, uuid);
+  for (const [uuid, provider] of delta.providers) {
+    if (provider !== null) remember(target, uuid, provider);
+  }
+}
+
+function forget(state: MutableState, uuid: ProviderUuid): void {
+  const before = state.providers.get(uuid);
+  if (before === undefined) return;
+  state.providers.delete(uuid);
+  state.names.delete(before.name);
+  const members = state.trees.get(before.root);
+  members?.delete(uuid);
+  if (members?.size === 0) state.trees.delete(before.root);
+}
+
+function remember(state: MutableState, uuid: ProviderUuid, provider: Provider): void {
+  state.providers.set(uuid, provider);
+  state.names.set(provider.name, uuid);
+  const members = state.trees.get(provider.root);
+  if (members === undefined) state.trees.set(provider.root, new Set([uuid]));
+  else members.add(uuid);
+}
+
+/** Every row that a view needs to show this state: what a follower loads before it follows. */
+export function rowsOf(state: LedgerState): readonly RowChange[] {
+  return [...state.providers.values()].flatMap(rowsOfProvider);
+}
+
+function rowsOfProvider(provider: Provider): RowChange[] {
+  return [
+    providerRow(provider),
+    ...[...provider.inventories].map(
+      ([resourceClass, { used, ...inventory }]): RowChange => ({
+        kind: "inventory-put",
+        provider: provider.uuid,
+        resourceClass,
+        inventory,
+        used,
+      }),
+    ),
+    ...[...provider.traits].map((trait): RowChange => ({ kind: "trait-added", provider: provider.uuid, trait })),
+    ...[...provider.aggregates].map(
+      (aggregate): RowChange => ({
+        kind: "aggregate-added",
+        provider: provider.uuid,
+        aggregate,
+      }),
+    ),
+  ];
+}
+
+/** The row of the provider itself, without what it offers. */
+export function providerRow(provider: Provider): RowChange {
+  const { uuid, name, parent, root, generation } = provider;
+  return { kind: "provider-put", uuid, name, parent, root, generation };
+}
+
+/** The state sorted by uuid, class and trait: equal ledgers have equal dumps. */
+export function dumpLedger(state: LedgerState): LedgerDump {
+  return {
+    providers: [...state.providers.values()].sort(byUuid).map((provider) => ({
+      ...provider,
+      inventories: new Map([...provider.inventories].sort(([a], [b]) => compare(a, b))),
+      traits: new Set([...provider.traits].sort(compare)),
+      aggregates: new Set([...provider.aggregates].sort(compare)),
+    })),
+    consumers: [...state.consumers.values()].sort(byUuid).map((holder) => ({
+      ...holder,
+      items: [...holder.items].sort(byProviderThenClass),
+    })),
+  };
+}
+
+const byUuid = (a: { readonly uuid: string }, b: { readonly uuid: string }): number => compare(a.uuid, b.uuid);
+
+/** The order in which a consumer's items are listed. */
+export function byProviderThenClass(a: AllocationItem, b: AllocationItem): number {
+  return compare(a.provider, b.provider) || compare(a.resourceClass, b.resourceClass);
+}
+
+/** Order by code units: what Postgres calls collation "C", and the order of its uuids. */
+export function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

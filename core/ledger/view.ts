@@ -1,0 +1,234 @@
+import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "./ids.ts";
+import { InventoryColumn } from "./inventory-column.ts";
+import type { Inventory, Provider } from "./model.ts";
+import { NamedSets } from "./named-sets.ts";
+import { ProviderSlots } from "./provider-slots.ts";
+import type { RowChange } from "./row-change.ts";
+import { type HostInView, ViewHosts } from "./view-hosts.ts";
+
+/**
+ * What a search needs of one cell's ledger, in arrays by provider slot, following the cell row by row.
+ *
+ * Rows may come in any order inside a transaction (a child before its parent, an inventory before its provider) and twice.
+ * Readers run between two transactions, synchronously: nothing here may be kept across an `await`, except uuids.
+ * A reload builds another view and `adopt`s it, so that those who hold this one never see half a cell.
+ */
+export class LedgerView {
+  #slots = new ProviderSlots();
+  #columns = new Map<ResourceClass, InventoryColumn>();
+  #traits = new NamedSets<Trait>();
+  #aggregates = new NamedSets<AggregateUuid>();
+  #hosts = new ViewHosts();
+  #version = 0;
+  #layout = 0;
+
+  /** Rises with every change. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Rises when slots may mean other providers than before. */
+  get layout(): number {
+    return this.#layout;
+  }
+
+  /** Providers, their trees, their trait and aggregate sets: the arrays of a search. */
+  get slots(): Readonly<ProviderSlots> {
+    return this.#slots;
+  }
+
+  get hosts(): Readonly<ViewHosts> {
+    return this.#hosts;
+  }
+
+  get traits(): Readonly<NamedSets<Trait>> {
+    return this.#traits;
+  }
+
+  get aggregates(): Readonly<NamedSets<AggregateUuid>> {
+    return this.#aggregates;
+  }
+
+  /** The inventories of one class, or undefined if no provider ever had any. */
+  column(resourceClass: ResourceClass): Readonly<InventoryColumn> | undefined {
+    return this.#columns.get(resourceClass);
+  }
+
+  resourceClasses(): IterableIterator<ResourceClass> {
+    return this.#columns.keys();
+  }
+
+  get providerCount(): number {
+    return this.#slots.knownCount;
+  }
+
+  /** An estimate of what the view takes of the heap and its array buffers. */
+  get memoryBytes(): number {
+    let bytes =
+      this.#slots.memoryBytes + this.#hosts.memoryBytes + this.#traits.memoryBytes + this.#aggregates.memoryBytes;
+    for (const column of this.#columns.values()) bytes += column.memoryBytes;
+    return bytes;
+  }
+
+  apply(change: RowChange): void {
+    this.#version += 1;
+    switch (change.kind) {
+      case "provider-put":
+        this.#putProvider(change);
+        break;
+      case "provider-removed":
+        this.#removeProvider(change.uuid);
+        break;
+      case "inventory-put":
+        this.#putInventory(change);
+        break;
+      case "inventory-removed":
+        this.#removeInventory(change.provider, change.resourceClass);
+        break;
+      case "trait-added":
+      case "trait-removed":
+        this.#changeTrait(change.kind, change.provider, change.trait);
+        break;
+      case "aggregate-added":
+      case "aggregate-removed":
+        this.#changeAggregate(change.kind, change.provider, change.aggregate);
+        break;
+      case "host-put":
+        this.#putHost({
+          name: change.host,
+          provider: change.provider,
+          up: change.up,
+          disabled: change.disabled,
+        });
+        break;
+      case "host-removed":
+        this.#removeHost(change.host);
+        break;
+      default:
+        change satisfies never;
+    }
+  }
+
+  applyAll(changes: Iterable<RowChange>): void {
+    for (const change of changes) this.apply(change);
+  }
+
+  clear(): void {
+    this.adopt(new LedgerView());
+  }
+
+  /** Become what `loaded` is. `loaded` must not be used any more. */
+  adopt(loaded: LedgerView): void {
+    this.#slots = loaded.#slots;
+    this.#columns = loaded.#columns;
+    this.#traits = loaded.#traits;
+    this.#aggregates = loaded.#aggregates;
+    this.#hosts = loaded.#hosts;
+    this.#version += 1;
+    this.#layout += 1;
+  }
+
+  /** A provider with all that the view knows of it; undefined if unknown. Cost: allocates; not for searches. */
+  provider(uuid: ProviderUuid): Provider | undefined {
+    const slots = this.#slots;
+    const slot = slots.find(uuid);
+    if (slot < 0) return undefined;
+    const inventories = new Map<ResourceClass, Inventory & { readonly used: number }>();
+    for (const [resourceClass, column] of this.#columns) {
+      const inventory = column.at(slot);
+      if (inventory) inventories.set(resourceClass, inventory);
+    }
+    const parent = slots.parent[slot]!;
+    return {
+      uuid,
+      name: slots.nameOf(slot),
+      parent: parent < 0 ? null : slots.uuid(parent),
+      root: slots.uuid(slots.root[slot]!),
+      generation: slots.generation(slot),
+      inventories,
+      traits: new Set(this.#traits.names(slots.traitSet[slot]!)),
+      aggregates: new Set(this.#aggregates.names(slots.aggregateSet[slot]!)),
+    };
+  }
+
+  /** The uuids of a tree's providers, the root first; empty if the root is unknown. */
+  tree(root: ProviderUuid): ProviderUuid[] {
+    const slot = this.#slots.find(root);
+    return slot < 0 ? [] : [root, ...this.#slots.descendants(slot).map((descendant) => this.#slots.uuid(descendant))];
+  }
+
+  host(name: string): HostInView | undefined {
+    return this.#hosts.get(name);
+  }
+
+  #take(uuid: ProviderUuid): number {
+    const slot = this.#slots.take(uuid);
+    const capacity = this.#slots.capacity;
+    this.#hosts.grow(capacity);
+    for (const column of this.#columns.values()) if (column.free.length < capacity) column.grow(capacity);
+    return slot;
+  }
+
+  #putProvider(change: RowChange & { readonly kind: "provider-put" }): void {
+    const slot = this.#take(change.uuid);
+    const parent = change.parent === null ? -1 : this.#take(change.parent);
+    const root = this.#take(change.root);
+    this.#slots.put(slot, { name: change.name, generation: change.generation, parent, root });
+  }
+
+  #removeProvider(uuid: ProviderUuid): void {
+    const slot = this.#slots.findMentioned(uuid);
+    if (slot < 0) return;
+    for (const column of this.#columns.values()) if (column.remove(slot)) this.#slots.drop(slot);
+    this.#slots.traitSet[slot] = NamedSets.EMPTY;
+    this.#slots.aggregateSet[slot] = NamedSets.EMPTY;
+    this.#slots.forget(slot);
+    this.#layout += 1;
+  }
+
+  #putInventory(change: RowChange & { readonly kind: "inventory-put" }): void {
+    const slot = this.#take(change.provider);
+    let column = this.#columns.get(change.resourceClass);
+    if (!column) {
+      column = new InventoryColumn(this.#slots.capacity);
+      this.#columns.set(change.resourceClass, column);
+    }
+    if (column.put(slot, change.inventory, change.used)) this.#slots.refer(slot);
+  }
+
+  #removeInventory(provider: ProviderUuid, resourceClass: ResourceClass): void {
+    const slot = this.#slots.findMentioned(provider);
+    if (slot >= 0 && this.#columns.get(resourceClass)?.remove(slot)) this.#slots.drop(slot);
+  }
+
+  #changeTrait(kind: "trait-added" | "trait-removed", provider: ProviderUuid, name: Trait): void {
+    const slot = kind === "trait-added" ? this.#take(provider) : this.#slots.findMentioned(provider);
+    if (slot < 0) return;
+    const set = this.#slots.traitSet[slot]!;
+    this.#slots.traitSet[slot] =
+      kind === "trait-added" ? this.#traits.with(set, name) : this.#traits.without(set, name);
+    this.#slots.freeIfUnused(slot);
+  }
+
+  #changeAggregate(kind: "aggregate-added" | "aggregate-removed", provider: ProviderUuid, name: AggregateUuid): void {
+    const slot = kind === "aggregate-added" ? this.#take(provider) : this.#slots.findMentioned(provider);
+    if (slot < 0) return;
+    const set = this.#slots.aggregateSet[slot]!;
+    this.#slots.aggregateSet[slot] =
+      kind === "aggregate-added" ? this.#aggregates.with(set, name) : this.#aggregates.without(set, name);
+    this.#slots.freeIfUnused(slot);
+  }
+
+  #putHost(host: HostInView): void {
+    const slot = this.#take(host.provider);
+    const before = this.#hosts.put(slot, host);
+    if (before === slot) return;
+    this.#slots.refer(slot);
+    if (before >= 0) this.#slots.drop(before);
+  }
+
+  #removeHost(name: string): void {
+    const slot = this.#hosts.remove(name);
+    if (slot >= 0) this.#slots.drop(slot);
+  }
+}

@@ -1,0 +1,73 @@
+import { assert } from "../assert.ts";
+import type { ConsumerUuid, ProviderUuid, ResourceClass } from "./ids.ts";
+import { type Holder, type LedgerDelta, type LedgerState, providerRow } from "./ledger-state.ts";
+import type { AllocationItem, Inventory, Provider } from "./model.ts";
+import type { RowChange } from "./row-change.ts";
+
+/** A state with the steps of one change laid over it: what the steps already taken have made of it, nothing written. */
+export class WorkingLedger {
+  readonly #state: LedgerState;
+  readonly #holders = new Map<ConsumerUuid, Holder | null>();
+  /** How much the steps so far have added to the use; an entry of 0 says: touched. */
+  readonly #added = new Map<ProviderUuid, Map<ResourceClass, number>>();
+
+  constructor(state: LedgerState) {
+    this.#state = state;
+  }
+
+  provider(uuid: ProviderUuid): Provider | undefined {
+    return this.#state.providers.get(uuid);
+  }
+
+  holder(uuid: ConsumerUuid): Holder | undefined {
+    const changed = this.#holders.get(uuid);
+    return changed === undefined ? this.#state.consumers.get(uuid) : (changed ?? undefined);
+  }
+
+  setHolder(uuid: ConsumerUuid, holder: Holder | null): void {
+    this.#holders.set(uuid, holder);
+  }
+
+  inventory(item: Pick<AllocationItem, "provider" | "resourceClass">): Inventory & { readonly used: number } {
+    const inventory = this.#state.providers.get(item.provider)?.inventories.get(item.resourceClass);
+    assert(inventory !== undefined, `provider ${item.provider} has no ${item.resourceClass}, yet it is allocated`);
+    return inventory;
+  }
+
+  addUse(item: Pick<AllocationItem, "provider" | "resourceClass">, amount: number): void {
+    const classes = this.#added.get(item.provider) ?? new Map<ResourceClass, number>();
+    this.#added.set(item.provider, classes);
+    classes.set(item.resourceClass, (classes.get(item.resourceClass) ?? 0) + amount);
+  }
+
+  /** The use of an inventory before the first step and after the steps so far. */
+  use(item: Pick<AllocationItem, "provider" | "resourceClass">): { readonly before: number; readonly after: number } {
+    const before = this.inventory(item).used;
+    const after = before + (this.#added.get(item.provider)?.get(item.resourceClass) ?? 0);
+    assert(after >= 0, `the use of ${item.resourceClass} of provider ${item.provider} would fall below zero`);
+    return { before, after };
+  }
+
+  /** What the steps have changed, as records and rows. `bumpProviders`: raise the generation of each provider touched. */
+  delta(bumpProviders: boolean): LedgerDelta {
+    const providers = new Map<ProviderUuid, Provider>();
+    const rows: RowChange[] = [];
+    for (const [uuid, classes] of this.#added) {
+      const before = this.#state.providers.get(uuid);
+      assert(before !== undefined, `provider ${uuid} is gone, yet it is allocated`);
+      const inventories = new Map(before.inventories);
+      const generation = before.generation + (bumpProviders ? 1 : 0);
+      const provider: Provider = { ...before, generation, inventories };
+      if (bumpProviders) rows.push(providerRow(provider));
+      for (const [resourceClass, added] of classes) {
+        if (added === 0) continue;
+        const { used: _, ...inventory } = this.inventory({ provider: uuid, resourceClass });
+        const used = this.use({ provider: uuid, resourceClass }).after;
+        inventories.set(resourceClass, { ...inventory, used });
+        rows.push({ kind: "inventory-put", provider: uuid, resourceClass, inventory, used });
+      }
+      providers.set(uuid, provider);
+    }
+    return { providers, consumers: this.#holders, rows };
+  }
+}
