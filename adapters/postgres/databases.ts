@@ -1,0 +1,44 @@
+import pg from "pg";
+
+/** Creates the database unless it exists; `adminUrl` names any other database of the same server. Repeatable. */
+export async function ensureDatabase(adminUrl: string, name: string): Promise<void> {
+  await withClient(adminUrl, async (client) => {
+    const { rowCount } = await client.query("select from pg_database where datname = $1", [name]);
+    if (rowCount !== 0) return;
+    try {
+      await client.query(`create database ${pg.escapeIdentifier(name)}`);
+    } catch (error) {
+      // Lost to another process that did the same: duplicate_database, or unique_violation of the catalogue.
+      if (!["42P04", "23505"].includes((error as { code?: string }).code ?? "")) throw error;
+    }
+  });
+}
+
+/** Creates a database as a copy of `template`, to which nobody may be connected. Cost: some 30 ms. */
+export async function cloneDatabase(adminUrl: string, template: string, name: string): Promise<void> {
+  await withClient(adminUrl, async (client) => {
+    await client.query(`create database ${pg.escapeIdentifier(name)} template ${pg.escapeIdentifier(template)}`);
+  });
+}
+
+/** Ends every session of the database and removes it. */
+export async function dropDatabase(adminUrl: string, name: string): Promise<void> {
+  await withClient(adminUrl, async (client) => {
+    await client.query(`drop database if exists ${pg.escapeIdentifier(name)} with (force)`);
+  });
+}
+
+/** One connection for the time of `work`. */
+export async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: "berth admin",
+    connectionTimeoutMillis: 5_000,
+  });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}

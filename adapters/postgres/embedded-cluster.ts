@@ -1,0 +1,114 @@
+import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import type { Binaries } from "./embedded-binaries.ts";
+import { EmbeddedError } from "./embedded-error.ts";
+import { canEnter, type PostgresUser } from "./embedded-user.ts";
+
+/** The name of the superuser inside the embedded Postgres. */
+export const EMBEDDED_ROLE = "berth";
+
+/** A database cluster on disk, ready to be served. */
+export interface Cluster {
+  /** PGDATA; where the server's account can reach it, so not always below the data directory. */
+  readonly dir: string;
+  readonly password: string;
+}
+
+/**
+ * Opens the cluster of a data directory, or makes one when there is none. `dataDir/cluster` is the cluster, or a symlink to
+ * it in `sharedDir` when Postgres' account cannot enter `dataDir`; so removing the data directory always starts afresh.
+ * Two processes at once make one cluster: the first to put it in its place wins. Refuses one of another major version.
+ */
+export function openCluster(
+  dataDir: string,
+  sharedDir: string,
+  user: PostgresUser | null,
+  binaries: Binaries,
+): Cluster {
+  mkdirSync(dataDir, { recursive: true });
+  if (user !== null) chmodSync(dataDir, 0o711);
+  const place = join(dataDir, "cluster");
+  if (!existsSync(place)) makeCluster(dataDir, sharedDir, user, binaries);
+  const dir = realpathSync(place);
+  const major = readFileSync(join(dir, "PG_VERSION"), "utf8").trim();
+  if (major !== binaries.version.split(".")[0]) {
+    throw new EmbeddedError(
+      "other-version",
+      `${dataDir} was made by Postgres ${major}, this is ${binaries.version}: move the data with pg_dump, or give another --data-dir`,
+    );
+  }
+  return { dir, password: readFileSync(join(dir, "berth-password"), "utf8") };
+}
+
+/** Removes a data directory with its cluster, wherever that lies. The server must have stopped. */
+export function removeCluster(dataDir: string): void {
+  const place = join(dataDir, "cluster");
+  if (existsSync(place)) rmSync(realpathSync(place), { recursive: true, force: true });
+  rmSync(dataDir, { recursive: true, force: true });
+}
+
+function makeCluster(dataDir: string, sharedDir: string, user: PostgresUser | null, binaries: Binaries): void {
+  const place = join(dataDir, "cluster");
+  // A link to a cluster that is gone; a cluster proper exists and did not bring us here.
+  rmSync(place, { force: true });
+  const home = canEnter(dataDir, user) ? dataDir : join(sharedDir, "clusters");
+  const dir = join(home, `cluster-${randomBytes(6).toString("hex")}`);
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  if (home !== dataDir) for (const part of [dirname(home), home]) chmodSync(part, 0o711);
+  try {
+    runInitdb(dir, user, binaries);
+    if (home === dataDir) renameSync(dir, place);
+    else symlinkSync(dir, place);
+  } catch (error) {
+    rmSync(dir, { recursive: true, force: true });
+    if (!existsSync(place)) throw error;
+  }
+}
+
+function runInitdb(dir: string, user: PostgresUser | null, binaries: Binaries): void {
+  const password = randomBytes(24).toString("base64url");
+  const passwordFile = `${dir}.password`;
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  try {
+    if (user !== null) for (const path of [dir, passwordFile]) chownSync(path, user.uid, user.gid);
+    const args = [
+      "-D",
+      dir,
+      "-U",
+      EMBEDDED_ROLE,
+      "-E",
+      "UTF8",
+      "--no-locale",
+      "--auth=scram-sha-256",
+      `--pwfile=${passwordFile}`,
+    ];
+    // 24 random bytes need no stretching; the default of 4,096 rounds would cost 5 ms on each side of each new connection.
+    args.push("-c", "scram_iterations=1", "--no-instructions");
+    const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
+    const result = spawnSync(binaries.initdb, args, {
+      ...ids,
+      cwd: dir,
+      encoding: "utf8",
+      env: { PATH: process.env.PATH, LC_ALL: "C" },
+    });
+    if (result.status !== 0) {
+      throw new EmbeddedError("cannot-start", `initdb failed: ${(result.stderr ?? String(result.error)).trim()}`);
+    }
+    renameSync(passwordFile, join(dir, "berth-password"));
+  } finally {
+    rmSync(passwordFile, { force: true });
+  }
+}

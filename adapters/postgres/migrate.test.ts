@@ -1,0 +1,48 @@
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
+import { dropDatabase, ensureDatabase, withClient } from "./databases.ts";
+import { migrate, pendingMigrations } from "./migrate.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await freshDatabase("api");
+});
+afterAll(() => database.drop());
+
+test("does nothing to a database that is up to date", async () => {
+  expect(await migrate(database.url, "api")).toEqual([]);
+});
+
+test("refuses to make a cell's database out of the API tier's", async () => {
+  await expect(migrate(database.url, "cell")).rejects.toMatchObject({ code: "other-kind" });
+});
+
+test("lets ten installers of an empty database run at once, each migration applied once", async () => {
+  const name = `test_empty_${process.pid}`;
+  await ensureDatabase(database.url, name);
+  const url = Object.assign(new URL(database.url), { pathname: `/${name}` }).href;
+  try {
+    const expected = await withClient(url, (client) => pendingMigrations(client, "cell"));
+    expect(expected).not.toEqual([]);
+    const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(url, "cell")));
+    expect(applied.flat()).toEqual(expected);
+    expect(await withClient(url, (client) => pendingMigrations(client, "cell"))).toEqual([]);
+  } finally {
+    await dropDatabase(database.url, name);
+  }
+});
+
+test("refuses a database that is newer than the code, and one whose migrations were changed", async () => {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query("insert into schema_migrations values (9999, 'api', '9999-from-the-future', '')");
+  await expect(migrate(database.url, "api")).rejects.toMatchObject({
+    code: "too-new",
+    message: expect.stringContaining("9999"),
+  });
+  await client.query("delete from schema_migrations where number = 9999");
+  await client.query("update schema_migrations set checksum = 'x' where number = 1");
+  await expect(pendingMigrations(client, "api")).rejects.toMatchObject({ code: "changed" });
+  await client.end();
+});

@@ -1,0 +1,127 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import pg from "pg";
+
+export type DatabaseKind = "cell" | "api";
+
+interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly sql: string;
+  readonly checksum: string;
+}
+
+export type MigrateErrorCode =
+  /** The database has migrations that this version of Berth does not know. */
+  | "too-new"
+  /** It is a database of the other kind. */
+  | "other-kind"
+  /** A migration was changed after this database had it. */
+  | "changed";
+
+/** Why a database cannot be used by this version; nothing was changed. */
+export class MigrateError extends Error {
+  readonly code: MigrateErrorCode;
+
+  constructor(code: MigrateErrorCode, message: string) {
+    super(message);
+    this.name = "MigrateError";
+    this.code = code;
+  }
+}
+
+// Arbitrary, the same for all: one installer at a time per database.
+const INSTALL_LOCK = 7_236_418_051;
+
+/**
+ * Brings a database up to this version: runs what is missing of migrations/<kind>/NNNN-*.sql in order, each in a transaction
+ * of its own, and returns their names. Any number of processes may call it at once. Throws `MigrateError`.
+ */
+export async function migrate(url: string, kind: DatabaseKind): Promise<readonly string[]> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: "berth migrate",
+    connectionTimeoutMillis: 5_000,
+  });
+  await client.connect();
+  try {
+    await client.query("select pg_advisory_lock($1)", [INSTALL_LOCK]);
+    await client.query(
+      `create table if not exists schema_migrations (
+         number int primary key,
+         kind text not null,
+         name text not null,
+         checksum text not null,
+         applied_at timestamptz not null default now()
+       )`,
+    );
+    const pending = await findPending(client, kind);
+    for (const migration of pending) await apply(client, kind, migration);
+    return pending.map((migration) => migration.name);
+  } finally {
+    await client.end(); // and with the session goes its lock
+  }
+}
+
+/** Names of the migrations that the database lacks; empty when it is ready for use. Throws `MigrateError`. Changes nothing. */
+export async function pendingMigrations(client: pg.Pool | pg.Client, kind: DatabaseKind): Promise<readonly string[]> {
+  const { rows } = await client.query<{ found: boolean }>(
+    "select to_regclass('schema_migrations') is not null as found",
+  );
+  const pending = rows[0]?.found ? await findPending(client, kind) : readMigrations(kind);
+  return pending.map((migration) => migration.name);
+}
+
+async function findPending(client: pg.Pool | pg.Client, kind: DatabaseKind): Promise<readonly Migration[]> {
+  const known = new Map(readMigrations(kind).map((migration) => [migration.number, migration]));
+  const { rows: applied } = await client.query<{ number: number; kind: DatabaseKind; name: string; checksum: string }>(
+    "select number, kind, name, checksum from schema_migrations order by number",
+  );
+  for (const row of applied) {
+    if (row.kind !== kind) throw new MigrateError("other-kind", `this is a database of kind ${row.kind}, not ${kind}`);
+    const migration = known.get(row.number);
+    if (migration === undefined) {
+      throw new MigrateError(
+        "too-new",
+        `the database has the migration ${row.name}, which this version of Berth does not know: use a newer one`,
+      );
+    }
+    if (migration.checksum !== row.checksum) {
+      throw new MigrateError(
+        "changed",
+        `the migration ${row.name} was changed after the database had it: add a new one instead`,
+      );
+    }
+    known.delete(row.number);
+  }
+  return [...known.values()];
+}
+
+async function apply(client: pg.Client, kind: DatabaseKind, migration: Migration): Promise<void> {
+  await client.query("begin");
+  try {
+    await client.query(migration.sql);
+    await client.query("insert into schema_migrations (number, kind, name, checksum) values ($1, $2, $3, $4)", [
+      migration.number,
+      kind,
+      migration.name,
+      migration.checksum,
+    ]);
+    await client.query("commit");
+  } catch (error) {
+    await client.query("rollback");
+    throw new Error(`migration ${migration.name} failed: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function readMigrations(kind: DatabaseKind): readonly Migration[] {
+  const dir = new URL(`./migrations/${kind}/`, import.meta.url);
+  return readdirSync(dir)
+    .filter((file) => /^\d{4}-.*\.sql$/.test(file))
+    .sort()
+    .map((file) => {
+      const sql = readFileSync(new URL(file, dir), "utf8");
+      const checksum = createHash("sha256").update(sql).digest("hex");
+      return { number: Number(file.slice(0, 4)), name: file.replace(".sql", ""), sql, checksum };
+    });
+}

@@ -1,0 +1,45 @@
+import pg from "pg";
+
+/** int8 columns as numbers: Berth's amounts stay far below 2^53. Set here, once, so that every pool and client reads alike. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: "text" | "binary") =>
+    oid === pg.types.builtins.INT8
+      ? Number
+      : pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser,
+};
+
+export interface PoolOptions {
+  readonly url: string;
+  /** Shown in pg_stat_activity: which process of which service. */
+  readonly applicationName: string;
+  /** Most connections. 10 unless given. */
+  readonly connectionsMax?: number;
+  /** Postgres gives up a statement after so long. 30,000 unless given. */
+  readonly statementTimeoutMs?: number;
+  /** Told of a connection that broke while idle; the pool replaces it by itself. */
+  readonly onConnectionLost?: (error: Error) => void;
+}
+
+/**
+ * A pool of connections where everything has a limit: connecting, waiting for a connection (5 s), a statement, a transaction
+ * left open. Connects when first used.
+ */
+export function createPool(options: PoolOptions): pg.Pool {
+  const statementTimeoutMs = options.statementTimeoutMs ?? 30_000;
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    application_name: options.applicationName,
+    max: options.connectionsMax ?? 10,
+    connectionTimeoutMillis: 5_000,
+    idleTimeoutMillis: 30_000,
+    statement_timeout: statementTimeoutMs,
+    // For a server that went silent: statement_timeout needs one that still answers.
+    query_timeout: statementTimeoutMs + 5_000,
+    idle_in_transaction_session_timeout: statementTimeoutMs,
+    keepAlive: true,
+    types,
+  });
+  // Without a listener a connection lost while idle would end the process.
+  pool.on("error", (error) => options.onConnectionLost?.(error));
+  return pool;
+}
