@@ -34,5 +34,5 @@ export type TreeOutcome =
   /** A provider or an inventory that the report leaves out still has allocations (`resourceClass` null: the provider). */
   | { readonly kind: "in-use"; readonly provider: ProviderUuid; readonly resourceClass: ResourceClass | null }
   | { readonly kind: "name-taken"; readonly provider: ProviderUuid; readonly name: string }
-  /** The list is no tree: no root first, a parent that is not before its child, a uuid twice, or a uuid of another tree. */
+  /** The list is no tree: no root first, a parent that is not before its child, a uuid or a name twice, or a uuid of another tree. */
   | { readonly kind: "malformed"; readonly provider: ProviderUuid; readonly why: string };
