@@ -45,10 +45,13 @@ export type DeleteOutcome =
   | { readonly kind: "deleted" };
 
 export interface ServerStore {
+  /** Those that are or were (DELETED) in this cell, in the order of the uuids. */
   servers(uuids: readonly string[]): Promise<readonly Server[]>;
   /** Oldest change first; at most `limit`. Includes DELETED ones. `sinceMs` inclusive. */
   serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]>;
+  /** By the time they began, then by selection. */
   attempts(serverUuid: string): Promise<readonly Attempt[]>;
+  /** By name. */
   hosts(): Promise<readonly Host[]>;
   /** How many servers (not DELETED) name the host as their home, for each host that has any. */
   serverCountByHost(): Promise<ReadonlyMap<string, number>>;
@@ -76,7 +79,10 @@ export interface TaskClaim {
   readonly epoch: number;
 }
 
-/** `fenced`: somebody else owns the task, or it has ended; nothing was written and nothing may be done for it any more. */
+/**
+ * `fenced`: somebody else owns the task, or it has ended otherwise; nothing was written and nothing may be done for it any
+ * more. A commit that is repeated under the epoch that wrote it (its answer was lost) is `committed` again.
+ */
 export type Fenced = { readonly kind: "fenced" };
 export type CommitOutcome = { readonly kind: "committed" } | Fenced;
 
@@ -100,16 +106,31 @@ export interface TaskStore {
   renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void>;
   /** Leave in order: the tasks it still owns are free for others at once. */
   giveUpLease(conductorId: string): Promise<void>;
-  /** Own these tasks: those that have not ended and whose owner is nobody, this conductor, or one whose lease ran out. */
+  /**
+   * Own these tasks: those that have not ended and whose owner is nobody, this conductor, or one whose lease ran out. In
+   * the order of the ids; the others are left out.
+   */
   takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]>;
-  /** Own up to `limit` tasks whose owner's lease ran out, or that nobody has taken `untakenMs` after they were stored. */
+  /**
+   * Own up to `limit` tasks whose owner's lease ran out, or that nobody has taken `untakenMs` after they were stored;
+   * oldest first.
+   */
   sweepTasks(conductorId: string, untakenMs: number, limit: number): Promise<readonly TakenTask[]>;
+  /**
+   * Ids of the tasks that this conductor owns and that have not ended, oldest first: how it finds one whose taking was
+   * committed while the answer was lost (nobody else sweeps it as long as the owner lives).
+   */
+  ownedTasks(conductorId: string): Promise<readonly string[]>;
   /** ACTIVE, at home on this selection's host; the task ends. */
   commitActive(commits: readonly (TaskClaim & { readonly selection: number })[]): Promise<readonly CommitOutcome[]>;
   hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]>;
   /** ERROR with `reason` shown to its owner; whatever the server holds is given back; the task ends. */
   commitError(
-    errors: readonly (TaskClaim & { readonly selection: number; readonly attemptReason: string; readonly reason: string })[],
+    errors: readonly (TaskClaim & {
+      readonly selection: number;
+      readonly attemptReason: string;
+      readonly reason: string;
+    })[],
   ): Promise<readonly CommitOutcome[]>;
   /** Gone from its host: give back what it holds, DELETED; the task ends. */
   commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]>;
@@ -126,9 +147,14 @@ export interface Home {
 export interface HostStore {
   /** The agent carries these hosts and lives; they are up. A host that another agent carried goes over to this one. */
   hostsUp(agentId: string, hosts: readonly { readonly name: string; readonly rootProvider: string }[]): Promise<void>;
-  agentsSeen(agentIds: readonly string[]): Promise<void>;
-  /** Hosts of agents not seen for so long are down now; returns the names of those that went down. */
+  /**
+   * These agents live (unknown ones are passed over). Returns those of them with a host that is down: such a host comes up
+   * by `hostsUp` only, after its guests were compared with `homes`.
+   */
+  agentsSeen(agentIds: readonly string[]): Promise<readonly string[]>;
+  /** Hosts of agents not seen for so long are down now; returns the names of those that went down, sorted. */
   expireAgents(unseenMs: number): Promise<readonly string[]>;
+  /** Of those servers that are or were in this cell, in the order of the uuids. */
   homes(serverUuids: readonly string[]): Promise<readonly Home[]>;
   /** Servers whose home is the host (not DELETED): what must run there once ACTIVE. */
   residents(host: string): Promise<readonly Home[]>;

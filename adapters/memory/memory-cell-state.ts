@@ -1,0 +1,109 @@
+import type { AttemptResult, ServerStatus } from "../../core/cell/server.ts";
+import { attemptIdOf } from "../../core/cell/server.ts";
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { MemoryTransaction } from "./memory-ledger.ts";
+
+/** A row of `servers`. `CLOSED`: no server, a door that is shut. */
+export interface ServerRow {
+  readonly uuid: string;
+  status: ServerStatus | "CLOSED";
+  taskState: string | null;
+  readonly spec: ServerSpec;
+  host: string | null;
+  attemptId: string | null;
+  fault: { readonly message: string; readonly atMs: number } | null;
+  readonly createdAtMs: number;
+  updatedAtMs: number;
+  launchedAtMs: number | null;
+  deletedAtMs: number | null;
+}
+
+/** How a task ended. */
+export type TaskOutcome = "success" | "error" | "deleted" | "cancelled";
+
+/** A row of `tasks`. */
+export interface TaskRow {
+  readonly id: string;
+  readonly serverUuid: string;
+  readonly kind: "build" | "delete";
+  readonly task: Task;
+  epoch: number;
+  owner: string | null;
+  selection: number;
+  readonly createdAtMs: number;
+  endedAtMs: number | null;
+  outcome: TaskOutcome | null;
+}
+
+/** A row of `attempts`. */
+export interface AttemptRow {
+  readonly taskId: string;
+  readonly selection: number;
+  readonly serverUuid: string;
+  readonly host: string;
+  readonly startedAtMs: number;
+  endedAtMs: number | null;
+  result: AttemptResult | null;
+  reason: string | null;
+}
+
+/** A row of `hosts`. */
+export interface HostRow {
+  readonly name: string;
+  rootProvider: string;
+  agentId: string;
+  up: boolean;
+  disabled: boolean;
+}
+
+/** The tables of one cell beside its ledger, with the indexes that the steps need. */
+export class CellState {
+  readonly servers = new Map<string, ServerRow>();
+  readonly tasks = new Map<string, TaskRow>();
+  /** Tasks that have not ended. */
+  readonly running = new Set<TaskRow>();
+  readonly tasksByServer = new Map<string, TaskRow[]>();
+  /** By attempt id. */
+  readonly attempts = new Map<string, AttemptRow>();
+  readonly attemptsByServer = new Map<string, Set<string>>();
+  readonly hosts = new Map<string, HostRow>();
+  /** When each agent was last seen. */
+  readonly agents = new Map<string, number>();
+  /** Until when each conductor's lease holds. */
+  readonly leases = new Map<string, number>();
+
+  addTask(row: TaskRow): void {
+    this.tasks.set(row.id, row);
+    this.running.add(row);
+    const ofServer = this.tasksByServer.get(row.serverUuid);
+    if (ofServer === undefined) this.tasksByServer.set(row.serverUuid, [row]);
+    else ofServer.push(row);
+  }
+
+  endTask(row: TaskRow, outcome: TaskOutcome, nowMs: number): void {
+    row.endedAtMs = nowMs;
+    row.outcome = outcome;
+    this.running.delete(row);
+  }
+
+  putAttempt(row: AttemptRow): void {
+    const id = attemptIdOf(row.taskId, row.selection);
+    this.attempts.set(id, row);
+    const ofServer = this.attemptsByServer.get(row.serverUuid);
+    if (ofServer === undefined) this.attemptsByServer.set(row.serverUuid, new Set([id]));
+    else ofServer.add(id);
+  }
+
+  attemptsOf(serverUuid: string): AttemptRow[] {
+    const ids = this.attemptsByServer.get(serverUuid) ?? [];
+    return Array.from(ids, (id) => this.attempts.get(id)).filter((row) => row !== undefined);
+  }
+}
+
+/** What a step may use: the rows, the ledger's transaction, and the one moment at which all of it happens. */
+export interface CellTransaction extends Pick<MemoryTransaction, "applyAllocations" | "emit"> {
+  readonly cell: CellState;
+  readonly xid: number;
+  readonly nowMs: number;
+}

@@ -1,0 +1,205 @@
+import type {
+  CellStore,
+  CommitOutcome,
+  DeleteOutcome,
+  Dispatch,
+  DispatchOutcome,
+  Home,
+  Hop,
+  HopOutcome,
+  TakenTask,
+  TaskClaim,
+} from "../../core/cell/cell-store.ts";
+import type { Attempt, Host, Server } from "../../core/cell/server.ts";
+import { compare } from "../../core/ledger/ledger-state.ts";
+import type { RowChange } from "../../core/ledger/row-change.ts";
+import type { ViewSource } from "../../core/ledger/view-source.ts";
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { CellState, type CellTransaction, type TaskRow } from "./memory-cell-state.ts";
+import { closeStep, dispatchStep, requestDeleteStep } from "./memory-dispatch-steps.ts";
+import { agentSeenStep, expireStep, homeOf, hostChange, hostUpStep } from "./memory-host-steps.ts";
+import type { MemoryLedger, TransactionListener } from "./memory-ledger.ts";
+import { attemptsOf, serverCountByHost, serverOf, serversChangedSince } from "./memory-server-reads.ts";
+import {
+  commitActiveStep,
+  commitDeletedStep,
+  commitErrorStep,
+  hopStep,
+  ownedBy,
+  sweepable,
+  takeStep,
+} from "./memory-task-steps.ts";
+
+/**
+ * The in-process twin of a cell's database: lasts as long as this object. Each call is one synchronous step on the rows
+ * and the given ledger together; all time comes from the clock. Whoever follows it is told of each transaction before
+ * its caller is, so as a `ViewSource` it is never behind.
+ */
+export class MemoryCellStore implements CellStore, ViewSource {
+  readonly ready = true;
+  readonly #clock: Clock;
+  readonly #ledger: MemoryLedger;
+  readonly #cell = new CellState();
+  readonly #appliedHandlers = new Set<(xid: number) => void>();
+  readonly #followers = new Set<TransactionListener>();
+
+  constructor(deps: { readonly clock: Clock; readonly ledger: MemoryLedger }) {
+    this.#clock = deps.clock;
+    this.#ledger = deps.ledger;
+    this.#ledger.onTransaction((xid, rows) => {
+      for (const follower of [...this.#followers]) follower(xid, rows);
+      for (const handler of [...this.#appliedHandlers]) handler(xid);
+    });
+  }
+
+  /** Tells the listener at once of all rows that a ledger view shows, as transaction 0, then of each transaction's. Returns the unsubscriber. */
+  follow(listener: TransactionListener): () => void {
+    listener(0, [...this.#ledger.rows(), ...Array.from(this.#cell.hosts.values(), hostChange)] satisfies RowChange[]);
+    this.#followers.add(listener);
+    return () => this.#followers.delete(listener);
+  }
+
+  async waitUntilSeen(): Promise<void> {}
+
+  onApplied(handler: (xid: number) => void): () => void {
+    this.#appliedHandlers.add(handler);
+    return () => this.#appliedHandlers.delete(handler);
+  }
+
+  /** Every task that was ever stored, by id: for those who compare stores. */
+  tasks(): readonly Readonly<TaskRow>[] {
+    return [...this.#cell.tasks.values()].sort((a, b) => compare(a.id, b.id));
+  }
+
+  // --- DispatchStore, ServerStore
+
+  async dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
+    return this.#step((tx) => dispatches.map((dispatch) => dispatchStep(tx, dispatch)));
+  }
+
+  async close(serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]> {
+    return this.#step((tx) => serverUuids.map((uuid) => closeStep(tx, uuid)));
+  }
+
+  async requestDelete(tasks: readonly Task[]): Promise<readonly DeleteOutcome[]> {
+    return this.#step((tx) => tasks.map((task) => requestDeleteStep(tx, task)));
+  }
+
+  async servers(uuids: readonly string[]): Promise<readonly Server[]> {
+    return uuids.map((uuid) => serverOf(this.#cell.servers.get(uuid))).filter((server) => server !== null);
+  }
+
+  async serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {
+    return serversChangedSince(this.#cell, sinceMs, limit);
+  }
+
+  async attempts(serverUuid: string): Promise<readonly Attempt[]> {
+    return attemptsOf(this.#cell, serverUuid);
+  }
+
+  async hosts(): Promise<readonly Host[]> {
+    return Array.from(this.#cell.hosts.values(), (host) => ({ ...host })).sort((a, b) => compare(a.name, b.name));
+  }
+
+  async serverCountByHost(): Promise<ReadonlyMap<string, number>> {
+    return serverCountByHost(this.#cell);
+  }
+
+  // --- TaskStore
+
+  async renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void> {
+    this.#cell.leases.set(conductor.id, this.#clock.now() + conductor.leaseMs);
+  }
+
+  async giveUpLease(conductorId: string): Promise<void> {
+    this.#cell.leases.delete(conductorId);
+  }
+
+  async takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]> {
+    return this.#step((tx) =>
+      [...new Set(taskIds)].map((id) => takeStep(tx, conductorId, id)).filter((taken) => taken !== null),
+    );
+  }
+
+  async sweepTasks(conductorId: string, untakenMs: number, limit: number): Promise<readonly TakenTask[]> {
+    return this.#step((tx) =>
+      sweepable(tx, conductorId, untakenMs)
+        .slice(0, limit)
+        .map((row) => takeStep(tx, conductorId, row.id))
+        .filter((taken) => taken !== null),
+    );
+  }
+
+  async ownedTasks(conductorId: string): Promise<readonly string[]> {
+    return ownedBy(this.#cell, conductorId).map((row) => row.id);
+  }
+
+  async commitActive(
+    commits: readonly (TaskClaim & { readonly selection: number })[],
+  ): Promise<readonly CommitOutcome[]> {
+    return this.#step((tx) => commits.map((commit) => commitActiveStep(tx, commit)));
+  }
+
+  async hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
+    return this.#step((tx) => hops.map((hop) => hopStep(tx, hop)));
+  }
+
+  async commitError(
+    errors: readonly (TaskClaim & {
+      readonly selection: number;
+      readonly attemptReason: string;
+      readonly reason: string;
+    })[],
+  ): Promise<readonly CommitOutcome[]> {
+    return this.#step((tx) => errors.map((error) => commitErrorStep(tx, error)));
+  }
+
+  async commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
+    return this.#step((tx) => deletes.map((claim) => commitDeletedStep(tx, claim)));
+  }
+
+  // --- HostStore
+
+  async hostsUp(
+    agentId: string,
+    hosts: readonly { readonly name: string; readonly rootProvider: string }[],
+  ): Promise<void> {
+    this.#step((tx) => {
+      tx.cell.agents.set(agentId, tx.nowMs);
+      for (const host of hosts) hostUpStep(tx, agentId, host);
+    });
+  }
+
+  async agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
+    return this.#step((tx) => [...new Set(agentIds)].filter((id) => agentSeenStep(tx, id)).sort(compare));
+  }
+
+  async expireAgents(unseenMs: number): Promise<readonly string[]> {
+    return this.#step((tx) => expireStep(tx, unseenMs));
+  }
+
+  async homes(serverUuids: readonly string[]): Promise<readonly Home[]> {
+    return serverUuids.map((uuid) => homeOf(this.#cell.servers.get(uuid))).filter((home) => home !== null);
+  }
+
+  async residents(host: string): Promise<readonly Home[]> {
+    return [...this.#cell.servers.values()]
+      .filter((server) => server.host === host)
+      .sort((a, b) => compare(a.uuid, b.uuid))
+      .map(homeOf)
+      .filter((home) => home !== null);
+  }
+
+  #step<Result>(run: (tx: CellTransaction) => Result): Result {
+    return this.#ledger.transact((transaction, xid) =>
+      run({
+        cell: this.#cell,
+        xid,
+        nowMs: this.#clock.now(),
+        applyAllocations: transaction.applyAllocations,
+        emit: transaction.emit,
+      }),
+    );
+  }
+}

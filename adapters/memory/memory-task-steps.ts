@@ -1,0 +1,159 @@
+import { assert } from "../../core/assert.ts";
+import type { CommitOutcome, Hop, HopOutcome, TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import { type AttemptResult, attemptIdOf } from "../../core/cell/server.ts";
+import { release } from "../../core/ledger/allocation-change.ts";
+import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
+import { consumerUuid } from "../../core/ledger/ids.ts";
+import { compare } from "../../core/ledger/ledger-state.ts";
+import { CONSUMER_TYPE_INSTANCE } from "../../core/ledger/model.ts";
+import type { CellState, CellTransaction, ServerRow, TaskOutcome, TaskRow } from "./memory-cell-state.ts";
+
+const COMMITTED = { kind: "committed" } as const;
+const FENCED = { kind: "fenced" } as const;
+
+/** Takes the task over unless it has ended or a living conductor owns it. */
+export function takeStep(tx: CellTransaction, conductorId: string, taskId: string): TakenTask | null {
+  const row = tx.cell.tasks.get(taskId);
+  if (row === undefined || row.endedAtMs !== null) return null;
+  if (row.owner !== null && row.owner !== conductorId && leaseHolds(tx, row.owner)) return null;
+  row.owner = conductorId;
+  row.epoch += 1;
+  const server = tx.cell.servers.get(row.serverUuid);
+  assert(server !== undefined, `task ${row.id} is of no server`);
+  return {
+    task: row.task,
+    epoch: row.epoch,
+    selection: row.selection,
+    host: server.host,
+    attemptId: server.attemptId,
+  };
+}
+
+/** The tasks that a sweep finds: nobody took them in time, or their owner's lease ran out; oldest first. */
+export function sweepable(tx: CellTransaction, conductorId: string, untakenMs: number): readonly TaskRow[] {
+  return [...tx.cell.running]
+    .filter((row) =>
+      row.owner === null
+        ? row.createdAtMs <= tx.nowMs - untakenMs
+        : row.owner !== conductorId && !leaseHolds(tx, row.owner),
+    )
+    .sort(oldestFirst);
+}
+
+/** The running tasks of this conductor, oldest first. */
+export function ownedBy(cell: CellState, conductorId: string): readonly TaskRow[] {
+  return [...cell.running].filter((row) => row.owner === conductorId).sort(oldestFirst);
+}
+
+const oldestFirst = (a: TaskRow, b: TaskRow): number => a.createdAtMs - b.createdAtMs || compare(a.id, b.id);
+
+function leaseHolds(tx: CellTransaction, conductorId: string): boolean {
+  return (tx.cell.leases.get(conductorId) ?? 0) > tx.nowMs;
+}
+
+export function commitActiveStep(
+  tx: CellTransaction,
+  commit: TaskClaim & { readonly selection: number },
+): CommitOutcome {
+  const attemptId = attemptIdOf(commit.taskId, commit.selection);
+  const found = findOwned(tx, commit, "success");
+  if (found === null || found.server.attemptId !== attemptId) return FENCED;
+  const { task, server } = found;
+  if (task.endedAtMs !== null) return server.status === "ACTIVE" ? COMMITTED : FENCED;
+  tx.cell.endTask(task, "success", tx.nowMs);
+  server.status = "ACTIVE";
+  server.taskState = null;
+  server.launchedAtMs = tx.nowMs;
+  server.updatedAtMs = tx.nowMs;
+  endAttempt(tx, attemptId, "success", null);
+  return COMMITTED;
+}
+
+export function hopStep(tx: CellTransaction, hop: Hop): HopOutcome {
+  const found = findOwned(tx, hop, null);
+  if (found === null) return FENCED;
+  const { task, server } = found;
+  const failed = tx.cell.attempts.get(attemptIdOf(task.id, hop.from));
+  if (failed?.result === null) endAttempt(tx, attemptIdOf(task.id, hop.from), "failed", hop.reason);
+  const outcome = tx.applyAllocations(hop.change);
+  const why = outcome.kind === "committed" ? null : describeRefusal(outcome);
+  tx.cell.putAttempt({
+    taskId: task.id,
+    selection: hop.to,
+    serverUuid: server.uuid,
+    host: hop.toHost,
+    startedAtMs: tx.nowMs,
+    endedAtMs: why === null ? null : tx.nowMs,
+    result: why === null ? null : "skipped",
+    reason: why,
+  });
+  if (why !== null) return { kind: "skipped", why };
+  task.selection = hop.to;
+  server.host = hop.toHost;
+  server.attemptId = attemptIdOf(task.id, hop.to);
+  server.updatedAtMs = tx.nowMs;
+  return COMMITTED;
+}
+
+export function commitErrorStep(
+  tx: CellTransaction,
+  commit: TaskClaim & { readonly selection: number; readonly attemptReason: string; readonly reason: string },
+): CommitOutcome {
+  const found = findOwned(tx, commit, "error");
+  if (found === null) return FENCED;
+  const { task, server } = found;
+  if (task.endedAtMs !== null) return COMMITTED;
+  tx.cell.endTask(task, "error", tx.nowMs);
+  giveBack(tx, server);
+  server.status = "ERROR";
+  server.fault = { message: commit.reason, atMs: tx.nowMs };
+  const attemptId = attemptIdOf(task.id, commit.selection);
+  if (tx.cell.attempts.get(attemptId)?.result === null) {
+    endAttempt(tx, attemptId, "failed", commit.attemptReason);
+  }
+  return COMMITTED;
+}
+
+export function commitDeletedStep(tx: CellTransaction, commit: TaskClaim): CommitOutcome {
+  const found = findOwned(tx, commit, "deleted");
+  if (found === null) return FENCED;
+  const { task, server } = found;
+  if (task.endedAtMs !== null) return COMMITTED;
+  tx.cell.endTask(task, "deleted", tx.nowMs);
+  giveBack(tx, server);
+  server.status = "DELETED";
+  server.deletedAtMs = tx.nowMs;
+  return COMMITTED;
+}
+
+/** The task under exactly this epoch, still running or ended with `outcome` under it: a repeat of what was written. */
+function findOwned(
+  tx: CellTransaction,
+  claim: TaskClaim,
+  outcome: TaskOutcome | null,
+): { readonly task: TaskRow; readonly server: ServerRow } | null {
+  const task = tx.cell.tasks.get(claim.taskId);
+  const server = tx.cell.servers.get(claim.serverUuid);
+  if (task === undefined || server === undefined || task.serverUuid !== server.uuid) return null;
+  if (task.epoch !== claim.epoch || (task.endedAtMs !== null && task.outcome !== outcome)) return null;
+  return { task, server };
+}
+
+function giveBack(tx: CellTransaction, server: ServerRow): void {
+  const { projectId, userId } = server.spec;
+  const owner = { projectId, userId, type: CONSUMER_TYPE_INSTANCE };
+  const outcome = tx.applyAllocations(release(consumerUuid(server.uuid), owner));
+  assert(outcome.kind === "committed", `a release was refused: ${outcome.kind}`);
+  server.host = null;
+  server.attemptId = null;
+  server.taskState = null;
+  server.updatedAtMs = tx.nowMs;
+}
+
+function endAttempt(tx: CellTransaction, attemptId: string, result: AttemptResult, reason: string | null): void {
+  const attempt = tx.cell.attempts.get(attemptId);
+  if (attempt === undefined) return;
+  attempt.result = result;
+  attempt.reason = reason;
+  attempt.endedAtMs = tx.nowMs;
+}
