@@ -36,7 +36,9 @@ export class Batcher<Item, Result> {
   /** Resolves with the item's own answer. Rejects when the batch failed, or when too many items wait already. */
   submit(item: Item): Promise<Result> {
     if (this.#queue.length >= this.#maxQueued) {
-      return Promise.reject(new Error(`more than ${this.#maxQueued} items wait for a batch; slow down or add processes`));
+      return Promise.reject(
+        new Error(`more than ${this.#maxQueued} items wait for a batch; slow down or add processes`),
+      );
     }
     return new Promise((resolve, reject) => {
       this.#queue.push({ item, resolve, reject });
@@ -60,8 +62,9 @@ export class Batcher<Item, Result> {
     this.#running += 1;
     try {
       const results = await this.#run(batch.map((entry) => entry.item));
-      if (results.length !== batch.length) throw new Error(`a batch of ${batch.length} was answered with ${results.length} results`);
-      batch.forEach((entry, index) => entry.resolve(results[index] as Result));
+      if (results.length !== batch.length)
+        throw new Error(`a batch of ${batch.length} was answered with ${results.length} results`);
+      for (const [index, entry] of batch.entries()) entry.resolve(results[index] as Result);
     } catch (error) {
       for (const entry of batch) entry.reject(error);
     } finally {

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { DeadlineError, withDeadline } from "./deadline.ts";
+import { ManualClock } from "./manual-clock.ts";
+
+test("passes the value on and forgets its timer", async () => {
+  const clock = new ManualClock();
+  expect(await withDeadline(Promise.resolve(7), 100, "seven", clock)).toBe(7);
+  expect(clock.pending).toBe(0);
+});
+
+test("passes the error on and forgets its timer", async () => {
+  const clock = new ManualClock();
+  await expect(withDeadline(Promise.reject(new Error("no")), 100, "it", clock)).rejects.toThrow("no");
+  expect(clock.pending).toBe(0);
+});
+
+test("gives up at the deadline, and does not mind a failure after it", async () => {
+  const clock = new ManualClock();
+  const late = Promise.withResolvers<number>();
+  const guarded = withDeadline(late.promise, 100, "the cell", clock);
+  clock.advance(99);
+  clock.advance(1);
+  await expect(guarded).rejects.toEqual(new DeadlineError("the cell", 100));
+  late.reject(new Error("too late for anyone to care"));
+});

@@ -1,0 +1,28 @@
+import { type Clock, systemClock } from "./clock.ts";
+
+/** Something took longer than it may. What it was doing goes on unheeded. */
+export class DeadlineError extends Error {
+  /** What was waited for. */
+  readonly what: string;
+  readonly deadlineMs: number;
+
+  constructor(what: string, deadlineMs: number) {
+    super(`${what} took longer than ${deadlineMs} ms`);
+    this.name = "DeadlineError";
+    this.what = what;
+    this.deadlineMs = deadlineMs;
+  }
+}
+
+/** Settles as `promise` does, but rejects with a `DeadlineError` after `deadlineMs`. A rejection after that is swallowed. */
+export function withDeadline<Value>(
+  promise: Promise<Value>,
+  deadlineMs: number,
+  what: string,
+  clock: Clock = systemClock,
+): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimer(deadlineMs, () => reject(new DeadlineError(what, deadlineMs)));
+    promise.finally(() => timer.cancel()).then(resolve, reject);
+  });
+}

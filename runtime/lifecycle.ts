@@ -1,0 +1,142 @@
+import { DeadlineError, withDeadline } from "./deadline.ts";
+import { createLogger, LOG_LEVELS, type Logger } from "./logger.ts";
+import type { Service } from "./service.ts";
+import { oneOf } from "./setting-kinds.ts";
+import { type Declaration, readSettings, type Setting, SettingsError, setting, type ValuesOf } from "./settings.ts";
+
+/** What every command that runs a service takes; spread it into the declaration. */
+export const processSettings = {
+  logLevel: setting(oneOf(...LOG_LEVELS), { about: "least level that is logged", default: "info" }),
+};
+
+/** The parts of `process` that running a service needs. */
+export type ProcessPort = Pick<NodeJS.Process, "env" | "on" | "off"> & {
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+};
+
+export interface ServiceContext<Settings> {
+  readonly settings: Settings;
+  readonly logger: Logger;
+  /** For what the service cannot go on after: it is logged, the service closed, the process ends with 1. */
+  readonly fail: (error: unknown) => void;
+}
+
+type ProcessDeclared = Readonly<Record<string, Setting<unknown>>> & typeof processSettings;
+
+export interface ServiceRun<Settings extends ProcessDeclared> {
+  /** The name in the logs. */
+  readonly name: string;
+  readonly argv: readonly string[];
+  readonly declaration: Declaration<Settings>;
+  create(context: ServiceContext<ValuesOf<Settings>>): Service | Promise<Service>;
+  /** What stands after `ready`, for example the address that was bound. */
+  readonly readyNote?: (service: Service) => string;
+  /** A close that takes longer is cut off. 15,000 unless given. */
+  readonly closeDeadlineMs?: number;
+}
+
+type Ending =
+  | { readonly kind: "signal"; readonly signal: string }
+  | { readonly kind: "error"; readonly error: unknown };
+
+/**
+ * Runs a service from its settings to its close and resolves with the exit code: 0 after SIGTERM or SIGINT, 1 after an error
+ * (logged once), 2 after a bad setting (one line on standard error). Prints `ready` once the service serves. A second signal
+ * cuts the close short.
+ */
+export async function runService<Settings extends ProcessDeclared>(
+  host: ProcessPort,
+  run: ServiceRun<Settings>,
+): Promise<number> {
+  const context = readContext(host, run);
+  if (typeof context === "number") return context;
+  const { settings, logger } = context;
+  const endings = listenForEndings(host);
+  try {
+    const created = (async () =>
+      run.create({ settings, logger, fail: (error) => endings.end({ kind: "error", error }) }))();
+    const service = await Promise.race([created, endings.first]);
+    if ("kind" in service) return await finish(service, null, run, logger, endings.second);
+    const early = await Promise.race([service.start(), endings.first]);
+    if (early === undefined) host.stdout.write(`ready${run.readyNote ? ` ${run.readyNote(service)}` : ""}\n`);
+    return await finish(await endings.first, service, run, logger, endings.second);
+  } catch (error) {
+    logger.fatal({ err: error }, "could not start");
+    return 1;
+  } finally {
+    endings.stop();
+  }
+}
+
+function readContext<Settings extends ProcessDeclared>(
+  host: ProcessPort,
+  run: ServiceRun<Settings>,
+): number | { settings: ValuesOf<Settings>; logger: Logger } {
+  try {
+    const read = readSettings(run.declaration, { argv: run.argv, env: host.env });
+    if (read.kind === "help") {
+      host.stdout.write(`${read.text}\n`);
+      return 0;
+    }
+    const { logLevel } = read.settings as ValuesOf<typeof processSettings>;
+    return { settings: read.settings, logger: createLogger({ name: run.name, level: logLevel }) };
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    host.stderr.write(`${run.declaration.command}: ${error.message}\n`);
+    return 2;
+  }
+}
+
+async function finish(
+  ending: Ending,
+  service: Service | null,
+  run: { readonly closeDeadlineMs?: number },
+  logger: Logger,
+  secondEnding: Promise<Ending>,
+): Promise<number> {
+  if (ending.kind === "signal") logger.info({ signal: ending.signal }, "closing");
+  else logger.fatal({ err: ending.error }, "unexpected error, closing");
+  try {
+    const closed = withDeadline(service?.close() ?? Promise.resolve(), run.closeDeadlineMs ?? 15_000, "closing");
+    const cut = await Promise.race([closed, secondEnding]);
+    if (cut !== undefined) logger.warn("close cut short");
+    return ending.kind === "signal" && cut === undefined ? 0 : 1;
+  } catch (error) {
+    logger.error({ err: error }, error instanceof DeadlineError ? "close did not end in time" : "close failed");
+    return 1;
+  }
+}
+
+/** The first and the second reason to end; the second only matters while the first is being obeyed. */
+function listenForEndings(host: ProcessPort): {
+  readonly first: Promise<Ending>;
+  readonly second: Promise<Ending>;
+  end(ending: Ending): void;
+  stop(): void;
+} {
+  const first = Promise.withResolvers<Ending>();
+  const second = Promise.withResolvers<Ending>();
+  let ended = false;
+  const end = (ending: Ending): void => {
+    // A second error while closing is a consequence of the first; only an impatient user cuts the close short.
+    if (!ended) first.resolve(ending);
+    else if (ending.kind === "signal") second.resolve(ending);
+    ended = true;
+  };
+  const onSignal = (signal: string): void => end({ kind: "signal", signal });
+  const onError = (error: unknown): void => end({ kind: "error", error });
+  const signals = ["SIGTERM", "SIGINT"] as const;
+  for (const signal of signals) host.on(signal, onSignal);
+  for (const event of ["uncaughtException", "unhandledRejection"] as const)
+    host.on(event as "uncaughtException", onError);
+  return {
+    first: first.promise,
+    second: second.promise,
+    end,
+    stop: () => {
+      for (const signal of signals) host.off(signal, onSignal);
+      for (const event of ["uncaughtException", "unhandledRejection"] as const) host.off(event, onError);
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import { afterEach, expect, test } from "vitest";
+import { createProbes, createRegistry, type Probes } from "./probes.ts";
+
+let probes: Probes | undefined;
+afterEach(() => probes?.close());
+
+async function get(path: string): Promise<{ status: number; body: string }> {
+  const { host, port } = (probes as Probes).address;
+  const response = await fetch(`http://${host}:${port}${path}`);
+  return { status: response.status, body: await response.text() };
+}
+
+test("tells life, readiness and metrics apart", async () => {
+  let ready = false;
+  probes = createProbes({
+    listen: { host: "127.0.0.1", port: 0 },
+    registry: createRegistry("try"),
+    isReady: () => ready,
+  });
+  await probes.start();
+  expect(await get("/healthz")).toEqual({ status: 200, body: "ok\n" });
+  expect((await get("/readyz")).status).toBe(503);
+  ready = true;
+  expect((await get("/readyz")).status).toBe(200);
+  expect((await get("/metrics")).body).toContain('process_cpu_seconds_total{service="try"}');
+  expect((await get("/nowhere")).status).toBe(404);
+});
+
+test("says why it cannot listen where something else does", async () => {
+  const options = { registry: createRegistry("try"), isReady: () => true };
+  probes = createProbes({ listen: { host: "127.0.0.1", port: 0 }, ...options });
+  await probes.start();
+  await expect(createProbes({ listen: probes.address, ...options }).start()).rejects.toThrow("EADDRINUSE");
+});
+
+test("closes twice, and without having started", async () => {
+  const unstarted = createProbes({
+    listen: { host: "127.0.0.1", port: 0 },
+    registry: createRegistry("try"),
+    isReady: () => true,
+  });
+  await unstarted.close();
+  await unstarted.close();
+});

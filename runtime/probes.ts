@@ -1,0 +1,86 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { collectDefaultMetrics, Registry } from "prom-client";
+import type { Service } from "./service.ts";
+import type { HostPort } from "./setting-kinds.ts";
+
+export interface Probes extends Service {
+  /** Where it listens; the port is the one that was bound. Only after `start`. */
+  readonly address: HostPort;
+}
+
+/** A registry of metrics with the process's own (memory, event loop, …), each labelled with the service. */
+export function createRegistry(service: string): Registry {
+  const registry = new Registry();
+  registry.setDefaultLabels({ service });
+  collectDefaultMetrics({ register: registry });
+  return registry;
+}
+
+/**
+ * `/healthz` (the process answers), `/readyz` (200 once it serves, else 503) and `/metrics` (Prometheus), for services that
+ * have no HTTP of their own.
+ */
+export function createProbes(options: {
+  readonly listen: HostPort;
+  readonly registry: Registry;
+  readonly isReady: () => boolean | Promise<boolean>;
+}): Probes {
+  const server = createServer((request, response) => {
+    answer(request.url ?? "/", options).then(
+      ({ status, type, body }) => response.writeHead(status, { "content-type": type }).end(body),
+      (error: Error) => response.writeHead(500, { "content-type": "text/plain" }).end(`${error.message}\n`),
+    );
+  });
+  return {
+    get address() {
+      const { address, port } = server.address() as AddressInfo;
+      return { host: address, port };
+    },
+    start: () => listen(server, options.listen),
+    close: () => closeServer(server),
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+async function answer(
+  url: string,
+  options: { readonly registry: Registry; readonly isReady: () => boolean | Promise<boolean> },
+): Promise<Answer> {
+  const type = "text/plain";
+  switch (url.split("?")[0]) {
+    case "/healthz":
+      return { status: 200, type, body: "ok\n" };
+    case "/readyz": {
+      const ready = await options.isReady();
+      return { status: ready ? 200 : 503, type, body: ready ? "ready\n" : "not ready\n" };
+    }
+    case "/metrics":
+      return { status: 200, type: options.registry.contentType, body: await options.registry.metrics() };
+    default:
+      return { status: 404, type, body: "not found\n" };
+  }
+}
+
+function listen(server: Server, { host, port }: HostPort): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+function closeServer(server: Server): Promise<void> {
+  if (!server.listening) return Promise.resolve();
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

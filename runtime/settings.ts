@@ -1,0 +1,149 @@
+import { parseArgs } from "node:util";
+import type { Kind } from "./setting-kinds.ts";
+
+/** One setting of a command, made by `setting` or `optional`. */
+export interface Setting<Value> {
+  readonly kind: Kind<unknown>;
+  /** What it is for, half a sentence, for `--help`. */
+  readonly about: string;
+  /** As it would be written on the command line; undefined: none, so it has to be given or is optional. */
+  readonly default: string | undefined;
+  readonly optional: boolean;
+  /** Only carries the type. */
+  readonly value?: Value;
+}
+
+/** A setting that must be given unless it has a default (written as on the command line). */
+export function setting<Value>(
+  kind: Kind<Value>,
+  options: { readonly about: string; readonly default?: string },
+): Setting<Value> {
+  return { kind, about: options.about, default: options.default, optional: false };
+}
+
+/** A setting that is null unless given. */
+export function optional<Value>(kind: Kind<Value>, options: { readonly about: string }): Setting<Value | null> {
+  return { kind, about: options.about, default: undefined, optional: true };
+}
+
+type Declared = Readonly<Record<string, Setting<unknown>>>;
+
+/**
+ * What a command takes. The key of a setting names it everywhere: `databaseUrl` is the flag `--database-url` and the
+ * variable `BERTH_DATABASE_URL`.
+ */
+export interface Declaration<Settings extends Declared> {
+  /** As it is typed, for example `berth cell add`. */
+  readonly command: string;
+  /** One sentence for `--help`. */
+  readonly about: string;
+  /** Names of the arguments that stand without a flag, all of them required. */
+  readonly positionals?: readonly string[];
+  readonly settings: Settings;
+}
+
+export type ValuesOf<Settings extends Declared> = {
+  readonly [Name in keyof Settings]: Settings[Name] extends Setting<infer Value> ? Value : never;
+};
+
+export type Read<Settings extends Declared> =
+  | { readonly kind: "settings"; readonly settings: ValuesOf<Settings>; readonly positionals: readonly string[] }
+  | { readonly kind: "help"; readonly text: string };
+
+/** A setting that is missing or bad: one line that names it and says what is allowed. Exit code 2. */
+export class SettingsError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "SettingsError";
+  }
+}
+
+/**
+ * Reads a command's settings: a flag wins over the environment, the environment over the default. Pure. The result is
+ * frozen. Throws `SettingsError` on the first that is missing, bad or unknown.
+ */
+export function readSettings<Settings extends Declared>(
+  declaration: Declaration<Settings>,
+  source: { readonly argv: readonly string[]; readonly env: Readonly<Record<string, string | undefined>> },
+): Read<Settings> {
+  const { values, positionals } = readFlags(declaration, source.argv);
+  if (values.help === true) return { kind: "help", text: helpText(declaration) };
+  const names = declaration.positionals ?? [];
+  if (positionals.length < names.length)
+    throw new SettingsError(`${names[positionals.length]} is missing; usage: ${usage(declaration)}`);
+  if (positionals.length > names.length)
+    throw new SettingsError(`unexpected argument ${quote(positionals[names.length])}; usage: ${usage(declaration)}`);
+  const settings: Record<string, unknown> = {};
+  for (const [name, declared] of Object.entries(declaration.settings)) {
+    const flag = values[flagOf(name)];
+    const env = source.env[envOf(name)];
+    settings[name] = readOne(name, declared, flag === undefined ? env || undefined : String(flag));
+  }
+  return { kind: "settings", settings: Object.freeze(settings) as ValuesOf<Settings>, positionals };
+}
+
+function readOne(name: string, declared: Setting<unknown>, given: string | undefined): unknown {
+  const text = given ?? declared.default;
+  const label = `${envOf(name)} (--${flagOf(name)})`;
+  if (text === undefined) {
+    if (declared.optional) return null;
+    throw new SettingsError(`${label} is missing: ${declared.about}; allowed: ${declared.kind.allowed}`);
+  }
+  const parsed = declared.kind.parse(text);
+  if (parsed !== undefined) return parsed;
+  throw new SettingsError(
+    `${label} is bad${declared.kind.secret ? "" : `: ${quote(text)}`}; allowed: ${declared.kind.allowed}`,
+  );
+}
+
+function readFlags(
+  declaration: Declaration<Declared>,
+  argv: readonly string[],
+): { values: Record<string, unknown>; positionals: readonly string[] } {
+  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {
+    help: { type: "boolean", short: "h" },
+  };
+  for (const [name, declared] of Object.entries(declaration.settings)) {
+    options[flagOf(name)] = { type: declared.kind.flagOnly ? "boolean" : "string" };
+  }
+  try {
+    return parseArgs({ args: [...argv], options, allowNegative: true, allowPositionals: true, strict: true });
+  } catch (error) {
+    const [firstSentence] = (error as Error).message.split(/\.\s|\n/);
+    throw new SettingsError(`${firstSentence}; see ${declaration.command} --help`);
+  }
+}
+
+/** What `--help` prints: every flag, its variable, what it allows and its default. */
+export function helpText(declaration: Declaration<Declared>): string {
+  const rows = Object.entries(declaration.settings).map(([name, declared]) => ({
+    flag: declared.kind.flagOnly ? `--[no-]${flagOf(name)}` : `--${flagOf(name)} ${declared.kind.placeholder}`,
+    env: envOf(name),
+    about: `${declared.about}${suffix(declared)}`,
+  }));
+  const width = Math.max(0, ...rows.map((row) => row.flag.length)) + 2;
+  const lines = rows.flatMap((row) => [`  ${row.flag.padEnd(width)}${row.about}`, `  ${"".padEnd(width)}${row.env}`]);
+  return [`usage: ${usage(declaration)}`, "", declaration.about, "", ...lines].join("\n");
+}
+
+function suffix(declared: Setting<unknown>): string {
+  if (declared.default !== undefined) return ` (${declared.kind.allowed}; default ${declared.default || '""'})`;
+  return declared.optional ? ` (${declared.kind.allowed})` : ` (${declared.kind.allowed}; required)`;
+}
+
+function usage(declaration: Declaration<Declared>): string {
+  const flags = Object.keys(declaration.settings).length > 0 ? ["[flags]"] : [];
+  return [declaration.command, ...(declaration.positionals ?? []), ...flags].join(" ");
+}
+
+function flagOf(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+function envOf(name: string): string {
+  return `BERTH_${flagOf(name).replaceAll("-", "_").toUpperCase()}`;
+}
+
+function quote(text: string | undefined): string {
+  return JSON.stringify(text);
+}
