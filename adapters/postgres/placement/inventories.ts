@@ -80,6 +80,13 @@ export async function replaceInventories(client: PoolClient, providerId: number,
   return undefined;
 }
 
+/** Adds or changes these inventories and leaves the others; returns the first class that does not exist (nothing is written then). */
+export async function widenInventories(client: PoolClient, providerId: number, inventories: Inventories): Promise<ResourceClass | undefined> {
+  const unknown = await firstUnknownClass(client, [...inventories.keys()]);
+  if (unknown === undefined) await upsertInventories(client, providerId, inventories);
+  return unknown;
+}
+
 async function firstUnknownClass(client: PoolClient, names: readonly ResourceClass[]): Promise<ResourceClass | undefined> {
   const { rows } = await client.query<{ name: string }>(
     `select wanted.name from unnest($1::text[]) with ordinality as wanted (name, nr)

@@ -1,0 +1,71 @@
+import type { Pool } from "pg";
+import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
+import type { Ledger } from "../../core/ledger/ledger-port.ts";
+import type { PlacementStore } from "../../core/placement/placement-store.ts";
+import { Batcher } from "../../runtime/batcher.ts";
+import { readAggregates, readTraits, writeAggregates, writeTraits } from "./placement/associations.ts";
+import { readAllocationsOfProvider, readConsumers, readUsagesOfProject, readUsagesOfProvider } from "./placement/consumers.ts";
+import { deleteInventory, putInventory, readInventories, setInventories } from "./placement/inventories.ts";
+import {
+  createResourceClass,
+  createTrait,
+  deleteResourceClass,
+  deleteTrait,
+  readAllTraits,
+  readResourceClasses,
+  renameResourceClass,
+} from "./placement/names.ts";
+import { findProvider, findProviders } from "./placement/provider-rows.ts";
+import { reshape } from "./placement/reshape.ts";
+import { createProvider, deleteProvider, updateProvider } from "./placement/write-providers.ts";
+
+/** Most allocation changes that go to the database in one call. */
+const BATCH_MAX = 200;
+
+/**
+ * The Placement API's view of one cell's database. Reads ask the database, so that each sees every write acknowledged
+ * before it, through any process. Writes of allocations that arrive while others are on their way share the next
+ * transaction; the ledger answers each as if it had been alone.
+ */
+export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllocations">): PlacementStore {
+  const changes = new Batcher<AllocationChange, AllocationOutcome>({
+    run: (batch) => ledger.applyAllocations(batch),
+    maxItems: BATCH_MAX,
+    concurrency: 2,
+    maxQueued: 20_000,
+  });
+  return {
+    provider: (uuid) => findProvider(pool, uuid),
+    providers: (filter) => findProviders(pool, filter),
+    createProvider: (provider) => createProvider(pool, provider),
+    updateProvider: (uuid, change) => updateProvider(pool, uuid, change),
+    deleteProvider: (uuid) => deleteProvider(pool, uuid),
+
+    inventories: (uuid) => readInventories(pool, uuid),
+    setInventories: (uuid, expected, inventories) => setInventories(pool, uuid, expected, inventories),
+    putInventory: (uuid, expected, name, inventory, mode) => putInventory(pool, uuid, expected, name, inventory, mode),
+    deleteInventory: (uuid, name) => deleteInventory(pool, uuid, name),
+
+    traits: (uuid) => readTraits(pool, uuid),
+    setTraits: (uuid, expected, traits) => writeTraits(pool, uuid, expected, traits),
+    aggregates: (uuid) => readAggregates(pool, uuid),
+    setAggregates: (uuid, expected, aggregates) => writeAggregates(pool, uuid, expected, aggregates),
+
+    resourceClasses: () => readResourceClasses(pool),
+    createResourceClass: (name) => createResourceClass(pool, name),
+    renameResourceClass: (from, to) => renameResourceClass(pool, from, to),
+    deleteResourceClass: (name) => deleteResourceClass(pool, name),
+    allTraits: (filter) => readAllTraits(pool, filter.associated),
+    createTrait: (name) => createTrait(pool, name),
+    deleteTrait: (name) => deleteTrait(pool, name),
+
+    consumer: async (uuid) => (await readConsumers(pool, [uuid]))[0] ?? null,
+    consumers: (uuids) => readConsumers(pool, uuids),
+    allocationsOfProvider: (uuid) => readAllocationsOfProvider(pool, uuid),
+    applyAllocations: (change) => changes.submit(change),
+    reshape: (reshaping) => reshape(pool, reshaping),
+
+    usagesOfProvider: (uuid) => readUsagesOfProvider(pool, uuid),
+    usagesOfProject: (projectId, userId) => readUsagesOfProject(pool, projectId, userId),
+  };
+}

@@ -1,0 +1,147 @@
+import type { CandidateSource } from "../../../core/placement/candidate-query.ts";
+import type { PlacementStore } from "../../../core/placement/placement-store.ts";
+import { type Answer, type Call, errorDocument, type Identity, notFound, PlacementError, type PlacementRequest, type PlacementResponse } from "./http.ts";
+import type { Authenticate } from "./identity.ts";
+import { MAX_MINOR, type Microversion, MIN_MINOR, negotiate } from "./microversion.ts";
+import type { Policy } from "./policy/policy.ts";
+import { type Route, routeFor } from "./routes.ts";
+import { parseJson } from "./validate.ts";
+
+export interface PlacementDeps {
+  readonly store: PlacementStore;
+  readonly source: CandidateSource;
+  readonly authenticate: Authenticate;
+  readonly policy: Policy;
+  /** Told of every error that is not the client's, once, with its request id. */
+  readonly onUnexpected: (error: unknown, request: PlacementRequest) => void;
+}
+
+const API_VERSION_HEADER = "openstack-api-version";
+
+/**
+ * The Placement API as a function from request to response. In upstream's order: who asks (401), which version (400, 406), which
+ * route (404, 405), content and accept types (400, 415, 406), may they (403), then the handler. The root is open to all.
+ */
+export async function handlePlacement(deps: PlacementDeps, request: PlacementRequest): Promise<PlacementResponse> {
+  let version: Microversion | null = null;
+  try {
+    const identity = await identify(deps, request);
+    version = negotiate(request.headers);
+    const answer = await dispatch(deps, request, version, identity);
+    return respond(request, version, answer);
+  } catch (error) {
+    const refused = error instanceof PlacementError ? error : unexpected(deps, request, error);
+    return respondError(request, version, refused);
+  }
+}
+
+function unexpected(deps: PlacementDeps, request: PlacementRequest, error: unknown): PlacementError {
+  deps.onUnexpected(error, request);
+  return new PlacementError(500, "An unexpected error; the service's log has it under this request id.");
+}
+
+async function identify(deps: PlacementDeps, request: PlacementRequest): Promise<Identity | null> {
+  if (request.path === "" || request.path === "/") return null;
+  const identity = await deps.authenticate(request);
+  if (identity === null) throw new PlacementError(401, "The request you have made requires authentication: send a valid x-auth-token.");
+  return identity;
+}
+
+async function dispatch(deps: PlacementDeps, request: PlacementRequest, version: Microversion, identity: Identity | null): Promise<Answer> {
+  checkContentType(request);
+  const match = routeFor(request.method, request.path, version.minor);
+  if (match.kind === "no-path") throw notFound("");
+  if (match.kind === "no-verb") {
+    throw new PlacementError(405, "The method specified is not allowed for this resource.", { headers: { allow: match.allowed.join(", ") } });
+  }
+  const { route, params } = match;
+  if (!version.has(route.since)) throw notFound("");
+  if (route.takesJson) requireJsonContent(request);
+  if (route.givesJson) requireJsonAccepted(request);
+  const query = new URLSearchParams(checkedQuery(request.query));
+  authorize(deps.policy, route, identity, query);
+  const call: Call = {
+    request,
+    version,
+    identity: identity ?? { userId: null, projectId: null, systemScope: null, roles: [] },
+    params,
+    query,
+    json: route.takesJson ? parseJson(request) : undefined,
+  };
+  return route.handle(call, deps.store, deps.source);
+}
+
+function authorize(policy: Policy, route: Route, identity: Identity | null, query: URLSearchParams): void {
+  if (route.rule === null || identity === null) return;
+  // What a request is about is the project that it names, where one can be named; else the asker's own.
+  const projectId = route.rule === "placement:usages" ? query.get("project_id") : identity.projectId;
+  if (!policy.allows(route.rule, identity, { project_id: projectId, user_id: identity.userId })) {
+    throw new PlacementError(403, `Policy does not allow ${route.rule} to be performed.`);
+  }
+}
+
+/** Refuses bytes that are no UTF-8 instead of replacing them. */
+function checkedQuery(query: string): string {
+  try {
+    decodeURIComponent(query.replaceAll("+", " "));
+    return query;
+  } catch {
+    throw new PlacementError(400, "Invalid query string parameters: the query string is not UTF-8");
+  }
+}
+
+function checkContentType(request: PlacementRequest): void {
+  const length = request.headers["content-length"];
+  if (length !== undefined && length !== "" && !/^\d+$/.test(length)) throw new PlacementError(400, "content-length header must be an integer");
+  if (Number(length ?? 0) > 0 && !request.headers["content-type"]) throw new PlacementError(400, "content-type header required when content-length > 0");
+}
+
+function requireJsonContent(request: PlacementRequest): void {
+  const type = (request.headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase();
+  if (type !== "application/json") throw new PlacementError(415, `The media type ${type || "None"} is not supported, use application/json`);
+}
+
+function requireJsonAccepted(request: PlacementRequest): void {
+  const accept = request.headers["accept"];
+  if (accept === undefined || accept.trim() === "") return;
+  const fits = accept.split(",").some((entry) => {
+    const [type, ...parameters] = entry.trim().toLowerCase().split(/\s*;\s*/);
+    const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    return !refused && (type === "application/json" || type === "application/*" || type === "*/*" || type === "*");
+  });
+  if (!fits) throw new PlacementError(406, "Only application/json is provided");
+}
+
+function commonHeaders(request: PlacementRequest, version: Microversion | null): Record<string, string> {
+  return {
+    "x-openstack-request-id": request.requestId,
+    ...(version === null ? {} : { [API_VERSION_HEADER]: `placement ${version}` }),
+    vary: API_VERSION_HEADER,
+  };
+}
+
+function respond(request: PlacementRequest, version: Microversion, answer: Answer): PlacementResponse {
+  const body = answer.text ?? (answer.json === undefined ? "" : JSON.stringify(answer.json));
+  const dated = answer.lastModifiedMs !== null && version.has(15);
+  return {
+    status: answer.status,
+    headers: {
+      ...commonHeaders(request, version),
+      ...(body === "" ? {} : { "content-type": "application/json" }),
+      ...(answer.location === undefined ? {} : { location: answer.location }),
+      ...(dated ? { "last-modified": new Date(answer.lastModifiedMs!).toUTCString(), "cache-control": "no-cache" } : {}),
+    },
+    body,
+  };
+}
+
+function respondError(request: PlacementRequest, version: Microversion | null, error: PlacementError): PlacementResponse {
+  const unversioned406 = error.status === 406 && version === null;
+  const document = errorDocument(error, {
+    requestId: request.requestId,
+    withCode: version?.has(23) ?? false,
+    extra: unversioned406 ? { max_version: `1.${MAX_MINOR}`, min_version: `1.${MIN_MINOR}` } : {},
+  });
+  const headers = { ...commonHeaders(request, version), "content-type": "application/json", ...error.headers };
+  return { status: error.status, headers, body: JSON.stringify(document) };
+}

@@ -1,0 +1,42 @@
+import { aggregateUuid } from "../../../../core/ledger/ids.ts";
+import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
+import { type Answer, type Call, conflict, ERROR_CODES, json } from "../http.ts";
+import { setAggregates as setSchema } from "../schemas/names.ts";
+import { canonicalUuid } from "../uuids.ts";
+import { readBody } from "../validate.ts";
+import { noSuchProvider, providerInPath } from "./providers.ts";
+
+/** When a provider joined an aggregate is not recorded: the answer is of now. */
+function present(call: Call, aggregates: readonly string[], generation: number): Answer {
+  return json({ aggregates, ...(call.version.has(19) ? { resource_provider_generation: generation } : {}) }, Date.now());
+}
+
+/** GET /resource_providers/{uuid}/aggregates */
+export async function listAggregates(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  const found = await store.aggregates(uuid);
+  if (found === null) throw noSuchProvider(uuid);
+  return present(call, found.value, found.generation);
+}
+
+/** PUT /resource_providers/{uuid}/aggregates: a bare list until 1.18, then with the provider's generation. */
+export async function setAggregates(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  if ((await store.provider(uuid)) === null) throw noSuchProvider(uuid);
+  const body = readBody<string[] | { aggregates: string[]; resource_provider_generation: number }>(call, setSchema);
+  const [list, expected] = Array.isArray(body) ? [body, undefined] : [body.aggregates, body.resource_provider_generation];
+  const aggregates = list.map((text) => aggregateUuid(canonicalUuid(text)!));
+  const outcome = await store.setAggregates(uuid, expected, aggregates);
+  switch (outcome.kind) {
+    case "written":
+      return present(call, aggregates, outcome.generation);
+    case "not-found":
+      throw noSuchProvider(uuid);
+    case "generation-conflict":
+      throw conflict("Resource provider's generation already changed. Please update the generation and try again.", ERROR_CODES.concurrentUpdate);
+    case "unknown-names":
+      throw new Error("aggregates have no names that could be unknown");
+    default:
+      return outcome satisfies never;
+  }
+}

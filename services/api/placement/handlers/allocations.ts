@@ -1,0 +1,190 @@
+import type { AllocationChange, AllocationOutcome, AllocationStep } from "../../../../core/ledger/allocation-change.ts";
+import { type ConsumerUuid, consumerUuid, providerUuid, resourceClass } from "../../../../core/ledger/ids.ts";
+import type { AllocationItem, ConsumerOwner } from "../../../../core/ledger/model.ts";
+import type { ConsumerAllocations, PlacementStore } from "../../../../core/placement/placement-store.ts";
+import { type Answer, badRequest, type Call, conflict, ERROR_CODES, json, noContent, notFound, type PlacementError } from "../http.ts";
+import { postAllocations as postSchema, putAllocations as putSchema } from "../schemas/allocations.ts";
+import { canonicalUuid } from "../uuids.ts";
+import { readBody } from "../validate.ts";
+import { noSuchProvider, providerInPath } from "./providers.ts";
+
+/** Owner of consumers that were made before 1.8, when nobody named one: upstream's `incomplete_consumer_*_id`. */
+const INCOMPLETE_OWNER = "00000000-0000-0000-0000-000000000000";
+/** Type of consumers that were made before 1.38. */
+const UNKNOWN_TYPE = "unknown";
+
+type Resources = Readonly<Record<string, number>>;
+interface ListBody {
+  readonly allocations: readonly { readonly resource_provider: { readonly uuid: string }; readonly resources: Resources }[];
+  readonly project_id?: string;
+  readonly user_id?: string;
+}
+export interface ConsumerBody {
+  readonly allocations: Readonly<Record<string, { readonly resources: Resources }>>;
+  readonly project_id: string;
+  readonly user_id: string;
+  readonly consumer_generation?: number | null;
+  readonly consumer_type?: string;
+}
+
+/** GET /allocations/{consumer_uuid}: a consumer that is not known holds nothing; there is no 404. */
+export async function listForConsumer(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = canonicalUuid(call.params["consumer_uuid"] ?? "");
+  const consumer = uuid === null ? null : await store.consumer(consumerUuid(uuid));
+  if (consumer === null) return json({ allocations: {} }, Date.now());
+  const allocations: Record<string, { generation: number; resources: Record<string, number> }> = {};
+  for (const item of consumer.items) {
+    allocations[item.provider] ??= { generation: item.providerGeneration, resources: {} };
+    allocations[item.provider]!.resources[item.resourceClass] = item.amount;
+  }
+  const body = {
+    allocations,
+    ...(call.version.has(12) ? { project_id: consumer.projectId, user_id: consumer.userId } : {}),
+    ...(call.version.has(28) ? { consumer_generation: consumer.generation } : {}),
+    ...(call.version.has(38) ? { consumer_type: consumer.type } : {}),
+  };
+  return json(body, consumer.updatedAtMs);
+}
+
+/** GET /resource_providers/{uuid}/allocations */
+export async function listForProvider(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  const found = await store.allocationsOfProvider(uuid);
+  if (found === null) throw noSuchProvider(uuid);
+  const allocations: Record<string, { resources: Record<string, number>; consumer_generation?: number }> = {};
+  for (const one of found.allocations) {
+    allocations[one.consumer] ??= { resources: {}, ...(call.version.has(28) ? { consumer_generation: one.consumerGeneration } : {}) };
+    allocations[one.consumer]!.resources[one.resourceClass] = one.amount;
+  }
+  const newest = found.allocations.reduce((latest, one) => Math.max(latest, one.updatedAtMs), 0);
+  return json({ allocations, resource_provider_generation: found.provider.generation }, newest || Date.now());
+}
+
+/** PUT /allocations/{consumer_uuid}: a list until 1.11, then the map that GET answers with. */
+export async function putAllocations(call: Call, store: PlacementStore): Promise<Answer> {
+  const text = call.params["consumer_uuid"] ?? "";
+  const uuid = canonicalUuid(text);
+  if (uuid === null) throw badRequest(`Malformed consumer_uuid: ${text}`);
+  const body = readBody<ListBody | ConsumerBody>(call, putSchema);
+  const change = await changeFrom(call, store, new Map([[uuid, asConsumerBody(body)]]));
+  await apply(store, change, `Unable to allocate inventory for consumer ${uuid}:`);
+  return noContent;
+}
+
+function asConsumerBody(body: ListBody | ConsumerBody): ConsumerBody {
+  if (!Array.isArray(body.allocations)) return body as ConsumerBody;
+  const list = body.allocations as ListBody["allocations"];
+  return {
+    allocations: Object.fromEntries(list.map((one) => [one.resource_provider.uuid, { resources: one.resources }])),
+    project_id: body.project_id ?? INCOMPLETE_OWNER,
+    user_id: body.user_id ?? INCOMPLETE_OWNER,
+  };
+}
+
+/** POST /allocations: several consumers in one step. */
+export async function postAllocations(call: Call, store: PlacementStore): Promise<Answer> {
+  const body = readBody<Record<string, ConsumerBody>>(call, postSchema);
+  const change = await changeFrom(call, store, consumersFrom(body));
+  await apply(store, change, "Unable to allocate inventory");
+  return noContent;
+}
+
+/** Bodies by canonical UUID. Throws 400 for a key that only looks like one. */
+export function consumersFrom(body: Readonly<Record<string, ConsumerBody>>): ReadonlyMap<string, ConsumerBody> {
+  return new Map(
+    Object.entries(body).map(([text, one]) => {
+      const uuid = canonicalUuid(text);
+      if (uuid === null) throw badRequest(`Malformed consumer_uuid: ${text}`);
+      return [uuid, one];
+    }),
+  );
+}
+
+/**
+ * The change of the ledger that the bodies ask for. Before 1.38 a consumer keeps the type it has; the read for that is only
+ * made where a type could be lost.
+ */
+export async function changeFrom(call: Call, store: PlacementStore, bodies: ReadonlyMap<string, ConsumerBody>): Promise<AllocationChange> {
+  const uuids = [...bodies.keys()].map(consumerUuid);
+  const known: readonly ConsumerAllocations[] = call.version.has(38) ? [] : await store.consumers(uuids);
+  const types = new Map<string, string>(known.map((consumer) => [consumer.uuid, consumer.type]));
+  const steps = [...bodies].map(([uuid, body]): AllocationStep => {
+    const owner: ConsumerOwner = {
+      projectId: body.project_id,
+      userId: body.user_id,
+      type: body.consumer_type ?? types.get(uuid) ?? UNKNOWN_TYPE,
+    };
+    const expected = call.version.has(28) ? (body.consumer_generation ?? null) : "any";
+    return { kind: "replace", consumer: consumerUuid(uuid), expected, owner, items: itemsFrom(body) };
+  });
+  return { steps, bumpProviders: true };
+}
+
+function itemsFrom(body: ConsumerBody): readonly AllocationItem[] {
+  return Object.entries(body.allocations).flatMap(([text, { resources }]) => {
+    const provider = canonicalUuid(text);
+    if (provider === null) throw badRequest(`Allocation for resource provider '${text}' that does not exist.`);
+    return Object.entries(resources).map(([name, amount]) => ({ provider: providerUuid(provider), resourceClass: resourceClass(name), amount }));
+  });
+}
+
+async function apply(store: PlacementStore, change: AllocationChange, prefix: string): Promise<void> {
+  const outcome = await store.applyAllocations(change);
+  if (outcome.kind !== "committed") throw await refusal(store, outcome, prefix);
+}
+
+/** The refusal as upstream would put it for this request alone. */
+export async function refusal(
+  store: PlacementStore,
+  outcome: Exclude<AllocationOutcome, { kind: "committed" }>,
+  prefix: string,
+): Promise<PlacementError> {
+  switch (outcome.kind) {
+    case "consumer-conflict": {
+      const got = outcome.expected === null ? "None" : outcome.expected;
+      const message = `consumer generation conflict - expected ${outcome.actual ?? "null"} but got ${got}`;
+      return conflict(message, ERROR_CODES.concurrentUpdate);
+    }
+    case "unknown-provider":
+      return badRequest(`Allocation for resource provider '${outcome.provider}' that does not exist.`);
+    case "unknown-inventory": {
+      const exists = (await store.resourceClasses()).some((row) => row.name === outcome.resourceClass);
+      if (!exists) return badRequest(`${prefix} No such resource class ${outcome.resourceClass}.`);
+      return conflict(`Unable to allocate inventory: Inventory for '${outcome.resourceClass}' on resource provider '${outcome.provider}' invalid.`);
+    }
+    case "no-capacity": {
+      const [first] = outcome.shortfalls;
+      const why = first?.reason === "capacity" ? "exceed the capacity" : "violate inventory constraints";
+      return conflict(
+        `Unable to allocate inventory: Unable to create allocation for '${first?.resourceClass}' on resource provider '${first?.provider}'. ` +
+          `The requested amount would ${why}. (${outcome.shortfalls.map(describeShortfall).join("; ")})`,
+      );
+    }
+    default:
+      return outcome satisfies never;
+  }
+}
+
+type Shortfall = Extract<AllocationOutcome, { kind: "no-capacity" }>["shortfalls"][number];
+function describeShortfall(shortfall: Shortfall): string {
+  const { resourceClass: name, requested, used, limit, reason } = shortfall;
+  return reason === "capacity" ? `${name}: requested ${requested}, used ${used}, capacity ${limit}` : `${name}: requested ${requested}, ${reason} ${limit}`;
+}
+
+/** DELETE /allocations/{consumer_uuid} */
+export async function deleteAllocations(call: Call, store: PlacementStore): Promise<Answer> {
+  const text = call.params["consumer_uuid"] ?? "";
+  const uuid = canonicalUuid(text);
+  const consumer = uuid === null ? null : await store.consumer(consumerUuid(uuid));
+  if (consumer === null) throw notFound(`No allocations for consumer '${text}'`);
+  await store.applyAllocations({ steps: [releaseOf(consumer.uuid, consumer)] });
+  return noContent;
+}
+
+const releaseOf = (consumer: ConsumerUuid, owner: ConsumerOwner): AllocationStep => ({
+  kind: "replace",
+  consumer,
+  expected: "any",
+  owner: { projectId: owner.projectId, userId: owner.userId, type: owner.type },
+  items: [],
+});

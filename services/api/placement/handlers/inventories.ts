@@ -1,0 +1,179 @@
+import { type ProviderUuid, type ResourceClass, resourceClass } from "../../../../core/ledger/ids.ts";
+import type { Inventory } from "../../../../core/ledger/model.ts";
+import type { InventoryOutcome, InventoryRow, PlacementStore } from "../../../../core/placement/placement-store.ts";
+import { type Answer, badRequest, type Call, conflict, ERROR_CODES, json, noContent, notFound, PlacementError } from "../http.ts";
+import { createInventory as createSchema, INVENTORY_DEFAULTS, setInventories as setSchema, updateInventory as updateSchema } from "../schemas/inventories.ts";
+import { readBody } from "../validate.ts";
+import { noSuchProvider, providerInPath } from "./providers.ts";
+
+/** An inventory in JSON, as clients write it. */
+export interface InventoryBody {
+  readonly total: number;
+  readonly reserved?: number;
+  readonly min_unit?: number;
+  readonly max_unit?: number;
+  readonly step_size?: number;
+  readonly allocation_ratio?: number;
+}
+
+export function inventoryFrom(body: InventoryBody): Inventory {
+  const full = { ...INVENTORY_DEFAULTS, ...body };
+  return {
+    total: full.total,
+    reserved: full.reserved,
+    minUnit: full.min_unit,
+    maxUnit: full.max_unit,
+    stepSize: full.step_size,
+    allocationRatio: full.allocation_ratio,
+  };
+}
+
+const present = (inventory: InventoryRow) => ({
+  total: inventory.total,
+  reserved: inventory.reserved,
+  min_unit: inventory.minUnit,
+  max_unit: inventory.maxUnit,
+  step_size: inventory.stepSize,
+  allocation_ratio: inventory.allocationRatio,
+});
+
+function presentAll(generation: number, inventories: ReadonlyMap<ResourceClass, InventoryRow>): Answer {
+  const newest = Math.max(0, ...inventories.values().map((inventory) => inventory.updatedAtMs));
+  const body = Object.fromEntries([...inventories].map(([name, inventory]) => [name, present(inventory)]));
+  return json({ resource_provider_generation: generation, inventories: body }, newest || Date.now());
+}
+
+/** Until 1.25 something must be left to allocate; from 1.26 on all of it may be reserved. Throws 400. */
+function requireCapacity(call: Call, provider: ProviderUuid, name: ResourceClass, inventory: Inventory, action: string): void {
+  const capacity = Math.trunc((inventory.total - inventory.reserved) * inventory.allocationRatio);
+  const wrong = call.version.has(26) ? capacity < 0 : capacity <= 0;
+  if (!wrong) return;
+  const why = call.version.has(26) ? "The reserved value is greater than total." : "The reserved value is greater than or equal to total.";
+  throw badRequest(
+    `Unable to ${action} inventory for resource provider ${provider}: Invalid inventory for '${name}' on resource provider '${provider}'. ${why}`,
+  );
+}
+
+/** The refusal as upstream would put it; `written` never gets here. */
+function refusal(provider: ProviderUuid, outcome: Exclude<InventoryOutcome, { kind: "written" }>): PlacementError {
+  switch (outcome.kind) {
+    case "not-found":
+      return noSuchProvider(provider);
+    case "generation-conflict":
+      return conflict("resource provider generation conflict", ERROR_CODES.concurrentUpdate);
+    case "in-use":
+      return conflict(
+        `update conflict: Inventory for '${outcome.resourceClasses.join(", ")}' on resource provider '${provider}' in use.`,
+        ERROR_CODES.inventoryInUse,
+      );
+    case "unknown-class":
+      return badRequest(`Unknown resource class in inventory for resource provider ${provider}: No such resource class ${outcome.resourceClass}.`);
+    case "exists":
+      return conflict(`Update conflict: inventory of class ${outcome.resourceClass} exists already.`, ERROR_CODES.concurrentUpdate);
+    case "no-inventory":
+      return badRequest(
+        `No inventory record with resource class for resource provider ${provider}: No inventory of class ${outcome.resourceClass} found.`,
+      );
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/** 404 before the body is looked at, as upstream has it. */
+async function existingProvider(call: Call, store: PlacementStore): Promise<ProviderUuid> {
+  const uuid = providerInPath(call);
+  if ((await store.provider(uuid)) === null) throw noSuchProvider(uuid);
+  return uuid;
+}
+
+/** GET /resource_providers/{uuid}/inventories */
+export async function listInventories(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  const found = await store.inventories(uuid);
+  if (found === null) throw noSuchProvider(uuid);
+  return presentAll(found.generation, found.value);
+}
+
+/** GET /resource_providers/{uuid}/inventories/{resource_class} */
+export async function showInventory(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  const name = resourceClass(call.params["resource_class"] ?? "");
+  const found = await store.inventories(uuid);
+  if (found === null) throw noSuchProvider(uuid);
+  const inventory = found.value.get(name);
+  if (inventory === undefined) throw notFound(`No inventory of class ${name} for ${uuid}`);
+  return json({ ...present(inventory), resource_provider_generation: found.generation }, inventory.updatedAtMs);
+}
+
+function presentOne(outcome: Extract<InventoryOutcome, { kind: "written" }>, name: ResourceClass, status: number): Answer {
+  const inventory = outcome.inventories.get(name)!;
+  return json({ ...present(inventory), resource_provider_generation: outcome.generation }, inventory.updatedAtMs, status);
+}
+
+/** POST /resource_providers/{uuid}/inventories */
+export async function createInventory(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = await existingProvider(call, store);
+  const body = readBody<InventoryBody & { resource_class: string; resource_provider_generation?: number }>(call, createSchema);
+  const name = resourceClass(body.resource_class);
+  const inventory = inventoryFrom(body);
+  requireCapacity(call, uuid, name, inventory, "create");
+  const outcome = await store.putInventory(uuid, undefined, name, inventory, "create");
+  if (outcome.kind !== "written") throw refusal(uuid, outcome);
+  const location = `${call.request.mount}/resource_providers/${uuid}/inventories/${name}`;
+  return { ...presentOne(outcome, name, 201), location };
+}
+
+/** PUT /resource_providers/{uuid}/inventories/{resource_class} */
+export async function updateInventory(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = await existingProvider(call, store);
+  const name = resourceClass(call.params["resource_class"] ?? "");
+  const body = readBody<InventoryBody & { resource_provider_generation: number }>(call, updateSchema);
+  const inventory = inventoryFrom(body);
+  requireCapacity(call, uuid, name, inventory, "update");
+  const outcome = await store.putInventory(uuid, body.resource_provider_generation, name, inventory, "update");
+  if (outcome.kind !== "written") throw refusal(uuid, outcome);
+  return presentOne(outcome, name, 200);
+}
+
+/** PUT /resource_providers/{uuid}/inventories */
+export async function setInventories(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = await existingProvider(call, store);
+  const body = readBody<{ resource_provider_generation: number; inventories: Record<string, InventoryBody> }>(call, setSchema);
+  const inventories = new Map(Object.entries(body.inventories).map(([name, one]) => [resourceClass(name), inventoryFrom(one)]));
+  for (const [name, inventory] of inventories) requireCapacity(call, uuid, name, inventory, "update");
+  const outcome = await store.setInventories(uuid, body.resource_provider_generation, inventories);
+  if (outcome.kind !== "written") throw refusal(uuid, outcome);
+  return presentAll(outcome.generation, outcome.inventories);
+}
+
+/** DELETE /resource_providers/{uuid}/inventories (from 1.5; a 405 before) */
+export async function deleteInventories(call: Call, store: PlacementStore): Promise<Answer> {
+  if (!call.version.has(5)) throw new PlacementError(405, "The method specified is not allowed for this resource.");
+  const uuid = providerInPath(call);
+  const outcome = await store.deleteInventory(uuid, null);
+  if (outcome.kind === "in-use") {
+    throw conflict(`Inventory for '${outcome.resourceClasses.join(", ")}' on resource provider '${uuid}' in use.`, ERROR_CODES.inventoryInUse);
+  }
+  if (outcome.kind !== "written") throw refusal(uuid, outcome);
+  return noContent;
+}
+
+/** DELETE /resource_providers/{uuid}/inventories/{resource_class} */
+export async function deleteInventory(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  const name = resourceClass(call.params["resource_class"] ?? "");
+  const outcome = await store.deleteInventory(uuid, name);
+  switch (outcome.kind) {
+    case "written":
+      return noContent;
+    case "no-inventory":
+      throw notFound(`No inventory of class ${name} found for delete: No inventory of class ${name} found for delete`);
+    case "in-use":
+      throw conflict(
+        `Unable to delete inventory of class ${name}: Inventory for '${name}' on resource provider '${uuid}' in use.`,
+        ERROR_CODES.concurrentUpdate,
+      );
+    default:
+      throw refusal(uuid, outcome);
+  }
+}

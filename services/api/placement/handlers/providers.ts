@@ -1,0 +1,156 @@
+import { randomUUID } from "node:crypto";
+import { type ProviderUuid, providerUuid } from "../../../../core/ledger/ids.ts";
+import type { PlacementStore, ProviderFilter, ProviderRow } from "../../../../core/placement/placement-store.ts";
+import { type Answer, badRequest, type Call, conflict, ERROR_CODES, json, noContent, notFound } from "../http.ts";
+import { aggregateRules, inTree, parseResources, traitRules } from "../query-values.ts";
+import { createProvider as createSchema, listProviders as listSchema, updateProvider as updateSchema } from "../schemas/providers.ts";
+import { canonicalUuid } from "../uuids.ts";
+import { checkQuery, readBody } from "../validate.ts";
+import { requireKnownClasses, requireKnownTraits } from "./known-names.ts";
+
+/** The provider's UUID in the path; 404 for what cannot be one. */
+export function providerInPath(call: Call): ProviderUuid {
+  const text = call.params["uuid"] ?? "";
+  const uuid = canonicalUuid(text);
+  if (uuid === null) throw noSuchProvider(text);
+  return providerUuid(uuid);
+}
+
+export const noSuchProvider = (uuid: string) => notFound(`No resource provider with uuid ${uuid} found`);
+
+const LINKS: readonly (readonly [rel: string, fromMinor: number])[] = [
+  ["inventories", 0],
+  ["usages", 0],
+  ["aggregates", 1],
+  ["traits", 6],
+  ["allocations", 11],
+];
+
+function present(call: Call, provider: ProviderRow): unknown {
+  const url = `${call.request.mount}/resource_providers/${provider.uuid}`;
+  const links = LINKS.filter(([, from]) => call.version.has(from)).map(([rel]) => ({ rel, href: `${url}/${rel}` }));
+  return {
+    uuid: provider.uuid,
+    name: provider.name,
+    generation: provider.generation,
+    links: [{ rel: "self", href: url }, ...links],
+    ...(call.version.has(14) ? { parent_provider_uuid: provider.parent, root_provider_uuid: provider.root } : {}),
+  };
+}
+
+/** GET /resource_providers */
+export async function listProviders(call: Call, store: PlacementStore): Promise<Answer> {
+  checkQuery(call, listSchema);
+  const filter = await filterFrom(call, store);
+  const providers = await store.providers(filter);
+  const newest = providers.reduce((latest, provider) => Math.max(latest, provider.updatedAtMs), 0);
+  return json({ resource_providers: providers.map((provider) => present(call, provider)) }, newest || Date.now());
+}
+
+async function filterFrom(call: Call, store: PlacementStore): Promise<ProviderFilter> {
+  const query = call.query;
+  const last = (key: string): string | undefined => query.getAll(key).at(-1);
+  const aggregates = query.has("member_of") ? aggregateRules(call) : { memberOf: [], forbidden: [] };
+  const traits = query.has("required") ? traitRules(call) : { required: [], forbidden: [] };
+  const resources = last("resources") === undefined ? undefined : parseResources(last("resources")!);
+  await requireKnownTraits(store, [...traits.required.flat(), ...traits.forbidden], 'Invalid trait(s) in "required" parameter: ');
+  if (resources) await requireKnownClasses(store, [...resources.keys()]);
+  const [name, uuid, tree] = [last("name"), last("uuid"), inTree(call)];
+  return {
+    memberOf: aggregates.memberOf,
+    forbiddenAggregates: aggregates.forbidden,
+    requiredTraits: traits.required,
+    forbiddenTraits: traits.forbidden,
+    ...(name ? { name } : {}),
+    ...(uuid ? { uuid: providerUuid(canonicalUuid(uuid)!) } : {}),
+    ...(tree ? { inTree: tree } : {}),
+    ...(resources ? { resources } : {}),
+  };
+}
+
+interface ProviderBody {
+  readonly name: string;
+  readonly uuid?: string;
+  readonly parent_provider_uuid?: string | null;
+}
+const asProvider = (text: string | null): ProviderUuid | null => (text === null ? null : providerUuid(canonicalUuid(text)!));
+
+/** POST /resource_providers */
+export async function createProvider(call: Call, store: PlacementStore): Promise<Answer> {
+  const body = readBody<ProviderBody>(call, createSchema);
+  const uuid = providerUuid(body.uuid ? canonicalUuid(body.uuid)! : randomUUID());
+  const outcome = await store.createProvider({ uuid, name: body.name, parent: asProvider(body.parent_provider_uuid ?? null) });
+  const refused = (why: string) => badRequest(`Unable to create resource provider "${body.name}", ${uuid}: Object action create failed because: ${why}`);
+  switch (outcome.kind) {
+    case "uuid-taken":
+      throw conflict(`Conflicting resource provider uuid: ${uuid} already exists.`, ERROR_CODES.duplicateName);
+    case "name-taken":
+      throw conflict(`Conflicting resource provider name: ${body.name} already exists.`, ERROR_CODES.duplicateName);
+    case "own-parent":
+      throw refused("parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent.");
+    case "unknown-parent":
+      throw refused("parent provider UUID does not exist.");
+    case "created": {
+      const location = `${call.request.mount}/resource_providers/${uuid}`;
+      if (!call.version.has(20)) return { status: 201, location, lastModifiedMs: null };
+      return { ...json(present(call, outcome.provider), outcome.provider.updatedAtMs), location };
+    }
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/** GET /resource_providers/{uuid} */
+export async function showProvider(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  const provider = await store.provider(uuid);
+  if (provider === null) throw noSuchProvider(uuid);
+  return json(present(call, provider), provider.updatedAtMs);
+}
+
+const UPDATE_REFUSALS = {
+  "unknown-parent": "parent provider UUID does not exist.",
+  "reparent-refused": "re-parenting a provider is not currently allowed.",
+  "unparent-refused": "un-parenting a provider is not currently allowed.",
+  loop: "creating loop in the provider tree is not allowed.",
+} as const;
+
+/** PUT /resource_providers/{uuid} */
+export async function updateProvider(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  if ((await store.provider(uuid)) === null) throw noSuchProvider(uuid);
+  const body = readBody<ProviderBody>(call, updateSchema);
+  const outcome = await store.updateProvider(uuid, {
+    name: body.name,
+    reparent: call.version.has(37),
+    ...(body.parent_provider_uuid === undefined ? {} : { parent: asProvider(body.parent_provider_uuid) }),
+  });
+  switch (outcome.kind) {
+    case "updated":
+      return json(present(call, outcome.provider), outcome.provider.updatedAtMs);
+    case "not-found":
+      throw noSuchProvider(uuid);
+    case "name-taken":
+      throw conflict(`Conflicting resource provider ${body.name} already exists.`, ERROR_CODES.duplicateName);
+    default:
+      throw badRequest(`Unable to save resource provider ${uuid}: Object action update failed because: ${UPDATE_REFUSALS[outcome.kind]}`);
+  }
+}
+
+/** DELETE /resource_providers/{uuid} */
+export async function deleteProvider(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  const outcome = await store.deleteProvider(uuid);
+  switch (outcome) {
+    case "deleted":
+      return noContent;
+    case "not-found":
+      throw notFound(`No resource provider with uuid ${uuid} found for delete`);
+    case "has-allocations":
+      throw conflict(`Unable to delete resource provider ${uuid}: Resource provider has allocations.`, ERROR_CODES.providerInUse);
+    case "has-children":
+      throw conflict(`Unable to delete parent resource provider ${uuid}: It has child resource providers.`, ERROR_CODES.cannotDeleteParent);
+    default:
+      return outcome satisfies never;
+  }
+}

@@ -1,0 +1,59 @@
+import { providerUuid, resourceClass } from "../../../../core/ledger/ids.ts";
+import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
+import { type Answer, badRequest, type Call, conflict, ERROR_CODES, noContent } from "../http.ts";
+import { postReshaper as bodySchema } from "../schemas/allocations.ts";
+import { canonicalUuid } from "../uuids.ts";
+import { readBody } from "../validate.ts";
+import { type ConsumerBody, changeFrom, consumersFrom, refusal } from "./allocations.ts";
+import { type InventoryBody, inventoryFrom } from "./inventories.ts";
+
+interface ReshapeBody {
+  readonly inventories: Readonly<
+    Record<string, { readonly resource_provider_generation: number; readonly inventories: Readonly<Record<string, InventoryBody>> }>
+  >;
+  readonly allocations: Readonly<Record<string, ConsumerBody>>;
+}
+
+const notFoundInInventories = (uuid: string) =>
+  badRequest(
+    `Resource provider ${uuid} in inventories not found: No resource provider with uuid ${uuid} found`,
+    ERROR_CODES.providerNotFound,
+  );
+
+/** POST /reshaper: inventories and allocations of many providers and consumers in one step. */
+export async function reshape(call: Call, store: PlacementStore): Promise<Answer> {
+  const body = readBody<ReshapeBody>(call, bodySchema);
+  const inventories = Object.entries(body.inventories).map(([text, one]) => {
+    const uuid = canonicalUuid(text);
+    if (uuid === null) throw notFoundInInventories(text);
+    return {
+      provider: providerUuid(uuid),
+      expected: one.resource_provider_generation,
+      inventories: new Map(Object.entries(one.inventories).map(([name, inventory]) => [resourceClass(name), inventoryFrom(inventory)])),
+    };
+  });
+  const change = await changeFrom(call, store, consumersFrom(body.allocations));
+  const outcome = await store.reshape({ inventories, change });
+  switch (outcome.kind) {
+    case "reshaped":
+      return noContent;
+    case "unknown-provider":
+      throw notFoundInInventories(outcome.provider);
+    case "unknown-class":
+      throw badRequest(`malformed reshaper data: No such resource class ${outcome.resourceClass}.`);
+    case "generation-conflict":
+      throw conflict(
+        `resource provider generation conflict for provider ${outcome.provider}: actual: ${outcome.actual}, given: ${outcome.given}`,
+        ERROR_CODES.concurrentUpdate,
+      );
+    case "in-use":
+      throw conflict(
+        `update conflict: Inventory for '${outcome.resourceClasses.join(", ")}' on resource provider '${outcome.provider}' in use.`,
+        ERROR_CODES.inventoryInUse,
+      );
+    case "refused":
+      throw await refusal(store, outcome.outcome, "malformed reshaper data:");
+    default:
+      return outcome satisfies never;
+  }
+}

@@ -1,0 +1,71 @@
+import { type ResourceClass, resourceClass } from "../../../../core/ledger/ids.ts";
+import type { NameRow, PlacementStore } from "../../../../core/placement/placement-store.ts";
+import { type Answer, badRequest, type Call, conflict, json, noContent, notFound } from "../http.ts";
+import { customNameInPath, resourceClass as bodySchema } from "../schemas/names.ts";
+import { isValid, readBody } from "../validate.ts";
+
+const nameInPath = (call: Call): ResourceClass => resourceClass(call.params["name"] ?? "");
+const url = (call: Call, name: string): string => `${call.request.mount}/resource_classes/${name}`;
+const present = (call: Call, name: string): unknown => ({ name, links: [{ rel: "self", href: url(call, name) }] });
+const isStandard = (name: string): boolean => !name.startsWith("CUSTOM_");
+
+async function requireClass(call: Call, store: PlacementStore): Promise<NameRow<ResourceClass>> {
+  const name = nameInPath(call);
+  const row = (await store.resourceClasses()).find((one) => one.name === name);
+  if (row === undefined) throw notFound(`No such resource class ${name}.`);
+  return row;
+}
+
+/** GET /resource_classes */
+export async function listClasses(call: Call, store: PlacementStore): Promise<Answer> {
+  const rows = await store.resourceClasses();
+  const newest = rows.reduce((latest, row) => Math.max(latest, row.updatedAtMs), 0);
+  return json({ resource_classes: rows.map((row) => present(call, row.name)) }, newest);
+}
+
+/** POST /resource_classes */
+export async function createClass(call: Call, store: PlacementStore): Promise<Answer> {
+  const { name } = readBody<{ name: string }>(call, bodySchema);
+  const outcome = await store.createResourceClass(resourceClass(name));
+  if (outcome === "exists") throw conflict(`Conflicting resource class already exists: ${name}`);
+  return { status: 201, location: url(call, name), lastModifiedMs: null };
+}
+
+/** GET /resource_classes/{name} */
+export async function showClass(call: Call, store: PlacementStore): Promise<Answer> {
+  const row = await requireClass(call, store);
+  return json(present(call, row.name), row.updatedAtMs);
+}
+
+/** PUT /resource_classes/{name} until 1.6: rename. */
+export async function renameClass(call: Call, store: PlacementStore): Promise<Answer> {
+  const body = readBody<{ name: string }>(call, bodySchema);
+  const { name } = await requireClass(call, store);
+  if (isStandard(name)) throw badRequest(`Cannot update standard resource class ${name}`);
+  const outcome = await store.renameResourceClass(name, resourceClass(body.name));
+  if (outcome === "exists") throw conflict(`Resource class already exists: ${body.name}`);
+  if (outcome === "not-found") throw notFound(`No such resource class ${name}.`);
+  return { status: 200, json: present(call, body.name), lastModifiedMs: null };
+}
+
+/** PUT /resource_classes/{name} from 1.7: make sure that it exists. */
+export async function ensureClass(call: Call, store: PlacementStore): Promise<Answer> {
+  const name = nameInPath(call);
+  if (!isValid(name, customNameInPath, call.version)) {
+    throw badRequest(`JSON does not validate: name: ${JSON.stringify(name)} does not match '^CUSTOM_[A-Z0-9_]+$' or is longer than 255`);
+  }
+  const outcome = await store.createResourceClass(name);
+  return { status: outcome === "created" ? 201 : 204, location: url(call, name), lastModifiedMs: null };
+}
+
+/** DELETE /resource_classes/{name} */
+export async function deleteClass(call: Call, store: PlacementStore): Promise<Answer> {
+  const { name } = await requireClass(call, store);
+  if (isStandard(name)) throw badRequest(`Error in delete resource class: Cannot delete standard resource class ${name}.`);
+  const outcome = await store.deleteResourceClass(name);
+  if (outcome === "not-found") throw notFound(`No such resource class ${name}.`);
+  if (outcome === "in-use") {
+    throw conflict(`Error in delete resource class: Cannot delete resource class ${name}. Class is in use in inventory.`);
+  }
+  return noContent;
+}

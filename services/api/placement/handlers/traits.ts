@@ -1,0 +1,109 @@
+import { type Trait, trait } from "../../../../core/ledger/ids.ts";
+import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
+import { type Answer, badRequest, type Call, conflict, ERROR_CODES, json, noContent, notFound } from "../http.ts";
+import { customNameInPath, listTraits as listSchema, setTraits as setSchema } from "../schemas/names.ts";
+import { checkQuery, isValid, readBody } from "../validate.ts";
+import { noSuchProvider, providerInPath } from "./providers.ts";
+
+const nameInPath = (call: Call): Trait => trait(call.params["name"] ?? "");
+const isStandard = (name: string): boolean => !name.startsWith("CUSTOM_");
+
+async function findTrait(call: Call, store: PlacementStore): Promise<number | null> {
+  const name = nameInPath(call);
+  const row = (await store.allTraits({})).find((one) => one.name === name);
+  return row?.updatedAtMs ?? null;
+}
+
+/** GET /traits */
+export async function listTraits(call: Call, store: PlacementStore): Promise<Answer> {
+  checkQuery(call, listSchema);
+  const associated = call.query.get("associated")?.toLowerCase();
+  if (associated !== undefined && associated !== "true" && associated !== "false") {
+    throw badRequest('The query parameter "associated" only accepts "true" or "false"');
+  }
+  const matches = nameFilter(call.query.get("name"));
+  const rows = await store.allTraits(associated === undefined ? {} : { associated: associated === "true" });
+  const traits = rows.filter((row) => matches(row.name));
+  const newest = traits.reduce((latest, row) => Math.max(latest, row.updatedAtMs), 0);
+  return json({ traits: traits.map((row) => row.name) }, newest || Date.now());
+}
+
+function nameFilter(value: string | null): (name: string) => boolean {
+  if (value === null) return () => true;
+  const colon = value.indexOf(":");
+  if (colon < 0) {
+    throw badRequest(`Badly formatted name parameter. Expected name query string parameter in form: ?name=[in|startswith]:[name1,name2|prefix]. Got: "${value}"`);
+  }
+  const [operator, rest] = [value.slice(0, colon), value.slice(colon + 1)];
+  const names = new Set(rest.split(","));
+  if (operator === "in") return (name) => names.has(name);
+  if (operator === "startswith") return (name) => name.startsWith(rest);
+  return () => true;
+}
+
+/** PUT /traits/{name} */
+export async function putTrait(call: Call, store: PlacementStore): Promise<Answer> {
+  const name = nameInPath(call);
+  if (!isValid(name, customNameInPath, call.version)) {
+    throw badRequest(
+      'The trait is invalid. A valid trait must be no longer than 255 characters, start with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"',
+    );
+  }
+  const outcome = await store.createTrait(name);
+  const updatedAtMs = (await findTrait(call, store)) ?? Date.now();
+  return { status: outcome === "created" ? 201 : 204, location: `${call.request.mount}/traits/${name}`, lastModifiedMs: updatedAtMs };
+}
+
+/** GET /traits/{name} */
+export async function showTrait(call: Call, store: PlacementStore): Promise<Answer> {
+  const updatedAtMs = await findTrait(call, store);
+  if (updatedAtMs === null) throw notFound(`No such trait(s): ${nameInPath(call)}.`);
+  return { status: 204, lastModifiedMs: updatedAtMs };
+}
+
+/** DELETE /traits/{name} */
+export async function deleteTrait(call: Call, store: PlacementStore): Promise<Answer> {
+  const name = nameInPath(call);
+  if ((await findTrait(call, store)) === null) throw notFound(`No such trait(s): ${name}.`);
+  if (isStandard(name)) throw badRequest(`Cannot delete standard trait ${name}.`);
+  const outcome = await store.deleteTrait(name);
+  if (outcome === "not-found") throw notFound(`No such trait(s): ${name}.`);
+  if (outcome === "in-use") throw conflict(`The trait ${name} is in use by a resource provider.`);
+  return noContent;
+}
+
+/** GET /resource_providers/{uuid}/traits */
+export async function listProviderTraits(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  const found = await store.traits(uuid);
+  if (found === null) throw noSuchProvider(uuid);
+  return json({ traits: found.value, resource_provider_generation: found.generation }, found.updatedAtMs);
+}
+
+/** PUT /resource_providers/{uuid}/traits */
+export async function setProviderTraits(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  const body = readBody<{ traits: string[]; resource_provider_generation: number }>(call, setSchema);
+  const traits = [...new Set(body.traits)].map(trait);
+  const outcome = await store.setTraits(uuid, body.resource_provider_generation, traits);
+  switch (outcome.kind) {
+    case "written":
+      return json({ traits: traits.toSorted(), resource_provider_generation: outcome.generation }, outcome.updatedAtMs);
+    case "not-found":
+      throw noSuchProvider(uuid);
+    case "generation-conflict":
+      throw conflict("Resource provider's generation already changed. Please update the generation and try again.", ERROR_CODES.concurrentUpdate);
+    case "unknown-names":
+      throw badRequest(`No such trait ${outcome.names.join(", ")}`);
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/** DELETE /resource_providers/{uuid}/traits */
+export async function deleteProviderTraits(call: Call, store: PlacementStore): Promise<Answer> {
+  const uuid = providerInPath(call);
+  const outcome = await store.setTraits(uuid, undefined, []);
+  if (outcome.kind === "not-found") throw noSuchProvider(uuid);
+  return noContent;
+}

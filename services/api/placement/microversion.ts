@@ -1,0 +1,46 @@
+import { PlacementError } from "./http.ts";
+
+export const MIN_MINOR = 0;
+export const MAX_MINOR = 39;
+
+/** A negotiated version. The major is 1 for ever; all that differs is the minor. */
+export class Microversion {
+  readonly minor: number;
+  constructor(minor: number) {
+    this.minor = minor;
+  }
+  /** True from `1.minor` on. */
+  has(minor: number): boolean {
+    return this.minor >= minor;
+  }
+  toString(): string {
+    return `1.${this.minor}`;
+  }
+}
+
+const HEADER = "openstack-api-version";
+
+/**
+ * The version that the header `OpenStack-API-Version: placement 1.N | latest` asks for; 1.0 without one. Other services'
+ * entries in the (comma separated) header are passed over; of several for this service the last counts.
+ *
+ * Throws 400 for what is no version, 406 for one that is not offered.
+ * Source: https://specs.openstack.org/openstack/api-sig/guidelines/microversion_specification.html
+ */
+export function negotiate(headers: Readonly<Record<string, string | undefined>>): Microversion {
+  const wanted = (headers[HEADER] ?? "")
+    .split(",")
+    .map((entry) => entry.trim().split(/\s+/))
+    .filter(([service]) => service?.toLowerCase() === "placement")
+    .at(-1);
+  if (wanted === undefined) return new Microversion(MIN_MINOR);
+  const text = wanted.length === 2 ? (wanted[1] ?? "") : "";
+  if (text.toLowerCase() === "latest") return new Microversion(MAX_MINOR);
+  const match = /^(\d+)\.(\d+)$/.exec(text);
+  if (!match) throw new PlacementError(400, `Invalid microversion: invalid version string: ${wanted.slice(1).join(" ")}; use 1.0 to 1.${MAX_MINOR}, or latest`);
+  const [major, minor] = [Number(match[1]), Number(match[2])];
+  if (major !== 1 || minor > MAX_MINOR) {
+    throw new PlacementError(406, `Invalid microversion: Unacceptable version header: ${text}; 1.0 to 1.${MAX_MINOR} are offered`);
+  }
+  return new Microversion(minor);
+}

@@ -1,0 +1,121 @@
+import type { CandidateQuery, QueryGroup, TraitRules } from "../../../core/placement/candidate-query.ts";
+import { badRequest, type Call, ERROR_CODES } from "./http.ts";
+import { aggregateRules, inTree, parseResources, rootTraitRules, traitRules } from "./query-values.ts";
+import { NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./schemas/common.ts";
+
+/** Reads the groups and what concerns them all. Throws 400, in upstream's order of checks. */
+export function readCandidateQuery(call: Call): CandidateQuery {
+  const { query } = call;
+  const rootTraits = readRootTraits(query);
+  const sameSubtrees = readSameSubtrees(query);
+  const groups = readGroups(call);
+  checkGroups(call, groups, new Set(sameSubtrees.flat()));
+  if (call.version.has(22)) checkConflicts(groups);
+  const policy = query.get("group_policy") as "none" | "isolate" | null;
+  if (policy === null && groups.filter((group) => group.suffix !== "").length > 1) {
+    throw badRequest('The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.');
+  }
+  const limit = query.get("limit");
+  return {
+    groups,
+    groupPolicy: policy ?? undefined,
+    limit: limit === null ? undefined : Number(limit),
+    rootTraits,
+    sameSubtrees,
+    nested: call.version.has(29),
+  };
+}
+
+function readRootTraits(query: URLSearchParams): TraitRules {
+  const values = query.getAll("root_required");
+  if (values.length === 0) return { required: [], forbidden: [] };
+  if (values.length > 1) throw badRequest("Query parameter 'root_required' may be specified only once.", ERROR_CODES.duplicateKey);
+  const rules = rootTraitRules(values[0]!);
+  const both = rules.required.flat().filter((name) => rules.forbidden.includes(name));
+  if (both.length > 0) throw badRequest(`Conflicting required and forbidden traits found in root_required: ${both.join(", ")}`, ERROR_CODES.badValue);
+  return rules;
+}
+
+function readSameSubtrees(query: URLSearchParams): readonly (readonly string[])[] {
+  return query.getAll("same_subtree").map((value) => {
+    const suffixes = [...new Set(value.split(",").map((suffix) => suffix.trim()))];
+    if (suffixes.includes("")) throw badRequest("Empty string (unsuffixed group) can not be specified in `same_subtree` ", ERROR_CODES.badValue);
+    return suffixes;
+  });
+}
+
+function readGroups(call: Call): readonly QueryGroup[] {
+  const suffixPattern = call.version.has(33) ? NAME_SUFFIX_PATTERN : NUMBER_SUFFIX_PATTERN;
+  const key = new RegExp(`^(?:resources|required|member_of|in_tree)(${suffixPattern})?$`);
+  const suffixes = new Set(
+    [...call.query.keys()].flatMap((name) => {
+      const match = key.exec(name);
+      return match ? [match[1] ?? ""] : [];
+    }),
+  );
+  return [...suffixes].map((suffix) => {
+    const resources = call.query.getAll(`resources${suffix}`).at(-1);
+    const traits = traitRules(call, suffix);
+    const aggregates = aggregateRules(call, suffix);
+    return {
+      suffix,
+      resources: resources === undefined ? new Map() : parseResources(resources),
+      required: traits.required,
+      forbidden: traits.forbidden,
+      memberOf: aggregates.memberOf,
+      forbiddenAggregates: aggregates.forbidden,
+      inTree: inTree(call, suffix),
+    };
+  });
+}
+
+/** From 1.36 on a group may do without resources if `same_subtree` names it. */
+function checkGroups(call: Call, groups: readonly QueryGroup[], inSubtrees: ReadonlySet<string>): void {
+  const bare = groups.filter((group) => group.resources.size === 0);
+  if (!call.version.has(36)) return checkOrphans(groups, bare);
+  if (bare.length === groups.length) {
+    throw badRequest("There must be at least one resources or resources[$S] parameter.", ERROR_CODES.missingValue);
+  }
+  const strays = bare.map((group) => group.suffix).filter((suffix) => !inSubtrees.has(suffix));
+  if (strays.length > 0) {
+    throw badRequest(
+      `Resourceless suffixed group request should be specified in \`same_subtree\` query param: bad group(s) - ${listed(strays)}.`,
+      ERROR_CODES.badValue,
+    );
+  }
+  const suffixes = groups.map((group) => group.suffix);
+  const unreal = [...inSubtrees].filter((suffix) => !suffixes.includes(suffix));
+  if (unreal.length > 0) {
+    throw badRequest(`Real suffixes should be specified in \`same_subtree\`: ${listed(unreal)} not found in ${listed(suffixes)}.`, ERROR_CODES.badValue);
+  }
+}
+
+const listed = (words: readonly string[]): string => `[${words.map((word) => `'${word}'`).join(", ")}]`;
+
+function checkOrphans(groups: readonly QueryGroup[], bare: readonly QueryGroup[]): void {
+  const withTraits = bare.filter((group) => group.required.length > 0).map((group) => `required${group.suffix}`);
+  if (withTraits.length > 0) {
+    throw badRequest(`All traits parameters must be associated with resources.  Found the following orphaned traits keys: ${withTraits.join(", ")}`);
+  }
+  const withAggregates = bare
+    .filter((group) => group.memberOf.length + group.forbiddenAggregates.length > 0)
+    .map((group) => `member_of${group.suffix}`);
+  if (withAggregates.length > 0) {
+    throw badRequest(
+      `All member_of parameters must be associated with resources. Found the following orphaned member_of keys: ${withAggregates.join(", ")}`,
+    );
+  }
+  if (bare.length > 0) throw badRequest("All request groups must specify resources.");
+  if (groups.length === 0) throw badRequest("At least one request group (`resources` or `resources{$S}`) is required.");
+}
+
+function checkConflicts(groups: readonly QueryGroup[]): void {
+  const conflicts = groups.flatMap((group) =>
+    group.required
+      .filter((any) => any.every((name) => group.forbidden.includes(name)))
+      .map((any) => `required${group.suffix}: (${any.toSorted().join(", ")})`),
+  );
+  if (conflicts.length > 0) {
+    throw badRequest(`Conflicting required and forbidden traits found in the following traits keys: ${conflicts.toSorted().join(", ")}`);
+  }
+}

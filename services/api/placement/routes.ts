@@ -1,0 +1,142 @@
+import type { CandidateSource } from "../../../core/placement/candidate-query.ts";
+import type { PlacementStore } from "../../../core/placement/placement-store.ts";
+import { listAggregates, setAggregates } from "./handlers/aggregates.ts";
+import { deleteAllocations, listForConsumer, listForProvider, postAllocations, putAllocations } from "./handlers/allocations.ts";
+import { listCandidates } from "./handlers/candidates.ts";
+import {
+  createInventory,
+  deleteInventories,
+  deleteInventory,
+  listInventories,
+  setInventories,
+  showInventory,
+  updateInventory,
+} from "./handlers/inventories.ts";
+import { createProvider, deleteProvider, listProviders, showProvider, updateProvider } from "./handlers/providers.ts";
+import { reshape } from "./handlers/reshape.ts";
+import { createClass, deleteClass, ensureClass, listClasses, renameClass, showClass } from "./handlers/resource-classes.ts";
+import { showVersions } from "./handlers/root.ts";
+import { deleteProviderTraits, deleteTrait, listProviderTraits, listTraits, putTrait, setProviderTraits, showTrait } from "./handlers/traits.ts";
+import { listProviderUsages, listTotalUsages } from "./handlers/usages.ts";
+import type { Answer, Call } from "./http.ts";
+import { RULES, type RuleName } from "./policy/defaults.ts";
+
+/** What one verb of one path does. */
+export interface Route {
+  readonly handle: (call: Call, store: PlacementStore, source: CandidateSource) => Promise<Answer> | Answer;
+  /** Null: everybody, also without a token. */
+  readonly rule: RuleName | null;
+  /** First minor version that has it: older ones get 404. */
+  readonly since: number;
+  /** Takes a JSON body: the content type is checked (415) and the body parsed. */
+  readonly takesJson: boolean;
+  /** Answers with JSON: an `accept` header that leaves no room for it gets 406. */
+  readonly givesJson: boolean;
+}
+
+type Handle = Route["handle"];
+const gives = (rule: RuleName, handle: Handle, since = 0): Route => ({ handle, rule, since, takesJson: false, givesJson: true });
+const takes = (rule: RuleName, handle: Handle, since = 0): Route => ({ handle, rule, since, takesJson: true, givesJson: false });
+const plain = (rule: RuleName, handle: Handle, since = 0): Route => ({ handle, rule, since, takesJson: false, givesJson: false });
+
+const root: Route = { handle: showVersions, rule: null, since: 0, takesJson: false, givesJson: false };
+const rename = takes(RULES.classesUpdate, renameClass, 2);
+const ensure = plain(RULES.classesUpdate, ensureClass, 7);
+
+/** Every path and verb of the Placement API. PUT of a resource class has two lives: see `routeFor`. */
+export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
+  "": { GET: root },
+  "/": { GET: root },
+  "/resource_classes": { GET: gives(RULES.classesList, listClasses, 2), POST: takes(RULES.classesCreate, createClass, 2) },
+  "/resource_classes/{name}": {
+    GET: gives(RULES.classesShow, showClass, 2),
+    PUT: rename,
+    DELETE: plain(RULES.classesDelete, deleteClass, 2),
+  },
+  "/resource_providers": { GET: gives(RULES.providersList, listProviders), POST: takes(RULES.providersCreate, createProvider) },
+  "/resource_providers/{uuid}": {
+    GET: gives(RULES.providersShow, showProvider),
+    DELETE: plain(RULES.providersDelete, deleteProvider),
+    PUT: takes(RULES.providersUpdate, updateProvider),
+  },
+  "/resource_providers/{uuid}/inventories": {
+    GET: gives(RULES.inventoriesList, listInventories),
+    POST: takes(RULES.inventoriesCreate, createInventory),
+    PUT: takes(RULES.inventoriesUpdate, setInventories),
+    DELETE: plain(RULES.inventoriesDelete, deleteInventories),
+  },
+  "/resource_providers/{uuid}/inventories/{resource_class}": {
+    GET: gives(RULES.inventoriesShow, showInventory),
+    PUT: takes(RULES.inventoriesUpdate, updateInventory),
+    DELETE: plain(RULES.inventoriesDelete, deleteInventory),
+  },
+  "/resource_providers/{uuid}/usages": { GET: gives(RULES.providerUsages, listProviderUsages) },
+  "/resource_providers/{uuid}/aggregates": {
+    GET: gives(RULES.aggregatesList, listAggregates, 1),
+    PUT: takes(RULES.aggregatesUpdate, setAggregates, 1),
+  },
+  "/resource_providers/{uuid}/allocations": { GET: gives(RULES.providerAllocationsList, listForProvider) },
+  "/resource_providers/{uuid}/traits": {
+    GET: gives(RULES.providerTraitsList, listProviderTraits, 6),
+    PUT: takes(RULES.providerTraitsUpdate, setProviderTraits, 6),
+    DELETE: plain(RULES.providerTraitsDelete, deleteProviderTraits, 6),
+  },
+  "/allocations": { POST: takes(RULES.allocationsManage, postAllocations, 13) },
+  "/allocations/{consumer_uuid}": {
+    GET: gives(RULES.allocationsList, listForConsumer),
+    PUT: takes(RULES.allocationsUpdate, putAllocations),
+    DELETE: plain(RULES.allocationsDelete, deleteAllocations),
+  },
+  "/allocation_candidates": { GET: gives(RULES.candidatesList, listCandidates, 10) },
+  "/traits": { GET: gives(RULES.traitsList, listTraits, 6) },
+  "/traits/{name}": {
+    GET: plain(RULES.traitsShow, showTrait, 6),
+    PUT: plain(RULES.traitsUpdate, putTrait, 6),
+    DELETE: plain(RULES.traitsDelete, deleteTrait, 6),
+  },
+  "/usages": { GET: gives(RULES.usages, listTotalUsages, 9) },
+  "/reshaper": { POST: takes(RULES.reshape, reshape, 30) },
+};
+
+const PATTERNS = Object.entries(ROUTES).map(([path, verbs]) => ({ parts: path.split("/"), verbs }));
+
+export type Match =
+  | { readonly kind: "found"; readonly route: Route; readonly params: Readonly<Record<string, string>> }
+  | { readonly kind: "no-path" }
+  | { readonly kind: "no-verb"; readonly allowed: readonly string[] };
+
+/** Finds what a verb of a path does at a minor version. */
+export function routeFor(method: string, path: string, minor: number): Match {
+  const parts = path.split("/");
+  for (const pattern of PATTERNS) {
+    const params = matchParts(pattern.parts, parts);
+    if (params === null) continue;
+    const route = pattern.verbs[method];
+    if (route === undefined) return { kind: "no-verb", allowed: Object.keys(pattern.verbs) };
+    return { kind: "found", route: route === rename && minor >= 7 ? ensure : route, params };
+  }
+  return { kind: "no-path" };
+}
+
+function matchParts(pattern: readonly string[], parts: readonly string[]): Readonly<Record<string, string>> | null {
+  if (pattern.length !== parts.length) return null;
+  const params: Record<string, string> = {};
+  for (const [index, expected] of pattern.entries()) {
+    const part = parts[index] ?? "";
+    if (expected.startsWith("{")) {
+      if (part === "") return null;
+      const decoded = decode(part);
+      if (decoded === null) return null;
+      params[expected.slice(1, -1)] = decoded;
+    } else if (part !== expected) return null;
+  }
+  return params;
+}
+
+function decode(part: string): string | null {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return null;
+  }
+}

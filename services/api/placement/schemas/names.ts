@@ -1,0 +1,42 @@
+import { CONSUMER_TYPE_FILTER_PATTERN, CUSTOM_NAME_PATTERN, closedObject, ownerId, uuid } from "./common.ts";
+
+const customName = { type: "string", minLength: 1, maxLength: 255, pattern: CUSTOM_NAME_PATTERN };
+const generation = { type: "integer" };
+
+/** POST /resource_classes; PUT /resource_classes/{name} until 1.6. */
+export const resourceClass = { "1.2": closedObject({ name: customName }) };
+
+/** The name in the path of PUT /traits/{name} and (from 1.7) PUT /resource_classes/{name}. */
+export const customNameInPath = { "1.0": customName };
+
+/** PUT /resource_providers/{uuid}/traits. */
+export const setTraits = {
+  "1.6": closedObject({
+    traits: { type: "array", items: { type: "string", minLength: 1, maxLength: 255 } },
+    resource_provider_generation: generation,
+  }),
+};
+
+/** Query string of GET /traits. */
+export const listTraits = { "1.6": closedObject({ name: { type: "string" }, associated: { type: "string" } }, ["name", "associated"]) };
+
+const aggregates = { type: "array", items: uuid, uniqueItems: true };
+
+/** PUT /resource_providers/{uuid}/aggregates. */
+export const setAggregates = {
+  "1.1": aggregates,
+  "1.19": closedObject({ aggregates, resource_provider_generation: generation }),
+};
+
+/** Query string of GET /usages. */
+export const usages = {
+  "1.9": closedObject({ project_id: ownerId, user_id: ownerId }, ["user_id"]),
+  "1.38": closedObject(
+    {
+      project_id: ownerId,
+      user_id: ownerId,
+      consumer_type: { type: "string", minLength: 1, maxLength: 255, pattern: CONSUMER_TYPE_FILTER_PATTERN },
+    },
+    ["user_id", "consumer_type"],
+  ),
+};
