@@ -90,7 +90,8 @@ function serverSettings(options: EmbeddedOptions): Record<string, string> {
     // Parallel queries want a big /dev/shm, which containers lack, and gain nothing on rows fetched by key.
     max_parallel_workers_per_gather: "0",
     log_checkpoints: "off",
-    ...(options.durable === false ? { fsync: "off", synchronous_commit: "off", full_page_writes: "off" } : {}),
+    // Commits stay synchronous: what a ledger view must have seen is asked of the flushed log.
+    ...(options.durable === false ? { fsync: "off", full_page_writes: "off" } : {}),
   };
 }
 

@@ -39,6 +39,7 @@ export class FollowSession {
   #begun: { readonly xid: number; readonly committedAtMs: number } | null = null;
   #heardSinceStatus = true;
   #over = false;
+  #positionFunction: "pg_current_wal_flush_lsn" | "pg_current_wal_insert_lsn" = "pg_current_wal_flush_lsn";
 
   private constructor(stream: ReplicationStream, questions: pg.Client, handlers: SessionHandlers) {
     this.#stream = stream;
@@ -54,12 +55,14 @@ export class FollowSession {
     const stream = await ReplicationStream.open(databaseUrl, `berth_view_${randomBytes(8).toString("hex")}`, signal);
     const questions = new pg.Client({
       connectionString: databaseUrl,
+      application_name: "berth view",
       keepAlive: true,
       connectionTimeoutMillis: 10_000,
     });
     const session = new FollowSession(stream, questions, handlers);
     try {
       await questions.connect();
+      await session.#readCommitMode();
       const rows = await loadSnapshot(questions, stream.snapshot);
       // In one turn: no reader sees the view between the old state and the new.
       handlers.onLoaded(session.#translator.translate(rows));
@@ -77,11 +80,18 @@ export class FollowSession {
 
   /**
    * The position that everything committed so far lies before. Cost: one round trip.
-   * A commit is flushed before its client hears of it, and only what is flushed is ever streamed.
+   * A commit is flushed before its client hears of it, and only what is flushed is ever streamed; where the database lets
+   * commits be asynchronous it is the end of what is written, and somebody has to push the log.
    */
   async askPosition(): Promise<Lsn> {
-    const result = await this.#questions.query<{ lsn: string }>("select pg_current_wal_flush_lsn()::text as lsn");
+    const result = await this.#questions.query<{ lsn: string }>(`select ${this.#positionFunction}()::text as lsn`);
     return parseLsn(result.rows[0]!.lsn);
+  }
+
+  async #readCommitMode(): Promise<void> {
+    const { rows } = await this.#questions.query<{ synchronous_commit: string }>("show synchronous_commit");
+    if (rows[0]!.synchronous_commit === "off") this.#positionFunction = "pg_current_wal_insert_lsn";
+    await this.#questions.query("set synchronous_commit to on"); // for `pushLog`
   }
 
   /** Have the server say where it is: when nothing that concerns the view was written, only that moves the position. */

@@ -63,9 +63,16 @@ export class LedgerRowTranslator {
    * before its parent, and forgotten after it.
    */
   translate(rows: readonly LedgerRow[]): RowChange[] {
-    for (const row of rows) this.#learn(row);
+    // The last writing of each provider: an earlier one of the same transaction may name a root that never came to be (the
+    // reference is checked at commit only).
+    const lastPuts = new Map<number, LedgerRow>();
+    for (const row of rows) {
+      this.#learn(row);
+      if (row.table === "provider-put") lastPuts.set(row.id, row);
+    }
     const changes: RowChange[] = [];
     for (const row of rows) {
+      if (row.table === "provider-put" && lastPuts.get(row.id) !== row) continue;
       const change = this.#changeOf(row);
       if (change !== null) changes.push(change);
     }

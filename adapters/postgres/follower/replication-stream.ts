@@ -63,6 +63,7 @@ export class ReplicationStream {
     const config = {
       connectionString: databaseUrl,
       replication: "database",
+      application_name: "berth view stream",
       keepAlive: true,
       connectionTimeoutMillis: 10_000,
     };

@@ -1,0 +1,18 @@
+import { checkCapacity } from "./check-capacity.ts";
+import { checkEndings } from "./check-endings.ts";
+import { checkHomes } from "./check-homes.ts";
+import { checkOrphans } from "./check-orphans.ts";
+import type { CloudFacts } from "./facts.ts";
+import type { Violation } from "./violation.ts";
+
+/**
+ * Laws 1, 2, 4 and 5 on one reading. What is in flight may show up: read twice and keep what persists. Law 3 is no
+ * matter of data: `checkUpCalls`.
+ */
+export function auditCloud(facts: CloudFacts, patienceMs: number): Violation[] {
+  return [
+    ...facts.cells.flatMap((cell) => [...checkCapacity(cell), ...checkOrphans(cell)]),
+    ...checkHomes(facts),
+    ...checkEndings(facts, patienceMs),
+  ];
+}

@@ -1,0 +1,59 @@
+import type { ProviderUuid, ResourceClass } from "../ledger/ids.ts";
+import type { LedgerDump } from "../ledger/ledger-port.ts";
+import { capacityOf } from "../ledger/model.ts";
+import type { CellFacts } from "./facts.ts";
+import type { Violation } from "./violation.ts";
+
+/** Law 1: `used` is the sum of the allocations, and no more than the capacity. */
+export function checkCapacity(facts: CellFacts): Violation[] {
+  const violations: Violation[] = [];
+  const allocated = sumAllocations(facts.ledger);
+  for (const provider of facts.ledger.providers) {
+    for (const [resourceClass, inventory] of provider.inventories) {
+      const sum = allocated.take(provider.uuid, resourceClass);
+      const where = `cell ${facts.cell}, ${resourceClass} of provider ${provider.name} (${provider.uuid})`;
+      if (inventory.used !== sum) {
+        const proof = `used says ${inventory.used}, the allocations add up to ${sum}`;
+        violations.push({ law: 1, what: "used is not the sum of the allocations", where, proof });
+      }
+      const capacity = capacityOf(inventory);
+      if (sum > capacity) {
+        violations.push({ law: 1, what: "more is allocated than there is", where, proof: `${sum} of ${capacity}` });
+      }
+    }
+  }
+  for (const { provider, resourceClass, amount } of allocated.rest()) {
+    violations.push({
+      law: 1,
+      what: "something is allocated that nobody offers",
+      where: `cell ${facts.cell}, ${resourceClass} of provider ${provider}`,
+      proof: `${amount} allocated, no such inventory`,
+    });
+  }
+  return violations;
+}
+
+function sumAllocations(ledger: LedgerDump) {
+  const sums = new Map<
+    string,
+    { readonly provider: ProviderUuid; readonly resourceClass: ResourceClass; amount: number }
+  >();
+  const keyOf = (provider: ProviderUuid, resourceClass: ResourceClass): string => `${provider} ${resourceClass}`;
+  for (const consumer of ledger.consumers) {
+    for (const { provider, resourceClass, amount } of consumer.items) {
+      const key = keyOf(provider, resourceClass);
+      const sum = sums.get(key);
+      if (sum === undefined) sums.set(key, { provider, resourceClass, amount });
+      else sum.amount += amount;
+    }
+  }
+  return {
+    take(provider: ProviderUuid, resourceClass: ResourceClass): number {
+      const key = keyOf(provider, resourceClass);
+      const amount = sums.get(key)?.amount ?? 0;
+      sums.delete(key);
+      return amount;
+    },
+    rest: () => [...sums.values()],
+  };
+}

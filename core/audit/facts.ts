@@ -1,0 +1,50 @@
+import type { RequestState } from "../cell/api-store.ts";
+import type { Server } from "../cell/server.ts";
+import type { ProviderUuid } from "../ledger/ids.ts";
+import type { LedgerDump } from "../ledger/ledger-port.ts";
+
+/** What one reading of one cell says, all of it from one snapshot of its database. */
+export interface CellFacts {
+  readonly cell: string;
+  readonly ledger: LedgerDump;
+  /** Without the rows that only close a door (status CLOSED). */
+  readonly servers: readonly AuditedServer[];
+  /** Servers that can never be in this cell. */
+  readonly closed: ReadonlySet<string>;
+  readonly openTasks: readonly AuditedTask[];
+  readonly hosts: ReadonlyMap<string, ProviderUuid>;
+  /** Per host what runs there, by the agents' own word; hosts whose agent could not be asked are missing. */
+  readonly runningGuests: ReadonlyMap<string, readonly RunningGuest[]>;
+}
+
+export type AuditedServer = Pick<Server, "uuid" | "status" | "taskState" | "host" | "attemptId">;
+
+export interface AuditedTask {
+  readonly id: string;
+  readonly serverUuid: string;
+  readonly kind: "build" | "delete";
+  /** How long it has belonged to nobody whose lease is valid; 0 while somebody works on it. */
+  readonly unattendedMs: number;
+}
+
+export interface RunningGuest {
+  readonly serverUuid: string;
+  readonly attemptId: string;
+}
+
+/** What the API database says; null facts about it mean that a cell is audited alone. */
+export interface ApiFacts {
+  readonly requests: readonly AuditedRequest[];
+}
+
+export interface AuditedRequest {
+  readonly serverUuid: string;
+  readonly state: RequestState;
+  readonly cell: string | null;
+  readonly untouchedMs: number;
+}
+
+export interface CloudFacts {
+  readonly cells: readonly CellFacts[];
+  readonly api: ApiFacts | null;
+}

@@ -1,0 +1,67 @@
+import type pg from "pg";
+import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
+import type { Provider } from "../../core/ledger/model.ts";
+import { LedgerView } from "../../core/ledger/view.ts";
+import { systemClock } from "../../runtime/clock.ts";
+
+export interface Followed {
+  readonly view: LedgerView;
+  readonly follower: LedgerFollower;
+  /** Why sessions ended, in order. */
+  readonly lost: string[];
+}
+
+/** A follower of the database with a view of its own; close the follower. */
+export function follow(databaseUrl: string): Followed {
+  const view = new LedgerView();
+  const lost: string[] = [];
+  const events = { loaded: () => {}, lost: (_cell: string, error: Error) => void lost.push(error.message) };
+  const follower = new LedgerFollower({ cell: "test", databaseUrl, view, clock: systemClock, events });
+  follower.start();
+  return { view, follower, lost };
+}
+
+/** What the view shows, in a form that compares with `storedContent`. */
+export function shownContent(view: LedgerView) {
+  const { roots, rootCount } = view.slots;
+  const trees = [...roots.subarray(0, rootCount)].map((slot) => view.tree(view.slots.uuid(slot)));
+  const providers = trees.flat().map((uuid) => plain(view.provider(uuid)!));
+  const hosts = [...view.hosts.all()].map(({ name, provider, up, disabled }) => ({ name, provider, up, disabled }));
+  return { providers: sortBy(providers, (provider) => provider.uuid), hosts: sortBy(hosts, (host) => host.name) };
+}
+
+/** What the tables hold, read by queries of its own. */
+export async function storedContent(client: pg.Client) {
+  const { rows: providers } = await client.query<ReturnType<typeof plain>>(`
+    select p.uuid, p.name, parent.uuid as parent, root.uuid as root, p.generation,
+      coalesce((select jsonb_object_agg(c.name, jsonb_build_object(
+          'total', i.total, 'reserved', i.reserved, 'minUnit', i.min_unit, 'maxUnit', i.max_unit,
+          'stepSize', i.step_size, 'allocationRatio', i.allocation_ratio, 'used', i.used))
+        from inventories i join resource_classes c on c.id = i.class_id where i.provider_id = p.id), '{}') as inventories,
+      array(select t.name from provider_traits pt join traits t on t.id = pt.trait_id
+        where pt.provider_id = p.id order by t.name) as traits,
+      array(select aggregate::text from provider_aggregates a where a.provider_id = p.id order by 1) as aggregates
+    from resource_providers p
+    join resource_providers root on root.id = p.root_id
+    left join resource_providers parent on parent.id = p.parent_id
+    order by p.uuid::text`);
+  const { rows: hosts } = await client.query(`select name, root_provider as provider, up, disabled from hosts`);
+  return { providers: sortBy(providers, (provider) => provider.uuid), hosts: sortBy(hosts, (host) => host.name) };
+}
+
+function plain(provider: Provider) {
+  return {
+    uuid: provider.uuid as string,
+    name: provider.name,
+    parent: provider.parent as string | null,
+    root: provider.root as string,
+    generation: provider.generation,
+    inventories: Object.fromEntries(provider.inventories),
+    traits: [...provider.traits].sort(),
+    aggregates: [...provider.aggregates].sort(),
+  };
+}
+
+function sortBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Item[] {
+  return [...items].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+}
