@@ -5,7 +5,6 @@ import pg from "pg";
 export type DatabaseKind = "cell" | "api";
 
 interface Migration {
-  readonly number: number;
   readonly name: string;
   readonly sql: string;
   readonly checksum: string;
@@ -48,9 +47,8 @@ export async function migrate(url: string, kind: DatabaseKind): Promise<readonly
     await client.query("select pg_advisory_lock($1)", [INSTALL_LOCK]);
     await client.query(
       `create table if not exists schema_migrations (
-         number int primary key,
+         name text primary key,
          kind text not null,
-         name text not null,
          checksum text not null,
          applied_at timestamptz not null default now()
        )`,
@@ -73,13 +71,13 @@ export async function pendingMigrations(client: pg.Pool | pg.Client, kind: Datab
 }
 
 async function findPending(client: pg.Pool | pg.Client, kind: DatabaseKind): Promise<readonly Migration[]> {
-  const known = new Map(readMigrations(kind).map((migration) => [migration.number, migration]));
-  const { rows: applied } = await client.query<{ number: number; kind: DatabaseKind; name: string; checksum: string }>(
-    "select number, kind, name, checksum from schema_migrations order by number",
+  const known = new Map(readMigrations(kind).map((migration) => [migration.name, migration]));
+  const { rows: applied } = await client.query<{ kind: DatabaseKind; name: string; checksum: string }>(
+    "select kind, name, checksum from schema_migrations order by name",
   );
   for (const row of applied) {
     if (row.kind !== kind) throw new MigrateError("other-kind", `this is a database of kind ${row.kind}, not ${kind}`);
-    const migration = known.get(row.number);
+    const migration = known.get(row.name);
     if (migration === undefined) {
       throw new MigrateError(
         "too-new",
@@ -92,7 +90,7 @@ async function findPending(client: pg.Pool | pg.Client, kind: DatabaseKind): Pro
         `the migration ${row.name} was changed after the database had it: add a new one instead`,
       );
     }
-    known.delete(row.number);
+    known.delete(row.name);
   }
   return [...known.values()];
 }
@@ -101,8 +99,7 @@ async function apply(client: pg.Client, kind: DatabaseKind, migration: Migration
   await client.query("begin");
   try {
     await client.query(migration.sql);
-    await client.query("insert into schema_migrations (number, kind, name, checksum) values ($1, $2, $3, $4)", [
-      migration.number,
+    await client.query("insert into schema_migrations (kind, name, checksum) values ($1, $2, $3)", [
       kind,
       migration.name,
       migration.checksum,
@@ -122,6 +119,6 @@ function readMigrations(kind: DatabaseKind): readonly Migration[] {
     .map((file) => {
       const sql = readFileSync(new URL(file, dir), "utf8");
       const checksum = createHash("sha256").update(sql).digest("hex");
-      return { number: Number(file.slice(0, 4)), name: file.replace(".sql", ""), sql, checksum };
+      return { name: file.replace(".sql", ""), sql, checksum };
     });
 }
