@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["{core,adapters,runtime,services,cli,test,bench}/**/*.test.ts"],
+    include: ["{core,adapters,runtime,services,cli,deploy,test,bench}/**/*.test.ts"],
     globalSetup: ["test/databases-setup.ts"],
     // Forks, not threads: some tests start processes, and a crash of one file must not take the others along.
     pool: "forks",

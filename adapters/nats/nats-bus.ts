@@ -77,8 +77,12 @@ class JetStreamBus implements NatsBus {
       ackWaitMs,
       onMessage,
     });
-    puller.start();
     this.#pullers.add(puller);
+    if (!(await puller.start())) {
+      this.#pullers.delete(puller);
+      await puller.stop();
+      throw new BusError("not-permitted", `${name.stream}/${name.consumer}`, "this user may not take its messages");
+    }
     return {
       stop: async () => {
         this.#pullers.delete(puller);

@@ -41,6 +41,7 @@ export class NatsPuller implements Subscription, LinkUser {
   #pulls = 0;
   #heardMs = 0;
   #pausedUntilMs = 0;
+  #refused = false;
   #stopped = false;
   #scheduled = false;
   #ackTimer: Timer | undefined;
@@ -62,9 +63,14 @@ export class NatsPuller implements Subscription, LinkUser {
     this.#onMessage = options.onMessage;
   }
 
-  start(): void {
+  /** Resolves when the server has taken the first pull; with false when this user may not pull there. */
+  async start(): Promise<boolean> {
     this.#link.attach(this);
     this.#watch();
+    // The refusal comes before the answer to a flush, through an iterator that needs a turn.
+    await this.#connection?.flush().catch(() => {});
+    await new Promise((resolve) => setImmediate(resolve));
+    return !this.#refused;
   }
 
   onUp(connection: NatsConnection): void {
@@ -76,6 +82,10 @@ export class NatsPuller implements Subscription, LinkUser {
     this.#connection = undefined;
     this.#subscription = undefined;
     this.#requested = 0;
+  }
+
+  onNotPermitted(subject: string): void {
+    if (subject === this.#pullSubject) this.#refused = true;
   }
 
   async stop(): Promise<void> {

@@ -86,3 +86,16 @@ export function conductorPermissions(cell: string): BusPermissions {
 export function inboxPrefixOf(user: string): string {
   return `_INBOX.${user}`;
 }
+
+/** The API tier's user in its own account. */
+export const natsUserOfApi = "api";
+
+/** The API tier's user in a cell's account. */
+export function natsUserOfApiIn(cell: string): string {
+  return `api-${cell}`;
+}
+
+/** The user of a cell's conductors. */
+export function natsUserOfConductors(cell: string): string {
+  return `conductor-${cell}`;
+}

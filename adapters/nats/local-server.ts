@@ -1,0 +1,101 @@
+import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startChildServer } from "../../runtime/child-server.ts";
+import { natsUserOfApi, natsUserOfApiIn, natsUserOfConductors } from "./streams.ts";
+
+/** What the configuration of a local server is made from; `deploy/nats-config.ts` turns it into text. */
+export interface LocalNatsLayout {
+  readonly apiPassword: string;
+  readonly cells: readonly {
+    readonly name: string;
+    readonly apiPassword: string;
+    readonly conductorPassword: string;
+  }[];
+  readonly storeDir: string;
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface LocalNatsOptions {
+  readonly cells: readonly string[];
+  /** Usually `natsConfig`. */
+  readonly writeConfig: (layout: LocalNatsLayout) => string;
+  /** For configuration and streams; kept when given, otherwise a temporary one that goes with the server. */
+  readonly dir?: string;
+  /** A free one unless given. */
+  readonly port?: number;
+}
+
+/** A nats-server on 127.0.0.1, with the accounts of the API tier and of the cells. */
+export interface LocalNats {
+  readonly port: number;
+  readonly pid: number;
+  readonly apiUrl: string;
+  cellApiUrl(cell: string): string;
+  conductorUrl(cell: string): string;
+  /** A crash. The streams stay. */
+  kill(): Promise<void>;
+  /** Starts it again after `kill`, on the same port and streams. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts a nats-server (from the PATH) and resolves when it answers. Rejects when there is none or it does not start. */
+export async function startLocalNats(options: LocalNatsOptions): Promise<LocalNats> {
+  const dir = options.dir ?? mkdtempSync(join(tmpdir(), "berth-nats-"));
+  mkdirSync(dir, { recursive: true });
+  const passwords = new Map<string, string>();
+  const passwordOf = (user: string) => {
+    const known = passwords.get(user) ?? randomBytes(16).toString("hex");
+    passwords.set(user, known);
+    return known;
+  };
+  const start = (port: number | undefined) =>
+    startChildServer({
+      command: "nats-server",
+      answer: "INFO ",
+      ...(port === undefined ? {} : { port }),
+      args(chosen) {
+        const configFile = join(dir, "nats.conf");
+        const cells = options.cells.map((name) => ({
+          name,
+          apiPassword: passwordOf(natsUserOfApiIn(name)),
+          conductorPassword: passwordOf(natsUserOfConductors(name)),
+        }));
+        const layout = {
+          apiPassword: passwordOf(natsUserOfApi),
+          cells,
+          storeDir: join(dir, "streams"),
+          host: "127.0.0.1",
+          port: chosen,
+        };
+        writeFileSync(configFile, options.writeConfig(layout), { mode: 0o600 });
+        return ["-c", configFile];
+      },
+    });
+  const urlOf = (user: string, port: number) => `nats://${user}:${passwordOf(user)}@127.0.0.1:${port}`;
+  let server = await start(options.port).catch((error: unknown) => {
+    if (options.dir === undefined) rmSync(dir, { recursive: true, force: true });
+    throw error;
+  });
+  const { port } = server;
+  return {
+    port,
+    get pid() {
+      return server.pid;
+    },
+    apiUrl: urlOf(natsUserOfApi, port),
+    cellApiUrl: (cell) => urlOf(natsUserOfApiIn(cell), port),
+    conductorUrl: (cell) => urlOf(natsUserOfConductors(cell), port),
+    kill: () => server.kill(),
+    restart: async () => {
+      server = await start(port);
+    },
+    stop: async () => {
+      await server.stop();
+      if (options.dir === undefined) rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startChildServer } from "../../runtime/child-server.ts";
+
+/** A redis-server on 127.0.0.1 that keeps nothing on disk. */
+export interface LocalRedis {
+  readonly port: number;
+  readonly pid: number;
+  readonly url: string;
+  /** A crash: what it held is gone. */
+  kill(): Promise<void>;
+  /** Starts it again, empty, on the same port. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts a redis-server (from the PATH) and resolves when it answers. Rejects when there is none or it does not start. */
+export async function startLocalRedis(options: { readonly port?: number } = {}): Promise<LocalRedis> {
+  const dir = mkdtempSync(join(tmpdir(), "berth-redis-"));
+  const start = (port: number | undefined) =>
+    startChildServer({
+      command: "redis-server",
+      greeting: "PING\r\n",
+      answer: "+PONG",
+      ...(port === undefined ? {} : { port }),
+      args: (chosen) => [
+        "--port",
+        String(chosen),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--dir",
+        dir,
+      ],
+    });
+  let server = await start(options.port).catch((error: unknown) => {
+    rmSync(dir, { recursive: true, force: true });
+    throw error;
+  });
+  const { port } = server;
+  return {
+    port,
+    get pid() {
+      return server.pid;
+    },
+    url: `redis://127.0.0.1:${port}`,
+    kill: () => server.kill(),
+    restart: async () => {
+      server = await start(port);
+    },
+    stop: async () => {
+      await server.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}

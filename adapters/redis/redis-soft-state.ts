@@ -1,0 +1,164 @@
+import { Redis } from "ioredis";
+import { buildFailureFadeMs, type SoftState } from "../../core/scheduling/soft-state.ts";
+
+const callMsMax = 200;
+const reconnectDelayMsMax = 1_000;
+
+const schedulersKey = "berth:schedulers";
+const failureCountsKey = "berth:build-failures:counts";
+const failureTimesKey = "berth:build-failures:times";
+
+/** All times are the server's own, so that schedulers with different clocks agree on who lives. */
+const nowMs = `local t = redis.call('time'); local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
+
+/** Members of a sorted set are dropped when their score, the end of their life, has passed. */
+const announceScript = `${nowMs}
+redis.call('zadd', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('zremrangebyscore', KEYS[1], '-inf', now)
+redis.call('pexpire', KEYS[1], math.max(redis.call('pttl', KEYS[1]), tonumber(ARGV[2])))
+return redis.call('zrange', KEYS[1], 0, -1)`;
+
+/** A count whose last failure is too old starts at 1; both keys go when the youngest has faded. */
+const recordFailureScript = `${nowMs}
+local last = redis.call('zscore', KEYS[2], ARGV[1])
+if last and tonumber(last) + ARGV[2] <= now then redis.call('hdel', KEYS[1], ARGV[1]) end
+redis.call('hincrby', KEYS[1], ARGV[1], 1)
+redis.call('zadd', KEYS[2], now, ARGV[1])
+redis.call('pexpire', KEYS[1], ARGV[2])
+redis.call('pexpire', KEYS[2], ARGV[2])`;
+
+const clearFailuresScript = `redis.call('hdel', KEYS[1], ARGV[1])
+redis.call('zrem', KEYS[2], ARGV[1])`;
+
+/** Drops up to 1,000 faded hosts a call, then answers with all that is left: host, count, host, count, … */
+const readFailuresScript = `${nowMs}
+local faded = redis.call('zrangebyscore', KEYS[2], '-inf', now - ARGV[1], 'limit', 0, 1000)
+if #faded > 0 then
+  redis.call('hdel', KEYS[1], unpack(faded))
+  redis.call('zrem', KEYS[2], unpack(faded))
+end
+return redis.call('hgetall', KEYS[1])`;
+
+type SoftStateCommands = Redis & {
+  berthAnnounce(key: string, schedulerId: string, ttlMs: number): Promise<string[]>;
+  berthRecordFailure(counts: string, times: string, host: string, fadeMs: number): Promise<null>;
+  berthClearFailures(counts: string, times: string, host: string): Promise<null>;
+  berthReadFailures(counts: string, times: string, fadeMs: number): Promise<string[]>;
+};
+
+export interface RedisSoftStateOptions {
+  /** `redis://[user:password@]host:port[/db]` */
+  readonly url: string;
+  readonly fadeMs?: number;
+  /** Told once an outage: from then on calls give neutral answers. */
+  readonly onLost?: (reason: string) => void;
+  /** Told when the first call after an outage succeeded. */
+  readonly onBack?: () => void;
+}
+
+/**
+ * The soft state in Redis, shared by all schedulers. Nothing rejects and nothing waits: a call that has no answer after
+ * 200 ms, or finds no connection, gives the answer of an empty store.
+ * - well: from the start; calls go to Redis
+ * - lost: since a call failed; calls still try, at no cost while there is no connection; the first success makes it well again
+ */
+export class RedisSoftState implements SoftState {
+  readonly #redis: SoftStateCommands;
+  readonly #fadeMs: number;
+  readonly #onLost: (reason: string) => void;
+  readonly #onBack: () => void;
+  readonly #firstConnect: Promise<void>;
+  #lost = false;
+  #closed = false;
+
+  constructor(options: RedisSoftStateOptions) {
+    this.#fadeMs = options.fadeMs ?? buildFailureFadeMs;
+    this.#onLost = options.onLost ?? (() => {});
+    this.#onBack = options.onBack ?? (() => {});
+    const redis = new Redis(options.url, {
+      connectTimeout: 2_000,
+      // A server that stopped answering is given up, so that later calls fail at once.
+      socketTimeout: 2_000,
+      // Neither of these may hold a call back: an old word about soft state is worth nothing.
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      enableAutoPipelining: true,
+      retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), reconnectDelayMsMax),
+    });
+    // A failed connection shows in the calls, which tell of it once.
+    redis.on("error", () => {});
+    redis.defineCommand("berthAnnounce", { numberOfKeys: 1, lua: announceScript });
+    redis.defineCommand("berthRecordFailure", { numberOfKeys: 2, lua: recordFailureScript });
+    redis.defineCommand("berthClearFailures", { numberOfKeys: 2, lua: clearFailuresScript });
+    redis.defineCommand("berthReadFailures", { numberOfKeys: 2, lua: readFailuresScript });
+    this.#redis = redis as SoftStateCommands;
+    // The first calls come while it connects; that is no outage.
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, callMsMax);
+    this.#firstConnect = promise.finally(() => clearTimeout(timer));
+    redis.once("ready", resolve);
+    redis.once("close", resolve);
+  }
+
+  announce(schedulerId: string, ttlMs: number): Promise<readonly string[]> {
+    return this.#orElse([schedulerId], async (redis) => {
+      const ids = await redis.berthAnnounce(schedulersKey, schedulerId, ttlMs);
+      return ids.sort();
+    });
+  }
+
+  async withdraw(schedulerId: string): Promise<void> {
+    await this.#orElse(0, (redis) => redis.zrem(schedulersKey, schedulerId));
+  }
+
+  async recordBuildFailure(cell: string, host: string): Promise<void> {
+    await this.#orElse(null, (redis) =>
+      redis.berthRecordFailure(failureCountsKey, failureTimesKey, `${cell}/${host}`, this.#fadeMs),
+    );
+  }
+
+  async clearBuildFailures(cell: string, host: string): Promise<void> {
+    await this.#orElse(null, (redis) => redis.berthClearFailures(failureCountsKey, failureTimesKey, `${cell}/${host}`));
+  }
+
+  buildFailures(): Promise<ReadonlyMap<string, number>> {
+    return this.#orElse(new Map(), async (redis) => {
+      const flat = await redis.berthReadFailures(failureCountsKey, failureTimesKey, this.#fadeMs);
+      const counts = new Map<string, number>();
+      for (let index = 0; index + 1 < flat.length; index += 2)
+        counts.set(flat[index] as string, Number(flat[index + 1]));
+      return counts;
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#redis.disconnect();
+  }
+
+  async #orElse<Answer>(neutral: Answer, call: (redis: SoftStateCommands) => Promise<Answer>): Promise<Answer> {
+    if (this.#closed) return neutral;
+    try {
+      await this.#firstConnect;
+      const answer = await within(callMsMax, call(this.#redis));
+      if (this.#lost) {
+        this.#lost = false;
+        this.#onBack();
+      }
+      return answer;
+    } catch (error) {
+      if (!this.#lost && !this.#closed) {
+        this.#lost = true;
+        this.#onLost(error instanceof Error ? error.message : String(error));
+      }
+      return neutral;
+    }
+  }
+}
+
+function within<Answer>(limitMs: number, answer: Promise<Answer>): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer within ${limitMs} ms`)), limitMs);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,99 @@
+import {
+  apiPermissions,
+  cellPermissionsOfApi,
+  conductorPermissions,
+  inboxPrefixOf,
+  natsUserOfApi,
+  natsUserOfApiIn,
+  natsUserOfConductors,
+} from "../adapters/nats/streams.ts";
+import type { BusPermissions } from "../runtime/bus.ts";
+
+export interface NatsConfigCell {
+  readonly name: string;
+  /** Of the user by whom the API tier comes into the cell's account (`api-<cell>`). */
+  readonly apiPassword: string;
+  /** Of the user of the cell's conductors (`conductor-<cell>`). */
+  readonly conductorPassword: string;
+}
+
+export interface NatsConfigOptions {
+  /** Of the API tier's user in its own account (`api`). */
+  readonly apiPassword: string;
+  readonly cells: readonly NatsConfigCell[];
+  /** Where JetStream keeps its files. */
+  readonly storeDir: string;
+  /** 127.0.0.1 unless given. */
+  readonly host?: string;
+  /** 4222 unless given. */
+  readonly port?: number;
+}
+
+/**
+ * The configuration of a nats-server for a cloud: an account for the API tier and one for each cell, so that no message
+ * crosses between them, and users that may do exactly what their bus needs. Throws on a cell name or password that cannot
+ * stand in it (letters, digits, `_` and `-` for names; printable ASCII for passwords).
+ */
+export function natsConfig(options: NatsConfigOptions): string {
+  const names = new Set(options.cells.map((cell) => cell.name));
+  if (names.size !== options.cells.length) throw new Error("two cells have the same name");
+  const api = account("BERTH_API", [user(natsUserOfApi, options.apiPassword, apiPermissions)]);
+  const cells = options.cells.map(({ name, apiPassword, conductorPassword }) => {
+    if (!/^[A-Za-z0-9_-]+$/.test(name)) throw new Error(`${JSON.stringify(name)} cannot be the name of a cell`);
+    return account(`CELL_${name}`, [
+      user(natsUserOfApiIn(name), apiPassword, cellPermissionsOfApi(name)),
+      user(natsUserOfConductors(name), conductorPassword, conductorPermissions(name)),
+    ]);
+  });
+  return [
+    `listen: ${quoted(`${options.host ?? "127.0.0.1"}:${options.port ?? 4222}`)}`,
+    `jetstream {`,
+    `  store_dir: ${quoted(options.storeDir)}`,
+    `}`,
+    `accounts {`,
+    ...[api, ...cells],
+    `}`,
+    ``,
+  ].join("\n");
+}
+
+function account(name: string, users: readonly string[]): string {
+  return [`  ${quoted(name)} {`, `    jetstream: enabled`, `    users: [`, ...users, `    ]`, `  }`].join("\n");
+}
+
+function user(name: string, password: string, permissions: BusPermissions): string {
+  const publish = publishSubjects(permissions).map(quoted).join(", ");
+  const subscribe = quoted(`${inboxPrefixOf(name)}.>`);
+  return [
+    `      {`,
+    `        user: ${quoted(name)}, password: ${quoted(password)}`,
+    `        permissions {`,
+    `          publish { allow: [${publish}] }`,
+    `          subscribe { allow: [${subscribe}] }`,
+    `        }`,
+    `      }`,
+  ].join("\n");
+}
+
+/** Every subject that a bus with these permissions publishes to: JetStream is asked by messages, too. */
+export function publishSubjects(permissions: BusPermissions): readonly string[] {
+  const consume = permissions.consume.flatMap(({ stream, consumer }) => [
+    `$JS.API.CONSUMER.INFO.${stream}.${consumer}`,
+    `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`,
+    `$JS.ACK.${stream}.${consumer}.>`,
+  ]);
+  const manage = [
+    "$JS.API.STREAM.CREATE.*",
+    "$JS.API.STREAM.UPDATE.*",
+    "$JS.API.STREAM.INFO.*",
+    "$JS.API.CONSUMER.CREATE.>",
+    "$JS.API.CONSUMER.DURABLE.CREATE.>",
+    "$JS.API.CONSUMER.INFO.>",
+  ];
+  return [...new Set([...permissions.publish, ...consume, ...(permissions.ensureStreams ? manage : [])])];
+}
+
+function quoted(text: string): string {
+  if (!/^[\x20-\x7e]*$/.test(text)) throw new Error("a NATS configuration holds printable ASCII only");
+  return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+}

@@ -1,0 +1,105 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { SoftState } from "../../core/scheduling/soft-state.ts";
+import { eventually } from "../eventually.ts";
+
+export interface SoftStateSubject {
+  /** A scheduler's access to a store that all accesses of one subject share. */
+  connect(options: { readonly fadeMs: number }): SoftState;
+  /** Forgets everything. */
+  reset(): Promise<void>;
+}
+
+const longMs = 60_000;
+
+/** What both bodies of the soft state promise. */
+export function softStateContract(name: string, subject: () => SoftStateSubject): void {
+  describe(`the soft state in ${name}`, () => {
+    const open: SoftState[] = [];
+    const connect = (options = { fadeMs: longMs }) => {
+      const state = subject().connect(options);
+      open.push(state);
+      return state;
+    };
+    afterEach(async () => {
+      await Promise.all(open.splice(0).map((state) => state.close()));
+      await subject().reset();
+    });
+
+    test("tells a scheduler of all that live, sorted, itself included", async () => {
+      const [one, two] = [connect(), connect()];
+      expect(await one.announce("s2", longMs)).toEqual(["s2"]);
+      expect(await two.announce("s1", longMs)).toEqual(["s1", "s2"]);
+      expect(await one.announce("s2", longMs)).toEqual(["s1", "s2"]);
+    });
+
+    test("forgets a scheduler that has not announced itself for its time to live", async () => {
+      const state = connect();
+      await state.announce("dead", 100);
+      expect(await state.announce("alive", longMs)).toContain("alive");
+      await eventually("the dead one's end", async () => !(await state.announce("alive", longMs)).includes("dead"));
+      expect(await state.announce("alive", longMs)).toEqual(["alive"]);
+    });
+
+    test("keeps the others when the one with the longest time to live leaves", async () => {
+      const state = connect();
+      await state.announce("a", longMs);
+      await state.announce("b", 30_000);
+      await state.withdraw("a");
+      await state.withdraw("never announced");
+      expect(await state.announce("c", 100)).toEqual(["b", "c"]);
+    });
+
+    test("counts build failures of a host of a cell until a build succeeds there", async () => {
+      const [one, two] = [connect(), connect()];
+      expect(await one.buildFailures()).toEqual(new Map());
+      await Promise.all([
+        one.recordBuildFailure("c1", "h1"),
+        two.recordBuildFailure("c1", "h1"),
+        two.recordBuildFailure("c2", "h1"),
+        one.recordBuildFailure("c1", "h/2"),
+      ]);
+      const counted = new Map([
+        ["c1/h1", 2],
+        ["c2/h1", 1],
+        ["c1/h/2", 1],
+      ]);
+      expect(await two.buildFailures()).toEqual(counted);
+      await two.clearBuildFailures("c1", "h1");
+      await two.clearBuildFailures("c1", "never failed");
+      counted.delete("c1/h1");
+      expect(await one.buildFailures()).toEqual(counted);
+      await one.recordBuildFailure("c1", "h1");
+      expect((await two.buildFailures()).get("c1/h1")).toBe(1);
+    });
+
+    test("lets a count fade when no failure was added for a while, and then starts anew", async () => {
+      const state = connect({ fadeMs: 150 });
+      await state.recordBuildFailure("c1", "old");
+      await state.recordBuildFailure("c1", "old");
+      await eventually("the count's end", async () => !(await state.buildFailures()).has("c1/old"));
+      await state.recordBuildFailure("c1", "old");
+      expect([1, undefined]).toContain((await state.buildFailures()).get("c1/old"));
+    });
+
+    test("keeps a count that failures are added to, while another fades", async () => {
+      const state = connect({ fadeMs: 1_500 });
+      await state.recordBuildFailure("c1", "quiet");
+      let added = 0;
+      await eventually("the quiet one's end", async () => {
+        await state.recordBuildFailure("c1", "noisy");
+        added += 1;
+        return !(await state.buildFailures()).has("c1/quiet");
+      });
+      expect((await state.buildFailures()).get("c1/noisy")).toBe(added);
+    });
+
+    test("answers neutrally after close", async () => {
+      const state = connect();
+      await state.close();
+      await state.close();
+      await state.withdraw("s1");
+      await state.recordBuildFailure("c1", "h1");
+      expect(await state.announce("s1", longMs)).toEqual(["s1"]);
+    });
+  });
+}
