@@ -1,0 +1,175 @@
+import type { ConductorStream } from "../../core/agent/link.ts";
+import { type Build, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { BuildSlots, WAITING_BUILDS_MAX } from "./build-slots.ts";
+import type { Driver, PrepareOrder, PrepareOutcome } from "./driver.ts";
+import type { AgentEvents } from "./events.ts";
+import type { GuestStore } from "./guest-store.ts";
+import type { GuestName } from "./journal.ts";
+import { messageOf } from "./message-of.ts";
+import type { AttemptReporter } from "./report-attempts.ts";
+
+const ATTEMPT_TIMEOUT_MS_MAX = 24 * 3_600_000;
+
+/**
+ * Carries out `Build`: at most once for each attempt, however often it is asked for. A guest is in the journal before the
+ * driver makes anything, and again before anybody hears that it is prepared.
+ */
+export class GuestBuilder {
+  readonly #store: GuestStore;
+  readonly #driver: Driver;
+  readonly #reporter: AttemptReporter;
+  readonly #clock: Clock;
+  readonly #events: AgentEvents;
+  readonly #slots: ReadonlyMap<string, BuildSlots>;
+  /** Builds waiting or running, by attempt id. */
+  readonly #cancels = new Map<string, AbortController>();
+
+  constructor(options: {
+    readonly store: GuestStore;
+    readonly driver: Driver;
+    readonly reporter: AttemptReporter;
+    readonly clock: Clock;
+    readonly events: AgentEvents;
+    /** Builds at a time, for each host that the agent carries. */
+    readonly limits: ReadonlyMap<string, number>;
+  }) {
+    this.#store = options.store;
+    this.#driver = options.driver;
+    this.#reporter = options.reporter;
+    this.#clock = options.clock;
+    this.#events = options.events;
+    this.#slots = new Map([...options.limits].map(([host, limit]) => [host, new BuildSlots(limit)]));
+  }
+
+  /** Begins the attempt, or attaches the caller to it. Every failure is a report, never an error. */
+  build(order: Build, from: ConductorStream): void {
+    const { host, attemptId, server } = order;
+    if (server === undefined) return;
+    const name: GuestName = { host, serverUuid: server.uuid, attemptId };
+    this.#reporter.attach(name, from);
+    const known = this.#store.guest(host, attemptId);
+    const slots = this.#slots.get(host);
+    if (this.#store.isBuried(name)) this.#refuse(name, "the server was destroyed here before");
+    else if (known !== undefined) this.#reporter.reportState(known);
+    else if (slots === undefined) this.#refuse(name, "this agent does not carry the host");
+    else if (slots.full) this.#refuse(name, `more than ${WAITING_BUILDS_MAX} builds wait on the host`);
+    else void this.#begin(name, order, slots);
+  }
+
+  /** Stops the attempt if it waits or runs. True: it did, and what it leaves is for the caller to destroy. */
+  cancel(attemptId: string): boolean {
+    const cancel = this.#cancels.get(attemptId);
+    cancel?.abort();
+    return cancel !== undefined;
+  }
+
+  cancelAll(): void {
+    for (const cancel of this.#cancels.values()) cancel.abort();
+  }
+
+  async #begin(name: GuestName, order: Build, slots: BuildSlots): Promise<void> {
+    const cancel = new AbortController();
+    this.#cancels.set(name.attemptId, cancel);
+    const startedAtMs = this.#clock.monotonic();
+    const span = this.#events.buildStarted(name, order.traceparent);
+    try {
+      await this.#store.record({ kind: "guest", ...name, state: "building", atMs: this.#clock.now() });
+      await slots.enter();
+      const outcome = await this.#prepare(name, order, cancel).finally(() => slots.leave());
+      if (this.#store.isBuried(name)) {
+        span.end("destroyed while it was built");
+        return;
+      }
+      await this.#settle(name, outcome);
+      span.end(outcome.kind === "failed" ? outcome.reason : null);
+      this.#events.buildEnded(
+        outcome.kind === "failed" ? outcome.failure : "prepared",
+        this.#clock.monotonic() - startedAtMs,
+      );
+    } catch (error) {
+      // Only the journal throws here, and without it the agent cannot go on.
+      span.end(messageOf(error));
+      this.#events.journalFailed(error);
+    } finally {
+      this.#cancels.delete(name.attemptId);
+    }
+  }
+
+  async #settle(name: GuestName, outcome: PrepareOutcome): Promise<void> {
+    const atMs = this.#clock.now();
+    if (outcome.kind === "prepared") {
+      await this.#store.record({ kind: "guest", ...name, state: "prepared", atMs });
+    } else {
+      await this.#cleanUp(name);
+      const { failure, reason } = outcome;
+      await this.#store.record({ kind: "failed", ...name, failure, reason, atMs });
+    }
+    // A destroy may have come while the journal wrote: it has told whoever asks.
+    const entry = this.#store.guest(name.host, name.attemptId);
+    if (entry === undefined || this.#store.isBuried(name)) return;
+    this.#reporter.reportState(entry);
+    if (entry.state === "failed") this.#reporter.detach(name.attemptId);
+  }
+
+  /** The driver's answer, or a failure when it takes longer than the order allows, or is cancelled. */
+  #prepare(name: GuestName, order: Build, cancel: AbortController): Promise<PrepareOutcome> {
+    if (cancel.signal.aborted) return Promise.resolve(CANCELLED);
+    const timeoutMs = order.timeoutMs > 0 ? Math.min(order.timeoutMs, ATTEMPT_TIMEOUT_MS_MAX) : ATTEMPT_TIMEOUT_MS_MAX;
+    return new Promise((resolve) => {
+      let answered = false;
+      const answer = (outcome: PrepareOutcome) => {
+        // What a driver finishes after it was given up on is nobody's.
+        if (answered) void this.#cleanUp(name);
+        answered = true;
+        timer.cancel();
+        resolve(outcome);
+      };
+      const giveUp = (outcome: PrepareOutcome) => {
+        if (answered) return;
+        answer(outcome);
+        cancel.abort();
+      };
+      const timer = this.#clock.setTimer(timeoutMs, () => giveUp(timedOut(timeoutMs)));
+      cancel.signal.addEventListener("abort", () => giveUp(CANCELLED), { once: true });
+      const prepare: PrepareOrder = {
+        ...name,
+        server: order.server as PrepareOrder["server"],
+        allocation: order.allocation,
+      };
+      const control = { signal: cancel.signal, onStep: (step: string) => this.#reportStep(name, step) };
+      this.#driver.prepare(prepare, control).then(answer, (error: unknown) => answer(thrown(error)));
+    });
+  }
+
+  async #cleanUp(name: GuestName): Promise<void> {
+    try {
+      await this.#driver.destroy(name);
+    } catch (error) {
+      this.#events.leftover(name, messageOf(error));
+    }
+  }
+
+  #reportStep(name: GuestName, step: string): void {
+    const nothing = { failure: FailureKind.FAILURE_KIND_UNSPECIFIED, reason: "" };
+    this.#reporter.report({ ...name, ...nothing, state: GuestState.GUEST_STATE_BUILDING, step });
+  }
+
+  #refuse(name: GuestName, reason: string): void {
+    const failure = FailureKind.FAILURE_KIND_RESCHEDULE;
+    this.#reporter.report({ ...name, state: GuestState.GUEST_STATE_FAILED, failure, reason, step: "" });
+    this.#reporter.detach(name.attemptId);
+  }
+}
+
+const CANCELLED: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: "the build was cancelled" };
+const timedOut = (timeoutMs: number): PrepareOutcome => ({
+  kind: "failed",
+  failure: "reschedule",
+  reason: `the build did not end within ${timeoutMs / 1_000} s`,
+});
+const thrown = (error: unknown): PrepareOutcome => ({
+  kind: "failed",
+  failure: "reschedule",
+  reason: messageOf(error),
+});

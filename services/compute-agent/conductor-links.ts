@@ -1,0 +1,162 @@
+import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
+import type { AgentMessage, ConductorMessage, Hello } from "../../proto/gen/berth/agent.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { AgentEvents } from "./events.ts";
+
+const REDIAL_MS_MIN = 50;
+const REDIAL_MS_MAX = 1_000;
+/** Until a conductor has said how often it wants a heartbeat. */
+const WELCOME_WAIT_MS = 5_000;
+/** A conductor that is silent for so many heartbeats is given up. */
+const SILENT_HEARTBEATS = 3;
+
+export type ConductorOrder = NonNullable<ConductorMessage["body"]>;
+
+export interface LinkHandlers {
+  /** Built anew for each stream. */
+  hello(): Hello;
+  /** Anything but welcomes and heartbeats. */
+  onOrder(order: ConductorOrder, from: ConductorStream): void;
+  onWelcome(stream: ConductorStream): void;
+  onLost(stream: ConductorStream): void;
+}
+
+/** The agent's streams to all conductors of its cell: one to each address, dialled again whenever it is lost. */
+export class ConductorLinks {
+  readonly #links: readonly Link[];
+  readonly #dialer: ConductorDialer;
+
+  constructor(options: {
+    readonly dialer: ConductorDialer;
+    readonly addresses: readonly string[];
+    readonly clock: Clock;
+    readonly events: AgentEvents;
+    readonly handlers: LinkHandlers;
+  }) {
+    this.#dialer = options.dialer;
+    this.#links = options.addresses.map((address) => new Link({ ...options, address }));
+  }
+
+  start(): void {
+    for (const link of this.#links) link.dial();
+  }
+
+  /** A stream whose conductor has welcomed this agent; null: none at the moment. */
+  anyWelcomed(): ConductorStream | null {
+    return this.#links.find((link) => link.welcomed !== null)?.welcomed ?? null;
+  }
+
+  /** Loses all streams, as when the network fails; they are dialled again. */
+  drop(reason: string): void {
+    for (const link of this.#links) link.drop(reason);
+  }
+
+  async close(): Promise<void> {
+    for (const link of this.#links) link.stop();
+    await this.#dialer.close();
+  }
+}
+
+interface LinkOptions {
+  readonly dialer: ConductorDialer;
+  readonly address: string;
+  readonly clock: Clock;
+  readonly events: AgentEvents;
+  readonly handlers: LinkHandlers;
+}
+
+/**
+ * One conductor's address. Modes: dialling (a stream is out, its Hello sent), welcomed (heartbeats go out, and something
+ * must come in), waiting (for the next try, ever longer until one succeeds), stopped.
+ */
+class Link {
+  readonly #options: LinkOptions;
+  #stream: ConductorStream | null = null;
+  #welcomed = false;
+  #heartbeatMs = 0;
+  #heardAtMs = 0;
+  #timer: Timer | null = null;
+  #redialMs = REDIAL_MS_MIN;
+  #stopped = false;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  get welcomed(): ConductorStream | null {
+    return this.#welcomed ? this.#stream : null;
+  }
+
+  dial(): void {
+    if (this.#stopped) return;
+    const { dialer, address, handlers } = this.#options;
+    const stream = dialer.dial(address);
+    this.#stream = stream;
+    this.#welcomed = false;
+    stream.onMessages((messages) => this.#take(stream, messages));
+    stream.onClose((reason) => this.#lost(stream, reason));
+    stream.send({ body: { $case: "hello", value: handlers.hello() } });
+    this.#setTimer(WELCOME_WAIT_MS, () => stream.close("no welcome"));
+  }
+
+  drop(reason: string): void {
+    this.#stream?.close(reason);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#stream?.close("the agent stops");
+  }
+
+  #take(stream: ConductorStream, messages: readonly ConductorMessage[]): void {
+    if (stream !== this.#stream) return;
+    this.#heardAtMs = this.#options.clock.monotonic();
+    for (const { body } of messages) {
+      if (body === undefined || body.$case === "heartbeat") continue;
+      if (body.$case !== "welcome") {
+        this.#options.handlers.onOrder(body, stream);
+        continue;
+      }
+      this.#welcomed = true;
+      this.#redialMs = REDIAL_MS_MIN;
+      this.#heartbeatMs = Math.max(10, body.value.heartbeatMs);
+      this.#options.events.welcomed(this.#options.address, body.value.conductorId);
+      this.#options.handlers.onWelcome(stream);
+      this.#setTimer(this.#heartbeatMs, () => this.#beat(stream));
+    }
+  }
+
+  #beat(stream: ConductorStream): void {
+    if (stream !== this.#stream || stream.closed) return;
+    const silentMs = this.#options.clock.monotonic() - this.#heardAtMs;
+    if (silentMs > this.#heartbeatMs * SILENT_HEARTBEATS) {
+      stream.close(`the conductor was silent for ${Math.round(silentMs)} ms`);
+      return;
+    }
+    const heartbeat: AgentMessage = { body: { $case: "heartbeat", value: {} } };
+    stream.send(heartbeat);
+    this.#setTimer(this.#heartbeatMs, () => this.#beat(stream));
+  }
+
+  #lost(stream: ConductorStream, reason: string): void {
+    if (stream !== this.#stream) return;
+    const { address, events, handlers } = this.#options;
+    const wasWelcomed = this.#welcomed;
+    this.#stream = null;
+    this.#welcomed = false;
+    if (wasWelcomed) {
+      events.lost(address, reason);
+      handlers.onLost(stream);
+    }
+    if (this.#stopped) return;
+    const waitMs = this.#redialMs * (0.5 + Math.random() / 2);
+    this.#redialMs = Math.min(REDIAL_MS_MAX, this.#redialMs * 2);
+    this.#setTimer(waitMs, () => this.dial());
+  }
+
+  #setTimer(delayMs: number, run: () => void): void {
+    this.#timer?.cancel();
+    this.#timer = this.#options.clock.setTimer(delayMs, run);
+  }
+}

@@ -1,0 +1,142 @@
+import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Driver, PrepareControl, PrepareOrder, PrepareOutcome } from "./driver.ts";
+import { chanceOf, type FakeOutcome, type FakeScript, scriptOf } from "./fake-script.ts";
+import type { GuestName } from "./journal.ts";
+
+/** A guest of the fake world. */
+export type FakeGuest = GuestName & { readonly running: boolean };
+
+export interface FakeDriverOptions {
+  readonly clock: Clock;
+  /** Decides which builds a `probability` befalls. */
+  readonly seed: number;
+  /** Scripts of hosts that have one. */
+  readonly scripts: ReadonlyMap<string, FakeScript>;
+  /** The agent's process ends here and now. */
+  readonly crash: () => void;
+  /** All connections to conductors are lost. */
+  readonly loseConnections: () => void;
+}
+
+const PREPARED: PrepareOutcome = { kind: "prepared" };
+
+/** A driver whose guests are entries of a map, and which behaves as it is told to: see FakeScript. */
+export class FakeDriver implements Driver {
+  readonly #options: FakeDriverOptions;
+  /** By host and attempt id. */
+  readonly #guests = new Map<string, FakeGuest>();
+  readonly #buildsOfHost = new Map<string, number>();
+  readonly #destroyFailures = new Map<string, number>();
+
+  constructor(options: FakeDriverOptions) {
+    this.#options = options;
+  }
+
+  /** What really exists, for an auditor: also what the agent does not know of. */
+  guests(): FakeGuest[] {
+    return [...this.#guests.values()];
+  }
+
+  async adopt(guests: readonly (GuestName & { readonly state: "prepared" | "running" })[]): Promise<void> {
+    for (const { host, serverUuid, attemptId, state } of guests) {
+      this.#guests.set(keyOf({ host, serverUuid, attemptId }), {
+        host,
+        serverUuid,
+        attemptId,
+        running: state === "running",
+      });
+    }
+  }
+
+  async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
+    const { host, serverUuid, attemptId } = order;
+    let own: FakeScript | null;
+    try {
+      own = scriptOf(order.server.metadata);
+    } catch (error) {
+      return { kind: "failed", failure: "abort", reason: (error as Error).message };
+    }
+    const script = own ?? this.#options.scripts.get(host) ?? {};
+    const nth = own === null ? this.#countBuild(host) : (parseAttemptId(attemptId)?.selection ?? 0);
+    const outcome = this.#outcomeOf(script, nth, attemptId);
+    if ((script.destroy_failures ?? 0) > 0) this.#destroyFailures.set(keyOf(order), script.destroy_failures ?? 0);
+    await this.#spend(script, outcome, control);
+    if (outcome === "prepared" || outcome === "lie") {
+      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, running: false });
+    }
+    return outcome === "prepared" ? PREPARED : failureOf(outcome, script);
+  }
+
+  async start(guest: GuestName): Promise<void> {
+    const found = this.#guests.get(keyOf(guest));
+    if (found === undefined) throw new Error("there is no such guest");
+    this.#guests.set(keyOf(guest), { ...found, running: true });
+  }
+
+  async destroy(guest: GuestName): Promise<void> {
+    const failures = this.#destroyFailures.get(keyOf(guest)) ?? 0;
+    if (failures > 0 && this.#guests.has(keyOf(guest))) {
+      this.#destroyFailures.set(keyOf(guest), failures - 1);
+      throw new Error("the device is busy");
+    }
+    this.#destroyFailures.delete(keyOf(guest));
+    this.#guests.delete(keyOf(guest));
+  }
+
+  #countBuild(host: string): number {
+    const nth = this.#buildsOfHost.get(host) ?? 0;
+    this.#buildsOfHost.set(host, nth + 1);
+    return nth;
+  }
+
+  #outcomeOf(script: FakeScript, nth: number, attemptId: string): FakeOutcome {
+    if (nth >= (script.first ?? Number.POSITIVE_INFINITY)) return "prepared";
+    if (chanceOf(this.#options.seed, attemptId) >= (script.probability ?? 1)) return "prepared";
+    return script.outcome ?? "prepared";
+  }
+
+  /** Lets the build's time pass. Rejects when it is called off. */
+  async #spend(script: FakeScript, outcome: FakeOutcome, control: PrepareControl): Promise<void> {
+    const durationMs = script.duration_ms ?? 0;
+    const steps = script.steps ?? [];
+    for (const step of steps) {
+      control.onStep(step);
+      await this.#pause(durationMs / (steps.length + 1), control.signal);
+    }
+    if (outcome === "crash") this.#options.crash();
+    if (outcome === "lie") this.#options.loseConnections();
+    if (outcome === "hang" || outcome === "crash") await this.#pause(null, control.signal);
+    if (durationMs > 0) await this.#pause(durationMs / (steps.length + 1), control.signal);
+  }
+
+  /** `delayMs` null: until it is called off. */
+  #pause(delayMs: number | null, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(new Error("the build was called off"));
+    return new Promise((resolve, reject) => {
+      const timer = delayMs === null ? null : this.#options.clock.setTimer(delayMs, end);
+      function end(): void {
+        signal.removeEventListener("abort", callOff);
+        resolve();
+      }
+      function callOff(): void {
+        timer?.cancel();
+        reject(new Error("the build was called off"));
+      }
+      signal.addEventListener("abort", callOff, { once: true });
+    });
+  }
+}
+
+const DEFAULT_REASONS: Partial<Record<FakeOutcome, string>> = {
+  reschedule: "the disk is full",
+  abort: "the image is corrupt",
+  lie: "the connection to the hypervisor was lost",
+};
+
+function failureOf(outcome: FakeOutcome, script: FakeScript): PrepareOutcome {
+  const reason = script.reason ?? DEFAULT_REASONS[outcome] ?? outcome;
+  return { kind: "failed", failure: outcome === "abort" ? "abort" : "reschedule", reason };
+}
+
+const keyOf = (guest: GuestName): string => `${guest.host} ${guest.attemptId}`;

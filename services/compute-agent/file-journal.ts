@@ -1,0 +1,150 @@
+import { type FileHandle, mkdir, open, readFile, rename, truncate } from "node:fs/promises";
+import { dirname } from "node:path";
+import { crc32 } from "node:zlib";
+import { Batcher } from "../../runtime/batcher.ts";
+import { type Journal, JournalError, type JournalRecord } from "./journal.ts";
+
+/** Most records of one write. */
+const BATCH_RECORDS_MAX = 4_096;
+
+type Order =
+  | { readonly kind: "append"; readonly record: JournalRecord }
+  | { readonly kind: "compact"; readonly survivors: () => readonly JournalRecord[] };
+
+/**
+ * An append-only file. One line is one batch: the CRC-32 of the rest in 8 hex digits, a space, the records as a JSON array.
+ * A batch is on disk (fdatasync) before the next one is written, so a crash can tear the last line only; that one was
+ * answered to nobody and is dropped. A bad line before the last means a damaged disk: `load` rejects, naming the line.
+ */
+export class FileJournal implements Journal {
+  readonly #path: string;
+  readonly #batcher: Batcher<Order, undefined>;
+  #file: FileHandle | null = null;
+  #length = 0;
+  #broken: JournalError | null = null;
+  #idle: Promise<unknown> = Promise.resolve();
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#batcher = new Batcher({ run: (orders) => this.#carryOut(orders), maxItems: BATCH_RECORDS_MAX });
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  async load(): Promise<readonly JournalRecord[]> {
+    await mkdir(dirname(this.#path), { recursive: true });
+    const { records, soundBytes, bytes } = await readJournal(this.#path);
+    if (soundBytes < bytes) await truncate(this.#path, soundBytes);
+    this.#file = await open(this.#path, "a");
+    await syncDirectory(dirname(this.#path));
+    this.#length = records.length;
+    return records;
+  }
+
+  append(record: JournalRecord): Promise<void> {
+    return this.#submit({ kind: "append", record });
+  }
+
+  compact(survivors: () => readonly JournalRecord[]): Promise<void> {
+    return this.#submit({ kind: "compact", survivors });
+  }
+
+  async close(): Promise<void> {
+    await this.#idle.catch(() => {});
+    this.#broken ??= new JournalError("closed", "the journal is closed");
+    const file = this.#file;
+    this.#file = null;
+    await file?.close();
+  }
+
+  #submit(order: Order): Promise<void> {
+    if (this.#broken !== null) return Promise.reject(this.#broken);
+    const done = this.#batcher.submit(order);
+    this.#idle = done;
+    return done;
+  }
+
+  /** Appends up to a compaction are covered by its survivors: whoever appends has taken note of the record before. */
+  async #carryOut(orders: readonly Order[]): Promise<readonly undefined[]> {
+    if (this.#broken !== null) throw this.#broken;
+    try {
+      const compaction = orders.findLast((order) => order.kind === "compact");
+      const records = orders.flatMap((order) => (order.kind === "append" ? [order.record] : []));
+      if (compaction?.kind === "compact") await this.#rewrite([...compaction.survivors(), ...records]);
+      else await this.#write(records);
+      return orders.map(() => undefined);
+    } catch (error) {
+      this.#broken = new JournalError("io", `cannot write the journal ${this.#path}`, { cause: error });
+      throw this.#broken;
+    }
+  }
+
+  async #write(records: readonly JournalRecord[]): Promise<void> {
+    const file = this.#file;
+    if (file === null) throw new Error("the journal is not open");
+    await file.appendFile(lineOf(records));
+    await file.datasync();
+    this.#length += records.length;
+  }
+
+  async #rewrite(records: readonly JournalRecord[]): Promise<void> {
+    const fresh = `${this.#path}.new`;
+    const file = await open(fresh, "w");
+    for (let start = 0; start < records.length; start += BATCH_RECORDS_MAX) {
+      await file.appendFile(lineOf(records.slice(start, start + BATCH_RECORDS_MAX)));
+    }
+    await file.sync();
+    await rename(fresh, this.#path);
+    await syncDirectory(dirname(this.#path));
+    await this.#file?.close();
+    this.#file = file;
+    this.#length = records.length;
+  }
+}
+
+function lineOf(records: readonly JournalRecord[]): string {
+  const text = JSON.stringify(records);
+  return `${crc32(text).toString(16).padStart(8, "0")} ${text}\n`;
+}
+
+/** A rename or a new file is on disk only when its directory is. */
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, "r");
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+async function readJournal(path: string): Promise<{ records: JournalRecord[]; soundBytes: number; bytes: number }> {
+  const data = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return Buffer.alloc(0);
+    throw new JournalError("io", `cannot read the journal ${path}`, { cause: error });
+  });
+  const records: JournalRecord[] = [];
+  let start = 0;
+  for (let line = 1; start < data.length; line += 1) {
+    const end = data.indexOf(10, start);
+    const batch = end === -1 ? null : batchOf(data.toString("utf8", start, end));
+    if (batch === null) {
+      const last = end === -1 || end === data.length - 1;
+      if (last) break;
+      throw new JournalError(
+        "corrupt",
+        `line ${line} of the journal ${path} is damaged; move the file away to start anew`,
+      );
+    }
+    for (const record of batch) records.push(record);
+    start = end + 1;
+  }
+  return { records, soundBytes: start, bytes: data.length };
+}
+
+function batchOf(line: string): readonly JournalRecord[] | null {
+  const text = line.slice(9);
+  const sound = line[8] === " " && Number.parseInt(line.slice(0, 8), 16) === crc32(text);
+  return sound ? (JSON.parse(text) as readonly JournalRecord[]) : null;
+}

@@ -1,0 +1,86 @@
+import type { Clock } from "../../runtime/clock.ts";
+import { type GuestEntry, GuestTable } from "./guest-table.ts";
+import type { GuestName, Journal, JournalRecord } from "./journal.ts";
+
+/** Failed words and tombstones are kept this long: well past any message that may still be on its way. */
+const FORGET_MS = 3_600_000;
+/** … and at most so many of each on a host. */
+const KEEP_MAX = 2_000;
+/** A journal is rewritten when it has so many records, and this many times more than it needs. */
+const COMPACT_RECORDS_MIN = 20_000;
+const COMPACT_FACTOR = 4;
+
+/**
+ * The agent's memory: a table to ask, a journal to outlive a crash. What is recorded is in the table at once, and durable
+ * when `record` resolves; `isSettling` tells of a guest whose latest record is not durable yet, so that nobody is told of it.
+ */
+export class GuestStore {
+  readonly #journal: Journal;
+  readonly #clock: Clock;
+  readonly #table = new GuestTable();
+  readonly #settling = new Map<string, number>();
+  #needed = 0;
+
+  private constructor(journal: Journal, clock: Clock) {
+    this.#journal = journal;
+    this.#clock = clock;
+  }
+
+  /** Reads the journal and writes it anew without what is no longer needed. */
+  static async open(journal: Journal, clock: Clock): Promise<GuestStore> {
+    const store = new GuestStore(journal, clock);
+    for (const record of await journal.load()) store.#table.apply(record);
+    await store.#compact();
+    return store;
+  }
+
+  async record(record: JournalRecord): Promise<void> {
+    this.#table.apply(record);
+    const key = keyOf(record);
+    this.#settling.set(key, (this.#settling.get(key) ?? 0) + 1);
+    await this.#journal.append(record);
+    const left = (this.#settling.get(key) ?? 1) - 1;
+    if (left === 0) this.#settling.delete(key);
+    else this.#settling.set(key, left);
+    if (this.#journal.length > COMPACT_RECORDS_MIN && this.#journal.length > this.#needed * COMPACT_FACTOR) {
+      this.#needed = Number.MAX_SAFE_INTEGER;
+      await this.#compact();
+    }
+  }
+
+  isSettling(name: GuestName): boolean {
+    return this.#settling.has(keyOf(name));
+  }
+
+  guest(host: string, attemptId: string): GuestEntry | undefined {
+    return this.#table.guest(host, attemptId);
+  }
+
+  /** Guests that exist on the host; not the words of failed ones. */
+  guestsOf(host: string): GuestEntry[] {
+    return this.#table.guestsOf(host);
+  }
+
+  all(): GuestEntry[] {
+    return this.#table.all();
+  }
+
+  isBuried(name: GuestName): boolean {
+    return this.#table.isBuried(name);
+  }
+
+  close(): Promise<void> {
+    return this.#journal.close();
+  }
+
+  async #compact(): Promise<void> {
+    await this.#journal.compact(() => {
+      this.#table.forget(this.#clock.now() - FORGET_MS, KEEP_MAX);
+      const records = this.#table.records();
+      this.#needed = records.length;
+      return records;
+    });
+  }
+}
+
+const keyOf = (name: GuestName): string => `${name.host} ${name.attemptId}`;

@@ -1,0 +1,114 @@
+import type { AttemptFailure } from "../../core/tasks/build-task.ts";
+import type { GuestName, JournalRecord } from "./journal.ts";
+
+/** A guest, or the word that is left of a failed one. */
+export type GuestEntry =
+  | (GuestName & { readonly state: "building" | "prepared" | "running"; readonly atMs: number })
+  | (GuestName & {
+      readonly state: "failed";
+      readonly failure: AttemptFailure;
+      readonly reason: string;
+      readonly atMs: number;
+    });
+
+/**
+ * What an agent's hosts have, folded from its journal. Words of failed attempts and tombstones only have to outlive the
+ * messages that may still be on their way: they age out, and of each only so many are kept.
+ */
+export class GuestTable {
+  /** By attempt id, for each host. */
+  readonly #guests = new Map<string, Map<string, GuestEntry>>();
+  /** By server, then attempt id ("" for all attempts), for each host: when it was set. */
+  readonly #tombstones = new Map<string, Map<string, GuestName & { readonly atMs: number }>>();
+
+  apply(record: JournalRecord): void {
+    switch (record.kind) {
+      case "guest":
+      case "failed": {
+        const { kind: _, ...entry } = record;
+        const guest = record.kind === "failed" ? { ...entry, state: "failed" } : entry;
+        childOf(this.#guests, record.host).set(record.attemptId, guest as GuestEntry);
+        return;
+      }
+      case "gone":
+        this.#guests.get(record.host)?.delete(record.attemptId);
+        return;
+      case "tombstone": {
+        const { kind: _, ...tombstone } = record;
+        const ofHost = childOf(this.#tombstones, record.host);
+        const key = tombstoneKey(record.serverUuid, record.attemptId);
+        ofHost.delete(key);
+        ofHost.set(key, tombstone);
+        return;
+      }
+      default:
+        record satisfies never;
+    }
+  }
+
+  guest(host: string, attemptId: string): GuestEntry | undefined {
+    return this.#guests.get(host)?.get(attemptId);
+  }
+
+  /** Guests that exist on the host: not the words of failed ones. */
+  guestsOf(host: string): GuestEntry[] {
+    return [...(this.#guests.get(host)?.values() ?? [])].filter((entry) => entry.state !== "failed");
+  }
+
+  all(): GuestEntry[] {
+    return [...this.#guests.values()].flatMap((guests) => [...guests.values()]);
+  }
+
+  /** Whether the attempt, or all of its server, was destroyed here. */
+  isBuried(name: GuestName): boolean {
+    const ofHost = this.#tombstones.get(name.host);
+    if (ofHost === undefined) return false;
+    return ofHost.has(tombstoneKey(name.serverUuid, "")) || ofHost.has(tombstoneKey(name.serverUuid, name.attemptId));
+  }
+
+  /** Drops failed words and tombstones that are older than `beforeMs`, and of each host's the oldest beyond `keepMax`. */
+  forget(beforeMs: number, keepMax: number): void {
+    for (const guests of this.#guests.values()) {
+      const failed = [...guests.values()].filter((entry) => entry.state === "failed");
+      for (const entry of spent(failed, beforeMs, keepMax)) guests.delete(entry.attemptId);
+    }
+    for (const tombstones of this.#tombstones.values()) {
+      for (const entry of spent([...tombstones.values()], beforeMs, keepMax)) {
+        tombstones.delete(tombstoneKey(entry.serverUuid, entry.attemptId));
+      }
+    }
+  }
+
+  /** The shortest journal that folds to this table. */
+  records(): JournalRecord[] {
+    const tombstones = [...this.#tombstones.values()].flatMap((ofHost) => [...ofHost.values()]);
+    return [
+      ...tombstones.map((entry): JournalRecord => ({ kind: "tombstone", ...entry })),
+      ...this.all().map((entry): JournalRecord => {
+        if (entry.state !== "failed") return { kind: "guest", ...entry };
+        const { state: _, ...word } = entry;
+        return { kind: "failed", ...word };
+      }),
+    ];
+  }
+}
+
+const tombstoneKey = (serverUuid: string, attemptId: string): string => `${serverUuid} ${attemptId}`;
+
+function childOf<Value>(map: Map<string, Map<string, Value>>, key: string): Map<string, Value> {
+  let child = map.get(key);
+  if (child === undefined) {
+    child = new Map();
+    map.set(key, child);
+  }
+  return child;
+}
+
+/** Of entries in the order they came: those too old, and the oldest of too many. */
+function spent<Entry extends { readonly atMs: number }>(
+  entries: readonly Entry[],
+  beforeMs: number,
+  keepMax: number,
+): Entry[] {
+  return entries.filter((entry, index) => entry.atMs < beforeMs || index < entries.length - keepMax);
+}

@@ -1,0 +1,120 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { type Static, Type } from "typebox";
+import { Value } from "typebox/value";
+import type { ProviderReport, TreeReport } from "../../proto/gen/berth/agent.ts";
+import { FakeScript } from "./fake-script.ts";
+
+const Uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
+const Count = (minimum: number) => Type.Integer({ minimum, maximum: 2_147_483_647 });
+
+/** Field for field the Placement API's inventory record, with its defaults. */
+const InventoryConfig = Type.Object(
+  {
+    total: Count(1),
+    reserved: Type.Optional(Count(0)),
+    min_unit: Type.Optional(Count(1)),
+    max_unit: Type.Optional(Count(1)),
+    step_size: Type.Optional(Count(1)),
+    allocation_ratio: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+  },
+  { additionalProperties: false },
+);
+const offer = {
+  /** Made from the name when it is left out, so that it is the same after each restart. */
+  uuid: Type.Optional(Uuid),
+  inventories: Type.Optional(Type.Record(Type.String({ pattern: "^[A-Z0-9_]+$" }), InventoryConfig)),
+  traits: Type.Optional(Type.Array(Type.String({ pattern: "^[A-Z0-9_]+$" }))),
+};
+const GrandchildConfig = Type.Object(
+  { name: Type.String({ minLength: 1 }), ...offer },
+  { additionalProperties: false },
+);
+const ChildConfig = Type.Object(
+  { name: Type.String({ minLength: 1 }), ...offer, children: Type.Optional(Type.Array(GrandchildConfig)) },
+  { additionalProperties: false },
+);
+
+/** One host: its name, what its root provider offers, and the providers below it (NUMA nodes, GPUs), at most two levels. */
+export const HostConfig = Type.Object(
+  {
+    name: Type.String({ pattern: "^[A-Za-z0-9._-]{1,200}$" }),
+    ...offer,
+    children: Type.Optional(Type.Array(ChildConfig)),
+    /** Builds at a time; the others wait. */
+    build_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+    /** How the fake driver behaves on this host. */
+    fake: Type.Optional(FakeScript),
+  },
+  { additionalProperties: false },
+);
+export type HostConfig = Static<typeof HostConfig>;
+type ProviderConfig = Pick<HostConfig, "name" | "uuid" | "inventories" | "traits"> & {
+  readonly children?: readonly ProviderConfig[];
+};
+
+const HostsFile = Type.Object({ hosts: Type.Array(HostConfig, { minItems: 1 }) }, { additionalProperties: false });
+
+/** Reads `{"hosts": […]}` from a JSON file. Throws an Error whose one line names the file and the place in it. */
+export function readHostsFile(path: string): readonly HostConfig[] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    throw new Error(`hosts file ${path}: ${error instanceof Error ? error.message : error}`);
+  }
+  const [first] = Value.Errors(HostsFile, parsed);
+  if (first !== undefined) throw new Error(`hosts file ${path}: ${first.instancePath || "/"} ${first.message}`);
+  const { hosts } = parsed as Static<typeof HostsFile>;
+  const names = new Set<string>();
+  for (const host of hosts) {
+    if (names.has(host.name)) throw new Error(`hosts file ${path}: host ${host.name} is there twice`);
+    names.add(host.name);
+  }
+  return hosts;
+}
+
+/** `count` equal hosts named `<prefix>-1`, `<prefix>-2`, …: 32 VCPU, 128 GiB of memory, 1 TB of disk each. */
+export function generateHosts(prefix: string, count: number): readonly HostConfig[] {
+  return Array.from({ length: count }, (_, index) => ({
+    name: `${prefix}-${index + 1}`,
+    inventories: { VCPU: { total: 32 }, MEMORY_MB: { total: 131_072 }, DISK_GB: { total: 1_000 } },
+  }));
+}
+
+/** The host's provider tree as it is reported, parents before children. `revision` is left 0. */
+export function treeOf(host: HostConfig): TreeReport {
+  const providers: ProviderReport[] = [];
+  const add = (config: ProviderConfig, name: string, parent: string) => {
+    const uuid = config.uuid ?? uuidOf(name);
+    providers.push({ uuid, name, parent, inventories: inventoriesOf(config), traits: [...(config.traits ?? [])] });
+    for (const child of config.children ?? []) add(child, `${name}_${child.name}`, uuid);
+    return uuid;
+  };
+  const rootProvider = add(host as ProviderConfig, host.name, "");
+  return { host: host.name, rootProvider, providers, revision: 0 };
+}
+
+function inventoriesOf(config: ProviderConfig): ProviderReport["inventories"] {
+  const entries = Object.entries(config.inventories ?? {}).map(([resourceClass, inventory]) => [
+    resourceClass,
+    {
+      total: inventory.total,
+      reserved: inventory.reserved ?? 0,
+      minUnit: inventory.min_unit ?? 1,
+      maxUnit: inventory.max_unit ?? inventory.total,
+      stepSize: inventory.step_size ?? 1,
+      allocationRatio: inventory.allocation_ratio ?? 1,
+    },
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** A UUID (of version 8) that follows from a provider's name. */
+function uuidOf(name: string): string {
+  const bytes = createHash("sha256").update(`berth provider ${name}`).digest().subarray(0, 16);
+  bytes[6] = (bytes[6]! & 0x0f) | 0x80;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = bytes.toString("hex");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}

@@ -1,0 +1,56 @@
+import type { AttemptFailure } from "../../core/tasks/build-task.ts";
+
+/** Names one attempt's guest on one host. */
+export interface GuestName {
+  readonly host: string;
+  readonly serverUuid: string;
+  readonly attemptId: string;
+}
+
+/** One thing that happened on a host. Later records of the same guest replace earlier ones. Times: ms since the epoch. */
+export type JournalRecord =
+  /** The guest is about to be made, exists and is held, or may run. */
+  | (GuestName & { readonly kind: "guest"; readonly state: "building" | "prepared" | "running"; readonly atMs: number })
+  /** The attempt failed and left nothing but this word. */
+  | (GuestName & {
+      readonly kind: "failed";
+      readonly failure: AttemptFailure;
+      readonly reason: string;
+      readonly atMs: number;
+    })
+  /** The guest was removed. */
+  | (GuestName & { readonly kind: "gone" })
+  /** The attempt, or with an empty `attemptId` any attempt of the server, may never be built here again. */
+  | (GuestName & { readonly kind: "tombstone"; readonly atMs: number });
+
+/**
+ * What an agent remembers over its own death, in the order it happened. Both bodies (file, memory) pass
+ * test/contract/agent-journal. Operating failures reject with a JournalError; after one, nothing can be appended any more.
+ */
+export interface Journal {
+  /** All records, oldest first. Called once, before anything else. */
+  load(): Promise<readonly JournalRecord[]>;
+  /** Resolves when the record outlives a crash. Records appended at the same time share one write. */
+  append(record: JournalRecord): Promise<void>;
+  /**
+   * Forget everything but what `survivors` returns; it is called when no write is under way. Records appended from then
+   * on come after them.
+   */
+  compact(survivors: () => readonly JournalRecord[]): Promise<void>;
+  /** Records written since the last compaction, or loaded. */
+  readonly length: number;
+  /** Waits for what was appended. */
+  close(): Promise<void>;
+}
+
+export type JournalErrorCode = "corrupt" | "io" | "closed";
+
+export class JournalError extends Error {
+  override readonly name = "JournalError";
+  readonly code: JournalErrorCode;
+
+  constructor(code: JournalErrorCode, message: string, options?: { readonly cause: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+}

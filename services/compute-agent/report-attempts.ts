@@ -1,0 +1,77 @@
+import type { ConductorStream } from "../../core/agent/link.ts";
+import { type AttemptReport, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
+import type { GuestStore } from "./guest-store.ts";
+import type { GuestEntry } from "./guest-table.ts";
+import type { GuestName } from "./journal.ts";
+
+/** What a conductor is told of an attempt. */
+export function reportOf(entry: GuestEntry): AttemptReport {
+  const { host, serverUuid, attemptId } = entry;
+  const name = { host, serverUuid, attemptId, step: "" };
+  const noFailure = { failure: FailureKind.FAILURE_KIND_UNSPECIFIED, reason: "" };
+  switch (entry.state) {
+    case "building":
+      return { ...name, ...noFailure, state: GuestState.GUEST_STATE_BUILDING };
+    case "prepared":
+      return { ...name, ...noFailure, state: GuestState.GUEST_STATE_PREPARED };
+    case "running":
+      return { ...name, ...noFailure, state: GuestState.GUEST_STATE_RUNNING };
+    case "failed":
+      return {
+        ...name,
+        state: GuestState.GUEST_STATE_FAILED,
+        failure: entry.failure === "abort" ? FailureKind.FAILURE_KIND_ABORT : FailureKind.FAILURE_KIND_RESCHEDULE,
+        reason: entry.reason,
+      };
+    default:
+      return entry satisfies never;
+  }
+}
+
+/**
+ * Decides which conductor hears of an attempt: the one that asked for it last; when its stream is gone, any other, which
+ * then looks in the cell's database whose the guest is. So a prepared guest is never forgotten by all of them.
+ */
+export class AttemptReporter {
+  readonly #store: GuestStore;
+  readonly #anyWelcomed: () => ConductorStream | null;
+  /** By attempt id. */
+  readonly #askedBy = new Map<string, { readonly stream: ConductorStream; readonly name: GuestName }>();
+
+  constructor(store: GuestStore, anyWelcomed: () => ConductorStream | null) {
+    this.#store = store;
+    this.#anyWelcomed = anyWelcomed;
+  }
+
+  /** From now on this conductor hears of the attempt. */
+  attach(name: GuestName, stream: ConductorStream): void {
+    this.#askedBy.set(name.attemptId, { stream, name });
+  }
+
+  /** Nobody waits for news of the attempt any more. */
+  detach(attemptId: string): void {
+    this.#askedBy.delete(attemptId);
+  }
+
+  report(report: AttemptReport): void {
+    const asked = this.#askedBy.get(report.attemptId)?.stream;
+    const stream = asked !== undefined && !asked.closed ? asked : this.#anyWelcomed();
+    stream?.send({ body: { $case: "attempt", value: report } });
+  }
+
+  /** The state of an attempt that the agent knows; one whose end is not durable yet counts as building. */
+  reportState(entry: GuestEntry): void {
+    const report = reportOf(entry);
+    this.report(this.#store.isSettling(entry) ? { ...report, state: GuestState.GUEST_STATE_BUILDING } : report);
+  }
+
+  /** What was prepared for a conductor that is gone is offered to another one. */
+  lost(stream: ConductorStream): void {
+    for (const [attemptId, asked] of this.#askedBy) {
+      if (asked.stream !== stream) continue;
+      const entry = this.#store.guest(asked.name.host, attemptId);
+      if (entry?.state === "prepared") this.reportState(entry);
+      else if (entry?.state !== "building") this.#askedBy.delete(attemptId);
+    }
+  }
+}

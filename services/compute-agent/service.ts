@@ -1,0 +1,184 @@
+import type { Registry } from "prom-client";
+import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
+import { GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/agent.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../runtime/logger.ts";
+import type { Service } from "../../runtime/service.ts";
+import { GuestBuilder } from "./build-guests.ts";
+import { ConductorLinks, type ConductorOrder } from "./conductor-links.ts";
+import { destroyGuests } from "./destroy-guests.ts";
+import type { Driver } from "./driver.ts";
+import { type AgentEvents, createAgentEvents } from "./events.ts";
+import { GuestStore } from "./guest-store.ts";
+import type { GuestEntry } from "./guest-table.ts";
+import { type HostConfig, treeOf } from "./host-config.ts";
+import type { Journal } from "./journal.ts";
+import { type AgentTracing, noTracing } from "./ports.ts";
+import { AttemptReporter, reportOf } from "./report-attempts.ts";
+import { TreeReporter } from "./report-trees.ts";
+import { startGuest } from "./start-guest.ts";
+
+export interface ComputeAgentDeps {
+  readonly dialer: ConductorDialer;
+  readonly journal: Journal;
+  readonly driver: Driver;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  /** None unless given. */
+  readonly tracing?: AgentTracing;
+  /** The agent cannot go on (its journal failed): end the process. */
+  readonly fail: (error: unknown) => void;
+}
+
+export interface ComputeAgentSettings {
+  /** The same after each restart. */
+  readonly agentId: string;
+  /** Addresses of all conductors of the cell. */
+  readonly conductors: readonly string[];
+  readonly hosts: readonly HostConfig[];
+  /** Builds at a time on a host that has no limit of its own. */
+  readonly buildLimit: number;
+}
+
+export interface ComputeAgent extends Service {
+  /** Every host's tree was taken over by a conductor: the cell may use them. */
+  readonly ready: boolean;
+  /** The guests that exist according to the journal. */
+  guests(): readonly GuestEntry[];
+  /** Loses all streams to conductors, as when the network fails. */
+  loseConnections(): void;
+}
+
+/**
+ * One process that carries hosts. `start` resolves when the guests of the last process are known again and conductors are
+ * being dialled; `ready` follows.
+ */
+export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgentSettings): ComputeAgent {
+  let running: RunningAgent | null = null;
+  const guests = () => running?.store.all().filter((entry) => entry.state !== "failed") ?? [];
+  const events = createAgentEvents({
+    logger: deps.logger,
+    registry: deps.registry,
+    tracing: deps.tracing ?? noTracing,
+    fail: deps.fail,
+    guestCount: () => guests().length,
+  });
+  return {
+    get ready() {
+      return running?.trees.settled ?? false;
+    },
+    guests,
+    loseConnections: () => running?.links.drop("the connection was lost"),
+    async start() {
+      const store = await GuestStore.open(deps.journal, deps.clock);
+      await recoverGuests({ store, driver: deps.driver, clock: deps.clock, events });
+      running = assemble(deps, settings, { store, events });
+      running.links.start();
+    },
+    async close() {
+      const closing = running;
+      running = null;
+      if (closing === null) return;
+      closing.trees.stop();
+      await closing.links.close();
+      closing.builder.cancelAll();
+      await closing.store.close();
+    },
+  };
+}
+
+interface RunningAgent {
+  readonly store: GuestStore;
+  readonly builder: GuestBuilder;
+  readonly links: ConductorLinks;
+  readonly trees: TreeReporter;
+}
+
+type KeptGuest = GuestEntry & { readonly state: "prepared" | "running" };
+
+/** After a restart: what was half built or already condemned is removed, the rest handed to the driver. */
+async function recoverGuests(deps: {
+  readonly store: GuestStore;
+  readonly driver: Driver;
+  readonly clock: Clock;
+  readonly events: AgentEvents;
+}): Promise<void> {
+  const { store, driver, clock, events } = deps;
+  const guests = store.all().filter((entry) => entry.state !== "failed");
+  const lost = guests.filter((entry) => entry.state === "building" || store.isBuried(entry));
+  const reason = "the agent was restarted while it built the server";
+  const remove = async ({ host, serverUuid, attemptId }: GuestEntry) => {
+    const name = { host, serverUuid, attemptId };
+    await driver.destroy(name);
+    events.interrupted(name);
+    if (store.isBuried(name)) await store.record({ kind: "gone", ...name });
+    else await store.record({ kind: "failed", ...name, failure: "reschedule", reason, atMs: clock.now() });
+  };
+  await Promise.all(lost.map(remove));
+  await driver.adopt(guests.filter((entry) => entry.state !== "building" && !lost.includes(entry)) as KeptGuest[]);
+}
+
+function assemble(
+  deps: ComputeAgentDeps,
+  settings: ComputeAgentSettings,
+  parts: { readonly store: GuestStore; readonly events: AgentEvents },
+): RunningAgent {
+  const { clock, driver } = deps;
+  const { store, events } = parts;
+  const anyWelcomed = (): ConductorStream | null => links.anyWelcomed();
+  const reporter = new AttemptReporter(store, anyWelcomed);
+  const limits = new Map(settings.hosts.map((host) => [host.name, host.build_limit ?? settings.buildLimit]));
+  const builder = new GuestBuilder({ store, driver, reporter, clock, events, limits });
+  const trees = new TreeReporter({ clock, events, anyWelcomed, trees: settings.hosts.map(treeOf) });
+  const work = { store, driver, builder, reporter, clock, events };
+  const onOrder = (order: ConductorOrder, from: ConductorStream): void => {
+    switch (order.$case) {
+      case "build":
+        builder.build(order.value, from);
+        break;
+      case "start":
+        startGuest(work, order.value, from).catch(events.journalFailed);
+        break;
+      case "destroy":
+        destroyGuests(work, order.value, from).catch(events.journalFailed);
+        break;
+      case "listGuests":
+        listGuests(store, order.value, from);
+        break;
+      case "tree":
+        trees.judged(order.value, from);
+        break;
+      case "welcome":
+      case "heartbeat":
+        break;
+      default:
+        order satisfies never;
+    }
+  };
+  const hello = (): Hello => ({
+    agentId: settings.agentId,
+    hosts: settings.hosts.map(({ name }) => ({ host: name, guests: guestsOf(store, name) })),
+  });
+  const onWelcome = (stream: ConductorStream) => trees.welcomed(stream);
+  const onLost = (stream: ConductorStream) => {
+    trees.lost(stream);
+    reporter.lost(stream);
+  };
+  const handlers = { hello, onOrder, onWelcome, onLost };
+  const links = new ConductorLinks({ dialer: deps.dialer, addresses: settings.conductors, clock, events, handlers });
+  return { store, builder, links, trees };
+}
+
+function listGuests(store: GuestStore, order: ListGuests, from: ConductorStream): void {
+  const value = { host: order.host, query: order.query, guests: guestsOf(store, order.host) };
+  from.send({ body: { $case: "guests", value } });
+}
+
+function guestsOf(store: GuestStore, host: string) {
+  return store.guestsOf(host).map((entry) => ({
+    serverUuid: entry.serverUuid,
+    attemptId: entry.attemptId,
+    state: store.isSettling(entry) ? GuestState.GUEST_STATE_BUILDING : reportOf(entry).state,
+  }));
+}

@@ -1,0 +1,70 @@
+import { describe, expect, test } from "vitest";
+import type { Journal, JournalRecord } from "../../services/compute-agent/journal.ts";
+
+/** `open` gives the journal of the same disk again, as a new process would find it. */
+export interface JournalSubject {
+  open(): Promise<Journal>;
+}
+
+const guest = (index: number): JournalRecord => ({
+  kind: "guest",
+  host: "host-a",
+  serverUuid: `server-${index}`,
+  attemptId: `task-${index}/0`,
+  state: "prepared",
+  atMs: index,
+});
+
+/** What both bodies of an agent's journal promise. */
+export function agentJournalContract(name: string, makeSubject: () => Promise<JournalSubject>): void {
+  describe(`the agent's journal in ${name}`, () => {
+    test("is empty at first", async () => {
+      const journal = await (await makeSubject()).open();
+      expect([await journal.load(), journal.length]).toEqual([[], 0]);
+      await journal.close();
+    });
+
+    test("gives back what was appended, in order, to the next process", async () => {
+      const subject = await makeSubject();
+      const journal = await subject.open();
+      await journal.load();
+      const records = Array.from({ length: 500 }, (_, index) => guest(index));
+      await Promise.all(records.map((record) => journal.append(record)));
+      await journal.append({ kind: "tombstone", host: "host-a", serverUuid: "s ü", attemptId: "", atMs: 1 });
+      const next = await subject.open();
+      expect(await next.load()).toEqual([
+        ...records,
+        { kind: "tombstone", host: "host-a", serverUuid: "s ü", attemptId: "", atMs: 1 },
+      ]);
+      expect(next.length).toBe(501);
+      await journal.close();
+      await next.close();
+    });
+
+    test("keeps what survives a compaction and what is appended after it", async () => {
+      const subject = await makeSubject();
+      const journal = await subject.open();
+      await journal.load();
+      for (let index = 0; index < 20; index += 1) await journal.append(guest(index));
+      await Promise.all([journal.compact(() => [guest(3), guest(4)]), journal.append(guest(99))]);
+      await journal.append(guest(100));
+      const next = await subject.open();
+      const loaded = await next.load();
+      expect(loaded.filter((record, index) => JSON.stringify(record) !== JSON.stringify(loaded[index - 1]))).toEqual([
+        guest(3),
+        guest(4),
+        guest(99),
+        guest(100),
+      ]);
+      await journal.close();
+      await next.close();
+    });
+
+    test("refuses what is appended after its close", async () => {
+      const journal = await (await makeSubject()).open();
+      await journal.load();
+      await journal.close();
+      await expect(journal.append(guest(1))).rejects.toMatchObject({ name: "JournalError", code: "closed" });
+    });
+  });
+}
