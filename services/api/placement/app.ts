@@ -128,7 +128,7 @@ function respond(request: PlacementRequest, version: Microversion, answer: Answe
     headers: {
       ...commonHeaders(request, version),
       ...(body === "" ? {} : { "content-type": "application/json" }),
-      ...(answer.location === undefined ? {} : { location: answer.location }),
+      ...(answer.location === undefined ? {} : { location: request.origin + answer.location }),
       ...(dated ? { "last-modified": new Date(answer.lastModifiedMs!).toUTCString(), "cache-control": "no-cache" } : {}),
     },
     body,
@@ -138,10 +138,23 @@ function respond(request: PlacementRequest, version: Microversion, answer: Answe
 function respondError(request: PlacementRequest, version: Microversion | null, error: PlacementError): PlacementResponse {
   const unversioned406 = error.status === 406 && version === null;
   const document = errorDocument(error, {
+    method: request.method,
     requestId: request.requestId,
     withCode: version?.has(23) ?? false,
     extra: unversioned406 ? { max_version: `1.${MAX_MINOR}`, min_version: `1.${MIN_MINOR}` } : {},
   });
-  const headers = { ...commonHeaders(request, version), "content-type": "application/json", ...error.headers };
-  return { status: error.status, headers, body: JSON.stringify(document) };
+  const asPage = wantsPage(request.headers["accept"]);
+  const headers = { ...commonHeaders(request, version), "content-type": asPage ? "text/html; charset=UTF-8" : "application/json", ...error.headers };
+  return { status: error.status, headers, body: asPage ? errorPage(document) : JSON.stringify(document) };
+}
+
+/** A browser: takes HTML and says nothing of JSON. Everybody else gets errors as JSON. */
+function wantsPage(accept: string | undefined): boolean {
+  return accept !== undefined && /text\/html/i.test(accept) && !/application\/(json|\*)|\*\/\*/i.test(accept);
+}
+
+function errorPage(document: ReturnType<typeof errorDocument>): string {
+  const { status, title, detail } = document.errors[0] ?? {};
+  const safe = (text: unknown): string => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return `<html><head><title>${safe(status)} ${safe(title)}</title></head><body><h1>${safe(status)} ${safe(title)}</h1>${safe(detail)}</body></html>`;
 }

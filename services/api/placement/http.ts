@@ -7,6 +7,8 @@ export interface PlacementRequest {
   readonly path: string;
   /** Where the application is mounted ("" or "/placement"): links begin with it. */
   readonly mount: string;
+  /** Scheme and host as the client wrote them: a `location` begins with it. */
+  readonly origin: string;
   /** Query string without the question mark. */
   readonly query: string;
   /** Lower-case names. */
@@ -77,7 +79,7 @@ const STATUS_TEXTS: Readonly<Record<number, readonly [title: string, explanation
   401: ["Unauthorized", "This server could not verify that you are authorized to access the document you requested."],
   403: ["Forbidden", "Access was denied to this resource."],
   404: ["Not Found", "The resource could not be found."],
-  405: ["Method Not Allowed", "The method is not allowed for this resource."],
+  405: ["Method Not Allowed", "The method %METHOD% is not allowed for this resource."],
   406: ["Not Acceptable", "The resource could not be generated that was acceptable to your client."],
   409: ["Conflict", "There was a conflict when trying to complete your request."],
   413: ["Request Entity Too Large", "The body of your request was too large for this server."],
@@ -109,15 +111,20 @@ export const conflict = (detail: string, code?: ErrorCode) => new PlacementError
 /** The error document of the API working group: https://specs.openstack.org/openstack/api-sig/guidelines/errors.html */
 export function errorDocument(
   error: Pick<PlacementError, "status" | "message" | "code">,
-  context: { readonly requestId: string; readonly withCode: boolean; readonly extra?: Readonly<Record<string, string>> },
-): unknown {
+  context: {
+    readonly method: string;
+    readonly requestId: string;
+    readonly withCode: boolean;
+    readonly extra?: Readonly<Record<string, string>>;
+  },
+): { readonly errors: readonly Readonly<Record<string, unknown>>[] } {
   const [title, explanation] = STATUS_TEXTS[error.status] ?? ["Error", "The request failed."];
   return {
     errors: [
       {
         status: error.status,
         title,
-        detail: `${explanation}\n\n ${error.message}  `,
+        detail: `${explanation.replace("%METHOD%", context.method)}\n\n ${error.message}  `,
         ...(context.withCode ? { code: error.code } : {}),
         request_id: context.requestId,
         ...context.extra,

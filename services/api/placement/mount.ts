@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { handlePlacement, type PlacementDeps } from "./app.ts";
 import { errorDocument, PlacementError, type PlacementResponse } from "./http.ts";
@@ -27,6 +28,7 @@ async function serve(deps: PlacementDeps, mount: string, request: FastifyRequest
     method: request.method,
     path,
     mount,
+    origin: `${request.protocol}://${request.host}`,
     query: mark < 0 ? "" : url.slice(mark + 1),
     headers,
     body: (request.body as Uint8Array | undefined) ?? new Uint8Array(),
@@ -35,8 +37,14 @@ async function serve(deps: PlacementDeps, mount: string, request: FastifyRequest
   return send(reply, response);
 }
 
+/** Past Fastify's own reply: it would add a charset to the content type, which some clients compare. */
 function send(reply: FastifyReply, response: PlacementResponse): FastifyReply {
-  return reply.code(response.status).headers(response.headers).send(response.body === "" ? undefined : response.body);
+  reply.hijack();
+  const body = Buffer.from(response.body);
+  const length = response.status === 204 ? {} : { "content-length": body.length };
+  reply.raw.writeHead(response.status, { ...response.headers, ...length });
+  reply.raw.end(body);
+  return reply;
 }
 
 /** A request that never reached the application: too large a body, a broken transfer. */
@@ -47,6 +55,7 @@ function sendTransportError(error: FastifyError, request: FastifyRequest, reply:
       method: request.method,
       path: request.url,
       mount: "",
+      origin: "",
       query: "",
       headers: {},
       body: new Uint8Array(),
@@ -54,6 +63,17 @@ function sendTransportError(error: FastifyError, request: FastifyRequest, reply:
     });
   }
   const refused = new PlacementError(status, status >= 500 ? "An unexpected error; the service's log has it under this request id." : error.message);
-  const body = JSON.stringify(errorDocument(refused, { requestId: request.id, withCode: false }));
-  return reply.code(status).headers({ "content-type": "application/json", "x-openstack-request-id": request.id }).send(body);
+  const body = JSON.stringify(errorDocument(refused, { method: request.method, requestId: request.id, withCode: false }));
+  return send(reply, { status, headers: { "content-type": "application/json", "x-openstack-request-id": request.id }, body });
+}
+
+/**
+ * Answers bytes that are no HTTP request (Fastify's `clientErrorHandler`); they belong to no route. The commonest is a
+ * content-length that is no number.
+ */
+export function answerBrokenRequest(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (!socket.writable) return;
+  const why = error.code === "HPE_INVALID_CONTENT_LENGTH" ? "content-length header must be an integer" : "The bytes sent are no HTTP request.";
+  const body = JSON.stringify(errorDocument(new PlacementError(400, why), { method: "", requestId: "", withCode: false }));
+  socket.end(`HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
 }

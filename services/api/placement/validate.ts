@@ -6,7 +6,7 @@ import { isUuidLike } from "./uuids.ts";
 /** Schemas of one body or query string, by the microversion from which each counts. */
 export type VersionedSchemas = Readonly<Record<string, unknown>>;
 
-const ajv = new Ajv({ allErrors: false, strict: false, formats: { uuid: { validate: isUuidLike } } });
+const ajv = new Ajv({ allErrors: false, strict: false, verbose: true, formats: { uuid: { validate: isUuidLike } } });
 const compiled = new Map<VersionedSchemas, readonly { readonly minor: number; readonly validate: ValidateFunction }[]>();
 
 /** The validator that counts at this version: the latest that is not newer. */
@@ -23,42 +23,71 @@ function validatorFor(schemas: VersionedSchemas, version: Microversion): Validat
   return found.validate;
 }
 
-/** What is wrong, where, and what is allowed there. */
-function describe(error: ErrorObject | undefined, value: unknown): string {
+/**
+ * What is wrong, which rule it breaks and where, in the words of upstream's validator: clients and their tests look for them.
+ * Long values are cut.
+ */
+function describe(error: ErrorObject | undefined, root: unknown): string {
   if (error === undefined) return "the value is not allowed";
-  const where = error.instancePath === "" ? "the whole" : error.instancePath.slice(1).replaceAll("/", ".");
+  const brackets = (pointer: string): string => pointer.split("/").slice(1).map((part) => `['${unescape(part)}']`).join("");
+  const schemaPath = error.schemaPath.split("/").slice(0, -1).join("/");
+  const value = show(valueAt(root, error.instancePath));
+  return `${sentence(error, value)}\n\nFailed validating '${error.keyword}' in schema${brackets(schemaPath)}\n\nOn instance${brackets(error.instancePath)}:\n    ${value}`;
+}
+
+function sentence(error: ErrorObject, value: string): string {
   const params = error.params as Record<string, unknown>;
   switch (error.keyword) {
-    case "additionalProperties":
-      return `${where}: Additional properties are not allowed ('${params["additionalProperty"]}' was unexpected)`;
+    case "additionalProperties": {
+      const patterns = Object.keys((error.parentSchema?.["patternProperties"] as object | undefined) ?? {});
+      const name = show(params["additionalProperty"]);
+      if (patterns.length > 0) return `${name} does not match any of the regexes: ${patterns.map(show).join(", ")}`;
+      return `Additional properties are not allowed (${name} was unexpected)`;
+    }
     case "required":
-      return `${where}: '${params["missingProperty"]}' is a required property`;
+      return `${show(params["missingProperty"])} is a required property`;
     case "minProperties":
-      return `${where}: {} does not have enough properties`;
+      return `${value} does not have enough properties`;
     case "minItems":
-      return `${where}: [] is too short`;
+    case "minLength":
+      return `${value} is too short`;
+    case "maxLength":
+      return `${value} is too long`;
+    case "minimum":
+      return `${value} is less than the minimum of ${params["limit"]}`;
+    case "maximum":
+      return `${value} is greater than the maximum of ${params["limit"]}`;
     case "pattern":
-      return `${where}: ${JSON.stringify(valueAt(value, error.instancePath))} does not match '${params["pattern"]}'`;
+      return `${value} does not match ${show(params["pattern"])}`;
     case "format":
-      return `${where}: ${JSON.stringify(valueAt(value, error.instancePath))} is not a '${params["format"]}'`;
+      return `${value} is not a ${show(params["format"])}`;
     case "type":
-      return `${where}: ${JSON.stringify(valueAt(value, error.instancePath))} is not of type ${[params["type"]].flat().map((type) => `'${type}'`).join(", ")}`;
+      return `${value} is not of type ${[params["type"]].flat().map(show).join(", ")}`;
     case "enum":
-      return `${where}: ${JSON.stringify(valueAt(value, error.instancePath))} is not one of ${JSON.stringify(params["allowedValues"])}`;
+      return `${value} is not one of ${show(params["allowedValues"])}`;
     case "uniqueItems":
-      return `${where}: ${JSON.stringify(valueAt(value, error.instancePath))} has non-unique elements`;
+      return `${value} has non-unique elements`;
     default:
-      return `${where}: ${JSON.stringify(valueAt(value, error.instancePath))} ${error.message ?? "is not allowed"}`;
+      return `${value} ${error.message ?? "is not allowed"}`;
   }
 }
 
-function valueAt(value: unknown, path: string): unknown {
-  let found = value;
+const SHOWN_MAX = 300;
+
+function show(value: unknown): string {
+  const text = typeof value === "string" ? `'${value}'` : (JSON.stringify(value) ?? "nothing");
+  return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
+}
+
+/** A part of a JSON pointer as the key it stands for. */
+const unescape = (part: string): string => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+
+function valueAt(root: unknown, path: string): unknown {
+  let found = root;
   for (const part of path.split("/").slice(1)) {
-    found = (found as Record<string, unknown> | undefined)?.[part.replaceAll("~1", "/").replaceAll("~0", "~")];
+    found = (found as Record<string, unknown> | undefined)?.[unescape(part)];
   }
-  const text = JSON.stringify(found) ?? "";
-  return text.length > 200 ? `${text.slice(0, 200)}…` : found;
+  return found;
 }
 
 /** The parsed body, or 400 with the place of the fault. The type is what the schema says; the caller names it. */

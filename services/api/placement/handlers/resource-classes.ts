@@ -1,8 +1,8 @@
 import { type ResourceClass, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { NameRow, PlacementStore } from "../../../../core/placement/placement-store.ts";
 import { type Answer, badRequest, type Call, conflict, json, noContent, notFound } from "../http.ts";
-import { customNameInPath, resourceClass as bodySchema } from "../schemas/names.ts";
-import { isValid, readBody } from "../validate.ts";
+import { resourceClass as bodySchema } from "../schemas/names.ts";
+import { readBody } from "../validate.ts";
 
 const nameInPath = (call: Call): ResourceClass => resourceClass(call.params["name"] ?? "");
 const url = (call: Call, name: string): string => `${call.request.mount}/resource_classes/${name}`;
@@ -51,9 +51,7 @@ export async function renameClass(call: Call, store: PlacementStore): Promise<An
 /** PUT /resource_classes/{name} from 1.7: make sure that it exists. */
 export async function ensureClass(call: Call, store: PlacementStore): Promise<Answer> {
   const name = nameInPath(call);
-  if (!isValid(name, customNameInPath, call.version)) {
-    throw badRequest(`JSON does not validate: name: ${JSON.stringify(name)} does not match '^CUSTOM_[A-Z0-9_]+$' or is longer than 255`);
-  }
+  readBody({ json: { name }, version: call.version }, bodySchema);
   const outcome = await store.createResourceClass(name);
   return { status: outcome === "created" ? 201 : 204, location: url(call, name), lastModifiedMs: null };
 }

@@ -3,10 +3,10 @@ import { CONSUMER_TYPE_FILTER_PATTERN, CUSTOM_NAME_PATTERN, closedObject, ownerI
 const customName = { type: "string", minLength: 1, maxLength: 255, pattern: CUSTOM_NAME_PATTERN };
 const generation = { type: "integer" };
 
-/** POST /resource_classes; PUT /resource_classes/{name} until 1.6. */
+/** POST /resource_classes; PUT /resource_classes/{name}, from 1.7 on of the name in the path. */
 export const resourceClass = { "1.2": closedObject({ name: customName }) };
 
-/** The name in the path of PUT /traits/{name} and (from 1.7) PUT /resource_classes/{name}. */
+/** The name in the path of PUT /traits/{name}. */
 export const customNameInPath = { "1.0": customName };
 
 /** PUT /resource_providers/{uuid}/traits. */
