@@ -1,0 +1,15 @@
+/**
+ * The collector that the environment names, by `BERTH_OTLP_ENDPOINT` or else OpenTelemetry's own `OTEL_EXPORTER_OTLP_ENDPOINT`; null
+ * when neither does. Throws with the setting's name when it is no http(s) URL.
+ */
+export function otlpEndpointIn(environment: Readonly<Record<string, string | undefined>>): string | null {
+  for (const name of ["BERTH_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"]) {
+    const value = environment[name];
+    if (value === undefined || value === "") continue;
+    const url = URL.canParse(value) ? new URL(value) : null;
+    if (url === null || !/^https?:$/.test(url.protocol))
+      throw new Error(`${name}: ${JSON.stringify(value)} is no http(s) URL`);
+    return url.href;
+  }
+  return null;
+}
