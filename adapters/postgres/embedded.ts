@@ -58,7 +58,7 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
   const cluster = openCluster(dataDir, SHARED_DIR, user, binaries);
   await clearStalePidFile(dataDir, cluster);
   for (let attempt = 1; ; attempt += 1) {
-    const port = await findFreePort();
+    const port = await choosePort(dataDir, attempt);
     const server = spawnServer(binaries, cluster, dataDir, user, {
       ...serverSettings(options),
       port: String(port),
@@ -72,6 +72,7 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
       throw error;
     }
     writeFileSync(join(dataDir, "owner.pid"), String(process.pid));
+    writeFileSync(join(dataDir, "port"), String(port));
     return handleOf(server, cluster, dataDir, port, options.dataDir === undefined);
   }
 }
@@ -257,11 +258,19 @@ function readLogEnd(dataDir: string): string {
   return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").slice(-5).join("\n") : "no log";
 }
 
-function findFreePort(): Promise<number> {
+/** The port of the last time when it is free, so that URLs that were written down stay true; else any. */
+async function choosePort(dataDir: string, attempt: number): Promise<number> {
+  const last = readNumber(join(dataDir, "port"));
+  if (last === null || attempt > 1) return freePort(0);
+  return freePort(last).catch(() => freePort(0));
+}
+
+/** The port itself when it can be bound; 0: one that can. */
+function freePort(wanted: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
+    probe.listen(wanted, "127.0.0.1", () => {
       const address = probe.address();
       probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
     });

@@ -1,0 +1,39 @@
+import { join } from "node:path";
+import { ensureDatabase } from "../adapters/postgres/databases.ts";
+import { startEmbedded } from "../adapters/postgres/embedded.ts";
+import { text, url } from "../runtime/setting-kinds.ts";
+import { optional, setting } from "../runtime/settings.ts";
+
+/** Where the API database is, for commands that use it; spread into a declaration. */
+export const apiDatabaseSettings = {
+  databaseUrl: optional(url("postgres", "postgresql"), {
+    about: "the API database; the embedded Postgres unless given",
+  }),
+  dataDir: setting(text(), { about: "where the embedded Postgres keeps its data", default: ".berth" }),
+};
+
+/** The API database while a command runs. */
+export interface ApiDatabase {
+  readonly url: string;
+  /** The URL for a cell's database beside it, created when missing; null when databases are the user's own affair. */
+  readonly cellUrl: ((cell: string) => Promise<string>) | null;
+  close(): Promise<void>;
+}
+
+/** The API database of the settings, or the embedded one (`<data-dir>/postgres`), started now and stopped by `close`. */
+export async function openApiDatabase(settings: {
+  readonly databaseUrl: string | null;
+  readonly dataDir: string;
+}): Promise<ApiDatabase> {
+  if (settings.databaseUrl !== null) return { url: settings.databaseUrl, cellUrl: null, close: async () => undefined };
+  const server = await startEmbedded({ dataDir: join(settings.dataDir, "postgres") });
+  const ensured = async (name: string): Promise<string> => {
+    await ensureDatabase(server.url("postgres"), name);
+    return server.url(name);
+  };
+  return {
+    url: await ensured("berth_api"),
+    cellUrl: (cell) => ensured(`berth_cell_${cell}`),
+    close: () => server.stop(),
+  };
+}

@@ -1,0 +1,50 @@
+import { putCell } from "../adapters/postgres/cell-records.ts";
+import { migrate } from "../adapters/postgres/migrate.ts";
+import { boolean, url } from "../runtime/setting-kinds.ts";
+import { optional, SettingsError, setting } from "../runtime/settings.ts";
+import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
+import { runCommand } from "./run-command.ts";
+
+const declaration = {
+  command: "berth cell add",
+  about: "Adds a cell, or changes where it is. Prepares its database; repeat it at will.",
+  positionals: ["NAME"],
+  settings: {
+    ...apiDatabaseSettings,
+    cellDatabaseUrl: optional(url("postgres", "postgresql"), {
+      about: "the cell's database, as the API tier reaches it",
+    }),
+    natsUrl: optional(url("nats", "tls", "ws", "wss"), { about: "the API tier's user in the cell's NATS account" }),
+    disabled: setting(boolean, { about: "place no new servers there", default: "false" }),
+  },
+};
+
+// It becomes part of NATS subjects and of names of databases.
+const CELL_NAME = /^[a-z0-9][a-z0-9-]{0,39}$/;
+
+/** `berth cell add NAME`: migrates the cell's database, then tells the API database about it. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings, [name = ""]) => {
+    if (!CELL_NAME.test(name)) {
+      throw new SettingsError(
+        `NAME is bad: ${JSON.stringify(name)}; allowed: up to 40 of a-z, 0-9 and -, not beginning with -`,
+      );
+    }
+    const api = await openApiDatabase(settings);
+    try {
+      const cellUrl = settings.cellDatabaseUrl ?? (await api.cellUrl?.(name));
+      if (cellUrl === undefined) {
+        throw new SettingsError(
+          "BERTH_CELL_DATABASE_URL (--cell-database-url) is missing: the API database is your own, so give the cell's too",
+        );
+      }
+      await migrate(api.url, "api");
+      await migrate(cellUrl, "cell");
+      await putCell(api.url, { name, databaseUrl: cellUrl, natsUrl: settings.natsUrl, disabled: settings.disabled });
+      process.stdout.write(`cell ${name} is ready\n`);
+      return 0;
+    } finally {
+      await api.close();
+    }
+  });
+}

@@ -1,0 +1,34 @@
+import { readCells } from "../adapters/postgres/cell-records.ts";
+import { migrate } from "../adapters/postgres/migrate.ts";
+import { hidePasswords } from "../runtime/logger.ts";
+import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
+import { runCommand } from "./run-command.ts";
+
+const declaration = {
+  command: "berth cell list",
+  about: "Lists the cells that the API database knows.",
+  settings: apiDatabaseSettings,
+};
+
+/** `berth cell list`: one line a cell, passwords hidden. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings) => {
+    const api = await openApiDatabase(settings);
+    try {
+      await migrate(api.url, "api");
+      const cells = await readCells(api.url);
+      for (const cell of cells) {
+        const parts = [
+          cell.name,
+          hidePasswords(cell.databaseUrl),
+          hidePasswords(cell.natsUrl ?? "-"),
+          cell.disabled ? "disabled" : "enabled",
+        ];
+        process.stdout.write(`${parts.join("\t")}\n`);
+      }
+      return 0;
+    } finally {
+      await api.close();
+    }
+  });
+}

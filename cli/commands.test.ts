@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { type Command, findCommand } from "./commands.ts";
+
+const [add, dev] = ["cell add", "dev"].map((name): Command => ({ name, summary: "", run: async () => 0 })) as [
+  Command,
+  Command,
+];
+
+test("finds a command by all of its words and hands on the rest", () => {
+  expect(findCommand(["cell", "add", "c1", "--disabled"], [dev, add])).toEqual({
+    kind: "command",
+    command: add,
+    argv: ["c1", "--disabled"],
+  });
+  expect(findCommand(["dev"], [dev, add])).toEqual({ kind: "command", command: dev, argv: [] });
+});
+
+test("names the word that it does not know", () => {
+  expect(findCommand(["cells"], [dev, add])).toEqual({ kind: "unknown", word: "cells" });
+  expect(findCommand(["cell", "remove"], [dev, add])).toEqual({ kind: "unknown", word: "cell remove" });
+});
+
+test("helps who says nothing or asks", () => {
+  for (const argv of [[], ["help"], ["--help"]]) expect(findCommand(argv, [dev])).toEqual({ kind: "help" });
+});

@@ -1,0 +1,44 @@
+/** A subcommand of `berth`. Its module is loaded when it runs: `berth --help` must not load four services. */
+export interface Command {
+  /** The words after `berth`. */
+  readonly name: string;
+  readonly summary: string;
+  /** Runs it with the arguments after its name and resolves with the exit code. */
+  run(argv: readonly string[]): Promise<number>;
+}
+
+export const commands: readonly Command[] = [
+  {
+    name: "db migrate",
+    summary: "bring the API database and every cell's database up to this version",
+    run: async (argv) => (await import("./db-migrate.ts")).run(argv),
+  },
+  {
+    name: "cell add",
+    summary: "add a cell, or change where it is; prepares its database",
+    run: async (argv) => (await import("./cell-add.ts")).run(argv),
+  },
+  {
+    name: "cell list",
+    summary: "list the cells",
+    run: async (argv) => (await import("./cell-list.ts")).run(argv),
+  },
+];
+
+export type FoundCommand =
+  | { readonly kind: "command"; readonly command: Command; readonly argv: readonly string[] }
+  | { readonly kind: "help" }
+  | { readonly kind: "unknown"; readonly word: string };
+
+/** The command that the arguments begin with. */
+export function findCommand(argv: readonly string[], among: readonly Command[] = commands): FoundCommand {
+  const [first] = argv;
+  if (first === undefined || ["help", "--help", "-h"].includes(first)) return { kind: "help" };
+  for (const command of among) {
+    const words = command.name.split(" ");
+    if (words.every((word, index) => argv[index] === word))
+      return { kind: "command", command, argv: argv.slice(words.length) };
+  }
+  const isGroup = among.some((command) => command.name.startsWith(`${first} `));
+  return { kind: "unknown", word: isGroup ? argv.slice(0, 2).join(" ") : first };
+}

@@ -1,0 +1,39 @@
+import { readCells } from "../adapters/postgres/cell-records.ts";
+import { type DatabaseKind, migrate } from "../adapters/postgres/migrate.ts";
+import { url } from "../runtime/setting-kinds.ts";
+import { optional } from "../runtime/settings.ts";
+import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
+import { runCommand } from "./run-command.ts";
+
+const declaration = {
+  command: "berth db migrate",
+  about:
+    "Brings the API database and the databases of all its cells up to this version; with only a cell's URL, just that one.",
+  settings: {
+    ...apiDatabaseSettings,
+    cellDatabaseUrl: optional(url("postgres", "postgresql"), {
+      about: "one cell's database, for who has access to no other",
+    }),
+  },
+};
+
+/** `berth db migrate`: repeatable, and harmless when several run at once. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings) => {
+    if (settings.cellDatabaseUrl !== null) await migrateAndTell(settings.cellDatabaseUrl, "cell", "cell");
+    if (settings.cellDatabaseUrl !== null && settings.databaseUrl === null) return 0;
+    const api = await openApiDatabase(settings);
+    try {
+      await migrateAndTell(api.url, "api", "API database");
+      for (const cell of await readCells(api.url)) await migrateAndTell(cell.databaseUrl, "cell", `cell ${cell.name}`);
+      return 0;
+    } finally {
+      await api.close();
+    }
+  });
+}
+
+async function migrateAndTell(databaseUrl: string, kind: DatabaseKind, what: string): Promise<void> {
+  const applied = await migrate(databaseUrl, kind);
+  process.stdout.write(`${what}: ${applied.length === 0 ? "up to date" : applied.join(", ")}\n`);
+}

@@ -1,0 +1,19 @@
+import { type Declaration, readSettings, type Setting, SettingsError, type ValuesOf } from "../runtime/settings.ts";
+
+/** Reads a command's settings and does its work: help is exit code 0, a bad setting one line and 2. */
+export async function runCommand<Settings extends Readonly<Record<string, Setting<unknown>>>>(
+  declaration: Declaration<Settings>,
+  argv: readonly string[],
+  work: (settings: ValuesOf<Settings>, positionals: readonly string[]) => Promise<number>,
+): Promise<number> {
+  try {
+    const read = readSettings(declaration, { argv, env: process.env });
+    if (read.kind === "settings") return await work(read.settings, read.positionals);
+    process.stdout.write(`${read.text}\n`);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    process.stderr.write(`${declaration.command}: ${error.message}\n`);
+    return 2;
+  }
+}
