@@ -1,0 +1,249 @@
+import { assert } from "../assert.ts";
+import type { AggregateUuid, ResourceClass, Trait } from "../ledger/ids.ts";
+import { InventoryColumn } from "../ledger/inventory-column.ts";
+import type { NamedSets } from "../ledger/named-sets.ts";
+import type { LedgerView } from "../ledger/view.ts";
+import { noPendingUse, type PendingUse } from "./pending-use.ts";
+import type { Refusal, RefusalCount } from "./refusal.ts";
+import type { CandidateRequest, RequestGroup } from "./request.ts";
+
+/** So much of one class, with the arrays that say who has it. */
+export interface Demand {
+  readonly resourceClass: ResourceClass;
+  readonly amount: number;
+  readonly column: Readonly<InventoryColumn>;
+  /** Use by slot that the column does not show yet. */
+  readonly pending: Float64Array;
+  /** Some inventory of the class has a min_unit or step_size other than 1. */
+  readonly uneven: boolean;
+  /** Refusal code: no provider had that much. */
+  readonly lackCode: number;
+}
+
+/** A request group, or several that ask for the same: they are interchangeable. */
+export interface GroupDemand {
+  readonly suffixes: readonly string[];
+  readonly demands: readonly Demand[];
+  /** By trait-set number: 1 if a provider with that set may serve (numbered group: alone). Null: any may. */
+  readonly traitsServe: Uint8Array | null;
+  /** Unnumbered group: ids of traits, of each list the chosen providers must together have one. */
+  readonly togetherTraits: readonly (readonly number[])[];
+  /** By trait-set number: 1 if one provider with that set has all of `togetherTraits`. Null: nothing is required together. */
+  readonly togetherSets: Uint8Array | null;
+  /** By aggregate-set number; `memberSets` of the root counts too for the unnumbered group, `outsideSets` must hold for both. */
+  readonly memberSets: Uint8Array | null;
+  readonly outsideSets: Uint8Array | null;
+  /** Slot of the one tree's root; -1: any tree; -2: that tree is not here. */
+  readonly treeRoot: number;
+  readonly traitCode: number;
+  readonly aggregateCode: number;
+  readonly treeCode: number;
+}
+
+export const CODE_NO_HOST = 0;
+export const CODE_HOST_DOWN = 1;
+export const CODE_HOST_DISABLED = 2;
+export const CODE_HOST_EXCLUDED = 3;
+export const CODE_NO_COMBINATION = 4;
+export const CODE_GAVE_UP = 5;
+const FIXED_REFUSALS: readonly Refusal[] = [
+  { kind: "no-host" },
+  { kind: "host-down" },
+  { kind: "host-disabled" },
+  { kind: "host-excluded" },
+  { kind: "no-combination" },
+  { kind: "gave-up" },
+];
+
+/** A request bound to a view as it is now: names are ids, classes are arrays. Use it before the view changes. */
+export class CompiledRequest {
+  readonly view: LedgerView;
+  readonly request: CandidateRequest;
+  readonly unnumbered: GroupDemand | null;
+  readonly numbered: readonly GroupDemand[];
+  readonly isolate: boolean;
+  /** Every class asked for, once. */
+  readonly classes: readonly Demand[];
+  readonly excludedRoots: ReadonlySet<number>;
+  /** Trees refused, by code. */
+  readonly refused: Int32Array;
+  readonly #refusals: Refusal[] = [...FIXED_REFUSALS];
+
+  /** `pending` must be of the same view. */
+  constructor(view: LedgerView, request: CandidateRequest, pending?: PendingUse) {
+    this.view = view;
+    this.request = request;
+    this.isolate = request.groupPolicy === "isolate";
+    this.excludedRoots = new Set(
+      [...request.trees.excludedHosts].map((host) => view.hosts.slotOf(host)).filter((slot) => slot >= 0),
+    );
+    const unnumbered = request.groups.find((group) => group.suffix === "");
+    this.unnumbered = unnumbered ? this.#compileGroup([unnumbered], pending) : null;
+    this.numbered = likeGroups(request.groups).map((groups) => this.#compileGroup(groups, pending));
+    const byClass = new Map<ResourceClass, Demand>();
+    for (const group of [...(this.unnumbered ? [this.unnumbered] : []), ...this.numbered]) {
+      for (const demand of group.demands) byClass.set(demand.resourceClass, demand);
+    }
+    this.classes = [...byClass.values()];
+    this.refused = new Int32Array(this.#refusals.length);
+  }
+
+  refuse(code: number): void {
+    this.refused[code] = this.refused[code]! + 1;
+  }
+
+  refusals(): RefusalCount[] {
+    return this.#refusals
+      .map((refusal, code) => ({ refusal, trees: this.refused[code]! }))
+      .filter((count) => count.trees > 0);
+  }
+
+  #compileGroup(groups: readonly RequestGroup[], pending: PendingUse | undefined): GroupDemand {
+    const [group] = groups;
+    assert(group !== undefined && group.resources.size > 0, "a request group asks for resources");
+    const { traits, aggregates } = this.view;
+    const required = [
+      ...[...group.requiredTraits].map((name) => [name]),
+      ...[...group.requiredAny].map((names) => [...names]),
+    ];
+    const requiredIds = required.map((names) => names.map((name) => traits.idOf(name)));
+    const forbiddenIds = [...group.forbiddenTraits].map((name) => traits.idOf(name));
+    const alone = group.suffix !== "";
+    return {
+      suffixes: groups.map((like) => like.suffix),
+      demands: [...group.resources].map(([resourceClass, amount]) =>
+        this.#compileDemand(group, resourceClass, amount, pending),
+      ),
+      traitsServe:
+        forbiddenIds.length > 0 || (alone && requiredIds.length > 0)
+          ? servingSets(traits, alone ? requiredIds : [], forbiddenIds)
+          : null,
+      togetherTraits: alone ? [] : requiredIds,
+      togetherSets: alone || requiredIds.length === 0 ? null : servingSets(traits, requiredIds, []),
+      memberSets:
+        group.memberOf.length > 0
+          ? servingSets(
+              aggregates,
+              group.memberOf.map((set) => idsOf(aggregates, set)),
+              [],
+            )
+          : null,
+      outsideSets:
+        group.forbiddenAggregates.size > 0
+          ? servingSets(aggregates, [], idsOf(aggregates, group.forbiddenAggregates))
+          : null,
+      treeRoot: this.#treeRoot(group),
+      traitCode: this.#code({ kind: "traits", suffix: group.suffix }),
+      aggregateCode: this.#code({ kind: "aggregates", suffix: group.suffix }),
+      treeCode: this.#code({ kind: "other-tree", suffix: group.suffix }),
+    };
+  }
+
+  #compileDemand(
+    group: RequestGroup,
+    resourceClass: ResourceClass,
+    amount: number,
+    pending: PendingUse | undefined,
+  ): Demand {
+    assert(Number.isSafeInteger(amount) && amount >= 1, "amounts are whole numbers of at least 1");
+    const slots = this.view.slots.capacity;
+    const column = this.view.column(resourceClass) ?? new InventoryColumn(slots);
+    return {
+      resourceClass,
+      amount,
+      column,
+      pending: pending?.amounts(resourceClass) ?? noPendingUse(slots),
+      uneven: column.unevenCount > 0,
+      lackCode: this.#code({ kind: "lacks", suffix: group.suffix, resourceClass, amount }),
+    };
+  }
+
+  #treeRoot(group: RequestGroup): number {
+    if (group.inTree === null) return -1;
+    const slot = this.view.slots.find(group.inTree);
+    return slot < 0 ? -2 : this.view.slots.root[slot]!;
+  }
+
+  #code(refusal: Refusal): number {
+    return this.#refusals.push(refusal) - 1;
+  }
+}
+
+/** Whether the provider has room for the amount, and its units allow it. */
+export function hasRoom(demand: Demand, slot: number): boolean {
+  const { column, amount } = demand;
+  if (column.free[slot]! - demand.pending[slot]! < amount || amount > column.maxUnit[slot]!) return false;
+  return !demand.uneven || (amount >= column.minUnit[slot]! && amount % column.stepSize[slot]! === 0);
+}
+
+/** Whether a provider may serve a numbered group, room aside. */
+export function mayServeNumbered(view: LedgerView, group: GroupDemand, slot: number): boolean {
+  const { slots } = view;
+  if (group.traitsServe !== null && group.traitsServe[slots.traitSet[slot]!] === 0) return false;
+  if (group.memberSets !== null && group.memberSets[slots.aggregateSet[slot]!] === 0) return false;
+  return group.outsideSets === null || group.outsideSets[slots.aggregateSet[slot]!] === 1;
+}
+
+/** Whether a provider may serve a part of the unnumbered group, room and required traits aside. */
+export function mayServeUnnumbered(view: LedgerView, group: GroupDemand, slot: number): boolean {
+  const { slots } = view;
+  if (group.traitsServe !== null && group.traitsServe[slots.traitSet[slot]!] === 0) return false;
+  const own = slots.aggregateSet[slot]!;
+  const roots = slots.aggregateSet[slots.root[slot]!]!;
+  if (group.memberSets !== null && group.memberSets[own] === 0 && group.memberSets[roots] === 0) return false;
+  return group.outsideSets === null || (group.outsideSets[own] === 1 && group.outsideSets[roots] === 1);
+}
+
+/** Whether providers with these trait sets together have what the unnumbered group requires. */
+export function haveTogether(view: LedgerView, group: GroupDemand, traitSets: readonly number[]): boolean {
+  return group.togetherTraits.every((anyOf) =>
+    anyOf.some((id) => id >= 0 && traitSets.some((set) => view.traits.has(set, id))),
+  );
+}
+
+/** By set number: 1 where the set has one of each of `anyOf` and none of `noneOf`. */
+function servingSets<Name extends string>(
+  sets: Readonly<NamedSets<Name>>,
+  anyOf: readonly (readonly number[])[],
+  noneOf: readonly number[],
+): Uint8Array {
+  const serves = new Uint8Array(sets.count);
+  for (let set = 0; set < serves.length; set += 1) {
+    const has = (id: number) => id >= 0 && sets.has(set, id);
+    serves[set] = anyOf.every((ids) => ids.some(has)) && !noneOf.some(has) ? 1 : 0;
+  }
+  return serves;
+}
+
+function idsOf<Name extends Trait | AggregateUuid>(
+  sets: Readonly<NamedSets<Name>>,
+  names: ReadonlySet<Name>,
+): number[] {
+  return [...names].map((name) => sets.idOf(name));
+}
+
+/** Numbered groups that ask for the same, together; in the order of their first. */
+function likeGroups(groups: readonly RequestGroup[]): RequestGroup[][] {
+  const likes = new Map<string, RequestGroup[]>();
+  for (const group of groups) {
+    if (group.suffix === "") continue;
+    const key = likenessOf(group);
+    const like = likes.get(key);
+    if (like) like.push(group);
+    else likes.set(key, [group]);
+  }
+  return [...likes.values()];
+}
+
+function likenessOf(group: RequestGroup): string {
+  const sets = (of: readonly ReadonlySet<string>[]) => of.map((set) => [...set].sort().join()).sort();
+  return JSON.stringify([
+    [...group.resources].sort(([a], [b]) => (a < b ? -1 : 1)),
+    [...group.requiredTraits].sort(),
+    sets(group.requiredAny),
+    [...group.forbiddenTraits].sort(),
+    sets(group.memberOf),
+    [...group.forbiddenAggregates].sort(),
+    group.inTree,
+  ]);
+}

@@ -1,0 +1,58 @@
+import type { ResourceClass } from "../ledger/ids.ts";
+
+/** Why a tree cannot serve a request: the first thing that it failed at. `suffix` names the request group. */
+export type Refusal =
+  | { readonly kind: "no-host" | "host-down" | "host-disabled" | "host-excluded" }
+  | { readonly kind: "traits" | "aggregates" | "other-tree"; readonly suffix: string }
+  | { readonly kind: "lacks"; readonly suffix: string; readonly resourceClass: ResourceClass; readonly amount: number }
+  /** Each group would fit by itself, but not all together. */
+  | { readonly kind: "no-combination" }
+  /** Whether they fit together was not found out within the bound of work. */
+  | { readonly kind: "gave-up" };
+
+export interface RefusalCount {
+  readonly refusal: Refusal;
+  readonly trees: number;
+}
+
+/** A refusal as a person reads it after "so many hosts: …". */
+export function describeRefusal(refusal: Refusal): string {
+  switch (refusal.kind) {
+    case "no-host":
+      return "no host";
+    case "host-down":
+      return "down";
+    case "host-disabled":
+      return "disabled";
+    case "host-excluded":
+      return "tried already";
+    case "traits":
+      return `lacking or forbidden traits${ofGroup(refusal.suffix)}`;
+    case "aggregates":
+      return `outside the aggregates asked for${ofGroup(refusal.suffix)}`;
+    case "other-tree":
+      return `outside the tree asked for${ofGroup(refusal.suffix)}`;
+    case "lacks":
+      return `not enough ${refusal.resourceClass} (${refusal.amount} asked for)${ofGroup(refusal.suffix)}`;
+    case "no-combination":
+      return "request groups do not fit together";
+    case "gave-up":
+      return "request groups too many to combine";
+    default:
+      return refusal satisfies never;
+  }
+}
+
+function ofGroup(suffix: string): string {
+  return suffix === "" ? "" : ` in group ${suffix.replace(/^_/, "")}`;
+}
+
+/** Adds up counts of several searches (one a cell), most frequent first. */
+export function sumRefusals(counts: Iterable<RefusalCount>): RefusalCount[] {
+  const sums = new Map<string, RefusalCount>();
+  for (const { refusal, trees } of counts) {
+    const key = describeRefusal(refusal);
+    sums.set(key, { refusal, trees: trees + (sums.get(key)?.trees ?? 0) });
+  }
+  return [...sums.values()].sort((a, b) => b.trees - a.trees);
+}

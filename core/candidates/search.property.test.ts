@@ -1,0 +1,241 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  aggregateUuid,
+  type ProviderUuid,
+  providerUuid,
+  type ResourceClass,
+  resourceClass,
+  trait,
+} from "../ledger/ids.ts";
+import { capacityOf, type Inventory, type Provider } from "../ledger/model.ts";
+import { LedgerView } from "../ledger/view.ts";
+import { ANY_TREE, type CandidateRequest, type RequestGroup, requestGroup } from "./request.ts";
+import { CandidateSearch } from "./search.ts";
+
+/** One way to serve a request, as the reference finds it: for each part of the request its provider. */
+interface Part {
+  readonly group: RequestGroup;
+  readonly resources: ReadonlyMap<ResourceClass, number>;
+}
+
+const CLASSES = [resourceClass("A"), resourceClass("B")] as const;
+const TRAITS = [trait("X"), trait("Y")] as const;
+const AGGREGATE = aggregateUuid("agg");
+
+const inventory = fc
+  .record({
+    total: fc.integer({ min: 1, max: 4 }),
+    maxUnit: fc.integer({ min: 1, max: 4 }),
+    stepSize: fc.constantFrom(1, 1, 2),
+    used: fc.integer({ min: 0, max: 2 }),
+  })
+  .map(({ total, maxUnit, stepSize, used }): Inventory & { used: number } => ({
+    total,
+    reserved: 0,
+    minUnit: 1,
+    maxUnit,
+    stepSize,
+    allocationRatio: 1,
+    used,
+  }));
+const providerSpec = fc.record({
+  parent: fc.nat({ max: 4 }),
+  inventories: fc.dictionary(fc.constantFrom(...CLASSES), inventory, { maxKeys: 2 }),
+  traits: fc.subarray([...TRAITS]),
+  inAggregate: fc.boolean(),
+});
+/** Few distinct providers, so that there are like ones. */
+const treeSpec = fc
+  .array(providerSpec, { minLength: 1, maxLength: 2 })
+  .chain((models) => fc.array(fc.constantFrom(...models), { minLength: 1, maxLength: 5 }));
+const groupSpec = fc.record({
+  resources: fc.dictionary(fc.constantFrom(...CLASSES), fc.integer({ min: 1, max: 2 }), { minKeys: 1, maxKeys: 2 }),
+  requiredTraits: fc.subarray([...TRAITS], { maxLength: 1 }),
+  forbiddenTraits: fc.subarray([...TRAITS], { maxLength: 1 }),
+  anyOf: fc.boolean(),
+  memberOf: fc.constantFrom("any", "any", "in", "out"),
+});
+const groupsSpec = fc
+  .array(groupSpec, { minLength: 1, maxLength: 2 })
+  .chain((models) => fc.tuple(fc.boolean(), fc.array(fc.constantFrom(...models), { minLength: 1, maxLength: 4 })));
+
+function buildView(tree: readonly (typeof providerSpec extends fc.Arbitrary<infer T> ? T : never)[]): LedgerView {
+  const view = new LedgerView();
+  tree.forEach((spec, index) => {
+    const uuid = providerUuid(`p${index}`);
+    const parent = index === 0 ? null : providerUuid(`p${Math.min(spec.parent, index - 1)}`);
+    view.apply({ kind: "provider-put", uuid, name: uuid, parent, root: providerUuid("p0"), generation: 0 });
+    for (const [name, { used, ...rest }] of Object.entries(spec.inventories)) {
+      view.apply({ kind: "inventory-put", provider: uuid, resourceClass: resourceClass(name), inventory: rest, used });
+    }
+    for (const name of spec.traits) view.apply({ kind: "trait-added", provider: uuid, trait: name });
+    if (spec.inAggregate) view.apply({ kind: "aggregate-added", provider: uuid, aggregate: AGGREGATE });
+  });
+  return view;
+}
+
+function buildRequest(
+  unnumbered: boolean,
+  specs: readonly (typeof groupSpec extends fc.Arbitrary<infer T> ? T : never)[],
+  isolate: boolean,
+): CandidateRequest {
+  const groups = specs.map((spec, index) =>
+    requestGroup({
+      suffix: index === 0 && unnumbered ? "" : `${index}`,
+      resources: new Map(Object.entries(spec.resources).map(([name, amount]) => [resourceClass(name), amount])),
+      requiredTraits: new Set(spec.requiredTraits),
+      requiredAny: spec.anyOf ? [new Set(TRAITS)] : [],
+      forbiddenTraits: new Set(spec.forbiddenTraits),
+      memberOf: spec.memberOf === "in" ? [new Set([AGGREGATE])] : [],
+      forbiddenAggregates: spec.memberOf === "out" ? new Set([AGGREGATE]) : new Set(),
+    }),
+  );
+  return { groups, groupPolicy: isolate ? "isolate" : "none", trees: ANY_TREE, limit: 100_000 };
+}
+
+/** Everything that tells a provider from another, as text. */
+function likenessOfProvider(provider: Provider, request: CandidateRequest): string {
+  const classes = new Set(request.groups.flatMap((group) => [...group.resources.keys()]));
+  const inventories = [...provider.inventories]
+    .filter(([name]) => classes.has(name))
+    .map(([name, inv]) => `${name}:${capacityOf(inv) - inv.used}:${inv.minUnit}:${inv.maxUnit}:${inv.stepSize}`)
+    .sort();
+  return JSON.stringify([provider.parent, inventories, [...provider.traits].sort(), [...provider.aggregates]]);
+}
+function likenessOfGroup(group: RequestGroup): string {
+  if (group.suffix === "") return "unnumbered";
+  const { resources, requiredTraits, requiredAny, forbiddenTraits, memberOf, forbiddenAggregates } = group;
+  return JSON.stringify([
+    [...resources].sort(),
+    [...requiredTraits],
+    requiredAny.length,
+    [...forbiddenTraits],
+    memberOf.length,
+    [...forbiddenAggregates],
+  ]);
+}
+
+/** The same text for ways that differ only in which of several likes is which. */
+function canonical(
+  placed: readonly (readonly [label: string, provider: Provider])[],
+  request: CandidateRequest,
+): string {
+  const loads = new Map<Provider, string[]>();
+  for (const [label, provider] of placed) loads.set(provider, [...(loads.get(provider) ?? []), label]);
+  return [...loads]
+    .map(([provider, labels]) => `${likenessOfProvider(provider, request)} takes ${labels.sort().join(" + ")}`)
+    .sort()
+    .join("; ");
+}
+
+function serves(part: Part, provider: Provider, root: Provider): boolean {
+  const { group } = part;
+  const spans = group.suffix === "" ? [provider, root] : [provider];
+  const inAggregate = (of: Provider) => of.aggregates.has(AGGREGATE);
+  if (group.memberOf.length > 0 && !spans.some(inAggregate)) return false;
+  if (group.forbiddenAggregates.size > 0 && spans.some(inAggregate)) return false;
+  if ([...group.forbiddenTraits].some((name) => provider.traits.has(name))) return false;
+  if (group.suffix !== "" && !hasTraits(group, [provider])) return false;
+  return [...part.resources].every(([name, amount]) => {
+    const inv = provider.inventories.get(name);
+    return inv !== undefined && amount >= inv.minUnit && amount <= inv.maxUnit && amount % inv.stepSize === 0;
+  });
+}
+function hasTraits(group: RequestGroup, providers: readonly Provider[]): boolean {
+  const has = (name: (typeof TRAITS)[number]) => providers.some((provider) => provider.traits.has(name));
+  return [...group.requiredTraits].every(has) && group.requiredAny.every((names) => [...names].some(has));
+}
+function capacityHolds(parts: readonly Part[], chosen: readonly Provider[]): boolean {
+  return chosen.every((provider) =>
+    [...provider.inventories].every(([name, inv]) => {
+      const sum = parts.reduce(
+        (total, part, index) => total + (chosen[index] === provider ? (part.resources.get(name) ?? 0) : 0),
+        0,
+      );
+      return sum === 0 || (sum <= inv.maxUnit && inv.used + sum <= capacityOf(inv));
+    }),
+  );
+}
+
+/** All assignments of parts to providers, tried one by one. */
+function bruteForce(view: LedgerView, request: CandidateRequest): Set<string> {
+  const providers = view.tree(providerUuid("p0")).map((uuid) => view.provider(uuid)!);
+  const parts: Part[] = request.groups.flatMap((group) =>
+    group.suffix === ""
+      ? [...group.resources].map((entry) => ({ group, resources: new Map([entry]) }))
+      : [{ group, resources: group.resources }],
+  );
+  const found = new Set<string>();
+  const chosen: Provider[] = [];
+  const go = () => {
+    if (chosen.length === parts.length) {
+      const numbered = chosen.filter((_, index) => parts[index]!.group.suffix !== "");
+      if (request.groupPolicy === "isolate" && new Set(numbered).size < numbered.length) return;
+      const unnumbered = chosen.filter((_, index) => parts[index]!.group.suffix === "");
+      const group = request.groups.find((candidate) => candidate.suffix === "");
+      if (group && !hasTraits(group, unnumbered)) return;
+      if (!capacityHolds(parts, chosen)) return;
+      found.add(
+        canonical(
+          parts.map((part, index) => [labelOf(part), chosen[index]!] as const),
+          request,
+        ),
+      );
+      return;
+    }
+    for (const provider of providers) {
+      if (!serves(parts[chosen.length]!, provider, providers[0]!)) continue;
+      chosen.push(provider);
+      go();
+      chosen.pop();
+    }
+  };
+  go();
+  return found;
+}
+const labelOf = (part: Part) =>
+  part.group.suffix === "" ? `unnumbered ${[...part.resources.keys()][0]}` : likenessOfGroup(part.group);
+
+/** The search's answers in the reference's terms. Which provider gives a class of the unnumbered group follows from the amounts. */
+function searched(view: LedgerView, request: CandidateRequest): string[] {
+  const providers = new Map(view.tree(providerUuid("p0")).map((uuid) => [uuid, view.provider(uuid)!]));
+  return [...new CandidateSearch(view, request, { workPerTree: 1_000_000 })].map((candidate) => {
+    const left = new Map(candidate.items.map((item) => [`${item.provider}/${item.resourceClass}`, item.amount]));
+    const placed: (readonly [string, Provider])[] = [];
+    const take = (uuid: ProviderUuid, name: ResourceClass, amount: number) => {
+      const key = `${uuid}/${name}`;
+      left.set(key, (left.get(key) ?? 0) - amount);
+    };
+    for (const group of request.groups) {
+      if (group.suffix === "") continue;
+      const [uuid, ...others] = candidate.mappings.get(group.suffix)!;
+      expect(others).toEqual([]);
+      for (const [name, amount] of group.resources) take(uuid!, name, amount);
+      placed.push([likenessOfGroup(group), providers.get(uuid!)!]);
+    }
+    const unnumbered = request.groups.find((group) => group.suffix === "");
+    for (const [name, amount] of unnumbered?.resources ?? []) {
+      const uuid = candidate.mappings.get("")!.find((serving) => left.get(`${serving}/${name}`) === amount)!;
+      take(uuid, name, amount);
+      placed.push([`unnumbered ${name}`, providers.get(uuid)!]);
+    }
+    expect([...left.values()].every((amount) => amount === 0)).toBe(true);
+    return canonical(placed, request);
+  });
+}
+
+describe("candidate search against trying everything", () => {
+  it("finds each answer exactly once, up to likeness", () => {
+    fc.assert(
+      fc.property(treeSpec, groupsSpec, fc.boolean(), (tree, [unnumbered, groups], isolate) => {
+        const view = buildView(tree);
+        const request = buildRequest(unnumbered, groups, isolate);
+        const answers = searched(view, request);
+        expect(new Set(answers).size).toBe(answers.length);
+        expect(answers.sort()).toEqual([...bruteForce(view, request)].sort());
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});

@@ -1,0 +1,148 @@
+import { assert } from "../assert.ts";
+import type { ProviderUuid } from "../ledger/ids.ts";
+import type { AllocationItem } from "../ledger/model.ts";
+import type { LedgerView } from "../ledger/view.ts";
+import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "./compiled-request.ts";
+import type { PendingUse } from "./pending-use.ts";
+import type { RefusalCount } from "./refusal.ts";
+import type { CandidateRequest } from "./request.ts";
+import { scanTrees } from "./scan-trees.ts";
+import { type Assignment, assignmentsOfTree } from "./tree-search.ts";
+import { WorkBudget } from "./work-budget.ts";
+
+/** One way to satisfy a request: an allocation candidate. */
+export interface Candidate {
+  readonly root: ProviderUuid;
+  /** The host whose tree it is; null: the tree belongs to none. */
+  readonly host: string | null;
+  /** No (provider, class) twice. */
+  readonly items: readonly AllocationItem[];
+  /** By group suffix the providers that serve it; several only for the unnumbered group (""). */
+  readonly mappings: ReadonlyMap<string, readonly ProviderUuid[]>;
+}
+
+export interface SearchOptions {
+  readonly pending?: PendingUse;
+  /** Where in the view's list of trees to begin; any whole number. */
+  readonly start?: number;
+  /** Most steps spent on one tree; 20,000 unless given. */
+  readonly workPerTree?: number;
+}
+
+export const WORK_PER_TREE = 20_000;
+/** Trees sieved at a time: enough to amortise the passes, few enough that a small limit reads little of a large cell. */
+const BLOCK = 512;
+
+/**
+ * The allocation candidates of a view, found as they are asked for: first one of every tree that has any, then a second of
+ * each, and so on, so that no tree uses up the limit alone.
+ *
+ * Iterate it at once: it refuses to go on after the view has changed. Once it has ended without candidates, `refusals` says why.
+ */
+export class CandidateSearch implements Iterable<Candidate> {
+  readonly #view: LedgerView;
+  readonly #compiled: CompiledRequest;
+  readonly #start: number;
+  readonly #workPerTree: number;
+  readonly #version: number;
+  #treesGivenUp = 0;
+
+  constructor(view: LedgerView, request: CandidateRequest, options: SearchOptions = {}) {
+    this.#view = view;
+    this.#version = view.version;
+    this.#compiled = new CompiledRequest(view, request, options.pending);
+    const trees = Math.max(1, view.slots.rootCount);
+    this.#start = (((options.start ?? 0) % trees) + trees) % trees;
+    this.#workPerTree = options.workPerTree ?? WORK_PER_TREE;
+  }
+
+  /** Trees whose search ended at the bound of work: they may have more candidates than were found. */
+  get treesGivenUp(): number {
+    return this.#treesGivenUp;
+  }
+
+  /** Trees without a candidate among those looked at so far, by reason. */
+  refusals(): RefusalCount[] {
+    return this.#compiled.refusals();
+  }
+
+  *[Symbol.iterator](): Generator<Candidate> {
+    let left = this.#compiled.request.limit;
+    if (left <= 0) return;
+    let round: TreeCursor[] = [];
+    for (const root of this.#sievedTrees()) {
+      const cursor = this.#openTree(root);
+      const assignment = this.#next(cursor);
+      if (!assignment) continue;
+      round.push(cursor);
+      yield candidateOf(this.#view, assignment);
+      left -= 1;
+      if (left === 0) return;
+    }
+    while (round.length > 0) {
+      const next: TreeCursor[] = [];
+      for (const cursor of round) {
+        const assignment = this.#next(cursor);
+        if (!assignment) continue;
+        next.push(cursor);
+        yield candidateOf(this.#view, assignment);
+        left -= 1;
+        if (left === 0) return;
+      }
+      round = next;
+    }
+  }
+
+  *#sievedTrees(): Generator<number> {
+    const total = this.#view.slots.rootCount;
+    const block = new Int32Array(Math.min(BLOCK, total));
+    for (const [first, end] of [
+      [this.#start, total],
+      [0, this.#start],
+    ] as const) {
+      for (let from = first; from < end; from += BLOCK) {
+        const count = scanTrees(this.#compiled, from, Math.min(end, from + BLOCK), block);
+        for (let index = 0; index < count; index += 1) yield block[index]!;
+      }
+    }
+  }
+
+  #openTree(root: number): TreeCursor {
+    const budget = new WorkBudget(this.#workPerTree);
+    return { assignments: assignmentsOfTree(this.#compiled, root, budget), budget, found: false };
+  }
+
+  #next(cursor: TreeCursor): Assignment | undefined {
+    assert(this.#view.version === this.#version, "a candidate search goes on only while its view has not changed");
+    const { done, value } = cursor.assignments.next();
+    if (!done) {
+      cursor.found = true;
+      return value;
+    }
+    if (cursor.budget.spent) this.#treesGivenUp += 1;
+    if (!cursor.found) this.#compiled.refuse(cursor.budget.spent ? CODE_GAVE_UP : CODE_NO_COMBINATION);
+    return undefined;
+  }
+}
+
+interface TreeCursor {
+  readonly assignments: Generator<Assignment, void>;
+  readonly budget: WorkBudget;
+  found: boolean;
+}
+
+export function candidateOf(view: LedgerView, assignment: Assignment): Candidate {
+  const { slots } = view;
+  return {
+    root: slots.uuid(assignment.root),
+    host: view.hosts.nameOf(assignment.root) ?? null,
+    items: assignment.items.map(({ slot, resourceClass, amount }) => ({
+      provider: slots.uuid(slot),
+      resourceClass,
+      amount,
+    })),
+    mappings: new Map(
+      assignment.mappings.map(({ suffix, slots: serving }) => [suffix, serving.map((slot) => slots.uuid(slot))]),
+    ),
+  };
+}
