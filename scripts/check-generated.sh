@@ -1,0 +1,11 @@
+#!/bin/sh
+# Fails when proto/gen is not what `npm run generate` makes of proto/*.proto now.
+set -eu
+cd "$(dirname "$0")/.."
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+buf generate --output "$fresh"
+if ! diff -r "$fresh/proto/gen" proto/gen; then
+  echo "proto/gen is stale: run 'npm run generate'" >&2
+  exit 1
+fi

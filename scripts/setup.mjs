@@ -1,0 +1,72 @@
+// What `npm test` and `npm run demo` do first on a fresh clone. Plain JavaScript without a dependency: it runs under whatever
+// Node came with the npm that started it, before there is anything else.
+// Arguments: the programs that have to be there besides (nats-server, redis-server).
+import { spawnSync } from "node:child_process";
+import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+
+const root = join(import.meta.dirname ?? process.cwd(), "..");
+// Debian's packages have the names of the programs, and put some of them where only root looks.
+const SYSTEM_DIRS = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+if (!modulesAreCurrent()) {
+  console.log("setup: installing the dependencies (npm ci)");
+  runOrExit("npm", ["ci", "--no-audit", "--no-fund"]);
+}
+if (!existsSync(join(root, "node_modules/node/bin/node"))) {
+  // npm was told to skip install scripts, and one of them fetches the pinned Node.
+  runOrExit("npm", ["rebuild", "--ignore-scripts=false", "--foreground-scripts", "node"]);
+}
+installMissing(process.argv.slice(2).filter((program) => !isOnPath(program)));
+
+/** Whether node_modules has what package-lock.json says: compared by content, since a clone has no useful times. */
+function modulesAreCurrent() {
+  const installed = readPackages("node_modules/.package-lock.json");
+  const wanted = readPackages("package-lock.json");
+  if (installed === null || wanted === null) return false;
+  return Object.entries(wanted).every(([path, { version, optional }]) => {
+    if (path === "") return true;
+    return installed[path] === undefined ? optional === true : installed[path].version === version;
+  });
+}
+
+function readPackages(file) {
+  const path = join(root, file);
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")).packages : null;
+}
+
+function installMissing(programs) {
+  if (programs.length === 0) return;
+  const packages = programs.join(" ");
+  if (process.getuid?.() !== 0 || !isOnPath("apt-get")) {
+    console.error(`setup: missing: ${packages}; install them (Debian, Ubuntu: sudo apt-get install ${packages}) and run this again`);
+    process.exit(1);
+  }
+  console.log(`setup: installing ${packages} (apt-get)`);
+  // Runlevel 1: the tests start servers of their own, so the packages' services shall not be.
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
+  const install = ["install", "-y", "-q", "--no-install-recommends", ...programs];
+  if (spawnSync("apt-get", install, { stdio: "ignore", env }).status !== 0) {
+    runOrExit("apt-get", ["update", "-q"], env);
+    runOrExit("apt-get", install, env);
+  }
+}
+
+function isOnPath(program) {
+  const dirs = [...(process.env.PATH ?? "").split(delimiter), ...SYSTEM_DIRS];
+  return dirs.some((dir) => {
+    try {
+      accessSync(join(dir, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function runOrExit(program, args, env = process.env) {
+  const { status, error } = spawnSync(program, args, { cwd: root, stdio: "inherit", env });
+  if (status === 0) return;
+  console.error(`setup: ${program} ${args.join(" ")} failed${error ? `: ${error.message}` : ""}`);
+  process.exit(1);
+}
