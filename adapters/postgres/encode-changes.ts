@@ -2,11 +2,12 @@ import { assert } from "../../core/assert.ts";
 import type { AllocationChange, AllocationOutcome, AllocationStep } from "../../core/ledger/allocation-change.ts";
 import type { ConsumerUuid } from "../../core/ledger/ids.ts";
 import type { AllocationItem, ConsumerOwner } from "../../core/ledger/model.ts";
+import { Interned } from "./interned.ts";
 import { arrayLiteral, compositeLiteral, textArrayLiteral } from "./literals.ts";
 
-/** As `step_expected` of the SQL type `ledger_batch` has them. */
-const EXPECTED_ANY = -1;
-const EXPECTED_ABSENT = -2;
+/** How the SQL types `ledger_batch` and `ledger_tree_batch` tell an expected generation that is no number. */
+export const EXPECTED_ANY = -1;
+export const EXPECTED_ABSENT = -2;
 
 /**
  * Encodes changes as the literal of one `ledger_batch`, to be passed as a single text parameter to whatever SQL function
@@ -170,27 +171,5 @@ class ChangeEncoder {
       arrayLiteral(this.#itemInventory),
       arrayLiteral(this.#itemAmount),
     ]);
-  }
-}
-
-/** Values numbered from 1 in the order of their first coming. */
-class Interned<Value> {
-  readonly #indexes = new Map<Value, number>();
-
-  constructor(values: readonly Value[] = []) {
-    for (const value of values) this.indexOf(value);
-  }
-
-  indexOf(value: Value): number {
-    let index = this.#indexes.get(value);
-    if (index === undefined) {
-      index = this.#indexes.size + 1;
-      this.#indexes.set(value, index);
-    }
-    return index;
-  }
-
-  get values(): readonly Value[] {
-    return [...this.#indexes.keys()];
   }
 }

@@ -42,6 +42,16 @@ create table inventories (
   primary key (provider_id, class_id)
 ) with (fillfactor = 70);
 
+-- What a foreign key from allocations would do, at no cost to claims: nobody removes an inventory that is in use.
+create function refuse_inventory_in_use() returns trigger language plpgsql as $$
+begin
+  raise exception 'inventory % of provider % is in use', old.class_id, old.provider_id
+    using errcode = 'foreign_key_violation', constraint = 'allocations_inventory_fkey';
+end
+$$;
+create trigger inventory_in_use before delete on inventories
+  for each row when (old.used > 0) execute function refuse_inventory_in_use();
+
 create table provider_traits (
   provider_id int not null references resource_providers (id),
   trait_id int not null references traits (id),
@@ -70,7 +80,7 @@ create index on consumers (project_id, user_id);
 
 -- No foreign keys: their checks cost more than the claim itself (nine look-ups and row locks for one of three classes).
 -- ledger_apply is the only writer; it writes under the locks of the consumer and of the inventories, and an inventory that
--- is in use is never removed. `berth audit` looks for rows that break this.
+-- is in use is never removed (trigger inventory_in_use). `berth audit` looks for rows that break this.
 create table allocations (
   consumer_uuid uuid not null,
   provider_id int not null,
