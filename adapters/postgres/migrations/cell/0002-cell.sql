@@ -16,7 +16,8 @@ create table hosts (
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now()
 );
-create index on hosts (agent_id);
+create index on hosts (agent_id) where up;
+create index on hosts (agent_id) where not up;
 
 create table conductors (
   id uuid primary key,
@@ -45,15 +46,18 @@ create table servers (
   launched_at timestamptz,
   deleted_at timestamptz
 ) with (fillfactor = 80);
-create index on servers (host) where host is not null and status <> 'DELETED';
+-- Becoming ACTIVE must stay a heap-only update: `status` is in no index, not in a predicate either (what is DELETED has no
+-- host), and `updated_at` in a summarizing one alone.
+create index on servers (host) where host is not null;
 create index on servers (project_id, created_at desc, uuid);
-create index on servers (updated_at);
+create index on servers using brin (updated_at) with (pages_per_range = 16, autosummarize = on);
 
 -- A durable task, and the outbox row of its message. `payload` is the Task of proto/berth/cell.proto. `epoch` rises each
--- time a conductor takes it: whoever writes with an older epoch writes nothing.
+-- time a conductor takes it: whoever writes with an older epoch writes nothing. No foreign keys from here on: tasks and
+-- attempts are written by the functions of 0004 alone, under the lock of their server's row.
 create table tasks (
   id uuid primary key,
-  server_uuid uuid not null references servers (uuid),
+  server_uuid uuid not null,
   kind text not null check (kind in ('build', 'delete')),
   payload bytea not null,
   epoch int not null default 0,
@@ -62,22 +66,23 @@ create table tasks (
   selection int not null default 0,
   created_at timestamptz not null default now(),
   ended_at timestamptz,
-  outcome text
+  outcome text check (outcome in ('success', 'error', 'deleted', 'cancelled'))
 ) with (fillfactor = 80);
 create index on tasks (server_uuid);
-create index on tasks (owner) where ended_at is null;
+-- Not by owner, so that taking a task is a heap-only update.
+create index on tasks (created_at, id) where ended_at is null;
 
 -- What became of each selection of each task: what `os-instance-actions` shows.
 create table attempts (
-  task_id uuid not null references tasks (id),
+  task_id uuid not null,
   selection int not null,
   server_uuid uuid not null,
   host text not null,
   started_at timestamptz not null default now(),
   ended_at timestamptz,
   -- null while it runs; `success`, `failed`, `skipped` (the alternate no longer fitted; counts as no attempt), `cancelled`
-  result text,
+  result text check (result in ('success', 'failed', 'skipped', 'cancelled')),
   reason text,
   primary key (task_id, selection)
-);
+) with (fillfactor = 80);
 create index on attempts (server_uuid);

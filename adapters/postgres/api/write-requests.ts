@@ -1,0 +1,172 @@
+import type { Pool } from "pg";
+import { assert } from "../../../core/assert.ts";
+import type {
+  AssignCell,
+  AssignOutcome,
+  RequestFailure,
+  RequestRecord,
+  RequestState,
+} from "../../../core/cell/api-store.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { inRounds } from "../in-rounds.ts";
+import { arrayLiteral, textArrayLiteral } from "../literals.ts";
+import { packBytes } from "../pack-bytes.ts";
+import { onlyUuids, queryStored } from "../store-query.ts";
+import { REQUEST_COLUMNS, type RequestRow, requestOf } from "./read-requests.ts";
+
+// Lock order, everywhere: requests by uuid. A statement that locks in a CTE and updates after it goes by the locked version
+// of each row, whatever its snapshot shows.
+
+/** Cost: one round trip, one row a request. */
+export async function acceptRequests(pool: Pool, specs: readonly ServerSpec[]): Promise<void> {
+  if (specs.length === 0) return;
+  const packed = packBytes(specs.map((spec) => ServerSpec.encode(spec).finish()));
+  await queryStored(pool, {
+    name: "accept_requests",
+    text: `insert into requests (server_uuid, state, spec, project_id, user_id, name, created_at)
+      select w.uuid, 'accepted', substring($1::bytea from w.start for w.length), w.project_id, w.user_id, w.name,
+        to_timestamp(w.created_at_ms / 1000)
+      from unnest($2::int[], $3::int[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::float8[])
+        as w (start, length, uuid, project_id, user_id, name, created_at_ms)
+      order by w.uuid
+      on conflict do nothing`,
+    values: [
+      packed.bytes,
+      arrayLiteral(packed.starts),
+      arrayLiteral(packed.lengths),
+      textArrayLiteral(specs.map((spec) => spec.uuid)),
+      textArrayLiteral(specs.map((spec) => spec.projectId)),
+      textArrayLiteral(specs.map((spec) => spec.userId)),
+      textArrayLiteral(specs.map((spec) => spec.name)),
+      arrayLiteral(specs.map((spec) => spec.createdAtMs)),
+    ],
+  });
+}
+
+interface AssignRow {
+  readonly at: number;
+  readonly state: RequestState | null;
+  readonly cell: string | null;
+  readonly assigned: boolean;
+}
+
+/** Cost: one round trip, one update a request. */
+export function assignCells(pool: Pool, assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {
+  return inRounds(
+    assignments,
+    (assignment) => assignment.serverUuid,
+    (round) => assignRound(pool, round),
+  );
+}
+
+async function assignRound(pool: Pool, assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {
+  const rows = await queryStored<AssignRow>(pool, {
+    name: "assign_cells",
+    text: `with wanted as (
+        select * from unnest($1::uuid[], $2::text[], $3::text[]) with ordinality as w (uuid, from_cell, to_cell, at)
+      ), locked as (
+        select server_uuid, state, cell from requests where server_uuid = any ($1)
+        order by server_uuid for no key update
+      ), assigned as (
+        update requests r set state = 'dispatched', cell = w.to_cell, updated_at = now()
+        from wanted w join locked l on l.server_uuid = w.uuid
+        where r.server_uuid = w.uuid and l.state in ('accepted', 'dispatched') and l.cell is not distinct from w.from_cell
+        returning r.server_uuid
+      )
+      select w.at::int, l.state, l.cell, a.server_uuid is not null as assigned
+      from wanted w
+      left join locked l on l.server_uuid = w.uuid
+      left join assigned a on a.server_uuid = w.uuid`,
+    values: [
+      textArrayLiteral(assignments.map((assignment) => assignment.serverUuid)),
+      textArrayLiteral(assignments.map((assignment) => assignment.from)),
+      textArrayLiteral(assignments.map((assignment) => assignment.to)),
+    ],
+  });
+  const outcomes: AssignOutcome[] = [];
+  for (const row of rows) outcomes[row.at - 1] = outcomeOf(row);
+  assert(outcomes.length === assignments.length, "an answer for each assignment");
+  return outcomes;
+}
+
+function outcomeOf({ state, cell, assigned }: AssignRow): AssignOutcome {
+  if (assigned) return { kind: "assigned" };
+  return state === "accepted" || state === "dispatched" ? { kind: "moved", cell } : { kind: "ended" };
+}
+
+export async function failRequests(pool: Pool, failures: readonly RequestFailure[]): Promise<void> {
+  await inRounds(
+    failures,
+    (failure) => failure.serverUuid,
+    async (round) => {
+      await queryStored(pool, {
+        name: "fail_requests",
+        text: `with locked as (
+            select server_uuid, state, cell from requests where server_uuid = any ($1)
+            order by server_uuid for no key update
+          )
+          update requests r set state = 'failed', fault = w.fault, updated_at = now()
+          from unnest($1::uuid[], $2::text[], $3::text[]) as w (uuid, cell, fault)
+          join locked l on l.server_uuid = w.uuid
+          where r.server_uuid = w.uuid and l.state in ('accepted', 'dispatched') and l.cell is not distinct from w.cell`,
+        values: [
+          textArrayLiteral(round.map((failure) => failure.serverUuid)),
+          textArrayLiteral(round.map((failure) => failure.cell)),
+          textArrayLiteral(round.map((failure) => failure.fault)),
+        ],
+      });
+      return round;
+    },
+  );
+}
+
+export async function cancelRequest(pool: Pool, serverUuid: string, requestId: string): Promise<RequestRecord | null> {
+  if (onlyUuids([serverUuid]).length === 0) return null;
+  const [cancelled] = await queryStored<RequestRow>(pool, {
+    name: "cancel_request",
+    text: `update requests
+      set state = case state when 'failed' then 'deleted' else 'cancelled' end, cancel_request_id = $2,
+        cancelled_at = now(), updated_at = now()
+      where server_uuid = $1 and state in ('accepted', 'dispatched', 'failed')
+      returning ${REQUEST_COLUMNS}`,
+    values: [serverUuid, requestId],
+  });
+  if (cancelled !== undefined) return requestOf(cancelled);
+  const [earlier] = await queryStored<RequestRow>(pool, {
+    name: "cancelled_request",
+    text: `select ${REQUEST_COLUMNS} from requests where server_uuid = $1 and state = 'cancelled'`,
+    values: [serverUuid],
+  });
+  return earlier === undefined ? null : requestOf(earlier);
+}
+
+export async function markDeleted(pool: Pool, serverUuids: readonly string[]): Promise<void> {
+  if (serverUuids.length === 0) return;
+  await queryStored(pool, {
+    name: "mark_deleted",
+    text: `with locked as (
+        select server_uuid from requests where server_uuid = any ($1) and state <> 'deleted'
+        order by server_uuid for no key update
+      )
+      update requests r set state = 'deleted', updated_at = now() from locked where r.server_uuid = locked.server_uuid`,
+    values: [textArrayLiteral(onlyUuids(serverUuids))],
+  });
+}
+
+/** Skips what another sweep has locked at this moment. */
+export async function takeStale(pool: Pool, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
+  const rows = await queryStored<RequestRow & { readonly touched_at: number }>(pool, {
+    name: "stale_requests",
+    text: `with found as (
+        select server_uuid as uuid, updated_at as touched_at from requests
+        where state in ('accepted', 'cancelled') and updated_at <= now() - $1::float8 * interval '1 ms'
+        order by updated_at, server_uuid limit $2 for no key update skip locked
+      )
+      update requests set updated_at = now() from found where server_uuid = found.uuid
+      returning ${REQUEST_COLUMNS}, extract(epoch from found.touched_at)::float8 as touched_at`,
+    values: [untouchedMs, limit],
+  });
+  return [...rows]
+    .sort((a, b) => a.touched_at - b.touched_at || (a.server_uuid < b.server_uuid ? -1 : 1))
+    .map(requestOf);
+}

@@ -1,0 +1,156 @@
+import type { Pool, PoolClient } from "pg";
+import { assert } from "../../../core/assert.ts";
+import type { CommitOutcome, Hop, HopOutcome, TaskClaim } from "../../../core/cell/cell-store.ts";
+import { attemptIdOf } from "../../../core/cell/server.ts";
+import { type AllocationChange, type AllocationOutcome, release } from "../../../core/ledger/allocation-change.ts";
+import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { consumerUuid } from "../../../core/ledger/ids.ts";
+import { CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
+import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
+import { inRounds } from "../in-rounds.ts";
+import { arrayLiteral, textArrayLiteral } from "../literals.ts";
+import { runStored } from "../store-error.ts";
+import { queryRows, queryStored, type StoreQuery } from "../store-query.ts";
+import { inTransaction } from "../transaction.ts";
+
+const FENCED = { kind: "fenced" } as const;
+const COMMITTED = { kind: "committed" } as const;
+const taskOf = (claim: TaskClaim): string => claim.taskId;
+
+/** Cost: one round trip. */
+export function commitActive(
+  pool: Pool,
+  commits: readonly (TaskClaim & { readonly selection: number })[],
+): Promise<readonly CommitOutcome[]> {
+  return inRounds(commits, taskOf, (round) =>
+    commitPositions(pool, round.length, {
+      name: "cell_commit_active",
+      text: "select cell_commit_active($1, $2, $3, $4, $5) as at",
+      values: [
+        ...claimArrays(round),
+        arrayLiteral(round.map((commit) => commit.selection)),
+        textArrayLiteral(round.map((commit) => attemptIdOf(commit.taskId, commit.selection))),
+      ],
+    }),
+  );
+}
+
+/** Cost: one round trip. */
+export function commitError(
+  pool: Pool,
+  errors: readonly (TaskClaim & {
+    readonly selection: number;
+    readonly attemptReason: string;
+    readonly reason: string;
+  })[],
+): Promise<readonly CommitOutcome[]> {
+  return inRounds(errors, taskOf, (round) =>
+    commitPositions(pool, round.length, {
+      name: "cell_commit_error",
+      text: "select cell_commit_error($1, $2, $3, $4, $5, $6, $7) as at",
+      values: [
+        ...claimArrays(round),
+        arrayLiteral(round.map((error) => error.selection)),
+        textArrayLiteral(round.map((error) => error.attemptReason)),
+        textArrayLiteral(round.map((error) => error.reason)),
+        encodeChanges(round.map(releaseOf)),
+      ],
+    }),
+  );
+}
+
+/** Cost: one round trip. */
+export function commitDeleted(pool: Pool, deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
+  return inRounds(deletes, taskOf, (round) =>
+    commitPositions(pool, round.length, {
+      name: "cell_commit_deleted",
+      text: "select cell_commit_deleted($1, $2, $3, $4) as at",
+      values: [...claimArrays(round), encodeChanges(round.map(releaseOf))],
+    }),
+  );
+}
+
+/** Runs a function that answers with the positions of what it committed; the others are fenced. */
+async function commitPositions(pool: Pool, count: number, query: StoreQuery): Promise<readonly CommitOutcome[]> {
+  const rows = await queryStored<{ at: number }>(pool, query);
+  const outcomes = new Array<CommitOutcome>(count).fill(FENCED);
+  for (const { at } of rows) outcomes[at - 1] = COMMITTED;
+  return outcomes;
+}
+
+interface HopRow {
+  readonly at: number;
+  readonly outcome: AllocationOutcome["kind"];
+  readonly detail: Readonly<Record<string, unknown>> | null;
+}
+
+/** Cost: three round trips (a transaction's), a fourth when an alternate is skipped. */
+export function hopTasks(pool: Pool, hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
+  return inRounds(hops, taskOf, (round) =>
+    runStored("cell_hop", () => inTransaction(pool, (client) => hopRound(client, round))),
+  );
+}
+
+async function hopRound(client: PoolClient, hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
+  const rows = await queryRows<HopRow>(client, {
+    name: "cell_hop",
+    text: "select at, outcome, detail from cell_hop($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    values: [
+      ...claimArrays(hops),
+      arrayLiteral(hops.map((hop) => hop.from)),
+      textArrayLiteral(hops.map((hop) => hop.reason)),
+      arrayLiteral(hops.map((hop) => hop.to)),
+      textArrayLiteral(hops.map((hop) => hop.toHost)),
+      textArrayLiteral(hops.map((hop) => attemptIdOf(hop.taskId, hop.to))),
+      encodeChanges(hops.map((hop) => hop.change)),
+    ],
+  });
+  const outcomes = new Array<HopOutcome>(hops.length).fill(FENCED);
+  const skipped: { readonly hop: Hop; readonly why: string }[] = [];
+  for (const row of rows) {
+    const hop = hops[row.at - 1];
+    assert(hop !== undefined, `an answer for hop ${row.at} of ${hops.length}`);
+    const why = refusalOf(row, hop.change);
+    if (why !== null) skipped.push({ hop, why });
+    outcomes[row.at - 1] = why === null ? COMMITTED : { kind: "skipped", why };
+  }
+  if (skipped.length > 0) await noteSkipped(client, skipped);
+  return outcomes;
+}
+
+function refusalOf({ outcome: kind, detail }: HopRow, change: AllocationChange): string | null {
+  if (kind === "committed") return null;
+  const outcome = decodeOutcome(change, { kind, generations: null, detail });
+  return outcome.kind === "committed" ? null : describeRefusal(outcome);
+}
+
+async function noteSkipped(
+  client: PoolClient,
+  skipped: readonly { readonly hop: Hop; readonly why: string }[],
+): Promise<void> {
+  await queryRows(client, {
+    name: "note_skipped",
+    text: `update attempts a set reason = w.why
+      from unnest($1::uuid[], $2::int[], $3::text[]) as w (task_id, selection, why)
+      where a.task_id = w.task_id and a.selection = w.selection`,
+    values: [
+      textArrayLiteral(skipped.map(({ hop }) => hop.taskId)),
+      arrayLiteral(skipped.map(({ hop }) => hop.to)),
+      textArrayLiteral(skipped.map(({ why }) => why)),
+    ],
+  });
+}
+
+/** The first three parameters of every function that writes for tasks. */
+function claimArrays(claims: readonly TaskClaim[]): readonly string[] {
+  return [
+    textArrayLiteral(claims.map((claim) => claim.taskId)),
+    textArrayLiteral(claims.map((claim) => claim.serverUuid)),
+    arrayLiteral(claims.map((claim) => claim.epoch)),
+  ];
+}
+
+/** Whoever gives back all needs no owner: the consumer ceases to exist. */
+function releaseOf(claim: TaskClaim): AllocationChange {
+  return release(consumerUuid(claim.serverUuid), { projectId: "", userId: "", type: CONSUMER_TYPE_INSTANCE });
+}

@@ -1,0 +1,107 @@
+import type { Pool } from "pg";
+import { assert } from "../../../core/assert.ts";
+import type { Dispatch, DispatchOutcome } from "../../../core/cell/cell-store.ts";
+import { attemptIdOf } from "../../../core/cell/server.ts";
+import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
+import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { Task } from "../../../proto/gen/berth/cell.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
+import { inRounds } from "../in-rounds.ts";
+import { arrayLiteral, textArrayLiteral } from "../literals.ts";
+import { packBytes } from "../pack-bytes.ts";
+import { queryStored } from "../store-query.ts";
+
+interface DispatchRow {
+  readonly at: number;
+  readonly outcome: "dispatched" | "already-dispatched" | "closed" | AllocationOutcome["kind"];
+  readonly detail: Readonly<Record<string, unknown>> | null;
+  readonly xid: number | string;
+}
+
+/** Claims, servers, tasks and first attempts of a batch. Cost: one round trip. */
+export function dispatchServers(pool: Pool, dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
+  return inRounds(
+    dispatches,
+    (dispatch) => specOf(dispatch.task).uuid,
+    (round) => dispatchRound(pool, round),
+  );
+}
+
+async function dispatchRound(pool: Pool, dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
+  const tasks = dispatches.map((dispatch) => dispatch.task);
+  const specs = tasks.map(specOf);
+  // Spec and payload of each in turn: even parts are specs, odd ones payloads.
+  const packed = packBytes(tasks.flatMap((task, at) => [encodeSpec(specs[at]), Task.encode(task).finish()]));
+  const isSpec = (_: number, at: number): boolean => at % 2 === 0;
+  const isPayload = (_: number, at: number): boolean => at % 2 === 1;
+  const rows = await queryStored<DispatchRow>(pool, {
+    name: "cell_dispatch",
+    text: "select at, outcome, detail, xid from cell_dispatch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+    values: [
+      textArrayLiteral(specs.map((spec) => spec.uuid)),
+      textArrayLiteral(specs.map((spec) => spec.name)),
+      textArrayLiteral(specs.map((spec) => spec.projectId)),
+      textArrayLiteral(specs.map((spec) => spec.userId)),
+      arrayLiteral(specs.map((spec) => spec.createdAtMs)),
+      textArrayLiteral(tasks.map(hostOf)),
+      textArrayLiteral(tasks.map((task) => attemptIdOf(task.id, 0))),
+      textArrayLiteral(tasks.map((task) => task.id)),
+      packed.bytes,
+      arrayLiteral(packed.starts.filter(isSpec)),
+      arrayLiteral(packed.lengths.filter(isSpec)),
+      arrayLiteral(packed.starts.filter(isPayload)),
+      arrayLiteral(packed.lengths.filter(isPayload)),
+      encodeChanges(dispatches.map((dispatch) => dispatch.change)),
+    ],
+  });
+  const outcomes: DispatchOutcome[] = [];
+  for (const row of rows) {
+    const dispatch = dispatches[row.at - 1];
+    assert(dispatch !== undefined, `an answer for dispatch ${row.at} of ${dispatches.length}`);
+    outcomes[row.at - 1] = outcomeOf(row, dispatch.change);
+  }
+  return outcomes;
+}
+
+function outcomeOf({ outcome: kind, detail, xid }: DispatchRow, change: AllocationChange): DispatchOutcome {
+  if (kind === "dispatched") return { kind, xid: Number(xid) };
+  if (kind === "already-dispatched" || kind === "closed") return { kind };
+  const outcome = decodeOutcome(change, { kind, generations: null, detail });
+  assert(outcome.kind !== "committed", "a committed claim is dispatched");
+  return outcome.kind === "no-capacity" ? outcome : { kind: "stale", why: describeRefusal(outcome) };
+}
+
+function specOf(task: Task): ServerSpec {
+  assert(task.server !== undefined, `task ${task.id} is of no server`);
+  return task.server;
+}
+
+function hostOf(task: Task): string {
+  const host = task.work?.$case === "build" ? task.work.value.selections[0]?.host : undefined;
+  assert(host !== undefined, `task ${task.id} builds nothing`);
+  return host;
+}
+
+function encodeSpec(spec: ServerSpec | undefined): Uint8Array {
+  assert(spec !== undefined, "a spec for each task");
+  return ServerSpec.encode(spec).finish();
+}
+
+/** Shuts the door for servers that are not here. */
+export function closeServers(pool: Pool, serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]> {
+  return inRounds(
+    serverUuids,
+    (uuid) => uuid,
+    async (uuids) => {
+      const rows = await queryStored<{ at: number; present: boolean }>(pool, {
+        name: "cell_close",
+        text: "select at, present from cell_close($1)",
+        values: [textArrayLiteral(uuids)],
+      });
+      const answers: ("closed" | "present")[] = [];
+      for (const { at, present } of rows) answers[at - 1] = present ? "present" : "closed";
+      return answers;
+    },
+  );
+}

@@ -1,0 +1,145 @@
+import type { Pool } from "pg";
+import type { Home } from "../../../core/cell/cell-store.ts";
+import type { Attempt, AttemptResult, Server, ServerStatus } from "../../../core/cell/server.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { textArrayLiteral } from "../literals.ts";
+import { onlyUuids, queryStored, selectMs } from "../store-query.ts";
+
+interface ServerRow {
+  readonly uuid: string;
+  readonly status: ServerStatus;
+  readonly task_state: string | null;
+  readonly spec: Buffer;
+  readonly host: string | null;
+  readonly attempt_id: string | null;
+  readonly fault: string | null;
+  readonly fault_at_ms: number | null;
+  readonly created_at_ms: number;
+  readonly updated_at_ms: number;
+  readonly launched_at_ms: number | null;
+  readonly deleted_at_ms: number | null;
+}
+
+const SERVER_COLUMNS = `uuid, status, task_state, spec, host, attempt_id, fault, ${[
+  "fault_at",
+  "created_at",
+  "updated_at",
+  "launched_at",
+  "deleted_at",
+]
+  .map(selectMs)
+  .join(", ")}`;
+
+export async function readServers(pool: Pool, uuids: readonly string[]): Promise<readonly Server[]> {
+  const rows = await queryStored<ServerRow>(pool, {
+    name: "servers",
+    text: `select ${SERVER_COLUMNS} from servers where uuid = any ($1) and status <> 'CLOSED'`,
+    values: [textArrayLiteral(onlyUuids(uuids))],
+  });
+  const byUuid = new Map(rows.map((row) => [row.uuid, row]));
+  return uuids
+    .map((uuid) => byUuid.get(uuid.toLowerCase()))
+    .filter((row) => row !== undefined)
+    .map(serverOf);
+}
+
+export async function readServersChangedSince(pool: Pool, sinceMs: number, limit: number): Promise<readonly Server[]> {
+  const rows = await queryStored<ServerRow>(pool, {
+    name: "servers_changed_since",
+    text: `select ${SERVER_COLUMNS} from servers
+      where updated_at >= to_timestamp($1::float8 / 1000) and status <> 'CLOSED'
+      order by updated_at, uuid limit $2`,
+    values: [sinceMs, limit],
+  });
+  return rows.map(serverOf);
+}
+
+function serverOf(row: ServerRow): Server {
+  return {
+    uuid: row.uuid,
+    status: row.status,
+    taskState: row.task_state,
+    spec: ServerSpec.decode(row.spec),
+    host: row.host,
+    attemptId: row.attempt_id,
+    fault: row.fault === null || row.fault_at_ms === null ? null : { message: row.fault, atMs: row.fault_at_ms },
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+    launchedAtMs: row.launched_at_ms,
+    deletedAtMs: row.deleted_at_ms,
+  };
+}
+
+interface AttemptRow {
+  readonly task_id: string;
+  readonly selection: number;
+  readonly server_uuid: string;
+  readonly host: string;
+  readonly started_at_ms: number;
+  readonly ended_at_ms: number | null;
+  readonly result: AttemptResult | null;
+  readonly reason: string | null;
+}
+
+export async function readAttempts(pool: Pool, serverUuid: string): Promise<readonly Attempt[]> {
+  if (onlyUuids([serverUuid]).length === 0) return [];
+  const rows = await queryStored<AttemptRow>(pool, {
+    name: "attempts",
+    text: `select task_id, selection, server_uuid, host, ${selectMs("started_at")}, ${selectMs("ended_at")}, result, reason
+      from attempts where server_uuid = $1 order by started_at, task_id, selection`,
+    values: [serverUuid],
+  });
+  return rows.map((row) => ({
+    taskId: row.task_id,
+    selection: row.selection,
+    serverUuid: row.server_uuid,
+    host: row.host,
+    startedAtMs: row.started_at_ms,
+    endedAtMs: row.ended_at_ms,
+    result: row.result,
+    reason: row.reason,
+  }));
+}
+
+export async function readServerCountByHost(pool: Pool): Promise<ReadonlyMap<string, number>> {
+  const rows = await queryStored<{ host: string; servers: number }>(pool, {
+    name: "server_count_by_host",
+    text: "select host, count(*)::int as servers from servers where host is not null group by host",
+    values: [],
+  });
+  return new Map(rows.map((row) => [row.host, row.servers]));
+}
+
+interface HomeRow {
+  readonly uuid: string;
+  readonly status: ServerStatus;
+  readonly host: string | null;
+  readonly attempt_id: string | null;
+}
+
+export async function readHomes(pool: Pool, serverUuids: readonly string[]): Promise<readonly Home[]> {
+  const rows = await queryStored<HomeRow>(pool, {
+    name: "homes",
+    text: "select uuid, status, host, attempt_id from servers where uuid = any ($1) and status <> 'CLOSED'",
+    values: [textArrayLiteral(onlyUuids(serverUuids))],
+  });
+  const byUuid = new Map(rows.map((row) => [row.uuid, row]));
+  return serverUuids
+    .map((uuid) => byUuid.get(uuid.toLowerCase()))
+    .filter((row) => row !== undefined)
+    .map(homeOf);
+}
+
+/** What is DELETED has no host. */
+export async function readResidents(pool: Pool, host: string): Promise<readonly Home[]> {
+  const rows = await queryStored<HomeRow>(pool, {
+    name: "residents",
+    text: "select uuid, status, host, attempt_id from servers where host = $1 order by uuid",
+    values: [host],
+  });
+  return rows.map(homeOf);
+}
+
+function homeOf({ uuid, status, host, attempt_id }: HomeRow): Home {
+  return { serverUuid: uuid, status, host, attemptId: attempt_id };
+}

@@ -1,0 +1,94 @@
+import type { Pool } from "pg";
+import type { TakenTask } from "../../../core/cell/cell-store.ts";
+import { Task } from "../../../proto/gen/berth/cell.ts";
+import { textArrayLiteral } from "../literals.ts";
+import { onlyUuids, queryStored } from "../store-query.ts";
+
+/** Renews the lease, and forgets conductors that have been gone for an hour. */
+export async function renewLease(
+  pool: Pool,
+  conductor: { readonly id: string; readonly name: string; readonly leaseMs: number },
+): Promise<void> {
+  await queryStored(pool, {
+    name: "renew_lease",
+    text: `with forgotten as (
+        delete from conductors where lease_expires_at < now() - interval '1 hour' and id <> $1
+      )
+      insert into conductors (id, name, lease_expires_at) values ($1, $2, now() + $3::float8 * interval '1 ms')
+      on conflict (id) do update set name = excluded.name, lease_expires_at = excluded.lease_expires_at`,
+    values: [conductor.id, conductor.name, conductor.leaseMs],
+  });
+}
+
+/** An owner without a lease is one whose lease ran out. */
+export async function giveUpLease(pool: Pool, conductorId: string): Promise<void> {
+  await queryStored(pool, {
+    name: "give_up_lease",
+    text: "delete from conductors where id = $1",
+    values: [conductorId],
+  });
+}
+
+interface TakenRow {
+  readonly id: string;
+  readonly payload: Buffer;
+  readonly epoch: number;
+  readonly selection: number;
+  readonly host: string | null;
+  readonly attempt_id: string | null;
+}
+
+const TAKEN_COLUMNS = "id, payload, epoch, selection, host, attempt_id";
+
+/** Cost: one round trip, one heap-only update a task. */
+export async function takeTasks(
+  pool: Pool,
+  conductorId: string,
+  taskIds: readonly string[],
+): Promise<readonly TakenTask[]> {
+  const ids = onlyUuids([...new Set(taskIds)]);
+  if (ids.length === 0) return [];
+  const rows = await queryStored<TakenRow>(pool, {
+    name: "cell_take",
+    text: `select ${TAKEN_COLUMNS} from cell_take($1, $2)`,
+    values: [conductorId, textArrayLiteral(ids)],
+  });
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids
+    .map((id) => byId.get(id.toLowerCase()))
+    .filter((row) => row !== undefined)
+    .map(takenOf);
+}
+
+export async function sweepTasks(
+  pool: Pool,
+  conductorId: string,
+  untakenMs: number,
+  limit: number,
+): Promise<readonly TakenTask[]> {
+  const rows = await queryStored<TakenRow>(pool, {
+    name: "cell_sweep",
+    text: `select ${TAKEN_COLUMNS} from cell_sweep($1, $2, $3)`,
+    values: [conductorId, untakenMs, limit],
+  });
+  return rows.map(takenOf);
+}
+
+function takenOf(row: TakenRow): TakenTask {
+  return {
+    task: Task.decode(row.payload),
+    epoch: row.epoch,
+    selection: row.selection,
+    host: row.host,
+    attemptId: row.attempt_id,
+  };
+}
+
+export async function readOwnedTasks(pool: Pool, conductorId: string): Promise<readonly string[]> {
+  const rows = await queryStored<{ id: string }>(pool, {
+    name: "owned_tasks",
+    text: "select id from tasks where ended_at is null and owner = $1 order by created_at, id",
+    values: [conductorId],
+  });
+  return rows.map((row) => row.id);
+}

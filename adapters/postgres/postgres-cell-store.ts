@@ -1,0 +1,142 @@
+import type { Pool } from "pg";
+import type {
+  CellStore,
+  CommitOutcome,
+  DeleteOutcome,
+  Dispatch,
+  DispatchOutcome,
+  Home,
+  Hop,
+  HopOutcome,
+  TakenTask,
+  TaskClaim,
+} from "../../core/cell/cell-store.ts";
+import type { Attempt, Host, Server } from "../../core/cell/server.ts";
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import { commitActive, commitDeleted, commitError, hopTasks } from "./cell/commit-tasks.ts";
+import { requestDeletes } from "./cell/delete-servers.ts";
+import { closeServers, dispatchServers } from "./cell/dispatch-servers.ts";
+import {
+  readAttempts,
+  readHomes,
+  readResidents,
+  readServerCountByHost,
+  readServers,
+  readServersChangedSince,
+} from "./cell/read-servers.ts";
+import { giveUpLease, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./cell/take-tasks.ts";
+import { expireAgents, readHosts, touchAgents, writeHostsUp } from "./cell/write-hosts.ts";
+
+/**
+ * A cell's database in Postgres. Every write is one function of migrations/cell/0004 or one statement, and one
+ * transaction; elements of a batch that name the same server or task go in transactions of their own, in their order.
+ * All time is the database's. Throws `StoreError`; whatever was `unavailable` may be asked again, except that a sweep
+ * whose answer was lost has taken tasks, which `ownedTasks` finds. The pool is the caller's to end.
+ */
+export class PostgresCellStore implements CellStore {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  // --- DispatchStore, ServerStore
+
+  dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
+    return dispatchServers(this.#pool, dispatches);
+  }
+
+  close(serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]> {
+    return closeServers(this.#pool, serverUuids);
+  }
+
+  requestDelete(tasks: readonly Task[]): Promise<readonly DeleteOutcome[]> {
+    return requestDeletes(this.#pool, tasks);
+  }
+
+  servers(uuids: readonly string[]): Promise<readonly Server[]> {
+    return readServers(this.#pool, uuids);
+  }
+
+  serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {
+    return readServersChangedSince(this.#pool, sinceMs, limit);
+  }
+
+  attempts(serverUuid: string): Promise<readonly Attempt[]> {
+    return readAttempts(this.#pool, serverUuid);
+  }
+
+  hosts(): Promise<readonly Host[]> {
+    return readHosts(this.#pool);
+  }
+
+  serverCountByHost(): Promise<ReadonlyMap<string, number>> {
+    return readServerCountByHost(this.#pool);
+  }
+
+  // --- TaskStore
+
+  renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void> {
+    return renewLease(this.#pool, conductor);
+  }
+
+  giveUpLease(conductorId: string): Promise<void> {
+    return giveUpLease(this.#pool, conductorId);
+  }
+
+  takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]> {
+    return takeTasks(this.#pool, conductorId, taskIds);
+  }
+
+  sweepTasks(conductorId: string, untakenMs: number, limit: number): Promise<readonly TakenTask[]> {
+    return sweepTasks(this.#pool, conductorId, untakenMs, limit);
+  }
+
+  ownedTasks(conductorId: string): Promise<readonly string[]> {
+    return readOwnedTasks(this.#pool, conductorId);
+  }
+
+  commitActive(commits: readonly (TaskClaim & { readonly selection: number })[]): Promise<readonly CommitOutcome[]> {
+    return commitActive(this.#pool, commits);
+  }
+
+  hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
+    return hopTasks(this.#pool, hops);
+  }
+
+  commitError(
+    errors: readonly (TaskClaim & {
+      readonly selection: number;
+      readonly attemptReason: string;
+      readonly reason: string;
+    })[],
+  ): Promise<readonly CommitOutcome[]> {
+    return commitError(this.#pool, errors);
+  }
+
+  commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
+    return commitDeleted(this.#pool, deletes);
+  }
+
+  // --- HostStore
+
+  hostsUp(agentId: string, hosts: readonly { readonly name: string; readonly rootProvider: string }[]): Promise<void> {
+    return writeHostsUp(this.#pool, agentId, hosts);
+  }
+
+  agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
+    return touchAgents(this.#pool, agentIds);
+  }
+
+  expireAgents(unseenMs: number): Promise<readonly string[]> {
+    return expireAgents(this.#pool, unseenMs);
+  }
+
+  homes(serverUuids: readonly string[]): Promise<readonly Home[]> {
+    return readHomes(this.#pool, serverUuids);
+  }
+
+  residents(host: string): Promise<readonly Home[]> {
+    return readResidents(this.#pool, host);
+  }
+}

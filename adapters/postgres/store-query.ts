@@ -1,0 +1,35 @@
+import type { Pool, PoolClient, QueryResultRow } from "pg";
+import { runStored } from "./store-error.ts";
+
+/** One statement that a store sends: prepared under its name on each connection. */
+export interface StoreQuery {
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+/** The rows of one statement, which is its own transaction. Throws `StoreError`. */
+export function queryStored<Row extends QueryResultRow>(pool: Pool, query: StoreQuery): Promise<readonly Row[]> {
+  return runStored(query.name, () => queryRows<Row>(pool, query));
+}
+
+/** The rows of one statement within a transaction. */
+export async function queryRows<Row extends QueryResultRow>(
+  client: Pool | PoolClient,
+  query: StoreQuery,
+): Promise<readonly Row[]> {
+  const { rows } = await client.query<Row>({ name: query.name, text: query.text, values: [...query.values] });
+  return rows;
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Those that can name a row at all: ids may come from outside, and one malformed one must not fail a whole batch. */
+export function onlyUuids(ids: readonly string[]): readonly string[] {
+  return ids.filter((id) => UUID.test(id));
+}
+
+/** A column's time in whole milliseconds since the epoch, as `<column>_ms`; exact, since `extract` is numeric. */
+export function selectMs(column: string): string {
+  return `floor(extract(epoch from ${column}) * 1000)::float8 as ${column}_ms`;
+}
