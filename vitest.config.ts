@@ -6,7 +6,7 @@ const reportFile = process.env["BERTH_TEST_REPORT"];
 
 export default defineConfig({
   test: {
-    include: ["{core,adapters,runtime,services,cli,test,bench}/**/*.test.ts"],
+    include: ["{core,adapters,runtime,services,cli,deploy,test,bench}/**/*.test.ts"],
     globalSetup: ["test/databases-setup.ts"],
     // Forks, not threads: some tests start processes, and a crash of one file must not take the others along.
     pool: "forks",

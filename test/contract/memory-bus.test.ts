@@ -1,7 +1,7 @@
+import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
+import { cellPermissionsOfApi, conductorPermissions } from "../../adapters/nats/streams.ts";
 import { systemClock } from "../../runtime/clock.ts";
-import { busContract } from "../../test/contract/bus.contract.ts";
-import { cellPermissionsOfApi, conductorPermissions } from "../nats/streams.ts";
-import { MemoryBroker } from "./memory-bus.ts";
+import { busContract } from "./bus.contract.ts";
 
 busContract("memory", async () => {
   const brokers: MemoryBroker[] = [];

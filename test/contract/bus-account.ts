@@ -1,0 +1,147 @@
+import { expect, test } from "vitest";
+import {
+  cellEventsForApi,
+  cellEventsForSchedulers,
+  cellEventsSubject,
+  cellStreams,
+  cellTasksConsumer,
+  cellTasksSubject,
+  schedulerRequestsConsumer,
+  schedulerRequestsSubject,
+} from "../../adapters/nats/streams.ts";
+import { eventually } from "../eventually.ts";
+import { type BusCells, collect, encode, range, shortStreams, textOf } from "./bus-cells.ts";
+
+/** What a log promises. */
+export function busLogTests(cells: () => BusCells): void {
+  test("shows every message to every consumer", async () => {
+    const { api, sendEvent } = await cells().make();
+    const seen = { schedulers: [] as string[], api: [] as string[] };
+    await api.consume(cellEventsForSchedulers, { maxInFlight: 10 }, (message) => {
+      seen.schedulers.push(textOf(message));
+      message.ack();
+    });
+    for (const text of range(20)) await sendEvent(text);
+    await eventually("the schedulers' messages", () => seen.schedulers.length === 20);
+    await api.consume(cellEventsForApi, { maxInFlight: 10 }, (message) => {
+      seen.api.push(textOf(message));
+      message.ack();
+    });
+    await eventually("the api's messages", () => seen.api.length === 20);
+    expect(seen).toEqual({ schedulers: range(20), api: range(20) });
+  });
+
+  test("delivers to one consumer again what only the other acknowledged", async () => {
+    const { api, sendEvent } = await cells().make();
+    const deliveries: number[] = [];
+    await api.consume(cellEventsForSchedulers, { maxInFlight: 10 }, (message) => message.ack());
+    await api.consume(cellEventsForApi, { maxInFlight: 10 }, (message) => {
+      deliveries.push(message.deliveries);
+      if (message.deliveries === 2) message.ack();
+    });
+    await sendEvent("a");
+    await eventually("the second delivery", () => deliveries.length === 2);
+    expect(deliveries).toEqual([1, 2]);
+  });
+}
+
+/** What setting up promises. */
+export function busSetUpTests(cells: () => BusCells): void {
+  test("may be repeated, by several at once, and loses nothing", async () => {
+    const { cell, api, conductor, sendTask } = await cells().make();
+    await sendTask("a");
+    const another = cell.connectApi();
+    await Promise.all([api, another, api, another].map((bus) => bus.ensureStreams(shortStreams(cell.name))));
+    const received: string[] = [];
+    await conductor.consume(cellTasksConsumer, { maxInFlight: 1 }, (message) => {
+      received.push(textOf(message));
+      message.ack();
+    });
+    await eventually("the message", () => received.length === 1);
+    expect(received).toEqual(["a"]);
+  });
+
+  test("at once by several who are the first makes one set", async () => {
+    const cell = cells().fresh();
+    const buses = range(4).map(() => cell.connectApi());
+    await Promise.all(buses.map((bus) => bus.ensureStreams(cellStreams(cell.name))));
+    await buses[0]?.publish(cellTasksSubject(cell.name), encode("a"));
+  });
+
+  test("brings streams and consumers up to a changed spec", async () => {
+    const { cell, api, conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
+    const changed = shortStreams(cell.name, { ackWaitMs: 200 }).map((spec) => ({
+      ...spec,
+      maxAgeMs: spec.maxAgeMs / 2,
+    }));
+    await api.ensureStreams(changed);
+    await sendTask("a");
+    const deliveries: number[] = [];
+    await conductor.consume(cellTasksConsumer, { maxInFlight: 1 }, (message) => {
+      deliveries.push(message.deliveries);
+      if (message.deliveries === 2) message.ack();
+    });
+    await eventually("the second delivery", () => deliveries.length === 2);
+  });
+
+  test("comes first: before it there is no stream to publish into or to take from", async () => {
+    const cell = cells().fresh();
+    const api = cell.connectApi();
+    const conductor = cell.connectConductor();
+    await expect(api.publish(cellTasksSubject(cell.name), encode("x"))).rejects.toMatchObject({ code: "no-stream" });
+    await expect(conductor.consume(cellTasksConsumer, { maxInFlight: 1 }, () => {})).rejects.toMatchObject({
+      code: "no-stream",
+    });
+  });
+
+  test("and everything else is refused after close, which may be repeated", async () => {
+    const { cell, api } = await cells().make();
+    await api.close();
+    await api.close();
+    await expect(api.publish(cellTasksSubject(cell.name), encode("x"))).rejects.toMatchObject({ code: "closed" });
+    await expect(api.ensureStreams([])).rejects.toMatchObject({ code: "closed" });
+    await expect(api.consume(cellEventsForApi, { maxInFlight: 1 }, () => {})).rejects.toMatchObject({ code: "closed" });
+  });
+}
+
+/** What the permissions of the users promise. */
+export function busPermissionTests(cells: () => BusCells): void {
+  test("let a conductor take its tasks, acknowledge them, and tell its events", async () => {
+    const { conductor, sendTask, sendEvent } = await cells().make();
+    await sendTask("a");
+    expect(await collect(conductor, (texts) => texts.length === 1)).toEqual(["a"]);
+    await sendEvent("told");
+  });
+
+  test("refuse a conductor everything else", async () => {
+    const { cell, conductor } = await cells().make();
+    const forbidden = [
+      cellTasksSubject(cell.name),
+      schedulerRequestsSubject,
+      cellEventsSubject("elsewhere"),
+      cellTasksSubject("elsewhere"),
+    ];
+    for (const subjectName of forbidden) {
+      await expect(conductor.publish(subjectName, encode("x"))).rejects.toMatchObject({
+        code: "not-permitted",
+        about: subjectName,
+      });
+    }
+    await expect(conductor.ensureStreams(cellStreams(cell.name))).rejects.toMatchObject({ code: "not-permitted" });
+    for (const consumer of [cellEventsForApi, cellEventsForSchedulers, schedulerRequestsConsumer]) {
+      await expect(conductor.consume(consumer, { maxInFlight: 1 }, () => {})).rejects.toMatchObject({
+        code: "not-permitted",
+      });
+    }
+  });
+
+  test("refuse the api what it has no business with in a cell", async () => {
+    const { cell, api } = await cells().make();
+    await expect(api.publish(cellEventsSubject(cell.name), encode("x"))).rejects.toMatchObject({
+      code: "not-permitted",
+    });
+    await expect(api.consume(cellTasksConsumer, { maxInFlight: 1 }, () => {})).rejects.toMatchObject({
+      code: "not-permitted",
+    });
+  });
+}

@@ -1,0 +1,90 @@
+import { cellEventsSubject, cellStreams, cellTasksConsumer, cellTasksSubject } from "../../adapters/nats/streams.ts";
+import type { Bus, BusMessage, StreamSpec } from "../../runtime/bus.ts";
+import { eventually } from "../eventually.ts";
+
+/** A cell's account, as its users see it. */
+export interface BusCell {
+  readonly name: string;
+  connectApi(): Bus;
+  connectConductor(): Bus;
+}
+
+export interface BusSubject {
+  /** A cell that no test had before. */
+  freshCell(): BusCell;
+  stop(): Promise<void>;
+}
+
+export interface Limits {
+  readonly ackWaitMs?: number;
+  readonly maxAckPending?: number;
+}
+
+export const encode = (text: string) => new TextEncoder().encode(text);
+export const textOf = (message: BusMessage) => new TextDecoder().decode(message.data);
+export const range = (count: number) => Array.from({ length: count }, (_, index) => String(index));
+
+/** The cell's own streams, with limits that a test can wait for. */
+export function shortStreams(cell: string, limits: Limits = {}): StreamSpec[] {
+  return cellStreams(cell).map((spec) => ({
+    ...spec,
+    consumers: spec.consumers.map((consumer) => ({ ...consumer, ackWaitMs: 300, ...limits })),
+  }));
+}
+
+/** What the tests of a bus work with: fresh cells, and connections that end with the test. */
+export class BusCells {
+  readonly #subject: BusSubject;
+  readonly #open: Bus[] = [];
+
+  constructor(subject: BusSubject) {
+    this.#subject = subject;
+  }
+
+  /** A cell without streams. */
+  fresh(): BusCell {
+    const cell = this.#subject.freshCell();
+    return {
+      name: cell.name,
+      connectApi: () => this.#keep(cell.connectApi()),
+      connectConductor: () => this.#keep(cell.connectConductor()),
+    };
+  }
+
+  /** A cell with its streams, an api and a conductor. */
+  async make(limits: Limits = {}) {
+    const cell = this.fresh();
+    const api = cell.connectApi();
+    const conductor = cell.connectConductor();
+    await api.ensureStreams(shortStreams(cell.name, limits));
+    const sendTask = (text: string, id?: string) =>
+      api.publish(cellTasksSubject(cell.name), encode(text), id === undefined ? {} : { id });
+    const sendEvent = (text: string) => conductor.publish(cellEventsSubject(cell.name), encode(text));
+    return { cell, api, conductor, sendTask, sendEvent };
+  }
+
+  async closeConnections(): Promise<void> {
+    await Promise.all(this.#open.splice(0).map((bus) => bus.close()));
+  }
+
+  async stop(): Promise<void> {
+    await this.#subject.stop();
+  }
+
+  #keep(bus: Bus): Bus {
+    this.#open.push(bus);
+    return bus;
+  }
+}
+
+/** Acknowledges all tasks until `enough`; what came. */
+export async function collect(bus: Bus, enough: (texts: readonly string[]) => boolean): Promise<readonly string[]> {
+  const texts: string[] = [];
+  const subscription = await bus.consume(cellTasksConsumer, { maxInFlight: 10 }, (message) => {
+    texts.push(textOf(message));
+    message.ack();
+  });
+  await eventually("enough messages", () => enough(texts));
+  await subscription.stop();
+  return texts;
+}
