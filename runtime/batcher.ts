@@ -1,3 +1,11 @@
+/** As many items wait as may: the caller has to slow down, or there have to be more processes. */
+export class QueueFullError extends Error {
+  constructor(maxQueued: number) {
+    super(`more than ${maxQueued} items wait for a batch; slow down or add processes`);
+    this.name = "QueueFullError";
+  }
+}
+
 /**
  * Group commit: items that arrive while a batch is on its way go together in the next one, so that the batch size follows
  * the load and an idle caller never waits.
@@ -36,9 +44,7 @@ export class Batcher<Item, Result> {
   /** Resolves with the item's own answer. Rejects when the batch failed, or when too many items wait already. */
   submit(item: Item): Promise<Result> {
     if (this.#queue.length >= this.#maxQueued) {
-      return Promise.reject(
-        new Error(`more than ${this.#maxQueued} items wait for a batch; slow down or add processes`),
-      );
+      return Promise.reject(new QueueFullError(this.#maxQueued));
     }
     return new Promise((resolve, reject) => {
       this.#queue.push({ item, resolve, reject });

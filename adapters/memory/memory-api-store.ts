@@ -1,4 +1,3 @@
-import { assert } from "../../core/assert.ts";
 import type {
   ApiStore,
   AssignCell,
@@ -8,7 +7,6 @@ import type {
   RequestFailure,
   RequestQuery,
   RequestRecord,
-  RequestState,
 } from "../../core/cell/api-store.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
@@ -74,6 +72,7 @@ export class MemoryApiStore implements ApiStore {
         cell: null,
         spec,
         fault: null,
+        cancellation: null,
         createdAtMs,
         updatedAtMs: nowMs,
       };
@@ -96,7 +95,6 @@ export class MemoryApiStore implements ApiStore {
 
   async assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {
     return assignments.map(({ serverUuid, from, to }) => {
-      assert(this.#cells.has(to), `there is no cell ${to}`);
       const record = this.#requests.get(serverUuid);
       if (record === undefined || !isBeingPlaced(record)) return { kind: "ended" };
       if (record.cell !== from) return { kind: "moved", cell: record.cell };
@@ -113,11 +111,14 @@ export class MemoryApiStore implements ApiStore {
     }
   }
 
-  async cancel(serverUuid: string): Promise<RequestRecord | null> {
+  async cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null> {
     const record = this.#requests.get(serverUuid);
     if (record === undefined || record.state === "deleted") return null;
     if (record.state === "cancelled") return record;
-    return this.#write(record, { state: record.state === "failed" ? "deleted" : "cancelled" });
+    return this.#write(record, {
+      state: record.state === "failed" ? "deleted" : "cancelled",
+      cancellation: { requestId, atMs: this.#clock.now() },
+    });
   }
 
   async markDeleted(serverUuids: readonly string[]): Promise<void> {
@@ -144,7 +145,7 @@ export class MemoryApiStore implements ApiStore {
 
   #write(
     record: RequestRecord,
-    change: { readonly state?: RequestState; readonly cell?: string; readonly fault?: string },
+    change: Partial<Pick<RequestRecord, "state" | "cell" | "fault" | "cancellation">>,
   ): RequestRecord {
     const written: RequestRecord = { ...record, ...change, updatedAtMs: this.#clock.now() };
     this.#requests.set(record.serverUuid, written);

@@ -24,6 +24,8 @@ export interface RequestRecord {
   readonly cell: string | null;
   readonly spec: ServerSpec;
   readonly fault: string | null;
+  /** The first call that asked to delete it, and when; null: none did. */
+  readonly cancellation: { readonly requestId: string; readonly atMs: number } | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
@@ -91,9 +93,10 @@ export interface ApiStore {
   failRequests(failures: readonly RequestFailure[]): Promise<void>;
   /**
    * Stop placing it: `accepted` and `dispatched` become `cancelled`, `failed` becomes `deleted`. Returns the record as it
-   * is afterwards, so that the caller sees which cell has to be told; null: unknown or gone. Repeatable until it is gone.
+   * is afterwards, so that the caller sees which cell has to be told; null: unknown or gone. Repeatable until it is gone;
+   * `cancellation` keeps the first call's `requestId`.
    */
-  cancel(serverUuid: string): Promise<RequestRecord | null>;
+  cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null>;
   /** What the cells have confirmed as gone. */
   markDeleted(serverUuids: readonly string[]): Promise<void>;
   /**

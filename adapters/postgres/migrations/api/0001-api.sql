@@ -33,14 +33,19 @@ create table flavors (
 create table requests (
   server_uuid uuid primary key,
   state text not null check (state in ('accepted', 'dispatched', 'failed', 'cancelled', 'deleted')),
-  cell text references cells (name),
+  -- No foreign key: its check would lock the cell's row for every boot.
+  cell text,
   spec bytea not null,
   project_id text not null,
   user_id text not null,
   name text not null,
   fault text,
+  -- The first call that asked to delete it, and when.
+  cancel_request_id text,
+  cancelled_at timestamptz,
   created_at timestamptz not null,
   updated_at timestamptz not null default now()
 ) with (fillfactor = 80);
 create index on requests (project_id, created_at desc, server_uuid);
-create index on requests (state, updated_at) where state in ('accepted', 'cancelled', 'dispatched');
+create index on requests (created_at desc, server_uuid);
+create index on requests (updated_at, server_uuid) where state in ('accepted', 'cancelled');
