@@ -1,0 +1,99 @@
+import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
+import type { DeleteOutcome } from "../../../core/cell/cell-store.ts";
+import type { Attempt, Host, Server } from "../../../core/cell/server.ts";
+import { Task } from "../../../proto/gen/berth/cell.ts";
+import { Batcher } from "../../../runtime/batcher.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { withDeadline } from "../../../runtime/deadline.ts";
+import type { ApiEvents } from "../events.ts";
+import type { CellPort } from "../ports.ts";
+import type { CellSettings } from "../settings.ts";
+
+/** The answer of a cell; `unreachable` when it gave none in time, or has just shown that it gives none. */
+export type CellAnswer<Value> = { readonly kind: "answer"; readonly value: Value } | { readonly kind: "unreachable" };
+
+/**
+ * One cell as the api asks it: single questions that arrive together go as one query, each with a deadline.
+ *
+ * Two modes: reachable, and shut. A question that failed or came too late shuts the cell for `retryMs`: whoever asks
+ * meanwhile hears `unreachable` at once, so that a dead cell costs a list one deadline and not one a request. The first
+ * question after that opens it again, or shuts it anew.
+ */
+export class CellClient {
+  readonly name: string;
+  readonly #cell: CellPort;
+  readonly #clock: Clock;
+  readonly #events: ApiEvents;
+  readonly #settings: CellSettings;
+  readonly #reads: Batcher<string, Server | null>;
+  readonly #deletes: Batcher<Task, DeleteOutcome>;
+  #shutUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(cell: CellPort, deps: { readonly clock: Clock; readonly events: ApiEvents }, settings: CellSettings) {
+    this.name = cell.name;
+    this.#cell = cell;
+    this.#clock = deps.clock;
+    this.#events = deps.events;
+    this.#settings = settings;
+    this.#reads = new Batcher({ run: (uuids) => this.#readServers(uuids), maxItems: 1000, concurrency: 4 });
+    this.#deletes = new Batcher({ run: (tasks) => cell.store.requestDelete(tasks), maxItems: 200, concurrency: 2 });
+  }
+
+  /** Null in the answer: the cell has no such server. */
+  server(uuid: string): Promise<CellAnswer<Server | null>> {
+    return this.#ask(() => this.#reads.submit(uuid));
+  }
+
+  /** Those of them that the cell has. */
+  servers(uuids: readonly string[]): Promise<CellAnswer<readonly Server[]>> {
+    return this.#ask(() => this.#cell.store.servers(uuids));
+  }
+
+  serversChangedSince(sinceMs: number, limit: number): Promise<CellAnswer<readonly Server[]>> {
+    return this.#ask(() => this.#cell.store.serversChangedSince(sinceMs, limit));
+  }
+
+  attempts(serverUuid: string): Promise<CellAnswer<readonly Attempt[]>> {
+    return this.#ask(() => this.#cell.store.attempts(serverUuid));
+  }
+
+  hosts(): Promise<CellAnswer<readonly Host[]>> {
+    return this.#ask(() => this.#cell.store.hosts());
+  }
+
+  serverCountByHost(): Promise<CellAnswer<ReadonlyMap<string, number>>> {
+    return this.#ask(() => this.#cell.store.serverCountByHost());
+  }
+
+  /** What the view shows of this cell's providers; null: this process follows no view of it. */
+  get view(): CellPort["view"] {
+    return this.#cell.view;
+  }
+
+  requestDelete(task: Task): Promise<CellAnswer<DeleteOutcome>> {
+    return this.#ask(() => this.#deletes.submit(task));
+  }
+
+  /** Brings a stored task to the cell's conductors sooner than their own sweep would. Rejects as `Bus.publish` does. */
+  publishTask(task: Task, headers: Readonly<Record<string, string>>): Promise<void> {
+    return this.#cell.bus.publish(cellTasksSubject(this.name), Task.encode(task).finish(), { id: task.id, headers });
+  }
+
+  async #readServers(uuids: readonly string[]): Promise<(Server | null)[]> {
+    const found = await this.#cell.store.servers([...new Set(uuids)]);
+    const byUuid = new Map(found.map((server) => [server.uuid, server]));
+    return uuids.map((uuid) => byUuid.get(uuid) ?? null);
+  }
+
+  async #ask<Value>(question: () => Promise<Value>): Promise<CellAnswer<Value>> {
+    if (this.#clock.monotonic() < this.#shutUntilMs) return { kind: "unreachable" };
+    try {
+      const value = await withDeadline(question(), this.#settings.deadlineMs, `cell ${this.name}`, this.#clock);
+      return { kind: "answer", value };
+    } catch (error) {
+      this.#shutUntilMs = this.#clock.monotonic() + this.#settings.retryMs;
+      this.#events.cellUnreachable(this.name, error);
+      return { kind: "unreachable" };
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { Counter, Histogram, type Registry } from "prom-client";
+import type { Logger } from "../../runtime/logger.ts";
+
+const SECONDS_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** What happens in the api that somebody may want to know: a counter each, and a line in the log where a person should look. */
+export class ApiEvents {
+  readonly #logger: Logger;
+  readonly #requestSeconds: Histogram<"method" | "route" | "status">;
+  readonly #accepted: Counter;
+  readonly #deletes: Counter;
+  readonly #publishFailures: Counter;
+  readonly #unreachable: Counter<"cell">;
+  readonly #failures: Counter;
+
+  constructor(logger: Logger, registry: Registry) {
+    const registers = [registry];
+    this.#logger = logger;
+    this.#requestSeconds = new Histogram({
+      name: "berth_api_request_seconds",
+      help: "Time from a request to the end of its answer",
+      labelNames: ["method", "route", "status"],
+      buckets: SECONDS_BUCKETS,
+      registers,
+    });
+    this.#accepted = new Counter({
+      name: "berth_api_servers_accepted_total",
+      help: "Servers that were asked for and accepted",
+      registers,
+    });
+    this.#deletes = new Counter({
+      name: "berth_api_deletes_accepted_total",
+      help: "Deletes that were accepted",
+      registers,
+    });
+    this.#publishFailures = new Counter({
+      name: "berth_api_publish_failures_total",
+      help: "Messages that did not get out; a sweep finds what they were about",
+      registers,
+    });
+    this.#unreachable = new Counter({
+      name: "berth_api_cell_unreachable_total",
+      help: "Questions that a cell did not answer in time",
+      labelNames: ["cell"],
+      registers,
+    });
+    this.#failures = new Counter({
+      name: "berth_api_failures_total",
+      help: "Answers 5xx by an error of this process or its databases",
+      registers,
+    });
+  }
+
+  answered(method: string, route: string, status: number, elapsedMs: number): void {
+    this.#requestSeconds.observe({ method, route, status: STATUS_TEXTS[status] ?? String(status) }, elapsedMs / 1000);
+  }
+
+  accepted(servers: number): void {
+    this.#accepted.inc(servers);
+  }
+
+  deleteAccepted(serverUuid: string): void {
+    this.#deletes.inc();
+    this.#logger.debug({ server: serverUuid }, "delete accepted");
+  }
+
+  deleteLeftToSweep(serverUuid: string, cell: string): void {
+    this.#logger.warn(
+      { server: serverUuid, cell },
+      "the cell could not be told of a delete; the schedulers' sweep will",
+    );
+  }
+
+  publishFailed(serverUuid: string, error: unknown): void {
+    this.#publishFailures.inc();
+    this.#logger.warn({ server: serverUuid, err: error }, "not published; a sweep will find it");
+  }
+
+  markFailed(serverUuid: string, error: unknown): void {
+    this.#logger.warn({ server: serverUuid, err: error }, "could not note that the server is gone");
+  }
+
+  eventMalformed(cell: string): void {
+    this.#logger.warn({ cell }, "a cell's event could not be read and was dropped");
+  }
+
+  cellUnreachable(cell: string, error: unknown): void {
+    this.#unreachable.inc({ cell });
+    this.#logger.warn({ cell, err: error }, "the cell does not answer");
+  }
+
+  failed(requestId: string, method: string, url: string, error: unknown): void {
+    this.#failures.inc();
+    this.#logger.error({ requestId, method, url, err: error }, "request failed");
+  }
+
+  listening(address: string): void {
+    this.#logger.info({ address }, "serving the Compute API");
+  }
+}
+
+/** A label is text; making it for each answer would cost an allocation. */
+const STATUS_TEXTS: Readonly<Record<number, string>> = {
+  200: "200",
+  202: "202",
+  204: "204",
+  400: "400",
+  404: "404",
+  409: "409",
+};

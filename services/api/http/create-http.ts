@@ -1,0 +1,213 @@
+import { randomUUID } from "node:crypto";
+import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import { type Span, SpanKind } from "@opentelemetry/api";
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type RawServerDefault,
+} from "fastify";
+import { StoreError } from "../../../adapters/postgres/store-error.ts";
+import { carrierOf, contextOf } from "../../../adapters/telemetry/propagation.ts";
+import type { Tracing } from "../../../adapters/telemetry/tracing.ts";
+import { QueueFullError } from "../../../runtime/batcher.ts";
+import type { ApiEvents } from "../events.ts";
+import type { HttpSettings } from "../settings.ts";
+import { explainSchemaError, type UnsupportedFields } from "./explain-schema-error.ts";
+import { badRequest, Fault, faultBody, unavailable } from "./fault.ts";
+import { nestsDeeperThan } from "./json-depth.ts";
+
+export type Http = FastifyInstance<
+  RawServerDefault,
+  import("node:http").IncomingMessage,
+  import("node:http").ServerResponse,
+  import("fastify").FastifyBaseLogger,
+  TypeBoxTypeProvider
+>;
+
+export interface HttpDeps {
+  readonly events: ApiEvents;
+  readonly tracing: Tracing;
+}
+
+/**
+ * The HTTP server without its routes: limits, request ids, the error envelope, 405s, metrics. Does not listen yet. Fastify's
+ * own logger is off: it costs a child logger a request; what is worth a line is in events.ts.
+ */
+export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: UnsupportedFields): Http {
+  const http = Fastify({
+    logger: false,
+    bodyLimit: settings.bodyBytesMax,
+    requestTimeout: settings.requestTimeoutMs,
+    handlerTimeout: settings.requestTimeoutMs,
+    keepAliveTimeout: settings.keepAliveMs,
+    forceCloseConnections: "idle",
+    genReqId: () => `req-${randomUUID()}`,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1024 },
+    ajv: {
+      customOptions: {
+        coerceTypes: false,
+        removeAdditional: false,
+        useDefaults: false,
+        allErrors: false,
+        allowUnionTypes: true,
+        strictTypes: false,
+      },
+    },
+    frameworkErrors: (error, request, reply) =>
+      answerError(deps.events, unsupported, error, request as FastifyRequest, reply as FastifyReply),
+  }).withTypeProvider<TypeBoxTypeProvider>();
+
+  http.decorateRequest("call", null);
+  http.decorateRequest("span", null);
+  parseJsonUpTo(http, settings.jsonDepthMax);
+  refuseOtherMethods(http);
+  http.setErrorHandler((error: FastifyError, request, reply) =>
+    answerError(deps.events, unsupported, error, request, reply),
+  );
+  http.setNotFoundHandler((request, reply) => {
+    nameRequest(request, reply);
+    reply.code(404).send(faultBody(404, "The resource could not be found."));
+  });
+  http.addHook("onRequest", (request, reply, done) => {
+    nameRequest(request, reply);
+    if (deps.tracing.enabled) request.span = startSpan(deps.tracing, request);
+    done();
+  });
+  http.addHook("onResponse", (request, reply, done) => {
+    deps.events.answered(request.method, request.routeOptions.url ?? "unknown", reply.statusCode, reply.elapsedTime);
+    request.span?.setAttribute("http.response.status_code", reply.statusCode).end();
+    done();
+  });
+  return http;
+}
+
+function startSpan(tracing: Tracing, request: FastifyRequest): Span {
+  const route = request.routeOptions.url ?? "unknown";
+  return tracing.start(`${request.method} ${route}`, {
+    parent: contextOf(request.headers),
+    kind: SpanKind.SERVER,
+    attributes: { "http.request.method": request.method, "http.route": route, "berth.request_id": request.id },
+  });
+}
+
+const NO_CARRIER: Readonly<Record<string, string>> = Object.freeze({});
+
+/** Headers that carry the request's trace on with a message. */
+export function carrierFor(request: FastifyRequest): Readonly<Record<string, string>> {
+  return request.span === null ? NO_CARRIER : carrierOf(request.span);
+}
+
+function nameRequest(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header("x-openstack-request-id", request.id);
+  reply.header("x-compute-request-id", request.id);
+}
+
+/** An empty body is no body: some clients send a content type with every call. */
+function parseJsonUpTo(http: Http, depthMax: number): void {
+  const parse = http.getDefaultJsonParser("error", "error");
+  http.removeContentTypeParser("application/json");
+  http.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
+    const text = body as string;
+    if (text.length === 0) return done(null, undefined);
+    if (nestsDeeperThan(text, depthMax))
+      return done(badRequest(`The request body nests deeper than ${depthMax} levels.`));
+    return parse(request, text, done);
+  });
+}
+
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+
+/** Answers 405 with `allow` for a path that exists under other methods; Fastify alone would say 404. */
+function refuseOtherMethods(http: Http): void {
+  const methodsByPath = new Map<string, Set<string>>();
+  http.addHook("onRoute", (route) => {
+    if (route.config !== undefined && "refusesOtherMethods" in route.config) return;
+    const methods = methodsByPath.get(route.url) ?? new Set();
+    for (const method of [route.method].flat()) methods.add(method);
+    methodsByPath.set(route.url, methods);
+  });
+  http.decorate("refuseOtherMethods", () => {
+    for (const [url, methods] of methodsByPath) {
+      const others = METHODS.filter((method) => !methods.has(method));
+      if (others.length === 0 || url.includes("*")) continue;
+      const allow = [...methods].join(", ");
+      http.route({
+        method: [...others],
+        url,
+        config: { refusesOtherMethods: true },
+        handler: (_request, reply) => {
+          reply
+            .code(405)
+            .header("allow", allow)
+            .send(faultBody(405, "The method specified is not allowed for this resource."));
+        },
+      });
+    }
+  });
+}
+
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Call once after the last route. */
+    refuseOtherMethods(): void;
+  }
+  interface FastifyContextConfig {
+    refusesOtherMethods?: boolean;
+  }
+  interface FastifyRequest {
+    /** Null when nothing is traced. */
+    span: Span | null;
+  }
+}
+
+function answerError(
+  events: ApiEvents,
+  unsupported: UnsupportedFields,
+  error: FastifyError | Fault,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
+  nameRequest(request, reply);
+  const fault = faultOf(error, request, unsupported);
+  if (fault === null) {
+    events.failed(request.id, request.method, request.url, error);
+    const message = "Unexpected API Error. The log of this process has more under the request id of this answer.";
+    reply.code(500).send(faultBody(500, message));
+    return;
+  }
+  if (fault.status >= 500) events.failed(request.id, request.method, request.url, fault.cause ?? fault);
+  if (fault.status === 503) reply.header("retry-after", "1");
+  reply.code(fault.status).send(faultBody(fault.status, fault.message));
+}
+
+/** What Fastify refuses on its own, in words for the caller; null: a fault of this program or of what it stands on. */
+function faultOf(error: FastifyError | Fault, request: FastifyRequest, unsupported: UnsupportedFields): Fault | null {
+  if (error instanceof Fault) return error;
+  const overload = unavailability(error);
+  if (overload !== null) return overload;
+  if (error.validation !== undefined) {
+    const part = (error.validationContext ?? "body") as "body" | "querystring" | "params" | "headers";
+    const value = part === "querystring" ? request.query : request[part as "body" | "params" | "headers"];
+    return explainSchemaError(error.validation, value, { part, unsupported });
+  }
+  if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE")
+    return new Fault(415, "Unsupported Content-Type: send application/json.");
+  if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new Fault(413, "The request body is too large.");
+  if (error.code === "FST_ERR_HANDLER_TIMEOUT") return new Fault(503, "The request took too long.");
+  if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
+    return new Fault(
+      error.statusCode,
+      error instanceof SyntaxError ? `Malformed message body: ${error.message}` : error.message,
+    );
+  }
+  return null;
+}
+
+/** What passes: the caller may ask again. */
+function unavailability(error: unknown): Fault | null {
+  if (error instanceof StoreError && error.code === "unavailable") return unavailable("The database does not answer.", error);
+  if (error instanceof QueueFullError) return unavailable("Too many requests wait already; try again.", error);
+  return null;
+}

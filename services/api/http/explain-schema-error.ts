@@ -1,0 +1,55 @@
+import type { FastifySchemaValidationError } from "fastify";
+import { badRequest, type Fault, invalidField, invalidQuery } from "./fault.ts";
+
+/** Fields that the Compute API has and Berth does not (yet), with what to tell who sends one. By their name alone. */
+export type UnsupportedFields = Readonly<Record<string, string>>;
+
+/** Turns the first thing a schema found wrong into the 400 that names it, worded as the Compute API words it. */
+export function explainSchemaError(
+  errors: readonly FastifySchemaValidationError[],
+  value: unknown,
+  options: { readonly part: "body" | "querystring" | "params" | "headers"; readonly unsupported: UnsupportedFields },
+): Fault {
+  const error = errors[0];
+  if (error === undefined) return badRequest("The request is not valid.");
+  if (error.keyword === "additionalProperties") {
+    const name = String(error.params.additionalProperty);
+    const why = Object.hasOwn(options.unsupported, name) ? options.unsupported[name] : undefined;
+    const shown = name.length > 100 ? `${name.slice(0, 100)}…` : name;
+    return badRequest(why ?? `Additional properties are not allowed ('${shown}' was unexpected)`);
+  }
+  const path = pathOf(error.instancePath);
+  if (error.keyword === "required") {
+    const missing = `'${String(error.params.missingProperty)}' is a required property`;
+    return path.length === 0 ? badRequest(missing) : invalidField(path.join("."), valueAt(value, path), missing);
+  }
+  if (path.length === 0) return badRequest(`The request body ${error.message ?? "is not valid"}`);
+  const found = valueAt(value, path);
+  const why = error.keyword === "enum" ? enumText(error.params.allowedValues) : (error.message ?? "It is not valid.");
+  return options.part === "querystring"
+    ? invalidQuery(path[0] ?? "", found, why)
+    : invalidField(path.join("."), found, why);
+}
+
+function enumText(allowed: unknown): string {
+  return Array.isArray(allowed)
+    ? `must be one of ${allowed.map((one) => String(one)).join(", ")}`
+    : "must be one of the allowed values";
+}
+
+/** A JSON pointer's parts. */
+function pathOf(pointer: string): string[] {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  let current = value;
+  for (const part of path) {
+    if (current === null || typeof current !== "object") return undefined;
+    current = (current as Readonly<Record<string, unknown>>)[part];
+  }
+  return current;
+}

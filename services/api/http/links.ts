@@ -1,0 +1,52 @@
+import type { FastifyRequest } from "fastify";
+
+export interface Link {
+  readonly rel: string;
+  readonly href: string;
+}
+
+/** Where this API is reached, as its caller reached it. */
+export interface Place {
+  /** `http://host:port/v2.1`, without a slash at its end. */
+  readonly versioned: string;
+  /** The same without the version: what Nova's `bookmark` links use. */
+  readonly unversioned: string;
+}
+
+/**
+ * The place that links of an answer start with: `publicUrl` if there is one (a proxy may hide how the caller came in), else
+ * the host that the request names. `prefix` is what the routes hang under: `/v2.1` or `/compute/v2.1`.
+ */
+export function placeOf(request: FastifyRequest, prefix: string, publicUrl: string | null): Place {
+  const versioned = `${publicUrl ?? `${request.protocol}://${request.host}`}${prefix}`;
+  return { versioned, unversioned: versioned.slice(0, versioned.lastIndexOf("/")) };
+}
+
+export function resourceLinks(place: Place, collection: string, id: string): Link[] {
+  const tail = `/${collection}/${encodeURIComponent(id)}`;
+  return [
+    { rel: "self", href: place.versioned + tail },
+    { rel: "bookmark", href: place.unversioned + tail },
+  ];
+}
+
+export function bookmark(place: Place, collection: string, id: string): Link {
+  return { rel: "bookmark", href: `${place.unversioned}/${collection}/${encodeURIComponent(id)}` };
+}
+
+/** The link to the next page: this query, from `marker` on. */
+export function nextLink(
+  place: Place,
+  path: string,
+  query: Readonly<Record<string, unknown>>,
+  page: { readonly marker: string; readonly limit: number },
+): Link {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (name === "marker" || name === "limit") continue;
+    for (const one of Array.isArray(value) ? value : [value]) parameters.append(name, String(one));
+  }
+  parameters.set("limit", String(page.limit));
+  parameters.set("marker", page.marker);
+  return { rel: "next", href: `${place.versioned}/${path}?${parameters}` };
+}

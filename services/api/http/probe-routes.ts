@@ -1,0 +1,39 @@
+import type { Registry } from "prom-client";
+import { withDeadline } from "../../../runtime/deadline.ts";
+import type { Http } from "./create-http.ts";
+
+const PING_MS_MAX = 2_000;
+
+export interface Probed {
+  readonly registry: Registry;
+  /** False while it starts or closes. */
+  readonly isServing: () => boolean;
+  /** Resolves when the API database answers: without it nothing can be accepted. */
+  readonly ping: () => Promise<void>;
+}
+
+/** `/healthz`, `/readyz`, `/metrics`, as on every service. */
+export function registerProbes(http: Http, probed: Probed): void {
+  http.get("/healthz", async (_request, reply) => reply.type("text/plain").send("ok\n"));
+
+  http.get("/readyz", async (_request, reply) => {
+    const ready = probed.isServing() && (await answers(probed.ping));
+    return reply
+      .code(ready ? 200 : 503)
+      .type("text/plain")
+      .send(ready ? "ready\n" : "not ready\n");
+  });
+
+  http.get("/metrics", async (_request, reply) =>
+    reply.type(probed.registry.contentType).send(await probed.registry.metrics()),
+  );
+}
+
+async function answers(ping: () => Promise<void>): Promise<boolean> {
+  try {
+    await withDeadline(ping(), PING_MS_MAX, "the API database");
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,73 @@
+import { badRequest, invalidQuery } from "./fault.ts";
+import { readFlag } from "./schema.ts";
+
+/** The microversion from which on an unknown query parameter is refused rather than ignored. */
+const STRICT_FROM_MINOR = 75;
+
+/** Reads the parameters of a query, refusing what is none of their values. A parameter given several times counts by its last. */
+export class QueryReader {
+  readonly #query: Readonly<Record<string, string | readonly string[]>>;
+
+  constructor(query: Readonly<Record<string, string | readonly string[]>>) {
+    this.#query = query;
+  }
+
+  all(name: string): readonly string[] {
+    const value = this.#query[name];
+    if (value === undefined) return [];
+    return typeof value === "string" ? [value] : value;
+  }
+
+  text(name: string): string | undefined {
+    return this.all(name).at(-1);
+  }
+
+  wholeNumber(name: string): number | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    if (!/^\d{1,9}$/.test(text)) throw invalidQuery(name, text, "It is not a whole number from 0 on.");
+    return Number(text);
+  }
+
+  /** An empty value is yes, as in `?all_tenants`. */
+  flag(name: string): boolean {
+    const text = this.text(name);
+    if (text === undefined) return false;
+    const truth = text === "" ? true : readFlag(text);
+    if (truth === null) throw invalidQuery(name, text, "It is neither true nor false.");
+    return truth;
+  }
+
+  /** An ISO 8601 time, in milliseconds since the epoch; without a zone it is UTC. */
+  time(name: string): number | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const zoned = /(?:Z|[+-]\d{2}:?\d{2})$/i.test(text) || !text.includes("T") ? text : `${text}Z`;
+    const atMs = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(zoned.replace(" ", "+")) : Number.NaN;
+    if (Number.isNaN(atMs)) throw invalidQuery(name, text, "It is not an ISO 8601 time.");
+    return atMs;
+  }
+
+  /** `limit` as the Compute API reads it: never more than `most`. */
+  limit(most: number): number {
+    return Math.min(this.wholeNumber("limit") ?? most, most);
+  }
+
+  /**
+   * Refuses what would otherwise be dropped: parameters of the Compute API that mean something there and nothing here,
+   * and, from microversion 2.75 on, unknown ones.
+   */
+  refuseOthers(options: {
+    readonly known: ReadonlySet<string>;
+    readonly unsupported: ReadonlySet<string>;
+    readonly minor: number;
+  }): void {
+    for (const name of Object.keys(this.#query)) {
+      if (options.known.has(name)) continue;
+      if (options.unsupported.has(name))
+        throw invalidQuery(name, this.text(name), "Berth does not support this parameter.");
+      if (options.minor >= STRICT_FROM_MINOR)
+        throw badRequest(`Additional properties are not allowed ('${name}' was unexpected)`);
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Http } from "./create-http.ts";
+import { Fault } from "./fault.ts";
+import type { IdentityOutcome, ResolveIdentity } from "./identity.ts";
+import { MINOR_MAX, MINOR_MIN, readMicroversion, VARY, versionHeaders } from "./microversion.ts";
+
+/** Where the Compute API hangs. Both are the same API. */
+export const COMPUTE_PREFIXES = ["/v2.1", "/compute/v2.1"] as const;
+
+export interface ComputeRoutes {
+  readonly resolveIdentity: ResolveIdentity;
+  /** Registers the routes below one prefix. */
+  readonly register: (http: Http, prefix: string) => void;
+}
+
+/** Mounts the Compute API under its prefixes: each call has its microversion and its caller known before a route runs. */
+export function registerCompute(http: Http, routes: ComputeRoutes): void {
+  for (const prefix of COMPUTE_PREFIXES) {
+    http.register(
+      (scope, _options, done) => {
+        scope.addHook("onRequest", (request, reply, next) => {
+          const minor = negotiate(request, reply);
+          if (request.routeOptions.config.public === true) {
+            request.call = { requestId: request.id, minor, identity: null };
+            return next();
+          }
+          const admit = (outcome: IdentityOutcome) => {
+            if (outcome.kind === "unauthorized") return next(unauthorized(reply, outcome.why));
+            request.call = { requestId: request.id, minor, identity: outcome.identity };
+            next();
+          };
+          // Most resolvers know at once; an await would cost each call a turn.
+          const outcome = routes.resolveIdentity(request.headers);
+          if (outcome instanceof Promise) outcome.then(admit, next);
+          else admit(outcome);
+        });
+        routes.register(scope as Http, prefix);
+        done();
+      },
+      { prefix },
+    );
+  }
+}
+
+/** Routes whose config says so may be called by anybody. */
+declare module "fastify" {
+  interface FastifyContextConfig {
+    public?: boolean;
+  }
+}
+
+function unauthorized(reply: FastifyReply, why: string): Fault {
+  reply.header("www-authenticate", "Keystone");
+  return new Fault(401, why);
+}
+
+/** The microversion of the call; the answer's headers name it. */
+function negotiate(request: FastifyRequest, reply: FastifyReply): number {
+  reply.header("vary", VARY);
+  const version = readMicroversion(request.headers);
+  if (version.kind === "malformed") {
+    throw new Fault(
+      400,
+      `API Version String ${version.text} is of invalid format. Must be of format MajorNum.MinorNum.`,
+    );
+  }
+  if (version.kind === "not-spoken") {
+    throw new Fault(
+      406,
+      `Version ${version.text} is not supported by the API. Minimum is 2.${MINOR_MIN} and maximum is 2.${MINOR_MAX}.`,
+    );
+  }
+  const headers = versionHeaders(version.minor);
+  reply.header("openstack-api-version", headers.current);
+  reply.header("x-openstack-nova-api-version", headers.legacy);
+  return version.minor;
+}

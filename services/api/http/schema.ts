@@ -1,0 +1,79 @@
+import { Type } from "typebox";
+
+/** Pieces that the schemas of several resources share. Where a type says more than JSON Schema's plain types do, it says so. */
+
+/** Printable, no whitespace at either end, as Nova's `name` format: letters, digits, marks, punctuation, symbols and inner spaces. */
+const PRINTABLE = "^(?=\\S)[^\\p{C}\\p{Zl}\\p{Zp}]*(?<=\\S)$";
+
+export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: PRINTABLE });
+export const Uuid = Type.String({
+  pattern: "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$",
+});
+
+/** Keys and string values, as Nova's `metadata`. */
+export const Metadata = Type.Unsafe<Record<string, string>>({
+  type: "object",
+  maxProperties: 128,
+  patternProperties: { "^[a-zA-Z0-9\\-_:. ]{1,255}$": { type: "string", maxLength: 255 } },
+  additionalProperties: false,
+});
+
+/** A whole number, or its digits in a string: the Compute API takes both. */
+export function WholeNumber(options: { readonly minimum: number; readonly maximum: number }) {
+  return Type.Unsafe<number | string>({ type: ["integer", "string"], pattern: "^[0-9]+$", maxLength: 10, ...options });
+}
+
+export const Flag = Type.Unsafe<boolean | string>({
+  type: ["boolean", "string"],
+  enum: [
+    true,
+    "True",
+    "TRUE",
+    "true",
+    "1",
+    "ON",
+    "On",
+    "on",
+    "YES",
+    "Yes",
+    "yes",
+    false,
+    "False",
+    "FALSE",
+    "false",
+    "0",
+    "OFF",
+    "Off",
+    "off",
+    "NO",
+    "No",
+    "no",
+  ],
+});
+
+const TRUE_WORDS: ReadonlySet<unknown> = new Set([true, "true", "1", "on", "yes", "t", "y"]);
+const FALSE_WORDS: ReadonlySet<unknown> = new Set([false, "false", "0", "off", "no", "f", "n"]);
+
+/** The truth of a flag, in any of the words that the Compute API takes; null: none of them. */
+export function readFlag(value: boolean | string): boolean | null {
+  const word = typeof value === "string" ? value.toLowerCase() : value;
+  if (TRUE_WORDS.has(word)) return true;
+  return FALSE_WORDS.has(word) ? false : null;
+}
+
+export const NullableString = Type.Unsafe<string | null>({ type: ["string", "null"] });
+
+export const LinkSchema = Type.Object({ rel: Type.String(), href: Type.String() });
+export const Links = Type.Array(LinkSchema);
+
+/** A query of any parameters: each may be given several times; which are known is checked by the reader of the query. */
+export const AnyQuery = Type.Unsafe<Record<string, string | string[]>>({
+  type: "object",
+  maxProperties: 64,
+  additionalProperties: {
+    anyOf: [
+      { type: "string", maxLength: 1024 },
+      { type: "array", maxItems: 64, items: { type: "string", maxLength: 1024 } },
+    ],
+  },
+});

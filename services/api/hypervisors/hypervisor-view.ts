@@ -1,0 +1,96 @@
+import { createHash } from "node:crypto";
+import type { Host } from "../../../core/cell/server.ts";
+import type { KnownHost } from "./list-hosts.ts";
+import type { HostUsage } from "./read-usage.ts";
+
+const NO_USAGE: HostUsage = { vcpus: 0, vcpusUsed: 0, memoryMib: 0, memoryMibUsed: 0, diskGib: 0, diskGibUsed: 0 };
+
+/** From this microversion on ids are uuids, and a hypervisor's is that of its root resource provider. */
+const UUIDS_FROM_MINOR = 53;
+/** From this one on hypervisors show no usage any more: it is asked of the Placement API. */
+const NO_USAGE_FROM_MINOR = 88;
+
+/** The id of a hypervisor; before microversion 2.53 a number, made of the uuid's first 48 bits. */
+export function hypervisorId(host: Host, minor: number): string | number {
+  return minor >= UUIDS_FROM_MINOR
+    ? host.rootProvider
+    : Number.parseInt(host.rootProvider.replaceAll("-", "").slice(0, 12), 16);
+}
+
+/** The id of a host's `nova-compute` service: made of its name, so that it needs no place of its own. */
+export function serviceId(host: Host, minor: number): string | number {
+  const digest = createHash("sha1").update(`compute service ${host.name}`).digest("hex");
+  if (minor < UUIDS_FROM_MINOR) return Number.parseInt(digest.slice(0, 12), 16);
+  return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-5${digest.slice(13, 16)}-8${digest.slice(17, 20)}-${digest.slice(20, 32)}`;
+}
+
+export function hypervisorBriefView({ host }: KnownHost, minor: number) {
+  return {
+    id: hypervisorId(host, minor),
+    hypervisor_hostname: host.name,
+    state: host.up ? "up" : "down",
+    status: host.disabled ? "disabled" : "enabled",
+  };
+}
+
+/** Source: Nova's api-ref, "Hypervisors". What Berth does not know of a host (its address, its CPU's model) is empty. */
+export function hypervisorDetailView(known: KnownHost, minor: number) {
+  return {
+    ...hypervisorBriefView(known, minor),
+    hypervisor_type: "berth",
+    hypervisor_version: 1,
+    host_ip: null,
+    service: { id: serviceId(known.host, minor), host: known.host.name, disabled_reason: null },
+    ...(minor < NO_USAGE_FROM_MINOR ? usageFields(known, minor) : { uptime: null }),
+  };
+}
+
+function usageFields(known: KnownHost, minor: number) {
+  return { ...sumsView(known.usage ?? NO_USAGE, known.runningServers), cpu_info: minor >= 28 ? {} : "" };
+}
+
+export function sumsView(usage: HostUsage, runningServers: number) {
+  const freeDisk = usage.diskGib - usage.diskGibUsed;
+  return {
+    vcpus: usage.vcpus,
+    vcpus_used: usage.vcpusUsed,
+    memory_mb: usage.memoryMib,
+    memory_mb_used: usage.memoryMibUsed,
+    free_ram_mb: usage.memoryMib - usage.memoryMibUsed,
+    local_gb: usage.diskGib,
+    local_gb_used: usage.diskGibUsed,
+    free_disk_gb: freeDisk,
+    disk_available_least: freeDisk,
+    current_workload: 0,
+    running_vms: runningServers,
+  };
+}
+
+/** `GET /os-hypervisors/statistics`: the sums over all that are enabled. */
+export function statisticsView(hosts: readonly KnownHost[]) {
+  const enabled = hosts.filter(({ host }) => !host.disabled);
+  const total = { ...NO_USAGE };
+  let servers = 0;
+  for (const { usage, runningServers } of enabled) {
+    servers += runningServers;
+    if (usage === null) continue;
+    for (const key of Object.keys(total) as (keyof HostUsage)[])
+      (total as Record<keyof HostUsage, number>)[key] += usage[key];
+  }
+  return { count: enabled.length, ...sumsView(total, servers) };
+}
+
+/** A host's agent as a `nova-compute` service, which is what clients look for. */
+export function serviceView({ host }: KnownHost, minor: number) {
+  return {
+    id: serviceId(host, minor),
+    binary: "nova-compute",
+    host: host.name,
+    zone: "nova",
+    status: host.disabled ? "disabled" : "enabled",
+    state: host.up ? "up" : "down",
+    updated_at: null,
+    disabled_reason: null,
+    ...(minor >= 11 && { forced_down: false }),
+  };
+}

@@ -1,0 +1,31 @@
+import type { Host } from "../../../core/cell/server.ts";
+import type { Cells } from "../servers/hydrate-servers.ts";
+import { type HostUsage, readUsage } from "./read-usage.ts";
+
+/** A host of any cell, as admins see it. */
+export interface KnownHost {
+  readonly host: Host;
+  readonly cell: string;
+  readonly runningServers: number;
+  /** Null: this process follows no view of the cell. */
+  readonly usage: HostUsage | null;
+}
+
+/** The hosts of all cells by name; a cell that does not answer is left out. `withUsage`: counts and sums are wanted, too. */
+export async function listHosts(cells: Cells, options: { readonly withUsage: boolean }): Promise<KnownHost[]> {
+  const perCell = await Promise.all(
+    Array.from(cells.values(), async (cell) => {
+      const [hosts, counts] = await Promise.all([cell.hosts(), options.withUsage ? cell.serverCountByHost() : null]);
+      if (hosts.kind === "unreachable") return [];
+      const countByHost = counts?.kind === "answer" ? counts.value : new Map<string, number>();
+      const { view } = cell;
+      return hosts.value.map((host) => ({
+        host,
+        cell: cell.name,
+        runningServers: countByHost.get(host.name) ?? 0,
+        usage: options.withUsage && view !== null ? readUsage(view, host.rootProvider) : null,
+      }));
+    }),
+  );
+  return perCell.flat().sort((a, b) => (a.host.name < b.host.name ? -1 : a.host.name > b.host.name ? 1 : 0));
+}

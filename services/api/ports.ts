@@ -1,0 +1,19 @@
+import type { ApiStore } from "../../core/cell/api-store.ts";
+import type { ServerStore } from "../../core/cell/cell-store.ts";
+import type { LedgerView } from "../../core/ledger/view.ts";
+import type { Bus } from "../../runtime/bus.ts";
+
+/** The part of the API database that this service uses. */
+export type RequestsPort = Pick<ApiStore, "accept" | "requests" | "listRequests" | "cancel" | "markDeleted">;
+export type FlavorsPort = Pick<ApiStore, "flavors" | "flavor" | "createFlavor" | "deleteFlavor" | "updateExtraSpecs">;
+export type ApiDatabasePort = RequestsPort & FlavorsPort & Pick<ApiStore, "ping">;
+
+/** A cell, as far as this service reaches into it. */
+export interface CellPort {
+  readonly name: string;
+  readonly store: ServerStore;
+  /** The cell's own bus: its tasks go down there, its events come up. */
+  readonly bus: Pick<Bus, "publish" | "consume">;
+  /** The cell's ledger view, for what hosts offer and have in use; null: this process follows none. */
+  readonly view: Pick<LedgerView, "tree" | "slots" | "column"> | null;
+}

@@ -1,0 +1,67 @@
+import { schedulerRequestsSubject } from "../../../adapters/nats/streams.ts";
+import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { Batcher } from "../../../runtime/batcher.ts";
+import type { Bus } from "../../../runtime/bus.ts";
+import type { ApiEvents } from "../events.ts";
+import type { RequestsPort } from "../ports.ts";
+import type { IntakeSettings } from "../settings.ts";
+
+/**
+ * Accepts requests: commits them to the API database, those of concurrent calls in one transaction, and tells the
+ * schedulers. A request is accepted once it is committed; telling only brings it to a scheduler sooner than the schedulers'
+ * own sweep of the table would, so nobody waits for it, and it may fail.
+ */
+export class RequestAcceptor {
+  readonly #commits: Batcher<readonly ServerSpec[], void>;
+  readonly #bus: Pick<Bus, "publish">;
+  readonly #events: ApiEvents;
+  readonly #tellingMax: number;
+  readonly #telling = new Set<Promise<void>>();
+
+  constructor(
+    deps: {
+      readonly store: Pick<RequestsPort, "accept">;
+      readonly bus: Pick<Bus, "publish">;
+      readonly events: ApiEvents;
+    },
+    settings: IntakeSettings,
+  ) {
+    this.#bus = deps.bus;
+    this.#events = deps.events;
+    this.#tellingMax = settings.publishesInFlightMax;
+    this.#commits = new Batcher({
+      run: async (calls) => {
+        await deps.store.accept(calls.flat());
+        return calls.map((): void => undefined);
+      },
+      maxItems: settings.batchMax,
+      concurrency: settings.batchesInFlight,
+      maxQueued: settings.queuedMax,
+    });
+  }
+
+  /** The servers of one call, all or none. `headers` carry the trace. Rejects when the commit failed: then none was accepted. */
+  async accept(specs: readonly ServerSpec[], headers: Readonly<Record<string, string>>): Promise<void> {
+    await this.#commits.submit(specs);
+    this.#events.accepted(specs.length);
+    for (const spec of specs) this.#tell(spec, headers);
+  }
+
+  /** Resolves when nothing is being told any more. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#telling);
+  }
+
+  #tell(spec: ServerSpec, headers: Readonly<Record<string, string>>): void {
+    if (this.#telling.size >= this.#tellingMax) {
+      this.#events.publishFailed(spec.uuid, new Error(`${this.#tellingMax} publishes wait for an answer already`));
+      return;
+    }
+    const told = this.#bus
+      .publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish(), { id: spec.uuid, headers })
+      .catch((error: unknown) => this.#events.publishFailed(spec.uuid, error))
+      .finally(() => this.#telling.delete(told));
+    this.#telling.add(told);
+  }
+}

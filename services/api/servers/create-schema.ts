@@ -1,0 +1,65 @@
+import { Type } from "typebox";
+import type { UnsupportedFields } from "../http/explain-schema-error.ts";
+import { Flag, Metadata, Name, NullableString, Uuid, WholeNumber } from "../http/schema.ts";
+
+const COUNT_MAX = 2_147_483_647;
+
+/** A field that may be sent, but only with a value that asks for nothing. */
+function Empty(...values: readonly (string | boolean | null)[]) {
+  return Type.Optional(Type.Unsafe<string | boolean | null>({ enum: [...values] }));
+}
+const EmptyList = Type.Optional(Type.Array(Type.Unknown(), { maxItems: 0 }));
+const EmptyObject = Type.Optional(Type.Object({}, { additionalProperties: false }));
+
+/**
+ * `POST /servers`. What the Compute API has and Berth cannot do yet is refused by name (UNSUPPORTED_CREATE_FIELDS) rather
+ * than dropped, unless its value asks for nothing.
+ */
+export const CreateServerBody = Type.Object(
+  {
+    server: Type.Object(
+      {
+        name: Name,
+        flavorRef: Type.Unsafe<string | number>({ type: ["string", "integer"], minLength: 1, maxLength: 1024 }),
+        imageRef: Type.Optional(Type.Union([Uuid, Type.Literal("")])),
+        metadata: Type.Optional(Metadata),
+        availability_zone: Type.Optional(Name),
+        networks: Type.Optional(
+          Type.Union([Type.Literal("none"), Type.Literal("auto"), Type.Array(Type.Unknown(), { maxItems: 0 })]),
+        ),
+        min_count: Type.Optional(WholeNumber({ minimum: 1, maximum: COUNT_MAX })),
+        max_count: Type.Optional(WholeNumber({ minimum: 1, maximum: COUNT_MAX })),
+        return_reservation_id: Type.Optional(Flag),
+        security_groups: Type.Optional(
+          Type.Array(Type.Object({ name: Type.Optional(Type.Literal("default")) }, { additionalProperties: false }), {
+            maxItems: 16,
+          }),
+        ),
+        "OS-DCF:diskConfig": Type.Optional(Type.Literal("AUTO")),
+        config_drive: Empty(null, false, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no"),
+        description: Type.Optional(NullableString),
+        key_name: Empty(null),
+        user_data: Empty(null, ""),
+        accessIPv4: Empty(null, ""),
+        accessIPv6: Empty(null, ""),
+        trusted_image_certificates: Empty(null),
+        tags: EmptyList,
+        personality: EmptyList,
+        block_device_mapping: EmptyList,
+        block_device_mapping_v2: EmptyList,
+      },
+      { additionalProperties: false },
+    ),
+    "os:scheduler_hints": EmptyObject,
+    "OS-SCH-HNT:scheduler_hints": EmptyObject,
+  },
+  { additionalProperties: false },
+);
+export type CreateServerBody = Type.Static<typeof CreateServerBody>;
+
+export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
+  adminPass: "Invalid input for field/attribute adminPass. Berth sets no passwords in guests.",
+  hostname: "Invalid input for field/attribute hostname. Berth names a guest after its server.",
+  host: "Invalid input for field/attribute host. Berth chooses the host itself.",
+  hypervisor_hostname: "Invalid input for field/attribute hypervisor_hostname. Berth chooses the host itself.",
+};

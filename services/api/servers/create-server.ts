@@ -1,0 +1,43 @@
+import { randomUUID } from "node:crypto";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import type { KnownCall } from "../http/call.ts";
+import { invalidField } from "../http/fault.ts";
+import type { RequestAcceptor } from "./accept-requests.ts";
+import type { CreateServerBody } from "./create-schema.ts";
+import { planServers, readWish } from "./plan-servers.ts";
+
+export interface CreateServerDeps {
+  readonly acceptor: RequestAcceptor;
+  readonly flavors: FlavorCatalog;
+  readonly clock: Clock;
+}
+
+export interface AcceptedServers {
+  readonly specs: readonly [ServerSpec, ...ServerSpec[]];
+  readonly returnReservationId: boolean;
+}
+
+/**
+ * `POST /servers`: accepts one server, or several as one. Nothing is stored before all of the body has been judged; a
+ * refusal names the field. From the answer on, law 5 holds for each of them.
+ */
+export async function createServer(
+  deps: CreateServerDeps,
+  call: KnownCall,
+  body: CreateServerBody,
+  options: { readonly serversPerCallMax: number; readonly carrier: Readonly<Record<string, string>> },
+): Promise<AcceptedServers> {
+  const wish = readWish(body, { minor: call.minor, countMax: options.serversPerCallMax });
+  const found = await deps.flavors.find(wish.flavorId, { isAdmin: call.identity.isAdmin });
+  if (found === null) {
+    throw invalidField("flavorRef", body.server.flavorRef, `Flavor ${wish.flavorId} could not be found.`);
+  }
+  if (found.problem !== null) throw invalidField("flavorRef", body.server.flavorRef, found.problem);
+  const specs = planServers(body, wish, { call, flavor: found.flavor, nowMs: deps.clock.now(), newUuid: randomUUID });
+  await deps.acceptor.accept(specs, options.carrier);
+  const [first, ...others] = specs;
+  if (first === undefined) throw new Error("a call planned no server");
+  return { specs: [first, ...others], returnReservationId: wish.returnReservationId };
+}

@@ -1,0 +1,61 @@
+import { randomUUID } from "node:crypto";
+import type { RequestRecord } from "../../../core/cell/api-store.ts";
+import type { Task } from "../../../proto/gen/berth/cell.ts";
+import type { ApiEvents } from "../events.ts";
+import type { KnownCall } from "../http/call.ts";
+import type { RequestsPort } from "../ports.ts";
+import { type RequestFinder, serverNotFound } from "./find-server.ts";
+import { type Cells, hydrateServer } from "./hydrate-servers.ts";
+import type { DeletionMarker } from "./mark-deleted.ts";
+
+export interface DeleteServerDeps {
+  readonly store: Pick<RequestsPort, "cancel">;
+  readonly finder: RequestFinder;
+  readonly cells: Cells;
+  readonly marker: DeletionMarker;
+  readonly events: ApiEvents;
+}
+
+/**
+ * `DELETE /servers/{id}`: once the request is cancelled, the server will go, wherever it is and whatever dies meanwhile: the
+ * rest is done here to have it done soon, and by the schedulers' sweep if this process dies or the cell does not answer.
+ * Refuses a server that is unknown, another project's, or gone.
+ */
+export async function deleteServer(
+  deps: DeleteServerDeps,
+  call: KnownCall,
+  id: string,
+  carrier: Readonly<Record<string, string>>,
+): Promise<void> {
+  const known = await deps.finder.find(id, call.identity);
+  if (known === null || known.state === "deleted") throw serverNotFound(id);
+  // A repeated delete finds the cell's word: gone there, it is gone, though the note of it may not have come up yet.
+  if (known.state === "cancelled" && (await hydrateServer(known, deps.cells, { withDeleted: false })) === null)
+    throw serverNotFound(id);
+  const cancelled = await deps.store.cancel(known.serverUuid, call.requestId);
+  if (cancelled === null) throw serverNotFound(id);
+  deps.events.deleteAccepted(cancelled.serverUuid);
+  if (cancelled.state !== "cancelled") return;
+  if (cancelled.cell === null) return deps.marker.markSoon(cancelled.serverUuid);
+  await tellCell(deps, cancelled, cancelled.cell, carrier);
+}
+
+/** The cell fences whatever it does for the server and stores the delete task; its conductors are told. */
+async function tellCell(
+  deps: DeleteServerDeps,
+  record: RequestRecord,
+  cellName: string,
+  carrier: Readonly<Record<string, string>>,
+): Promise<void> {
+  const cell = deps.cells.get(cellName);
+  const task: Task = { id: randomUUID(), server: record.spec, work: { $case: "delete", value: {} } };
+  const answer = (await cell?.requestDelete(task)) ?? { kind: "unreachable" };
+  if (cell === undefined || answer.kind === "unreachable") {
+    deps.events.deleteLeftToSweep(record.serverUuid, cellName);
+    return;
+  }
+  if (answer.value.kind === "deleted") return deps.marker.markSoon(record.serverUuid);
+  cell
+    .publishTask(answer.value.task, carrier)
+    .catch((error: unknown) => deps.events.publishFailed(record.serverUuid, error));
+}

@@ -1,0 +1,44 @@
+import type { RequestRecord } from "../../../core/cell/api-store.ts";
+import { Batcher } from "../../../runtime/batcher.ts";
+import { type Fault, notFound } from "../http/fault.ts";
+import type { Identity } from "../http/identity.ts";
+import type { RequestsPort } from "../ports.ts";
+
+/**
+ * Finds accepted requests by their server's uuid, for those who may see them: another project's is not found. Questions
+ * that arrive together go as one query.
+ */
+export class RequestFinder {
+  readonly #reads: Batcher<string, RequestRecord | null>;
+
+  constructor(deps: { readonly store: Pick<RequestsPort, "requests"> }) {
+    this.#reads = new Batcher({
+      run: async (uuids) => {
+        const records = await deps.store.requests([...new Set(uuids)]);
+        const byUuid = new Map(records.map((record) => [record.serverUuid, record]));
+        return uuids.map((uuid) => byUuid.get(uuid) ?? null);
+      },
+      maxItems: 1000,
+      concurrency: 4,
+    });
+  }
+
+  /** Null: unknown, or another project's. Includes those that are gone. */
+  async find(id: string, identity: Identity): Promise<RequestRecord | null> {
+    const uuid = canonicalUuid(id);
+    if (uuid === null) return null;
+    const record = await this.#reads.submit(uuid);
+    return record !== null && (identity.isAdmin || record.spec.projectId === identity.projectId) ? record : null;
+  }
+}
+
+/** The one spelling under which a uuid is stored; null: it is none. */
+export function canonicalUuid(text: string): string | null {
+  const digits = text.replaceAll("-", "").toLowerCase();
+  if (!/^[0-9a-f]{32}$/.test(digits)) return null;
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`;
+}
+
+export function serverNotFound(id: string): Fault {
+  return notFound(`Instance ${id.slice(0, 100)} could not be found.`);
+}

@@ -1,0 +1,157 @@
+import type { RequestRecord } from "../../../core/cell/api-store.ts";
+import type { Attempt, AttemptResult, Server } from "../../../core/cell/server.ts";
+import { isoMicroseconds } from "../http/times.ts";
+import { hostIdOf, type Viewer } from "./server-view.ts";
+
+/** One thing that a caller did to a server, with what came of it. Times are milliseconds since the epoch. */
+export interface InstanceAction {
+  readonly action: "create" | "delete";
+  readonly requestId: string;
+  readonly startedAtMs: number;
+  readonly updatedAtMs: number;
+  /** `Error` when it failed, as Nova says; the reasons are the events'. */
+  readonly message: string | null;
+  /** Newest first. */
+  readonly events: readonly ActionEvent[];
+}
+
+export interface ActionEvent {
+  readonly event: string;
+  readonly host: string | null;
+  readonly startedAtMs: number;
+  readonly finishedAtMs: number | null;
+  readonly result: "Success" | "Error" | null;
+  /** Why, in words; null when there is nothing to explain. */
+  readonly details: string | null;
+}
+
+/** Nova's names: the choice of a host, and one try to build on one. */
+const EVENT_SCHEDULE = "conductor_schedule_and_build_instances";
+const EVENT_BUILD = "compute__do_build_and_run_instance";
+/** An alternate was to be claimed and no longer had room. Nova keeps no event for it. */
+const EVENT_SKIP = "conductor_build_instances";
+const EVENT_DELETE = "compute_terminate_instance";
+
+/**
+ * The actions of a server, newest first, from what the API database and its cell keep: every attempt is an event with its
+ * host and reason. `server` is null while no cell has it.
+ */
+export function actionsOf(
+  record: RequestRecord,
+  server: Server | null,
+  attempts: readonly Attempt[],
+): InstanceAction[] {
+  const created = createAction(record, server, attempts);
+  const deleted = deleteAction(record, server);
+  return deleted === null ? [created] : [deleted, created];
+}
+
+function createAction(record: RequestRecord, server: Server | null, attempts: readonly Attempt[]): InstanceAction {
+  const events = attempts.map(attemptEvent);
+  if (record.state === "failed" || (record.state === "deleted" && record.fault !== null))
+    events.push(scheduleEvent(record));
+  const times = events.flatMap((event) => [event.startedAtMs, event.finishedAtMs ?? 0]);
+  const failed = server?.status === "ERROR" || record.fault !== null;
+  return {
+    action: "create",
+    requestId: record.spec.requestId,
+    startedAtMs: record.createdAtMs,
+    updatedAtMs: Math.max(record.createdAtMs, ...times),
+    message: failed ? "Error" : null,
+    events: events.reverse(),
+  };
+}
+
+/** No host was found: the fault has the reasons, counted. */
+function scheduleEvent(record: RequestRecord): ActionEvent {
+  return {
+    event: EVENT_SCHEDULE,
+    host: null,
+    startedAtMs: record.createdAtMs,
+    finishedAtMs: record.updatedAtMs,
+    result: "Error",
+    details: record.fault,
+  };
+}
+
+const RESULTS: Readonly<Record<AttemptResult, "Success" | "Error">> = {
+  success: "Success",
+  failed: "Error",
+  skipped: "Error",
+  cancelled: "Error",
+};
+
+function attemptEvent(attempt: Attempt): ActionEvent {
+  const { result, reason } = attempt;
+  return {
+    event: result === "skipped" ? EVENT_SKIP : EVENT_BUILD,
+    host: attempt.host,
+    startedAtMs: attempt.startedAtMs,
+    finishedAtMs: attempt.endedAtMs,
+    result: result === null ? null : RESULTS[result],
+    details: reason ?? (result === "cancelled" ? "The server was deleted while it was built." : null),
+  };
+}
+
+function deleteAction(record: RequestRecord, server: Server | null): InstanceAction | null {
+  const { cancellation } = record;
+  if (cancellation === null) return null;
+  const gone = server === null || server.status === "DELETED" || record.state === "deleted";
+  const goneAtMs = gone ? (server?.deletedAtMs ?? record.updatedAtMs) : null;
+  const event: ActionEvent = {
+    event: EVENT_DELETE,
+    host: server?.host ?? null,
+    startedAtMs: cancellation.atMs,
+    finishedAtMs: goneAtMs,
+    result: gone ? "Success" : null,
+    details: null,
+  };
+  return {
+    action: "delete",
+    requestId: cancellation.requestId,
+    startedAtMs: cancellation.atMs,
+    updatedAtMs: goneAtMs ?? cancellation.atMs,
+    message: null,
+    events: [event],
+  };
+}
+
+/** An action as a list of them shows it. */
+export function actionView(action: InstanceAction, record: RequestRecord, minor: number) {
+  return {
+    action: action.action,
+    instance_uuid: record.serverUuid,
+    request_id: action.requestId,
+    user_id: record.spec.userId,
+    project_id: record.spec.projectId,
+    start_time: isoMicroseconds(action.startedAtMs),
+    message: action.message,
+    ...(minor >= 58 && { updated_at: isoMicroseconds(action.updatedAtMs) }),
+  };
+}
+
+/**
+ * One action with its events, as far as the viewer may see: before microversion 2.51 admins only; hosts and (Nova's)
+ * tracebacks always admins only. The reason stands in `details` from 2.84 on, and for admins in `traceback` all along.
+ */
+export function actionDetailView(
+  action: InstanceAction,
+  record: RequestRecord,
+  viewer: Pick<Viewer, "minor" | "isAdmin">,
+) {
+  const view = actionView(action, record, viewer.minor);
+  if (!viewer.isAdmin && viewer.minor < 51) return view;
+  return {
+    ...view,
+    events: action.events.map((event) => ({
+      event: event.event,
+      start_time: isoMicroseconds(event.startedAtMs),
+      finish_time: event.finishedAtMs === null ? null : isoMicroseconds(event.finishedAtMs),
+      result: event.result,
+      ...(viewer.isAdmin && { traceback: event.details }),
+      ...(viewer.isAdmin && viewer.minor >= 62 && { host: event.host }),
+      ...(viewer.minor >= 62 && { hostId: hostIdOf(record.spec.projectId, event.host) }),
+      ...(viewer.minor >= 84 && { details: event.details }),
+    })),
+  };
+}

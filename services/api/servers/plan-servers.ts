@@ -1,0 +1,78 @@
+import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { KnownCall } from "../http/call.ts";
+import { badRequest, invalidField } from "../http/fault.ts";
+import { readFlag } from "../http/schema.ts";
+import type { CreateServerBody } from "./create-schema.ts";
+
+/** What a body that its schema has passed asks for. */
+export interface CreateWish {
+  readonly flavorId: string;
+  readonly count: number;
+  readonly returnReservationId: boolean;
+}
+
+/**
+ * Reads what the schema alone cannot judge; refuses with the field's name. `countMax`: servers that one call may ask for.
+ * Nova takes as many as the quota allows between min_count and max_count; there is no quota here, so it is max_count.
+ */
+export function readWish(
+  body: CreateServerBody,
+  options: { readonly minor: number; readonly countMax: number },
+): CreateWish {
+  const { server } = body;
+  if (options.minor >= 37 && server.networks === undefined)
+    throw invalidField("server", server, "'networks' is a required property");
+  if (server.availability_zone?.includes(":")) {
+    throw invalidField(
+      "availability_zone",
+      server.availability_zone,
+      "Berth chooses the host itself; name a zone alone.",
+    );
+  }
+  if (server.description != null && server.description !== "" && server.description !== server.name) {
+    throw invalidField("description", server.description, "Berth keeps no descriptions.");
+  }
+  const minCount = Number(server.min_count ?? 1);
+  const maxCount = Number(server.max_count ?? minCount);
+  for (const [field, count] of [
+    ["min_count", minCount],
+    ["max_count", maxCount],
+  ] as const) {
+    if (count < 1) throw invalidField(field, count, "must be >= 1");
+    if (count > options.countMax)
+      throw invalidField(field, count, `One call may ask for at most ${options.countMax} servers.`);
+  }
+  if (minCount > maxCount) throw badRequest("min_count must be <= max_count");
+  return {
+    flavorId: idOfReference(String(server.flavorRef)),
+    count: maxCount,
+    returnReservationId: server.return_reservation_id !== undefined && readFlag(server.return_reservation_id) === true,
+  };
+}
+
+/** A flavor may be named by its id or by its URL. */
+function idOfReference(reference: string): string {
+  const path = /^https?:\/\//.test(reference) ? (reference.split(/[?#]/)[0] ?? "") : reference;
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** The servers of one call, ready to be accepted. Several get their number behind the name, from 1 on, as Nova does. */
+export function planServers(
+  body: CreateServerBody,
+  wish: CreateWish,
+  from: { readonly call: KnownCall; readonly flavor: Flavor; readonly nowMs: number; readonly newUuid: () => string },
+): ServerSpec[] {
+  const { server } = body;
+  return Array.from({ length: wish.count }, (_, index) => ({
+    uuid: from.newUuid(),
+    name: wish.count === 1 ? server.name : `${server.name}-${index + 1}`,
+    projectId: from.call.identity.projectId,
+    userId: from.call.identity.userId,
+    flavor: from.flavor,
+    imageRef: server.imageRef ?? "",
+    metadata: server.metadata ?? {},
+    availabilityZone: server.availability_zone ?? "",
+    requestId: from.call.requestId,
+    createdAtMs: from.nowMs,
+  }));
+}

@@ -1,0 +1,166 @@
+import { Type } from "typebox";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { ApiEvents } from "../events.ts";
+import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import { callOf } from "../http/call.ts";
+import { carrierFor, type Http } from "../http/create-http.ts";
+import { notFound } from "../http/fault.ts";
+import { nextLink, type Place, placeOf, resourceLinks } from "../http/links.ts";
+import { AnyQuery } from "../http/schema.ts";
+import type { RequestsPort } from "../ports.ts";
+import type { RequestAcceptor } from "./accept-requests.ts";
+import { CreateServerBody } from "./create-schema.ts";
+import { type AcceptedServers, createServer } from "./create-server.ts";
+import { deleteServer } from "./delete-server.ts";
+import { type RequestFinder, serverNotFound } from "./find-server.ts";
+import { type Cells, hydrateServer } from "./hydrate-servers.ts";
+import { actionDetailView, actionView } from "./instance-actions.ts";
+import { readListQuery } from "./list-query.ts";
+import { listServers } from "./list-servers.ts";
+import type { DeletionMarker } from "./mark-deleted.ts";
+import {
+  ActionAnswer,
+  ActionListAnswer,
+  CreateAnswer,
+  ServerAnswer,
+  ServerDetailListAnswer,
+  ServerListAnswer,
+} from "./server-schemas.ts";
+import { briefView, detailView, reservationIdOf, type Viewer } from "./server-view.ts";
+import { showActions } from "./show-actions.ts";
+
+export interface ServerDeps {
+  readonly store: RequestsPort;
+  readonly cells: Cells;
+  readonly acceptor: RequestAcceptor;
+  readonly finder: RequestFinder;
+  readonly flavors: FlavorCatalog;
+  readonly marker: DeletionMarker;
+  readonly clock: Clock;
+  readonly events: ApiEvents;
+}
+
+export interface RouteOptions {
+  /** What the routes hang under. */
+  readonly prefix: string;
+  readonly publicUrl: string | null;
+  readonly pageMax: number;
+  readonly serversPerCallMax: number;
+}
+
+const IdParams = Type.Object({ id: Type.String() });
+
+/** `/servers` and what is below it. */
+export function registerServerRoutes(http: Http, deps: ServerDeps, options: RouteOptions): void {
+  registerChanges(http, deps, options);
+  registerReads(http, deps, options);
+  registerActions(http, deps);
+}
+
+function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): void {
+  http.post(
+    "/servers",
+    { schema: { body: CreateServerBody, response: { 202: CreateAnswer } } },
+    async (request, reply) => {
+      const carrier = carrierFor(request);
+      const accepted = await createServer(deps, callOf(request), request.body, {
+        serversPerCallMax: options.serversPerCallMax,
+        carrier,
+      });
+      const place = placeOf(request, options.prefix, options.publicUrl);
+      reply.code(202).header("location", `${place.versioned}/servers/${accepted.specs[0].uuid}`);
+      return createView(accepted, place);
+    },
+  );
+
+  http.delete("/servers/:id", { schema: { params: IdParams } }, async (request, reply) => {
+    await deleteServer(deps, callOf(request), request.params.id, carrierFor(request));
+    return reply.code(204).send();
+  });
+}
+
+function createView(accepted: AcceptedServers, place: Place) {
+  const [first] = accepted.specs;
+  if (accepted.returnReservationId) return { reservation_id: reservationIdOf(first.requestId) };
+  return {
+    server: {
+      id: first.uuid,
+      links: resourceLinks(place, "servers", first.uuid),
+      "OS-DCF:diskConfig": "AUTO",
+      security_groups: [{ name: "default" }],
+    },
+  };
+}
+
+function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): void {
+  const page = async (request: Parameters<typeof callOf>[0], raw: Record<string, string | string[]>, path: string) => {
+    const call = callOf(request);
+    const query = readListQuery(raw, call, options.pageMax);
+    const viewer: Viewer = {
+      place: placeOf(request, options.prefix, options.publicUrl),
+      minor: call.minor,
+      isAdmin: call.identity.isAdmin,
+    };
+    const { servers, nextMarker } = await listServers(deps, call, query);
+    const next =
+      nextMarker === null ? null : nextLink(viewer.place, path, raw, { marker: nextMarker, limit: query.limit });
+    return { servers, viewer, links: next === null ? {} : { servers_links: [next] } };
+  };
+
+  http.get("/servers", { schema: { querystring: AnyQuery, response: { 200: ServerListAnswer } } }, async (request) => {
+    const { servers, viewer, links } = await page(request, request.query, "servers");
+    return { servers: servers.map((known) => briefView(known, viewer)), ...links };
+  });
+
+  http.get(
+    "/servers/detail",
+    { schema: { querystring: AnyQuery, response: { 200: ServerDetailListAnswer } } },
+    async (request) => {
+      const { servers, viewer, links } = await page(request, request.query, "servers/detail");
+      return { servers: servers.map((known) => detailView(known, viewer, { inList: true })), ...links };
+    },
+  );
+
+  http.get("/servers/:id", { schema: { params: IdParams, response: { 200: ServerAnswer } } }, async (request) => {
+    const call = callOf(request);
+    const { id } = request.params;
+    const record = await deps.finder.find(id, call.identity);
+    const known = record === null ? null : await hydrateServer(record, deps.cells, { withDeleted: false });
+    if (known === null) throw serverNotFound(id);
+    const viewer: Viewer = {
+      place: placeOf(request, options.prefix, options.publicUrl),
+      minor: call.minor,
+      isAdmin: call.identity.isAdmin,
+    };
+    return { server: detailView(known, viewer, { inList: false }) };
+  });
+}
+
+function registerActions(http: Http, deps: ServerDeps): void {
+  http.get(
+    "/servers/:id/os-instance-actions",
+    { schema: { params: IdParams, response: { 200: ActionListAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      const { record, actions } = await showActions(deps, call, request.params.id);
+      return { instanceActions: actions.map((action) => actionView(action, record, call.minor)) };
+    },
+  );
+
+  http.get(
+    "/servers/:id/os-instance-actions/:requestId",
+    {
+      schema: { params: Type.Object({ id: Type.String(), requestId: Type.String() }), response: { 200: ActionAnswer } },
+    },
+    async (request) => {
+      const call = callOf(request);
+      const { id, requestId } = request.params;
+      const { record, actions } = await showActions(deps, call, id);
+      const action = actions.find((one) => one.requestId === requestId);
+      if (action === undefined) throw notFound(`Action ${requestId.slice(0, 100)} not found`);
+      return {
+        instanceAction: actionDetailView(action, record, { minor: call.minor, isAdmin: call.identity.isAdmin }),
+      };
+    },
+  );
+}

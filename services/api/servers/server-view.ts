@@ -1,0 +1,147 @@
+import { createHash } from "node:crypto";
+import type { Server, ServerStatus } from "../../../core/cell/server.ts";
+import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { bookmark, type Place, resourceLinks } from "../http/links.ts";
+import { isoMicroseconds, isoSeconds } from "../http/times.ts";
+import type { KnownServer } from "./hydrate-servers.ts";
+import type { ServerDetail } from "./server-schemas.ts";
+
+/** Who looks, from where, in which words. */
+export interface Viewer {
+  readonly place: Place;
+  readonly minor: number;
+  readonly isAdmin: boolean;
+}
+
+const VM_STATES: Readonly<Record<ServerStatus, string>> = {
+  BUILD: "building",
+  ACTIVE: "active",
+  ERROR: "error",
+  DELETED: "deleted",
+};
+const POWER_NONE = 0;
+const POWER_RUNNING = 1;
+
+/** The status as it is shown: of a cell that does not answer, nobody knows. */
+export function shownStatus(known: KnownServer): ServerStatus | "UNKNOWN" {
+  return known.unreachable ? "UNKNOWN" : known.server.status;
+}
+
+/** A server as the bare list shows it. */
+export function briefView(known: KnownServer, viewer: Viewer) {
+  const { server } = known;
+  const brief = { id: server.uuid, name: server.spec.name, links: resourceLinks(viewer.place, "servers", server.uuid) };
+  return known.unreachable ? { ...brief, status: "UNKNOWN" } : brief;
+}
+
+/**
+ * A server in full, with the fields of the viewer's microversion. `inList`: some are shown for a single server only.
+ * Source: Nova's api-ref, "Servers", and its REST API version history.
+ */
+export function detailView(known: KnownServer, viewer: Viewer, options: { readonly inList: boolean }): ServerDetail {
+  const { server, unreachable } = known;
+  const { spec } = server;
+  const status = shownStatus(known);
+  const view: ServerDetail = {
+    id: server.uuid,
+    name: spec.name,
+    status,
+    tenant_id: spec.projectId,
+    user_id: spec.userId,
+    created: isoSeconds(server.createdAtMs),
+    updated: isoSeconds(server.updatedAtMs),
+    hostId: hostIdOf(spec.projectId, server.host),
+    image: spec.imageRef === "" ? "" : { id: spec.imageRef, links: [bookmark(viewer.place, "images", spec.imageRef)] },
+    flavor: flavorView(spec.flavor, viewer),
+    addresses: {},
+    accessIPv4: "",
+    accessIPv6: "",
+    metadata: spec.metadata,
+    links: resourceLinks(viewer.place, "servers", server.uuid),
+    key_name: null,
+    config_drive: "",
+    security_groups: [{ name: "default" }],
+    "OS-DCF:diskConfig": "AUTO",
+    "OS-EXT-AZ:availability_zone":
+      spec.availabilityZone !== "" ? spec.availabilityZone : server.host === null ? "" : "nova",
+    "OS-EXT-STS:vm_state": unreachable ? null : VM_STATES[server.status],
+    "OS-EXT-STS:task_state": server.taskState,
+    "OS-EXT-STS:power_state": status === "ACTIVE" ? POWER_RUNNING : POWER_NONE,
+    "OS-SRV-USG:launched_at": server.launchedAtMs === null ? null : isoMicroseconds(server.launchedAtMs),
+    "OS-SRV-USG:terminated_at": server.deletedAtMs === null ? null : isoMicroseconds(server.deletedAtMs),
+    "os-extended-volumes:volumes_attached": [],
+  };
+  if (status === "ERROR" && server.fault !== null) view.fault = faultView(server.fault);
+  if (status !== "ERROR" && status !== "UNKNOWN") view.progress = 0;
+  if (viewer.isAdmin) addHostFields(view, server, viewer.minor);
+  addVersionedFields(view, spec, viewer.minor, options.inList);
+  return view;
+}
+
+function faultView(fault: NonNullable<Server["fault"]>): NonNullable<ServerDetail["fault"]> {
+  return { code: 500, created: isoSeconds(fault.atMs), message: fault.message };
+}
+
+function flavorView(flavor: Flavor | undefined, viewer: Viewer): ServerDetail["flavor"] {
+  if (flavor === undefined) return {};
+  if (viewer.minor < 47) return { id: flavor.id, links: [bookmark(viewer.place, "flavors", flavor.id)] };
+  return {
+    original_name: flavor.name,
+    vcpus: flavor.vcpus,
+    ram: flavor.memoryMib,
+    disk: flavor.diskGib,
+    ephemeral: flavor.ephemeralGib,
+    swap: flavor.swapMib,
+    extra_specs: flavor.extraSpecs,
+  };
+}
+
+/** For admins only: which host, and what the server is called there. */
+function addHostFields(view: ServerDetail, server: Server, minor: number): void {
+  view["OS-EXT-SRV-ATTR:host"] = server.host;
+  view["OS-EXT-SRV-ATTR:hypervisor_hostname"] = server.host;
+  view["OS-EXT-SRV-ATTR:instance_name"] = `instance-${server.uuid.slice(0, 8)}`;
+  if (minor < 3) return;
+  view["OS-EXT-SRV-ATTR:reservation_id"] = reservationIdOf(server.spec.requestId);
+  view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(server.spec.name);
+  view["OS-EXT-SRV-ATTR:kernel_id"] = "";
+  view["OS-EXT-SRV-ATTR:ramdisk_id"] = "";
+  view["OS-EXT-SRV-ATTR:root_device_name"] = null;
+  view["OS-EXT-SRV-ATTR:user_data"] = null;
+}
+
+function addVersionedFields(view: ServerDetail, spec: ServerSpec, minor: number, inList: boolean): void {
+  if (minor >= 9) view.locked = false;
+  if (minor >= 19) view.description = null;
+  if (minor >= 26) view.tags = [];
+  if (minor >= 63) view.trusted_image_certificates = null;
+  if (minor >= 71 && !inList) view.server_groups = [];
+  if (minor >= 73) view.locked_reason = null;
+  if (minor >= 90) view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(spec.name);
+  if (minor >= 96) view.pinned_availability_zone = spec.availabilityZone === "" ? null : spec.availabilityZone;
+}
+
+/** Tells a project which of its servers share a host without telling the host; empty without one. As Nova computes it. */
+export function hostIdOf(projectId: string, host: string | null): string {
+  return host === null || host === ""
+    ? ""
+    : createHash("sha224")
+        .update(projectId + host)
+        .digest("hex");
+}
+
+/** What the servers of one call share: made from the call's request id, so that it needs no place of its own. */
+export function reservationIdOf(requestId: string): string {
+  const bits = BigInt(`0x${requestId.replace(/[^0-9a-f]/g, "").slice(-10) || "0"}`);
+  return `r-${bits.toString(36).padStart(8, "0").slice(-8)}`;
+}
+
+/** The host name that a guest gets from its server's name. */
+function hostnameOf(name: string): string {
+  const cleaned = name
+    .toLowerCase()
+    .replaceAll(/[ _]/g, "-")
+    .replaceAll(/[^a-z0-9.-]/g, "")
+    .replaceAll(/^[.-]+|[.-]+$/g, "");
+  return cleaned === "" ? "server" : cleaned.slice(0, 63);
+}

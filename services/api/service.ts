@@ -1,0 +1,142 @@
+import type { FastifyInstance } from "fastify";
+import type { Registry } from "prom-client";
+import type { Tracing } from "../../adapters/telemetry/tracing.ts";
+import type { Bus, Subscription } from "../../runtime/bus.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../runtime/logger.ts";
+import type { Service } from "../../runtime/service.ts";
+import type { HostPort } from "../../runtime/setting-kinds.ts";
+import { CellClient } from "./cells/cell-client.ts";
+import { ApiEvents } from "./events.ts";
+import { registerExtraSpecRoutes } from "./flavors/extra-spec-routes.ts";
+import { FlavorCatalog } from "./flavors/flavor-catalog.ts";
+import { registerFlavorRoutes } from "./flavors/flavor-routes.ts";
+import { createHttp, type Http } from "./http/create-http.ts";
+import { identityResolver } from "./http/identity.ts";
+import { registerProbes } from "./http/probe-routes.ts";
+import { registerCompute } from "./http/register-compute.ts";
+import { registerVersion, registerVersionList } from "./http/version-routes.ts";
+import { registerHypervisorRoutes } from "./hypervisors/hypervisor-routes.ts";
+import type { ApiDatabasePort, CellPort } from "./ports.ts";
+import { RequestAcceptor } from "./servers/accept-requests.ts";
+import { consumeCellEvents } from "./servers/consume-cell-events.ts";
+import { UNSUPPORTED_CREATE_FIELDS } from "./servers/create-schema.ts";
+import { RequestFinder } from "./servers/find-server.ts";
+import { DeletionMarker } from "./servers/mark-deleted.ts";
+import { registerServerRoutes, type ServerDeps } from "./servers/server-routes.ts";
+import type { ApiSettings } from "./settings.ts";
+
+export interface ApiDeps {
+  readonly store: ApiDatabasePort;
+  readonly cells: readonly CellPort[];
+  /** The API tier's own bus. */
+  readonly bus: Pick<Bus, "publish">;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly tracing: Tracing;
+  /** Other APIs to serve on the same address, each under a path of its own. */
+  readonly mounts?: readonly ((http: FastifyInstance) => Promise<void>)[];
+}
+
+export interface ApiService extends Service {
+  /** Where it listens; the port is the one that was bound. Only after `start`. */
+  readonly address: HostPort;
+  /** The server itself: for calls without a socket, in tests and in compositions of one process. */
+  readonly http: FastifyInstance;
+}
+
+/** Builds the api. The deps stay the caller's: `close` ends what the api does, not its stores and buses. */
+export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
+  const parts = createParts(deps, settings);
+  const { http, events, server } = parts;
+  let subscriptions: Subscription[] = [];
+  let serving = false;
+  let closed: Promise<void> | null = null;
+
+  registerProbes(http, { registry: deps.registry, isServing: () => serving, ping: () => deps.store.ping() });
+  registerVersionList(http, settings.http.publicUrl);
+  registerCompute(http, {
+    resolveIdentity: identityResolver(settings.auth),
+    register: (scope, prefix) => registerRoutes(scope, prefix, deps, parts, settings),
+  });
+  http.register(async (scope) => {
+    for (const mount of deps.mounts ?? []) await mount(scope);
+  });
+  http.after(() => http.refuseOtherMethods());
+
+  const close = async () => {
+    serving = false;
+    await Promise.all(subscriptions.map((subscription) => subscription.stop()));
+    subscriptions = [];
+    await http.close();
+    await Promise.all([server.acceptor.settle(), server.marker.settle()]);
+  };
+  return {
+    http,
+    get address() {
+      const bound = http.server.address();
+      if (bound === null || typeof bound === "string") throw new Error("the api does not listen yet");
+      return { host: bound.address, port: bound.port };
+    },
+    async start() {
+      try {
+        await http.ready();
+        for (const cell of deps.cells)
+          subscriptions.push(await consumeCellEvents(cell, { marker: server.marker, events }));
+        const { host, port } = settings.http.listen;
+        events.listening(await http.listen({ host, port }));
+        serving = true;
+      } catch (error) {
+        await close();
+        throw error;
+      }
+    },
+    close() {
+      closed ??= close();
+      return closed;
+    },
+  };
+}
+
+interface Parts {
+  readonly http: Http;
+  readonly events: ApiEvents;
+  readonly server: ServerDeps;
+}
+
+function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
+  const { store, clock } = deps;
+  const events = new ApiEvents(deps.logger, deps.registry);
+  const cells = new Map(deps.cells.map((cell) => [cell.name, new CellClient(cell, { clock, events }, settings.cells)]));
+  const server: ServerDeps = {
+    store,
+    cells,
+    clock,
+    events,
+    acceptor: new RequestAcceptor({ store, bus: deps.bus, events }, settings.intake),
+    finder: new RequestFinder({ store }),
+    flavors: new FlavorCatalog({ store, clock }, { cacheMs: settings.flavorCacheMs }),
+    marker: new DeletionMarker({ store, events }),
+  };
+  return {
+    http: createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS),
+    events,
+    server,
+  };
+}
+
+function registerRoutes(scope: Http, prefix: string, deps: ApiDeps, { server }: Parts, settings: ApiSettings): void {
+  const options = {
+    prefix,
+    publicUrl: settings.http.publicUrl,
+    pageMax: settings.pageMax,
+    serversPerCallMax: settings.serversPerCallMax,
+  };
+  const flavorDeps = { store: deps.store, catalog: server.flavors };
+  registerVersion(scope, prefix, settings.http.publicUrl);
+  registerServerRoutes(scope, server, options);
+  registerFlavorRoutes(scope, flavorDeps, options);
+  registerExtraSpecRoutes(scope, flavorDeps);
+  registerHypervisorRoutes(scope, server.cells, options);
+}

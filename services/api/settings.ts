@@ -1,0 +1,127 @@
+import { processSettings } from "../../runtime/lifecycle.ts";
+import { duration, type HostPort, hostPort, integer, oneOf, url } from "../../runtime/setting-kinds.ts";
+import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
+import { AUTH_KINDS, type AuthKind } from "./http/identity.ts";
+
+/** Settings of the HTTP server. Times in milliseconds. */
+export interface HttpSettings {
+  readonly listen: HostPort;
+  /** What links in answers start with; null: the host that each request names. */
+  readonly publicUrl: string | null;
+  readonly bodyBytesMax: number;
+  readonly jsonDepthMax: number;
+  readonly requestTimeoutMs: number;
+  readonly keepAliveMs: number;
+}
+
+/** How requests are accepted. */
+export interface IntakeSettings {
+  /** Most calls of one transaction. */
+  readonly batchMax: number;
+  readonly batchesInFlight: number;
+  /** Calls that may wait for a transaction; one more is answered with 503. */
+  readonly queuedMax: number;
+  /** Publishes that may wait for the bus; past it the schedulers' sweep finds what is not published. */
+  readonly publishesInFlightMax: number;
+}
+
+/** How cells are asked. */
+export interface CellSettings {
+  readonly deadlineMs: number;
+  /** How long a cell that did not answer is not asked again. */
+  readonly retryMs: number;
+}
+
+export interface ApiSettings {
+  readonly http: HttpSettings;
+  readonly auth: AuthKind;
+  readonly intake: IntakeSettings;
+  readonly cells: CellSettings;
+  readonly flavorCacheMs: number;
+  /** Servers that one call may create. */
+  readonly serversPerCallMax: number;
+  /** Elements of one page of a list. */
+  readonly pageMax: number;
+}
+
+export const apiDeclaration = {
+  command: "berth api",
+  about: "Serves the Compute API: accepts requests, answers for all cells.",
+  settings: {
+    ...processSettings,
+    databaseUrl: setting(url("postgres", "postgresql"), { about: "API database" }),
+    natsUrl: setting(url("nats", "tls"), { about: "NATS with the API tier's user" }),
+    listen: setting(hostPort, { about: "where to listen", default: "127.0.0.1:8774" }),
+    publicUrl: optional(url("http", "https"), {
+      about: "what links in answers start with; without it, the host that a request names",
+    }),
+    auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are known", default: "none" }),
+    bodyBytesMax: setting(integer({ min: 1_024, max: 1 << 26 }), { about: "largest request body", default: "1048576" }),
+    requestTimeout: setting(duration({ minMs: 100, maxMs: 600_000 }), {
+      about: "longest time for one request",
+      default: "30s",
+    }),
+    cellDeadline: setting(duration({ minMs: 10, maxMs: 60_000 }), {
+      about: "how long a cell may take to answer",
+      default: "2s",
+    }),
+    flavorCache: setting(duration({ minMs: 0, maxMs: 60_000 }), {
+      about: "how old a flavor that new servers get may be",
+      default: "1s",
+    }),
+    serversPerCallMax: setting(integer({ min: 1, max: 1_000 }), {
+      about: "servers that one call may create",
+      default: "100",
+    }),
+  },
+} as const satisfies Declaration<Record<string, ReturnType<typeof setting<unknown>>>>;
+
+export type ApiOptions = ValuesOf<typeof apiDeclaration.settings>;
+
+/** What a process was given, as the service wants it. */
+export function apiSettings(
+  options: Pick<
+    ApiOptions,
+    | "listen"
+    | "publicUrl"
+    | "auth"
+    | "bodyBytesMax"
+    | "requestTimeout"
+    | "cellDeadline"
+    | "flavorCache"
+    | "serversPerCallMax"
+  >,
+): ApiSettings {
+  return Object.freeze({
+    ...DEFAULT_API_SETTINGS,
+    http: {
+      ...DEFAULT_API_SETTINGS.http,
+      listen: options.listen,
+      publicUrl: options.publicUrl?.replace(/\/+$/, "") ?? null,
+      bodyBytesMax: options.bodyBytesMax,
+      requestTimeoutMs: options.requestTimeout,
+    },
+    auth: options.auth,
+    cells: { ...DEFAULT_API_SETTINGS.cells, deadlineMs: options.cellDeadline },
+    flavorCacheMs: options.flavorCache,
+    serversPerCallMax: options.serversPerCallMax,
+  });
+}
+
+/** For compositions in one process, and for tests. Listens on loopback, on a free port. */
+export const DEFAULT_API_SETTINGS: ApiSettings = {
+  http: {
+    listen: { host: "127.0.0.1", port: 0 },
+    publicUrl: null,
+    bodyBytesMax: 1 << 20,
+    jsonDepthMax: 32,
+    requestTimeoutMs: 30_000,
+    keepAliveMs: 75_000,
+  },
+  auth: "none",
+  intake: { batchMax: 500, batchesInFlight: 2, queuedMax: 20_000, publishesInFlightMax: 20_000 },
+  cells: { deadlineMs: 2_000, retryMs: 1_000 },
+  flavorCacheMs: 1_000,
+  serversPerCallMax: 100,
+  pageMax: 1_000,
+};
