@@ -11,7 +11,7 @@ export interface Bus {
   publish(subject: string, data: Uint8Array, options?: PublishOptions): Promise<void>;
   /**
    * Take messages of a durable consumer shared by all who name it. At most `maxInFlight` are out at a time; one that is
-   * neither acknowledged nor retried within the consumer's ack wait is delivered again, to anybody. Rejects with a
+   * neither acknowledged nor retried within the consumer's ack wait is delivered again, to anybody. `onMessage` must not throw. Rejects with a
    * `BusError`: `not-permitted`, `no-stream` (no such stream or consumer), `closed`, `timeout`.
    */
   consume(
