@@ -113,7 +113,8 @@ function replaceTree(state: LedgerState, tree: ProviderTree): Decision<TreeOutco
     const before = state.providers.get(spec.uuid);
     const after = providerOf(spec, tree.root, before);
     const changes = differences(before, after);
-    if (before === undefined || changes.length > 0) {
+    const moved = before?.name !== after.name || before.parent !== after.parent;
+    if (moved || changes.length > 0) {
       const raised = { ...after, generation: before === undefined ? 0 : before.generation + 1 };
       providers.set(spec.uuid, raised);
       rows.push(providerRow(raised), ...changes);
@@ -140,12 +141,10 @@ function providerOf(spec: ProviderSpec, root: ProviderUuid, before: Provider | u
   return { uuid, name, parent, root, generation: before?.generation ?? 0, inventories, traits, aggregates };
 }
 
-/** The rows in which two records of one provider differ; the provider's own row stands for its name and parent. */
+/** The rows in which two records of one provider differ, its own row aside. */
 function differences(before: Provider | undefined, after: Provider): RowChange[] {
   const provider = after.uuid;
   const rows: RowChange[] = [];
-  if (before !== undefined && (before.name !== after.name || before.parent !== after.parent))
-    rows.push(providerRow(after));
   for (const [resourceClass, { used, ...inventory }] of after.inventories) {
     if (!sameInventory(before?.inventories.get(resourceClass), inventory)) {
       rows.push({ kind: "inventory-put", provider, resourceClass, inventory, used });

@@ -1,0 +1,185 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { anyChange, anyCommand, initialTrees, type LedgerCommand } from "../../test/ledger-commands.ts";
+import { brokenSums, overCapacity } from "../../test/ledger-laws.ts";
+import type { AllocationChange } from "./allocation-change.ts";
+import { PureLedger } from "./ledger.ts";
+import type { LedgerDump } from "./ledger-port.ts";
+import { emptyLedger, evolve } from "./ledger-state.ts";
+import type { RowChange } from "./row-change.ts";
+
+function ledgerAfter(commands: readonly LedgerCommand[]): PureLedger {
+  const ledger = new PureLedger();
+  for (const tree of initialTrees) ledger.putTree(tree);
+  for (const command of commands) run(ledger, command);
+  return ledger;
+}
+
+function run(ledger: PureLedger, command: LedgerCommand): readonly RowChange[] {
+  return command.kind === "allocations"
+    ? command.changes.flatMap((change) => ledger.applyAllocations(change).rows)
+    : command.trees.flatMap((tree) => ledger.putTree(tree).rows);
+}
+
+const commands = fc.array(anyCommand, { maxLength: 20 });
+const changes = fc.array(anyChange, { minLength: 1, maxLength: 60 });
+
+describe("the pure ledger, whatever is asked of it", () => {
+  it("keeps used equal to the sum of the allocations", () => {
+    fc.assert(
+      fc.property(commands, (all) => {
+        expect(brokenSums(ledgerAfter(all).dump())).toEqual([]);
+      }),
+    );
+  });
+
+  it("never takes an inventory beyond its capacity while none shrinks", () => {
+    fc.assert(
+      fc.property(changes, (all) => {
+        expect(overCapacity(ledgerAfter([{ kind: "allocations", changes: all }]).dump())).toEqual([]);
+      }),
+    );
+  });
+
+  it("never raises the use of an inventory that is over its capacity", () => {
+    fc.assert(
+      fc.property(commands, changes, (before, after) => {
+        const ledger = ledgerAfter(before);
+        for (const change of after) {
+          const over = overUse(ledger.dump());
+          ledger.applyAllocations(change);
+          for (const [key, used] of overUse(ledger.dump())) expect(used).toBeLessThanOrEqual(over.get(key) ?? -1);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("changes nothing and tells no rows when it refuses", () => {
+    fc.assert(
+      fc.property(commands, anyChange, (all, change) => {
+        const ledger = ledgerAfter(all);
+        const before = ledger.dump();
+        const { outcome, rows } = ledger.applyAllocations(change);
+        if (outcome.kind === "committed") return;
+        expect(rows).toEqual([]);
+        expect(ledger.dump()).toEqual(before);
+      }),
+    );
+  });
+
+  it("tells in rows all that a view needs to follow it", () => {
+    fc.assert(
+      fc.property(commands, anyCommand, (all, last) => {
+        const ledger = ledgerAfter(all);
+        const followed = tableOf(ledger.rows());
+        for (const row of run(ledger, last)) applyRow(followed, row);
+        expect(followed).toEqual(tableOf(ledger.rows()));
+      }),
+    );
+  });
+
+  it("gives the same use whoever holds an allocation: a move is felt by no provider", () => {
+    fc.assert(
+      fc.property(commands, (all) => {
+        const ledger = ledgerAfter(all);
+        const before = ledger.dump();
+        const [holder] = before.consumers;
+        if (holder === undefined) return;
+        const to = "d0000000-0000-4000-8000-000000000001" as typeof holder.uuid;
+        const { rows } = ledger.applyAllocations({
+          steps: [{ kind: "move", from: holder.uuid, to, toType: "MIGRATION" }],
+        });
+        expect(rows).toEqual([]);
+        expect(ledger.dump().providers).toEqual(before.providers);
+        expect(ledger.allocationsOf(to)).toEqual(holder.items);
+        expect(ledger.allocationsOf(holder.uuid)).toEqual([]);
+      }),
+    );
+  });
+
+  it("ends where it began when everything is released", () => {
+    fc.assert(
+      fc.property(changes, (all) => {
+        const ledger = ledgerAfter([{ kind: "allocations", changes: all }]);
+        const owner = { projectId: "", userId: "", type: "" };
+        const steps = ledger.dump().consumers.map(({ uuid: consumer }): AllocationChange["steps"][number] => ({
+          kind: "replace",
+          consumer,
+          expected: "any",
+          owner,
+          items: [],
+        }));
+        expect(ledger.applyAllocations({ steps }).outcome.kind).toBe("committed");
+        const dump = ledger.dump();
+        expect(dump.consumers).toEqual([]);
+        expect(
+          dump.providers.flatMap(({ inventories }) => [...inventories.values()]).filter(({ used }) => used > 0),
+        ).toEqual([]);
+      }),
+    );
+  });
+});
+
+describe("evolve", () => {
+  it("keeps its indexes in step with the providers", () => {
+    fc.assert(
+      fc.property(commands, (all) => {
+        const ledger = ledgerAfter(all);
+        const state = emptyLedger();
+        const providers = new Map(ledger.dump().providers.map((provider) => [provider.uuid, provider]));
+        evolve(state, { providers, consumers: new Map(), rows: [] });
+        expect(new Set(state.names.keys())).toEqual(new Set([...providers.values()].map(({ name }) => name)));
+        expect([...state.trees.values()].reduce((sum, members) => sum + members.size, 0)).toBe(providers.size);
+      }),
+    );
+  });
+});
+
+function overUse(dump: LedgerDump): ReadonlyMap<string, number> {
+  return new Map(overCapacity(dump).map((line) => [line.split(":")[0]!, Number(/used (\d+)/.exec(line)?.[1])]));
+}
+
+/** Rows by what they are about, as a view would hold them. */
+function tableOf(rows: readonly RowChange[]): Map<string, RowChange> {
+  const table = new Map<string, RowChange>();
+  for (const row of rows) applyRow(table, row);
+  return table;
+}
+
+function applyRow(table: Map<string, RowChange>, row: RowChange): void {
+  switch (row.kind) {
+    case "provider-put":
+      table.set(row.uuid, row);
+      break;
+    case "provider-removed":
+      table.delete(row.uuid);
+      break;
+    case "inventory-put":
+      table.set(`${row.provider} inventory ${row.resourceClass}`, row);
+      break;
+    case "inventory-removed":
+      table.delete(`${row.provider} inventory ${row.resourceClass}`);
+      break;
+    case "trait-added":
+      table.set(`${row.provider} trait ${row.trait}`, row);
+      break;
+    case "trait-removed":
+      table.delete(`${row.provider} trait ${row.trait}`);
+      break;
+    case "aggregate-added":
+      table.set(`${row.provider} aggregate ${row.aggregate}`, row);
+      break;
+    case "aggregate-removed":
+      table.delete(`${row.provider} aggregate ${row.aggregate}`);
+      break;
+    case "host-put":
+      table.set(`host ${row.host}`, row);
+      break;
+    case "host-removed":
+      table.delete(`host ${row.host}`);
+      break;
+    default:
+      row satisfies never;
+  }
+}
