@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 import { CountReporter } from "./test/count-reporter.ts";
 
 // Set by .ci/run, which adds up the counts of several runners.
-const reportFile = process.env["BERTH_TEST_REPORT"];
+const reportFile = process.env.BERTH_TEST_REPORT;
 
 export default defineConfig({
   test: {

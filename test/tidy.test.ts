@@ -1,0 +1,138 @@
+import { readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { findCycles } from "./tidy/find-cycles.ts";
+import { type Import, listFiles, readSourceFile, type SourceFile } from "./tidy/source-file.ts";
+
+// The rules of the house that a machine can hold. There is no list of exceptions: what breaks a rule is changed, or the rule is.
+
+const root = join(import.meta.dirname, "..");
+const FOLDERS = ["core", "runtime", "adapters", "services", "cli", "test", "bench", "deploy"];
+const FILE_LINES_MAX = 400;
+const FUNCTION_LINES_MAX = 70;
+const MAIN_LINES_MAX = 40;
+
+const files = FOLDERS.flatMap((folder) => listFiles(root, folder, (path) => path.endsWith(".ts"))).map((path) =>
+  readSourceFile(root, path),
+);
+const isTest = (path: string) => path.endsWith(".test.ts") || path.startsWith("test/");
+const product = files.filter((file) => !isTest(file.path));
+
+/** `adapters/postgres` and `services/api` stand for themselves, everything else for its first folder. */
+function roomOf(path: string): string {
+  const [first = "", second = ""] = path.split("/");
+  return first === "adapters" || first === "services" ? `${first}/${second}` : first;
+}
+
+/** Whether code in `room` may import this. */
+function isAllowed(room: string, { target, isLocal, isTypeOnly }: Import): boolean {
+  const [layer] = room.split("/");
+  const isMessage = target.startsWith("proto/gen/");
+  const to = roomOf(target);
+  switch (layer) {
+    case "core":
+      return isLocal && (to === "core" || (isMessage && isTypeOnly));
+    case "runtime":
+      return !isLocal || to === "runtime";
+    case "adapters":
+      return !isLocal || isMessage || ["core", "runtime", room].includes(to);
+    case "services":
+      return !isLocal || isMessage || ["core", "runtime", room].includes(to) || to.startsWith("adapters/");
+    default:
+      return true;
+  }
+}
+
+function violations(among: readonly SourceFile[], find: (file: SourceFile) => readonly string[]): readonly string[] {
+  return among.flatMap((file) => find(file).map((what) => `${file.path}: ${what}`));
+}
+
+describe("rooms", () => {
+  test("imports go one way: services → adapters → core, runtime beside them, and no room knows another of its kind", () => {
+    const found = violations(product, (file) =>
+      file.imports.filter((one) => !isAllowed(roomOf(file.path), one)).map((one) => `imports ${one.target}`),
+    );
+    expect(found).toEqual([]);
+  });
+
+  test("no file imports itself by a way round", () => {
+    const edges = new Map(
+      files.map((file) => [file.path, file.imports.filter((one) => one.isLocal).map((one) => one.target)]),
+    );
+    expect(findCycles(edges)).toEqual([]);
+  });
+
+  test("core reads no clock, no chance, no surroundings", () => {
+    const core = product.filter((file) => file.path.startsWith("core/"));
+    expect(violations(core, (file) => [...file.ambient])).toEqual([]);
+  });
+
+  test("in services only main.ts touches the process", () => {
+    const services = product.filter((file) => file.path.startsWith("services/") && basename(file.path) !== "main.ts");
+    expect(violations(services, (file) => [...file.ambient].filter((name) => name === "process"))).toEqual([]);
+  });
+});
+
+describe("names", () => {
+  test("files and folders are kebab-case", () => {
+    const kebab = /^([a-z0-9]+(-[a-z0-9]+)*\/)*[a-z0-9]+(-[a-z0-9]+)*(\.property)?(\.(test|contract))?\.ts$/;
+    expect(files.map((file) => file.path).filter((path) => !kebab.test(path))).toEqual([]);
+  });
+
+  test("no file or folder has a name that says nothing", () => {
+    const empty = /(^|[/-])(utils?|helpers?|common|misc|managers?)(?=[/.-])|(^|\/)types(?=[/.])/;
+    expect(files.map((file) => file.path).filter((path) => empty.test(path))).toEqual([]);
+  });
+
+  test("no file only exports what others define", () => {
+    expect(files.filter((file) => file.isBarrel).map((file) => file.path)).toEqual([]);
+  });
+
+  test("migrations are numbered, each number once", () => {
+    for (const kind of ["api", "cell"]) {
+      const names = listFiles(root, `adapters/postgres/migrations/${kind}`, () => true).map((path) => basename(path));
+      expect(names.filter((name) => !/^\d{4}-[a-z0-9-]+\.sql$/.test(name))).toEqual([]);
+      const numbers = names.map((name) => name.slice(0, 4));
+      expect(numbers.filter((number, index) => numbers.indexOf(number) !== index)).toEqual([]);
+    }
+  });
+});
+
+describe("sizes", () => {
+  test(`no file is longer than ${FILE_LINES_MAX} lines, no main.ts longer than ${MAIN_LINES_MAX}`, () => {
+    const found = violations(files, ({ path, lineCount }) => {
+      const max = basename(path) === "main.ts" ? MAIN_LINES_MAX : FILE_LINES_MAX;
+      return lineCount > max ? [`${lineCount} lines`] : [];
+    });
+    expect(found).toEqual([]);
+  });
+
+  test(`no function is longer than ${FUNCTION_LINES_MAX} lines; in tests, without the functions inside it`, () => {
+    const found = violations(files, (file) =>
+      file.functions
+        .map((one) => ({ line: one.line, length: isTest(file.path) ? one.ownLineCount : one.lineCount }))
+        .filter(({ length }) => length > FUNCTION_LINES_MAX)
+        .map(({ line, length }) => `the function at line ${line} has ${length} lines`),
+    );
+    expect(found).toEqual([]);
+  });
+});
+
+describe("text", () => {
+  test("nothing has the type any", () => {
+    expect(violations(files, (file) => file.anyLines.map((line) => `line ${line}`))).toEqual([]);
+  });
+
+  test("nothing is left to do, left out, or left on", () => {
+    const marks = new RegExp(
+      ["TO" + "DO", "FIX" + "ME", "@ts-" + "ignore", "(test|describe|it)\\.(on" + "ly|sk" + "ip)\\("].join("|"),
+    );
+    expect(violations(files, (file) => file.text.match(marks)?.slice(0, 1) ?? [])).toEqual([]);
+  });
+
+  test("no text names a place on somebody's machine", () => {
+    const homes = new RegExp(`(^|[\\s"'\`(=:])/(${["wo" + "rk", "ro" + "ot", "home/[a-z]+"].join("|")})/`, "m");
+    const texts = listFiles(root, "", (path) => /\.(ts|mjs|sql|md|json|ya?ml|sh|conf|proto|toml)$/.test(path));
+    expect(texts.filter((path) => homes.test(readFileSync(join(root, path), "utf8")))).toEqual([]);
+  });
+});
