@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from "pg";
+import type { ClientBase, Pool, PoolClient } from "pg";
 import {
   aggregateUuid,
   type ConsumerUuid,
@@ -57,7 +57,8 @@ interface MutableProvider extends Provider {
   readonly aggregates: Set<ReturnType<typeof aggregateUuid>>;
 }
 
-async function readProviders(client: PoolClient): Promise<readonly Provider[]> {
+/** All providers with their inventories, traits and aggregates, by uuid, as the client's transaction sees them. */
+export async function readProviders(client: ClientBase): Promise<readonly Provider[]> {
   const byUuid = new Map<ProviderUuid, MutableProvider>();
   const providers = await client.query(
     `select p.uuid, p.name, parent.uuid as parent, root.uuid as root, p.generation

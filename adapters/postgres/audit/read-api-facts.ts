@@ -1,0 +1,24 @@
+import type { ApiFacts, AuditedRequest } from "../../../core/audit/facts.ts";
+import { withClient } from "../databases.ts";
+
+/** The accepted requests that have not ended as far as the API database knows; those in a cell are judged with the cell's facts. */
+export async function readApiFacts(databaseUrl: string): Promise<ApiFacts> {
+  return withClient(databaseUrl, async (client) => {
+    const { rows } = await client.query<{
+      server_uuid: string;
+      state: AuditedRequest["state"];
+      cell: string | null;
+      untouched_ms: number;
+    }>(`
+      select server_uuid, state, cell,
+        greatest(0, extract(epoch from now() - updated_at) * 1000)::float8 as untouched_ms
+      from requests where state in ('accepted', 'dispatched', 'cancelled')`);
+    const requests = rows.map((row) => ({
+      serverUuid: row.server_uuid,
+      state: row.state,
+      cell: row.cell,
+      untouchedMs: row.untouched_ms,
+    }));
+    return { requests };
+  });
+}

@@ -1,0 +1,109 @@
+import type { ClientBase } from "pg";
+import type { AuditedServer, AuditedTask, CellFacts } from "../../../core/audit/facts.ts";
+import { consumerUuid, type ProviderUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
+import type { LedgerDump } from "../../../core/ledger/ledger-port.ts";
+import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
+import { withClient } from "../databases.ts";
+import { readProviders } from "../read-ledger.ts";
+
+/**
+ * What an audit needs of one cell's database, all of it from one snapshot. Guests are not known there: `runningGuests` is
+ * empty. Cost: reads whole tables.
+ */
+export async function readCellFacts(cell: string, databaseUrl: string): Promise<CellFacts> {
+  return withClient(databaseUrl, async (client) => {
+    await client.query("begin isolation level repeatable read read only");
+    const { servers, closed } = await readServers(client);
+    return {
+      cell,
+      ledger: { providers: await readProviders(client), consumers: await readConsumers(client) },
+      servers,
+      closed,
+      openTasks: await readOpenTasks(client),
+      hosts: await readHosts(client),
+      runningGuests: new Map(),
+    };
+  });
+}
+
+/**
+ * Whoever holds something, and whoever is known as a consumer. No foreign key ties allocations to consumers; one without a
+ * consumer counts as an instance's, so that it shows up as an orphan.
+ */
+async function readConsumers(client: ClientBase): Promise<LedgerDump["consumers"]> {
+  const { rows } = await client.query<{
+    uuid: string;
+    generation: number | null;
+    project_id: string | null;
+    user_id: string | null;
+    type: string | null;
+    items: { provider: string; class: string; amount: number }[];
+  }>(`
+    select coalesce(c.uuid, held.consumer_uuid) as uuid, c.generation, c.project_id, c.user_id, c.type,
+      coalesce(held.items, '[]') as items
+    from consumers c
+    full join (
+      select a.consumer_uuid,
+        jsonb_agg(jsonb_build_object('provider', p.uuid, 'class', rc.name, 'amount', a.amount)) as items
+      from allocations a
+      join resource_providers p on p.id = a.provider_id
+      join resource_classes rc on rc.id = a.class_id
+      group by a.consumer_uuid
+    ) held on held.consumer_uuid = c.uuid`);
+  return rows.map((row) => ({
+    uuid: consumerUuid(row.uuid),
+    generation: row.generation ?? 0,
+    projectId: row.project_id ?? "",
+    userId: row.user_id ?? "",
+    type: row.type ?? CONSUMER_TYPE_INSTANCE,
+    items: row.items.map(
+      (item): AllocationItem => ({
+        provider: providerUuid(item.provider),
+        resourceClass: resourceClass(item.class),
+        amount: item.amount,
+      }),
+    ),
+  }));
+}
+
+async function readServers(client: ClientBase): Promise<Pick<CellFacts, "servers" | "closed">> {
+  const { rows } = await client.query<{
+    uuid: string;
+    status: AuditedServer["status"] | "CLOSED";
+    task_state: string | null;
+    host: string | null;
+    attempt_id: string | null;
+  }>("select uuid, status, task_state, host, attempt_id from servers");
+  const servers: AuditedServer[] = [];
+  const closed = new Set<string>();
+  for (const { uuid, status, task_state, host, attempt_id } of rows) {
+    if (status === "CLOSED") closed.add(uuid);
+    else servers.push({ uuid, status, taskState: task_state, host, attemptId: attempt_id });
+  }
+  return { servers, closed };
+}
+
+/** A task is attended while its owner's lease runs. By the database's clock, as leases are. */
+async function readOpenTasks(client: ClientBase): Promise<AuditedTask[]> {
+  const { rows } = await client.query<{
+    id: string;
+    server_uuid: string;
+    kind: "build" | "delete";
+    unattended_ms: number;
+  }>(`
+    select t.id, t.server_uuid, t.kind,
+      greatest(0, extract(epoch from now() - coalesce(c.lease_expires_at, t.created_at)) * 1000)::float8 as unattended_ms
+    from tasks t left join conductors c on c.id = t.owner
+    where t.ended_at is null`);
+  return rows.map((row) => ({
+    id: row.id,
+    serverUuid: row.server_uuid,
+    kind: row.kind,
+    unattendedMs: row.unattended_ms,
+  }));
+}
+
+async function readHosts(client: ClientBase): Promise<ReadonlyMap<string, ProviderUuid>> {
+  const { rows } = await client.query<{ name: string; root_provider: string }>("select name, root_provider from hosts");
+  return new Map(rows.map((row) => [row.name, providerUuid(row.root_provider)]));
+}

@@ -1,0 +1,128 @@
+import { Pool } from "undici";
+import type { ReplayFlavor } from "./flavor-of-task.ts";
+
+/** What the API said that it should not have: a refusal, or an answer in another shape. */
+export class ComputeError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.name = "ComputeError";
+    this.status = status;
+  }
+}
+
+export interface ShownServer {
+  readonly id: string;
+  readonly status: string;
+  readonly launchedAtMs: number | null;
+  readonly fault: string | null;
+}
+
+/**
+ * The public Compute API over HTTP, as far as a replay needs it. Connections are kept open; no pipelining, since a POST must
+ * not be sent again when its connection breaks.
+ */
+export class ComputeClient {
+  readonly #pool: Pool;
+
+  constructor(options: { readonly apiUrl: string; readonly connections: number }) {
+    this.#pool = new Pool(new URL(options.apiUrl).origin, {
+      connections: options.connections,
+      pipelining: 1,
+      headersTimeout: 60_000,
+      bodyTimeout: 60_000,
+    });
+  }
+
+  /** Creates the flavor with its extra specs; one that is there already stays as it is. */
+  async createFlavor(flavor: ReplayFlavor): Promise<void> {
+    const body = { flavor: { id: flavor.id, name: flavor.id, vcpus: flavor.vcpus, ram: flavor.memoryMib, disk: 0 } };
+    const created = await this.#send("POST", "/v2.1/flavors", body);
+    if (created.status !== 200 && created.status !== 409) throw refusal("flavor", created);
+    const specs = await this.#send("POST", `/v2.1/flavors/${encodeURIComponent(flavor.id)}/os-extra_specs`, {
+      extra_specs: flavor.extraSpecs,
+    });
+    if (specs.status !== 200) throw refusal("extra specs", specs);
+  }
+
+  /** The uuid of the server that was accepted. Throws a ComputeError when it was refused. */
+  async createServer(server: {
+    readonly name: string;
+    readonly flavorId: string;
+    readonly metadata: Readonly<Record<string, string>>;
+  }): Promise<string> {
+    const answer = await this.#send("POST", "/v2.1/servers", {
+      server: {
+        name: server.name,
+        flavorRef: server.flavorId,
+        imageRef: "",
+        networks: "none",
+        metadata: server.metadata,
+      },
+    });
+    if (answer.status !== 202) throw refusal("server", answer);
+    return (JSON.parse(answer.text) as { server: { id: string } }).server.id;
+  }
+
+  async deleteServer(uuid: string): Promise<void> {
+    const answer = await this.#send("DELETE", `/v2.1/servers/${uuid}`);
+    if (answer.status !== 204) throw refusal("delete", answer);
+  }
+
+  /** Null: there is none. */
+  async showServer(uuid: string): Promise<ShownServer | null> {
+    const answer = await this.#send("GET", `/v2.1/servers/${uuid}`);
+    if (answer.status === 404) return null;
+    if (answer.status !== 200) throw refusal("server", answer);
+    return shown((JSON.parse(answer.text) as { server: ServerDocument }).server);
+  }
+
+  /** Up to `limit` servers of any project, by status if one is given. */
+  async listServers(query: Readonly<Record<string, string>>): Promise<ShownServer[]> {
+    const answer = await this.#send(
+      "GET",
+      `/v2.1/servers/detail?${new URLSearchParams({ all_tenants: "1", ...query })}`,
+    );
+    if (answer.status !== 200) throw refusal("servers", answer);
+    return (JSON.parse(answer.text) as { servers: ServerDocument[] }).servers.map(shown);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  async #send(
+    method: "GET" | "POST" | "DELETE",
+    path: string,
+    body?: unknown,
+  ): Promise<{ status: number; text: string }> {
+    const answer = await this.#pool.request({
+      method,
+      path,
+      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+    });
+    return { status: answer.statusCode, text: await answer.body.text() };
+  }
+}
+
+interface ServerDocument {
+  readonly id: string;
+  readonly status: string;
+  readonly fault?: { readonly message: string };
+  readonly "OS-SRV-USG:launched_at"?: string | null;
+}
+
+function shown(server: ServerDocument): ShownServer {
+  const launchedAt = server["OS-SRV-USG:launched_at"];
+  return {
+    id: server.id,
+    status: server.status,
+    launchedAtMs: launchedAt == null ? null : Date.parse(`${launchedAt}Z`),
+    fault: server.fault?.message ?? null,
+  };
+}
+
+function refusal(what: string, answer: { readonly status: number; readonly text: string }): ComputeError {
+  return new ComputeError(answer.status, `${what} refused with ${answer.status}: ${answer.text.slice(0, 300)}`);
+}

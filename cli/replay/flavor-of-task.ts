@@ -1,0 +1,37 @@
+import { CPU_CLASS, GPU_CLASS, gpuTrait } from "./map-machines.ts";
+import type { TraceTask } from "./trace.ts";
+
+/** A flavor as the Compute API creates it. */
+export interface ReplayFlavor {
+  /** Tasks that ask for the same have the same. */
+  readonly id: string;
+  readonly vcpus: number;
+  readonly memoryMib: number;
+  readonly extraSpecs: Readonly<Record<string, string>>;
+}
+
+/**
+ * The flavor of a task: CPU in thousandths instead of VCPUs, and a request group of its own for each GPU, so that a task of n
+ * GPUs gets n different ones of one machine. Models are chosen by forbidding the others of the trace, since one group can
+ * ask for any of several only so.
+ */
+export function flavorOfTask(task: TraceTask, models: readonly string[]): ReplayFlavor {
+  const extraSpecs: Record<string, string> = { "resources:VCPU": "0", "resources:DISK_GB": "0" };
+  if (task.cpuMilli > 0) extraSpecs[`resources:${CPU_CLASS}`] = String(task.cpuMilli);
+  for (let group = 1; group <= task.gpus; group += 1) {
+    extraSpecs[`resources${group}:${GPU_CLASS}`] = String(task.gpuMilli);
+    if (task.gpuModels.length === 0) continue;
+    for (const model of models) {
+      if (!task.gpuModels.includes(model)) extraSpecs[`trait${group}:${gpuTrait(model)}`] = "forbidden";
+    }
+  }
+  if (task.gpus > 1) extraSpecs.group_policy = "isolate";
+  const gpuPart = task.gpus === 0 ? "" : `-g${task.gpus}x${task.gpuMilli}`;
+  const modelPart = task.gpuModels.length === 0 ? "" : `-${task.gpuModels.toSorted().join("-")}`;
+  return {
+    id: `replay-c${task.cpuMilli}-m${task.memoryMib}${gpuPart}${modelPart}`,
+    vcpus: Math.max(1, Math.ceil(task.cpuMilli / 1000)),
+    memoryMib: task.memoryMib,
+    extraSpecs,
+  };
+}

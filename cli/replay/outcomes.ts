@@ -1,0 +1,44 @@
+/** How the creation of a server ended. `atMs`: when, milliseconds since the epoch. */
+export type Outcome =
+  | { readonly kind: "active"; readonly atMs: number; readonly failedAttempts: number }
+  | { readonly kind: "error"; readonly atMs: number; readonly failedAttempts: number; readonly reason: string };
+
+/**
+ * Brings those who wait for a server together with whoever learns what became of it; either may come first, since in one
+ * process a server can be ACTIVE before the answer to its POST was read.
+ */
+export class Outcomes {
+  readonly #waiting = new Map<string, { readonly sinceMs: number; readonly resolve: (outcome: Outcome) => void }>();
+  readonly #early = new Map<string, Outcome>();
+
+  /** Resolves when the creation has ended. One waiter a server. */
+  of(serverUuid: string, nowMs: number): Promise<Outcome> {
+    const early = this.#early.get(serverUuid);
+    if (early !== undefined) {
+      this.#early.delete(serverUuid);
+      return Promise.resolve(early);
+    }
+    return new Promise((resolve) => this.#waiting.set(serverUuid, { sinceMs: nowMs, resolve }));
+  }
+
+  /** The first word counts. */
+  tell(serverUuid: string, outcome: Outcome): void {
+    const waiting = this.#waiting.get(serverUuid);
+    if (waiting === undefined) {
+      if (!this.#early.has(serverUuid)) this.#early.set(serverUuid, outcome);
+      return;
+    }
+    this.#waiting.delete(serverUuid);
+    waiting.resolve(outcome);
+  }
+
+  /** Servers that have been waited for since before that time, oldest first: their word may have been lost. */
+  waitingSince(beforeMs: number, limit: number): string[] {
+    const uuids: string[] = [];
+    for (const [uuid, { sinceMs }] of this.#waiting) {
+      if (sinceMs >= beforeMs || uuids.length >= limit) break;
+      uuids.push(uuid);
+    }
+    return uuids;
+  }
+}

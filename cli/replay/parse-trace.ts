@@ -1,0 +1,85 @@
+import { type Row, readRows } from "./read-rows.ts";
+import type { Machine, TraceTask } from "./trace.ts";
+
+const MACHINE_COLUMNS = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
+const TASK_COLUMNS = [
+  "name",
+  "cpu_milli",
+  "memory_mib",
+  "num_gpu",
+  "gpu_milli",
+  "gpu_spec",
+  "qos",
+  "pod_phase",
+  "creation_time",
+  "deletion_time",
+  "scheduled_time",
+];
+const NAME = /^[A-Za-z0-9._-]{1,200}$/;
+const MODEL = /^[A-Za-z0-9_]{1,100}$/;
+const NAME_ALLOWED = "1 to 200 letters, digits, '.', '_' and '-'";
+const GPUS_MAX = 64;
+
+/** A file of machines. Throws a TraceError on the first line that cannot be used. */
+export function parseMachines(file: string, content: string): Machine[] {
+  const names = new Set<string>();
+  const machines: Machine[] = [];
+  for (const row of readRows(file, content, MACHINE_COLUMNS)) {
+    const name = row.text("sn", NAME, NAME_ALLOWED);
+    if (names.has(name)) row.refuse("sn", "a name that no line before has");
+    names.add(name);
+    const gpus = row.integer("gpu", 0, GPUS_MAX);
+    const gpuModel =
+      gpus === 0
+        ? row.text("model", /^$/, "nothing, since gpu is 0")
+        : row.text("model", MODEL, "1 to 100 letters, digits and '_'");
+    machines.push({
+      name,
+      cpuMilli: row.integer("cpu_milli", 1),
+      memoryMib: row.integer("memory_mib", 1),
+      gpus,
+      gpuModel,
+    });
+  }
+  return machines;
+}
+
+/** A file of tasks, which may ask for the GPU models of `machines`. Throws a TraceError on the first line that cannot be used. */
+export function parseTasks(file: string, content: string, machines: readonly Machine[]): TraceTask[] {
+  const models = new Set(machines.filter((machine) => machine.gpus > 0).map((machine) => machine.gpuModel));
+  const names = new Set<string>();
+  const tasks: TraceTask[] = [];
+  for (const row of readRows(file, content, TASK_COLUMNS)) {
+    const name = row.text("name", NAME, NAME_ALLOWED);
+    if (names.has(name)) row.refuse("name", "a name that no line before has");
+    names.add(name);
+    const gpus = row.integer("num_gpu", 0, GPUS_MAX);
+    const createdAt = row.integer("creation_time", 0);
+    row.text("scheduled_time", /^\d*$/, "a whole number, or nothing");
+    tasks.push({
+      name,
+      cpuMilli: row.integer("cpu_milli", 0),
+      memoryMib: row.integer("memory_mib", 1),
+      gpus,
+      gpuMilli: gpuMilliOf(row, gpus),
+      gpuModels: gpuModelsOf(row, models),
+      createdAt,
+      deletedAt: row.integer("deletion_time", createdAt),
+    });
+  }
+  return tasks;
+}
+
+function gpuMilliOf(row: Row, gpus: number): number {
+  if (gpus === 0) return row.integer("gpu_milli", 0, 0);
+  return gpus === 1 ? row.integer("gpu_milli", 1, 1000) : row.integer("gpu_milli", 1000, 1000);
+}
+
+function gpuModelsOf(row: Row, models: ReadonlySet<string>): string[] {
+  const spec = row.text("gpu_spec", /^[^\s]*$/, "GPU models with '|' between them, or nothing");
+  if (spec === "") return [];
+  const asked = spec.split("|");
+  if (!asked.every((model) => models.has(model)))
+    row.refuse("gpu_spec", `models of the machines (${[...models].sort().join(", ")})`);
+  return asked;
+}

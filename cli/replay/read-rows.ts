@@ -1,0 +1,73 @@
+import { TraceError } from "./trace.ts";
+
+const INTEGER_MAX = 2_147_483_647;
+
+/** One line of a CSV file, read column by column; what is not allowed is named with its line, column and value. */
+export class Row {
+  readonly #file: string;
+  readonly #line: number;
+  readonly #columns: readonly string[];
+  readonly #cells: readonly string[];
+
+  constructor(file: string, line: number, columns: readonly string[], cells: readonly string[]) {
+    this.#file = file;
+    this.#line = line;
+    this.#columns = columns;
+    this.#cells = cells;
+  }
+
+  text(column: string, pattern: RegExp, allowed: string): string {
+    const value = this.#cell(column);
+    if (!pattern.test(value)) this.refuse(column, allowed);
+    return value;
+  }
+
+  integer(column: string, min: number, max = INTEGER_MAX): number {
+    const value = this.#cell(column);
+    const number = Number(value);
+    if (!/^\d+$/.test(value) || number < min || number > max)
+      this.refuse(column, `a whole number from ${min} to ${max}`);
+    return number;
+  }
+
+  refuse(column: string, allowed: string): never {
+    throw new TraceError(
+      this.#file,
+      this.#line,
+      `${column} is ${JSON.stringify(this.#cell(column))}; allowed: ${allowed}`,
+    );
+  }
+
+  #cell(column: string): string {
+    return this.#cells[this.#columns.indexOf(column)] ?? "";
+  }
+}
+
+/**
+ * The lines of a CSV file without quotes, whose header must be exactly `columns`. Throws a TraceError on the first line that
+ * has another number of cells, and whatever the caller's `Row` calls throw.
+ */
+export function* readRows(file: string, content: string, columns: readonly string[]): Generator<Row> {
+  const lines = content.split(/\r?\n/);
+  if (lines.at(-1) === "") lines.pop();
+  const header = lines[0] ?? "";
+  if (header !== columns.join(",")) {
+    throw new TraceError(
+      file,
+      1,
+      `the header is ${JSON.stringify(header)}; allowed: ${JSON.stringify(columns.join(","))}`,
+    );
+  }
+  for (const [index, line] of lines.entries()) {
+    if (index === 0) continue;
+    const cells = line.split(",");
+    if (cells.length !== columns.length) {
+      throw new TraceError(
+        file,
+        index + 1,
+        `${cells.length} columns; allowed: ${columns.length} (${columns.join(", ")})`,
+      );
+    }
+    yield new Row(file, index + 1, columns, cells);
+  }
+}

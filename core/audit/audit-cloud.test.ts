@@ -1,0 +1,248 @@
+import { describe, expect, it } from "vitest";
+import { consumerUuid, providerUuid, resourceClass, trait } from "../ledger/ids.ts";
+import type { AllocationItem, Provider } from "../ledger/model.ts";
+import { auditCloud } from "./audit-cloud.ts";
+import { checkUpCalls } from "./check-up-calls.ts";
+import type { AuditedRequest, AuditedServer, CellFacts, CloudFacts } from "./facts.ts";
+import { persisting } from "./violation.ts";
+
+const CLASS = resourceClass("VCPU");
+const item = (provider: string, amount: number): AllocationItem => ({
+  provider: providerUuid(provider),
+  resourceClass: CLASS,
+  amount,
+});
+const provider = (name: string, root: string, used: number): Provider => ({
+  uuid: providerUuid(name),
+  name,
+  parent: name === root ? null : providerUuid(root),
+  root: providerUuid(root),
+  generation: 0,
+  inventories: new Map([
+    [CLASS, { total: 8, reserved: 0, minUnit: 1, maxUnit: 8, stepSize: 1, allocationRatio: 1, used }],
+  ]),
+  traits: new Set([trait("CUSTOM_T")]),
+  aggregates: new Set(),
+});
+const consumer = (uuid: string, items: readonly AllocationItem[], type = "INSTANCE") => ({
+  uuid: consumerUuid(uuid),
+  generation: 1,
+  projectId: "p",
+  userId: "u",
+  type,
+  items,
+});
+const server = (uuid: string, change: Partial<AuditedServer> = {}): AuditedServer => ({
+  uuid,
+  status: "ACTIVE",
+  taskState: null,
+  host: "h1",
+  attemptId: "t/0",
+  ...change,
+});
+
+/** A cell with two hosts and one server on the first, which runs there. */
+function cell(change: Partial<CellFacts> = {}): CellFacts {
+  return {
+    cell: "c1",
+    ledger: {
+      providers: [provider("r1", "r1", 2), provider("gpu", "r1", 1), provider("r2", "r2", 0)],
+      consumers: [consumer("s1", [item("r1", 2), item("gpu", 1)])],
+    },
+    servers: [server("s1")],
+    closed: new Set(),
+    openTasks: [],
+    hosts: new Map([
+      ["h1", providerUuid("r1")],
+      ["h2", providerUuid("r2")],
+    ]),
+    runningGuests: new Map([["h1", [{ serverUuid: "s1", attemptId: "t/0" }]]]),
+    ...change,
+  };
+}
+const request = (change: Partial<AuditedRequest> = {}): AuditedRequest => ({
+  serverUuid: "s1",
+  state: "dispatched",
+  cell: "c1",
+  untouchedMs: 60_000,
+  ...change,
+});
+const cloud = (cells: readonly CellFacts[], requests: readonly AuditedRequest[] = [request()]): CloudFacts => ({
+  cells,
+  api: { requests },
+});
+const found = (facts: CloudFacts): string[] =>
+  auditCloud(facts, 10_000).map(({ law, what, where }) => `${law}: ${what} (${where})`);
+
+describe("the audit", () => {
+  it("finds nothing in a cloud that is in order", () => {
+    expect(found(cloud([cell()]))).toEqual([]);
+  });
+
+  it("leaves alone what has ended", () => {
+    const ended = cell({
+      ledger: { providers: [provider("r1", "r1", 0), provider("gpu", "r1", 0)], consumers: [] },
+      servers: [
+        server("s1", { status: "DELETED", host: null, attemptId: null }),
+        server("s2", { status: "ERROR", host: null }),
+      ],
+      runningGuests: new Map(),
+    });
+    expect(found(cloud([ended], [request({ state: "cancelled" }), request({ serverUuid: "s2" })]))).toEqual([]);
+  });
+});
+
+describe("law 1", () => {
+  it("sees a used that is not the sum of the allocations", () => {
+    const ledger = { ...cell().ledger, providers: [provider("r1", "r1", 3), provider("gpu", "r1", 1)] };
+    expect(found(cloud([cell({ ledger })]))).toEqual([
+      "1: used is not the sum of the allocations (cell c1, VCPU of provider r1 (r1))",
+    ]);
+  });
+
+  it("sees more allocated than there is", () => {
+    const ledger = {
+      providers: [provider("r1", "r1", 9), provider("gpu", "r1", 0)],
+      consumers: [consumer("s1", [item("r1", 9)])],
+    };
+    const violations = auditCloud(cloud([cell({ ledger })]), 0);
+    expect(violations).toMatchObject([{ law: 1, what: "more is allocated than there is", proof: "9 of 8" }]);
+  });
+
+  it("sees an allocation of what nobody offers", () => {
+    const ledger = {
+      providers: [{ ...provider("r1", "r1", 0), inventories: new Map() }],
+      consumers: [consumer("s1", [item("r1", 1)])],
+    };
+    expect(found(cloud([cell({ ledger })]))).toEqual([
+      "1: something is allocated that nobody offers (cell c1, VCPU of provider r1)",
+    ]);
+  });
+});
+
+describe("law 2", () => {
+  const ORPHAN = "2: an allocation belongs to no server that lives there (cell c1, consumer s1)";
+
+  it.each([
+    ["of a server that does not exist", []],
+    ["of a server that was deleted", [server("s1", { status: "DELETED" })]],
+    ["of a server that ended in ERROR before it ran", [server("s1", { status: "ERROR", host: null })]],
+    ["of a server that lives on another host", [server("s1", { host: "h2" })]],
+    ["of a server on a host that nobody knows", [server("s1", { host: "h9" })]],
+  ])("sees an allocation %s", (_title, servers) => {
+    const facts = cell({ servers: servers as AuditedServer[], runningGuests: new Map() });
+    expect(found(cloud([facts], []))).toContain(ORPHAN);
+  });
+
+  it("sees a server that holds nothing on its host", () => {
+    const ledger = { providers: [provider("r1", "r1", 0), provider("gpu", "r1", 0)], consumers: [] };
+    expect(found(cloud([cell({ ledger })]))).toEqual([
+      "2: a server has a home and holds nothing there (cell c1, server s1)",
+    ]);
+  });
+
+  it("leaves alone what clients of the Placement API hold for themselves", () => {
+    const ledger = {
+      ...cell().ledger,
+      providers: [provider("r1", "r1", 3), provider("gpu", "r1", 1)],
+      consumers: [...cell().ledger.consumers, consumer("other", [item("r1", 1)], "CUSTOM")],
+    };
+    expect(found(cloud([cell({ ledger })]))).toEqual([]);
+  });
+});
+
+describe("law 3", () => {
+  it("sees a conductor that is told of what is above it, or may publish there", () => {
+    const clean = { settings: ["cell", "cellDatabaseUrl", "natsUrl"], cell: "c1", publishes: ["cell.c1.events"] };
+    expect(checkUpCalls(clean)).toEqual([]);
+    expect(checkUpCalls({ ...clean, settings: [...clean.settings, "databaseUrl"] })).toMatchObject([
+      { law: 3, where: "setting databaseUrl" },
+    ]);
+    for (const subject of ["scheduler.requests", "cell.c2.tasks", "cell.c2.events", ">"]) {
+      expect(checkUpCalls({ ...clean, publishes: ["cell.c1.events", subject] })).toMatchObject([
+        { law: 3, where: "cell c1" },
+      ]);
+    }
+  });
+});
+
+describe("law 4", () => {
+  const guest = { serverUuid: "s1", attemptId: "t/0" };
+
+  it("sees a server that runs on two hosts", () => {
+    const runningGuests = new Map([
+      ["h1", [guest]],
+      ["h2", [guest]],
+    ]);
+    expect(found(cloud([cell({ runningGuests })]))).toEqual([
+      "4: a guest runs that is not at home (cell c1, host h2, server s1)",
+      "4: a server runs twice (server s1)",
+    ]);
+  });
+
+  it("sees a guest of an attempt that was given up, on the same host", () => {
+    const runningGuests = new Map([["h1", [{ ...guest, attemptId: "t/1" }]]]);
+    expect(found(cloud([cell({ runningGuests })]))).toEqual([
+      "4: a guest runs that is not at home (cell c1, host h1, server s1)",
+    ]);
+  });
+
+  it("sees a guest that outlived its server", () => {
+    const runningGuests = new Map([["h2", [{ serverUuid: "gone", attemptId: "x/0" }]]]);
+    expect(found(cloud([cell({ runningGuests })]))).toEqual([
+      "4: a guest runs that is not at home (cell c1, host h2, server gone)",
+    ]);
+  });
+
+  it("sees a server that lives in two cells", () => {
+    expect(found(cloud([cell(), cell({ cell: "c2", runningGuests: new Map() })]))).toEqual([
+      "4: a server lives in two cells (server s1)",
+    ]);
+  });
+});
+
+describe("law 5", () => {
+  it("sees a server that waits for a task that does not exist", () => {
+    for (const change of [{ status: "BUILD" }, { taskState: "deleting" }] as const) {
+      const facts = cell({ servers: [server("s1", change)] });
+      expect(found(cloud([facts]))).toEqual(["5: a server waits for a task that does not exist (cell c1, server s1)"]);
+    }
+  });
+
+  it("sees a task that nobody works on, once that has lasted", () => {
+    const facts = (unattendedMs: number): CellFacts =>
+      cell({
+        servers: [server("s1", { status: "BUILD" })],
+        openTasks: [{ id: "t", serverUuid: "s1", kind: "build", unattendedMs }],
+      });
+    expect(found(cloud([facts(9_000)]))).toEqual([]);
+    expect(found(cloud([facts(11_000)]))).toEqual(["5: nobody works on a build task (cell c1, server s1, task t)"]);
+  });
+
+  it.each([
+    ["accepted and in no cell", request({ serverUuid: "s2", state: "accepted", cell: null })],
+    ["assigned to a cell that does not have it", request({ serverUuid: "s2" })],
+    ["cancelled and still there", request({ state: "cancelled" })],
+  ])("sees a request that is %s, once that has lasted", (_title, lost) => {
+    expect(found(cloud([cell()], [lost]))).toEqual([
+      `5: an accepted request has not ended and nobody works on it (server ${lost.serverUuid})`,
+    ]);
+    expect(found(cloud([cell()], [{ ...lost, untouchedMs: 1_000 }]))).toEqual([]);
+  });
+
+  it("says nothing of requests in a cell that could not be read", () => {
+    expect(found(cloud([], [request()]))).toEqual([]);
+  });
+});
+
+describe("two readings", () => {
+  it("keep what persists, with the later proof, and drop what was in flight", () => {
+    const violation = { law: 2, what: "w", where: "here", proof: "first" } as const;
+    const earlier = [violation, { ...violation, where: "there" }];
+    const later = [
+      { ...violation, proof: "second" },
+      { ...violation, where: "elsewhere" },
+    ];
+    expect(persisting(earlier, later)).toEqual([{ ...violation, proof: "second" }]);
+  });
+});
