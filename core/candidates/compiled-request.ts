@@ -3,7 +3,7 @@ import type { AggregateUuid, ResourceClass, Trait } from "../ledger/ids.ts";
 import { InventoryColumn } from "../ledger/inventory-column.ts";
 import type { NamedSets } from "../ledger/named-sets.ts";
 import type { LedgerView } from "../ledger/view.ts";
-import { noPendingUse, type PendingUse } from "./pending-use.ts";
+import type { PendingUse } from "./pending-use.ts";
 import type { Refusal, RefusalCount } from "./refusal.ts";
 import type { CandidateRequest, RequestGroup } from "./request.ts";
 
@@ -12,10 +12,8 @@ export interface Demand {
   readonly resourceClass: ResourceClass;
   readonly amount: number;
   readonly column: Readonly<InventoryColumn>;
-  /** Use by slot that the column does not show yet. */
-  readonly pending: Float64Array;
-  /** Some inventory of the class has a min_unit or step_size other than 1. */
-  readonly uneven: boolean;
+  /** Free room alone decides: no inventory of the class has units that could refuse the amount. */
+  readonly roomDecides: boolean;
   /** Refusal code: no provider had that much. */
   readonly lackCode: number;
 }
@@ -33,12 +31,16 @@ export interface GroupDemand {
   /** By aggregate-set number; `memberSets` of the root counts too for the unnumbered group, `outsideSets` must hold for both. */
   readonly memberSets: Uint8Array | null;
   readonly outsideSets: Uint8Array | null;
-  /** Slot of the one tree's root; -1: any tree; -2: that tree is not here. */
+  /** Slot of the one tree's root, or ANY_ROOT, or NO_ROOT. */
   readonly treeRoot: number;
   readonly traitCode: number;
   readonly aggregateCode: number;
   readonly treeCode: number;
 }
+
+/** Values of GroupDemand.treeRoot: any tree will do; the tree asked for is not here. */
+export const ANY_ROOT = -1;
+export const NO_ROOT = -2;
 
 export const CODE_NO_HOST = 0;
 export const CODE_HOST_DOWN = 1;
@@ -69,8 +71,9 @@ export class CompiledRequest {
   readonly refused: Int32Array;
   readonly #refusals: Refusal[] = [...FIXED_REFUSALS];
 
-  /** `pending` must be of the same view. */
+  /** `pending` must be of the same view; it is counted as used. */
   constructor(view: LedgerView, request: CandidateRequest, pending?: PendingUse) {
+    pending?.follow();
     this.view = view;
     this.request = request;
     this.isolate = request.groupPolicy === "isolate";
@@ -78,8 +81,8 @@ export class CompiledRequest {
       [...request.trees.excludedHosts].map((host) => view.hosts.slotOf(host)).filter((slot) => slot >= 0),
     );
     const unnumbered = request.groups.find((group) => group.suffix === "");
-    this.unnumbered = unnumbered ? this.#compileGroup([unnumbered], pending) : null;
-    this.numbered = likeGroups(request.groups).map((groups) => this.#compileGroup(groups, pending));
+    this.unnumbered = unnumbered ? this.#compileGroup([unnumbered]) : null;
+    this.numbered = likeGroups(request.groups).map((groups) => this.#compileGroup(groups));
     const byClass = new Map<ResourceClass, Demand>();
     for (const group of [...(this.unnumbered ? [this.unnumbered] : []), ...this.numbered]) {
       for (const demand of group.demands) byClass.set(demand.resourceClass, demand);
@@ -88,8 +91,10 @@ export class CompiledRequest {
     this.refused = new Int32Array(this.#refusals.length);
   }
 
-  refuse(code: number): void {
+  /** Counts a refusal; returns false, so that a check can end with it. */
+  refuse(code: number): false {
     this.refused[code] = this.refused[code]! + 1;
+    return false;
   }
 
   refusals(): RefusalCount[] {
@@ -98,7 +103,7 @@ export class CompiledRequest {
       .filter((count) => count.trees > 0);
   }
 
-  #compileGroup(groups: readonly RequestGroup[], pending: PendingUse | undefined): GroupDemand {
+  #compileGroup(groups: readonly RequestGroup[]): GroupDemand {
     const [group] = groups;
     assert(group !== undefined && group.resources.size > 0, "a request group asks for resources");
     const { traits, aggregates } = this.view;
@@ -111,9 +116,7 @@ export class CompiledRequest {
     const alone = group.suffix !== "";
     return {
       suffixes: groups.map((like) => like.suffix),
-      demands: [...group.resources].map(([resourceClass, amount]) =>
-        this.#compileDemand(group, resourceClass, amount, pending),
-      ),
+      demands: [...group.resources].map(([resourceClass, amount]) => this.#compileDemand(group, resourceClass, amount)),
       traitsServe:
         forbiddenIds.length > 0 || (alone && requiredIds.length > 0)
           ? servingSets(traits, alone ? requiredIds : [], forbiddenIds)
@@ -139,29 +142,22 @@ export class CompiledRequest {
     };
   }
 
-  #compileDemand(
-    group: RequestGroup,
-    resourceClass: ResourceClass,
-    amount: number,
-    pending: PendingUse | undefined,
-  ): Demand {
+  #compileDemand(group: RequestGroup, resourceClass: ResourceClass, amount: number): Demand {
     assert(Number.isSafeInteger(amount) && amount >= 1, "amounts are whole numbers of at least 1");
-    const slots = this.view.slots.capacity;
-    const column = this.view.column(resourceClass) ?? new InventoryColumn(slots);
+    const column = this.view.column(resourceClass) ?? new InventoryColumn(this.view.slots.capacity);
     return {
       resourceClass,
       amount,
       column,
-      pending: pending?.amounts(resourceClass) ?? noPendingUse(slots),
-      uneven: column.unevenCount > 0,
+      roomDecides: column.unevenCount === 0 && amount <= column.maxUnitAtLeast,
       lackCode: this.#code({ kind: "lacks", suffix: group.suffix, resourceClass, amount }),
     };
   }
 
   #treeRoot(group: RequestGroup): number {
-    if (group.inTree === null) return -1;
+    if (group.inTree === null) return ANY_ROOT;
     const slot = this.view.slots.find(group.inTree);
-    return slot < 0 ? -2 : this.view.slots.root[slot]!;
+    return slot < 0 ? NO_ROOT : this.view.slots.root[slot]!;
   }
 
   #code(refusal: Refusal): number {
@@ -170,10 +166,10 @@ export class CompiledRequest {
 }
 
 /** Whether the provider has room for the amount, and its units allow it. */
-export function hasRoom(demand: Demand, slot: number): boolean {
-  const { column, amount } = demand;
-  if (column.free[slot]! - demand.pending[slot]! < amount || amount > column.maxUnit[slot]!) return false;
-  return !demand.uneven || (amount >= column.minUnit[slot]! && amount % column.stepSize[slot]! === 0);
+export function hasRoom({ column, amount, roomDecides }: Demand, slot: number): boolean {
+  if (column.free[slot]! < amount) return false;
+  if (roomDecides) return true;
+  return amount >= column.minUnit[slot]! && amount <= column.maxUnit[slot]! && amount % column.stepSize[slot]! === 0;
 }
 
 /** Whether a provider may serve a numbered group, room aside. */

@@ -2,22 +2,13 @@ import type { ResourceClass } from "../ledger/ids.ts";
 import type { AllocationItem } from "../ledger/model.ts";
 import type { LedgerView } from "../ledger/view.ts";
 
-let zeros = new Float64Array(1024);
-
-/** Zeros for at least so many slots. Read only. */
-export function noPendingUse(slots: number): Float64Array {
-  if (zeros.length < slots) zeros = new Float64Array(slots * 2);
-  return zeros;
-}
-
 /**
- * Use that a ledger view does not show yet: claims on their way to the database, or committed and not yet replicated. A
- * search counts it as used.
+ * Use that a ledger view does not show yet: claims on their way to the database, or committed and not yet replicated. They
+ * are held in the view, so that a search sees them as used at no cost. One of these a view.
  */
 export class PendingUse {
   readonly #view: LedgerView;
-  readonly #claims = new Map<string, readonly AllocationItem[]>();
-  #arrays = new Map<ResourceClass, Float64Array>();
+  readonly #claims = new Map<string, { readonly items: readonly AllocationItem[]; held: readonly Held[] }>();
   #layout: number;
 
   constructor(view: LedgerView) {
@@ -37,53 +28,41 @@ export class PendingUse {
   /** Count these until `settle` of the same id; replaces what the id stood for before. */
   add(id: string, items: readonly AllocationItem[]): void {
     this.settle(id);
-    this.#claims.set(id, items);
-    this.#follow();
-    this.#count(items, 1);
+    this.#claims.set(id, { items, held: this.#hold(items) });
   }
 
   /** The view shows the claim, or it came to nothing. */
   settle(id: string): void {
-    const items = this.#claims.get(id);
-    if (!items) return;
-    this.#follow();
+    this.follow();
+    const claim = this.#claims.get(id);
+    if (!claim) return;
     this.#claims.delete(id);
-    this.#count(items, -1);
+    for (const { slot, resourceClass, amount } of claim.held) this.#view.hold(slot, resourceClass, -amount);
   }
 
-  /** Pending amounts by slot of the view as it is now. */
-  amounts(resourceClass: ResourceClass): Float64Array {
-    this.#follow();
-    return this.#arrays.get(resourceClass) ?? noPendingUse(this.#view.slots.capacity);
+  /** Hold all claims anew if the view's slots have come to mean other providers. Searches call it first. */
+  follow(): void {
+    if (this.#layout === this.#view.layout) return;
+    this.#layout = this.#view.layout;
+    this.#view.holdNothing();
+    for (const claim of this.#claims.values()) claim.held = this.#hold(claim.items);
   }
 
-  /** Slots may have come to mean other providers, or have become more. */
-  #follow(): void {
-    const slots = this.#view.slots.capacity;
-    if (this.#layout !== this.#view.layout) {
-      this.#layout = this.#view.layout;
-      this.#arrays = new Map();
-      for (const items of this.#claims.values()) this.#count(items, 1);
-      return;
-    }
-    for (const [resourceClass, array] of this.#arrays) {
-      if (array.length >= slots) continue;
-      const grown = new Float64Array(slots);
-      grown.set(array);
-      this.#arrays.set(resourceClass, grown);
-    }
-  }
-
-  #count(items: readonly AllocationItem[], sign: 1 | -1): void {
+  /** Returns what was held: not what is of providers that the view does not know. */
+  #hold(items: readonly AllocationItem[]): Held[] {
+    const held: Held[] = [];
     for (const { provider, resourceClass, amount } of items) {
       const slot = this.#view.slots.find(provider);
-      if (slot < 0) continue;
-      let array = this.#arrays.get(resourceClass);
-      if (!array) {
-        array = new Float64Array(this.#view.slots.capacity);
-        this.#arrays.set(resourceClass, array);
-      }
-      array[slot] = array[slot]! + sign * amount;
+      if (slot < 0 || !this.#view.column(resourceClass)) continue;
+      this.#view.hold(slot, resourceClass, amount);
+      held.push({ slot, resourceClass, amount });
     }
+    return held;
   }
+}
+
+interface Held {
+  readonly slot: number;
+  readonly resourceClass: ResourceClass;
+  readonly amount: number;
 }

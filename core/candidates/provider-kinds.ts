@@ -34,9 +34,8 @@ export function providerKinds(request: CompiledRequest, root: number): ProviderK
 
   const room = new Float64Array(slots.length * classes.length);
   slots.forEach((slot, provider) => {
-    classes.forEach(({ column, pending }, index) => {
-      const free = column.free[slot]! - pending[slot]!;
-      room[provider * classes.length + index] = Math.max(0, Math.min(free, column.maxUnit[slot]!));
+    classes.forEach(({ column }, index) => {
+      room[provider * classes.length + index] = Math.max(0, Math.min(column.free[slot]!, column.maxUnit[slot]!));
     });
   });
   const demands = unnumbered?.demands ?? [];
@@ -72,8 +71,8 @@ function areAlike(request: CompiledRequest, a: number, b: number): boolean {
   if (slots.parent[a] !== slots.parent[b] || slots.traitSet[a] !== slots.traitSet[b]) return false;
   if (slots.aggregateSet[a] !== slots.aggregateSet[b]) return false;
   return request.classes.every(
-    ({ column, pending }) =>
-      column.free[a]! - pending[a]! === column.free[b]! - pending[b]! &&
+    ({ column }) =>
+      column.free[a]! === column.free[b]! &&
       column.maxUnit[a] === column.maxUnit[b] &&
       column.minUnit[a] === column.minUnit[b] &&
       column.stepSize[a] === column.stepSize[b],
@@ -82,7 +81,7 @@ function areAlike(request: CompiledRequest, a: number, b: number): boolean {
 
 function sortTightFirst(request: CompiledRequest, kinds: number[][]): number[][] {
   const roomOf = (slot: number) =>
-    request.classes.reduce((sum, { column, pending }) => sum + Math.max(0, column.free[slot]! - pending[slot]!), 0);
+    request.classes.reduce((sum, { column }) => sum + Math.max(0, column.free[slot]!), 0);
   return kinds
     .map((like) => ({ like, room: roomOf(like[0]!) }))
     .sort((a, b) => a.room - b.room)

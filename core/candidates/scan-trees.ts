@@ -1,5 +1,6 @@
-import { HOST, HOST_DISABLED, HOST_OPEN, HOST_UP } from "../ledger/view-hosts.ts";
+import { HOST, HOST_DISABLED, HOST_OPEN } from "../ledger/view-hosts.ts";
 import {
+  ANY_ROOT,
   CODE_HOST_DISABLED,
   CODE_HOST_DOWN,
   CODE_HOST_EXCLUDED,
@@ -18,43 +19,59 @@ import {
  * serve the request go to `out`; for the others the first reason is counted. A tree that is left may still turn out
  * unable (groups that fit each by itself, not together), except flat ones without numbered groups, for which this is exact.
  *
- * Cost: some nanoseconds a tree and class: one pass over the arrays a condition, no allocation.
+ * Cost: some nanoseconds a tree when roots alone decide, some tens when their descendants must be looked at; no allocation.
  */
 export function scanTrees(request: CompiledRequest, from: number, to: number, out: Int32Array): number {
-  let count = keepHosts(request, from, to, out);
-  const { unnumbered } = request;
-  if (unnumbered) {
-    count = keepTree(request, unnumbered, out, count);
-    const constrained = isConstrained(unnumbered);
-    for (const demand of unnumbered.demands) {
-      count = keepDemand(request, { group: unnumbered, demand, constrained }, out, count);
-    }
-    count = keepTogether(request, unnumbered, out, count);
+  let count = keepByRoot(request, from, to, out);
+  if (request.excludedRoots.size > 0) {
+    count = keepIf(out, count, (root) => !request.excludedRoots.has(root) || request.refuse(CODE_HOST_EXCLUDED));
   }
   for (const group of request.numbered) {
-    count = keepTree(request, group, out, count);
-    count = keepGroup(request, group, out, count);
+    const constrained = isConstrained(group);
+    if (group.treeRoot !== ANY_ROOT) count = keepIf(out, count, (root) => isInTree(request, group, root));
+    count = keepIf(out, count, (root) => holdsGroup(request, group, root, constrained));
   }
   return count;
 }
 
-function isConstrained(group: GroupDemand): boolean {
-  return group.traitsServe !== null || group.memberSets !== null || group.outsideSets !== null;
-}
-
-function keepHosts(request: CompiledRequest, from: number, to: number, out: Int32Array): number {
+/**
+ * One pass over hosts and the unnumbered group. The first classes are compared in the loop itself, against the root alone:
+ * that is the whole search for flat hosts. What the loop cannot decide is asked of `servesUnnumbered`.
+ */
+function keepByRoot(request: CompiledRequest, from: number, to: number, out: Int32Array): number {
   const { roots } = request.view.slots;
   const { state } = request.view.hosts;
-  const { excludedRoots } = request;
+  const { unnumbered } = request;
+  const demands = unnumbered?.demands ?? [];
+  const [first] = demands;
   const openOnly = request.request.trees.openHostsOnly;
+  const inLoop =
+    first !== undefined &&
+    openOnly &&
+    demands.length <= 3 &&
+    !isPicky(unnumbered) &&
+    demands.every((demand) => demand.roomDecides);
+  if (!inLoop) {
+    let kept = 0;
+    for (let index = from; index < to; index += 1) {
+      const root = roots[index]!;
+      if (!isOpen(request, root, openOnly) || !servesUnnumbered(request, unnumbered, root)) continue;
+      out[kept] = root;
+      kept += 1;
+    }
+    return kept;
+  }
+  const second = demands[1] ?? first;
+  const third = demands[2] ?? first;
+  const [free1, free2, free3] = [first.column.free, second.column.free, third.column.free];
+  const [amount1, amount2, amount3] = [first.amount, second.amount, third.amount];
   let kept = 0;
   for (let index = from; index < to; index += 1) {
     const root = roots[index]!;
-    if (openOnly && state[root] !== HOST_OPEN) {
-      request.refuse(codeOfHost(state[root]!));
-    } else if (excludedRoots.size > 0 && excludedRoots.has(root)) {
-      request.refuse(CODE_HOST_EXCLUDED);
-    } else {
+    if (
+      (state[root] === HOST_OPEN && free1[root]! >= amount1 && free2[root]! >= amount2 && free3[root]! >= amount3) ||
+      (isOpen(request, root, true) && servesUnnumbered(request, unnumbered, root))
+    ) {
       out[kept] = root;
       kept += 1;
     }
@@ -62,66 +79,63 @@ function keepHosts(request: CompiledRequest, from: number, to: number, out: Int3
   return kept;
 }
 
-function codeOfHost(state: number): number {
-  if ((state & HOST) === 0) return CODE_NO_HOST;
-  if ((state & HOST_DISABLED) !== 0) return CODE_HOST_DISABLED;
-  return (state & HOST_UP) === 0 ? CODE_HOST_DOWN : CODE_NO_HOST;
-}
-
-function keepTree(request: CompiledRequest, group: GroupDemand, out: Int32Array, count: number): number {
-  if (group.treeRoot === -1) return count;
+function keepIf(out: Int32Array, count: number, keeps: (root: number) => boolean): number {
   let kept = 0;
   for (let index = 0; index < count; index += 1) {
     const root = out[index]!;
-    if (root === group.treeRoot) {
-      out[kept] = root;
-      kept += 1;
-    } else request.refuse(group.treeCode);
+    if (!keeps(root)) continue;
+    out[kept] = root;
+    kept += 1;
   }
   return kept;
 }
 
-interface UnnumberedDemand {
-  readonly group: GroupDemand;
-  readonly demand: Demand;
-  /** Whether the group has conditions beside room. */
-  readonly constrained: boolean;
+/** Whether the group has conditions on a provider beside room. */
+function isConstrained(group: GroupDemand): boolean {
+  return group.traitsServe !== null || group.memberSets !== null || group.outsideSets !== null;
 }
 
-/** The trees with some provider that has room for one class of the unnumbered group; the root is looked at first. */
-function keepDemand(request: CompiledRequest, part: UnnumberedDemand, out: Int32Array, count: number): number {
+/** Whether the group has any condition beside room. */
+function isPicky(group: GroupDemand | null): boolean {
+  return group !== null && (isConstrained(group) || group.togetherSets !== null || group.treeRoot !== ANY_ROOT);
+}
+
+/** All that follow count their refusal. */
+function isOpen(request: CompiledRequest, root: number, openOnly: boolean): boolean {
+  const state = request.view.hosts.state[root]!;
+  if (!openOnly || state === HOST_OPEN) return true;
+  if ((state & HOST) === 0) return request.refuse(CODE_NO_HOST);
+  return request.refuse((state & HOST_DISABLED) !== 0 ? CODE_HOST_DISABLED : CODE_HOST_DOWN);
+}
+
+function isInTree(request: CompiledRequest, group: GroupDemand, root: number): boolean {
+  return group.treeRoot === ANY_ROOT || root === group.treeRoot || request.refuse(group.treeCode);
+}
+
+/** Whether for each class of the unnumbered group some provider of the tree could serve it, and traits are there together. */
+function servesUnnumbered(request: CompiledRequest, group: GroupDemand | null, root: number): boolean {
+  if (group === null) return true;
+  if (!isInTree(request, group, root)) return false;
+  const { demands } = group;
+  for (let index = 0; index < demands.length; index += 1)
+    if (!servesDemand(request, group, demands[index]!, root)) return false;
+  return hasTogether(request, group, root);
+}
+
+function servesDemand(request: CompiledRequest, group: GroupDemand, demand: Demand, root: number): boolean {
   const { view } = request;
-  const { slots } = view;
-  const { demand, group, constrained } = part;
-  const { amount, pending, uneven } = demand;
-  const { free, maxUnit } = demand.column;
-  let kept = 0;
-  for (let index = 0; index < count; index += 1) {
-    const root = out[index]!;
-    const rootHasRoom =
-      free[root]! - pending[root]! >= amount && amount <= maxUnit[root]! && (!uneven || hasRoom(demand, root));
-    if (
-      (rootHasRoom && (!constrained || mayServeUnnumbered(view, group, root))) ||
-      descendantServes(request, part, slots.descendants(root))
-    ) {
-      out[kept] = root;
-      kept += 1;
-    } else request.refuse(constrained ? codeOfDemand(request, part, root) : demand.lackCode);
-  }
-  return kept;
-}
-
-function descendantServes(request: CompiledRequest, part: UnnumberedDemand, descendants: readonly number[]): boolean {
+  const constrained = isConstrained(group);
+  if (hasRoom(demand, root) && (!constrained || mayServeUnnumbered(view, group, root))) return true;
+  const descendants = view.slots.descendants(root);
   for (let index = 0; index < descendants.length; index += 1) {
     const slot = descendants[index]!;
-    if (hasRoom(part.demand, slot) && (!part.constrained || mayServeUnnumbered(request.view, part.group, slot)))
-      return true;
+    if (hasRoom(demand, slot) && (!constrained || mayServeUnnumbered(view, group, slot))) return true;
   }
-  return false;
+  return request.refuse(constrained ? codeOfDemand(request, group, demand, root) : demand.lackCode);
 }
 
 /** Why no provider of the tree serves this class: none has room, or those that have don't meet the other conditions. */
-function codeOfDemand(request: CompiledRequest, { group, demand }: UnnumberedDemand, root: number): number {
+function codeOfDemand(request: CompiledRequest, group: GroupDemand, demand: Demand, root: number): number {
   const { slots } = request.view;
   const roomy = [root, ...slots.descendants(root)].filter((slot) => hasRoom(demand, slot));
   if (roomy.length === 0) return demand.lackCode;
@@ -130,55 +144,28 @@ function codeOfDemand(request: CompiledRequest, { group, demand }: UnnumberedDem
   return byTraits ? group.aggregateCode : group.traitCode;
 }
 
-function keepTogether(request: CompiledRequest, group: GroupDemand, out: Int32Array, count: number): number {
-  const { togetherSets } = group;
-  if (togetherSets === null) return count;
-  const { view } = request;
-  const { slots } = view;
-  let kept = 0;
-  for (let index = 0; index < count; index += 1) {
-    const root = out[index]!;
-    const descendants = slots.descendants(root);
-    const rootHasAll = togetherSets[slots.traitSet[root]!] === 1;
-    if (
-      rootHasAll ||
-      (descendants.length > 0 &&
-        haveTogether(
-          view,
-          group,
-          [root, ...descendants].map((slot) => slots.traitSet[slot]!),
-        ))
-    ) {
-      out[kept] = root;
-      kept += 1;
-    } else request.refuse(group.traitCode);
-  }
-  return kept;
+function hasTogether(request: CompiledRequest, group: GroupDemand, root: number): boolean {
+  if (group.togetherSets === null) return true;
+  const { slots } = request.view;
+  if (group.togetherSets[slots.traitSet[root]!] === 1) return true;
+  const descendants = slots.descendants(root);
+  const sets = descendants.length > 0 ? [root, ...descendants].map((slot) => slots.traitSet[slot]!) : [];
+  return (sets.length > 0 && haveTogether(request.view, group, sets)) || request.refuse(group.traitCode);
 }
 
-/** The trees in which as many of these like groups find a place as there are, each looked at by itself. */
-function keepGroup(request: CompiledRequest, group: GroupDemand, out: Int32Array, count: number): number {
-  const { slots } = request.view;
+/** Whether as many of these like groups find a place in the tree as there are, looked at by themselves. */
+function holdsGroup(request: CompiledRequest, group: GroupDemand, root: number, constrained: boolean): boolean {
+  const descendants = request.view.slots.descendants(root);
   const wanted = group.suffixes.length;
-  const constrained = isConstrained(group);
-  let kept = 0;
-  for (let index = 0; index < count; index += 1) {
-    const root = out[index]!;
-    const descendants = slots.descendants(root);
-    let places = placesAt(request, group, root, constrained);
-    for (let at = 0; at < descendants.length && places < wanted; at += 1) {
-      places += placesAt(request, group, descendants[at]!, constrained);
-    }
-    if (places >= wanted) {
-      out[kept] = root;
-      kept += 1;
-    } else request.refuse(codeOfGroup(request, group, root));
+  let places = placesAt(request, group, root, constrained);
+  for (let index = 0; index < descendants.length && places < wanted; index += 1) {
+    places += placesAt(request, group, descendants[index]!, constrained);
   }
-  return kept;
+  return places >= wanted || request.refuse(codeOfGroup(request, group, root));
 }
 
 /** How many of a numbered group's likes the provider could take, were there nothing else. */
-export function placesAt(request: CompiledRequest, group: GroupDemand, slot: number, constrained: boolean): number {
+function placesAt(request: CompiledRequest, group: GroupDemand, slot: number, constrained: boolean): number {
   const { demands } = group;
   const first = demands[0]!;
   if (!hasRoom(first, slot)) return 0;
@@ -193,8 +180,8 @@ export function placesAt(request: CompiledRequest, group: GroupDemand, slot: num
 }
 
 /** What lands on one provider adds up, and the sum too must be within its max_unit. */
-function placesFor({ column, pending, amount }: Demand, slot: number): number {
-  return Math.floor(Math.min(column.free[slot]! - pending[slot]!, column.maxUnit[slot]!) / amount);
+function placesFor({ column, amount }: Demand, slot: number): number {
+  return Math.floor(Math.min(column.free[slot]!, column.maxUnit[slot]!) / amount);
 }
 
 function codeOfGroup(request: CompiledRequest, group: GroupDemand, root: number): number {

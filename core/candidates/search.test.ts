@@ -183,9 +183,10 @@ describe("candidate search over flat hosts", () => {
       down: 1,
       disabled: 1,
       "no host": 1,
-      "tried already": 1,
-      "not enough VCPU (9 asked for)": 1,
+      "not enough VCPU (9 asked for)": 2,
     });
+    const both = { ...OPEN_HOSTS, excludedHosts: new Set(["h-tried", "h-open"]) };
+    expect(refused(view, request([want({ VCPU: 1 })], { trees: both }))).toMatchObject({ "tried already": 2 });
   });
 
   it("counts why each host was refused", () => {

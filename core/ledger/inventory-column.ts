@@ -5,7 +5,10 @@ import { capacityOf, type Inventory } from "./model.ts";
  * they grow: fetch them anew for each search.
  */
 export class InventoryColumn {
-  /** capacity − used; -1 where the provider has no inventory of the class. Below 0 after a capacity was lowered under its use. */
+  /**
+   * capacity − used − held; -1 where the provider has no inventory of the class. Below 0 after a capacity was lowered under
+   * its use.
+   */
   free: Float64Array;
   used: Float64Array;
   total: Int32Array;
@@ -19,6 +22,10 @@ export class InventoryColumn {
   unevenCount = 0;
   /** Providers that have an inventory of the class. */
   count = 0;
+  /** No inventory has a smaller max_unit (a bound that only falls): a search for less need not look at them. */
+  maxUnitAtLeast = Number.POSITIVE_INFINITY;
+  /** By slot: use that the ledger does not show yet. */
+  readonly #held = new Map<number, number>();
 
   constructor(slots: number) {
     this.free = new Float64Array(slots).fill(-1);
@@ -51,7 +58,7 @@ export class InventoryColumn {
   put(slot: number, inventory: Inventory, used: number): boolean {
     const added = !this.has(slot);
     if (!added && this.#isUneven(slot)) this.unevenCount -= 1;
-    this.free[slot] = capacityOf(inventory) - used;
+    this.free[slot] = capacityOf(inventory) - used - (this.#held.get(slot) ?? 0);
     this.used[slot] = used;
     this.total[slot] = inventory.total;
     this.reserved[slot] = inventory.reserved;
@@ -60,6 +67,7 @@ export class InventoryColumn {
     this.maxUnit[slot] = inventory.maxUnit;
     this.stepSize[slot] = inventory.stepSize;
     if (added) this.count += 1;
+    if (inventory.maxUnit < this.maxUnitAtLeast) this.maxUnitAtLeast = inventory.maxUnit;
     if (this.#isUneven(slot)) this.unevenCount += 1;
     return added;
   }
@@ -73,6 +81,20 @@ export class InventoryColumn {
     this.maxUnit[slot] = 0;
     this.count -= 1;
     return true;
+  }
+
+  /** Count so much as used beside what the ledger says; a negative amount takes it back. */
+  hold(slot: number, amount: number): void {
+    const held = (this.#held.get(slot) ?? 0) + amount;
+    if (held === 0) this.#held.delete(slot);
+    else this.#held.set(slot, held);
+    if (this.has(slot)) this.free[slot] = this.free[slot]! - amount;
+  }
+
+  /** Take back all that is held. */
+  holdNothing(): void {
+    for (const [slot, amount] of this.#held) if (this.has(slot)) this.free[slot] = this.free[slot]! + amount;
+    this.#held.clear();
   }
 
   /** The inventory of a provider, or undefined. */

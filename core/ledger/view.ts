@@ -113,6 +113,19 @@ export class LedgerView {
     for (const change of changes) this.apply(change);
   }
 
+  /**
+   * Count so much as used beside what the ledger says (a negative amount takes it back), for claims that are on their way: see
+   * PendingUse in core/candidates. Does not survive `adopt`.
+   */
+  hold(slot: number, resourceClass: ResourceClass, amount: number): void {
+    this.#columns.get(resourceClass)?.hold(slot, amount);
+  }
+
+  /** Take back all that is held. */
+  holdNothing(): void {
+    for (const column of this.#columns.values()) column.holdNothing();
+  }
+
   clear(): void {
     this.adopt(new LedgerView());
   }
