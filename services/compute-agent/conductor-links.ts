@@ -75,6 +75,7 @@ class Link {
   #welcomed = false;
   #heartbeatMs = 0;
   #heardAtMs = 0;
+  #beatAtMs = 0;
   #timer: Timer | null = null;
   #redialMs = REDIAL_MS_MIN;
   #stopped = false;
@@ -129,7 +130,11 @@ class Link {
 
   #beat(stream: ConductorStream): void {
     if (stream !== this.#stream || stream.closed) return;
-    const silentMs = this.#options.clock.monotonic() - this.#heardAtMs;
+    const nowMs = this.#options.clock.monotonic();
+    // When this process itself stood still, the conductor's messages may wait to be read.
+    if (nowMs - this.#beatAtMs > this.#heartbeatMs * 2) this.#heardAtMs = nowMs;
+    this.#beatAtMs = nowMs;
+    const silentMs = nowMs - this.#heardAtMs;
     if (silentMs > this.#heartbeatMs * SILENT_HEARTBEATS) {
       stream.close(`the conductor was silent for ${Math.round(silentMs)} ms`);
       return;

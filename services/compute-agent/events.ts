@@ -1,9 +1,11 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { GuestName } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
-import type { AgentTracing, Span } from "./ports.ts";
+import type { Span } from "./ports.ts";
+import { traceBuild } from "./trace-build.ts";
 
 export type AgentEvents = ReturnType<typeof createAgentEvents>;
 
@@ -11,7 +13,7 @@ export type AgentEvents = ReturnType<typeof createAgentEvents>;
 export function createAgentEvents(deps: {
   readonly logger: Logger;
   readonly registry: Registry;
-  readonly tracing: AgentTracing;
+  readonly tracing: Tracing;
   /** The agent cannot go on. */
   readonly fail: (error: unknown) => void;
   readonly guestCount: () => number;
@@ -63,7 +65,7 @@ export function createAgentEvents(deps: {
     },
     buildStarted(guest: GuestName, traceparent: string): Span {
       logger.debug({ ...guest }, "build started");
-      return deps.tracing.startBuild(guest, traceparent);
+      return traceBuild(deps.tracing, guest, traceparent);
     },
     buildEnded(outcome: "prepared" | AttemptFailure, tookMs: number): void {
       builds.inc({ outcome });

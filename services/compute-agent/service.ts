@@ -1,4 +1,5 @@
 import type { Registry } from "prom-client";
+import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
 import { GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -13,7 +14,6 @@ import { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type HostConfig, treeOf } from "./host-config.ts";
 import type { Journal } from "./journal.ts";
-import { type AgentTracing, noTracing } from "./ports.ts";
 import { AttemptReporter, reportOf } from "./report-attempts.ts";
 import { TreeReporter } from "./report-trees.ts";
 import { startGuest } from "./start-guest.ts";
@@ -25,8 +25,7 @@ export interface ComputeAgentDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly registry: Registry;
-  /** None unless given. */
-  readonly tracing?: AgentTracing;
+  readonly tracing: Tracing;
   /** The agent cannot go on (its journal failed): end the process. */
   readonly fail: (error: unknown) => void;
 }
@@ -60,7 +59,7 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
   const events = createAgentEvents({
     logger: deps.logger,
     registry: deps.registry,
-    tracing: deps.tracing ?? noTracing,
+    tracing: deps.tracing,
     fail: deps.fail,
     guestCount: () => guests().length,
   });
@@ -106,7 +105,7 @@ async function recoverGuests(deps: {
 }): Promise<void> {
   const { store, driver, clock, events } = deps;
   const guests = store.all().filter((entry) => entry.state !== "failed");
-  const lost = guests.filter((entry) => entry.state === "building" || store.isBuried(entry));
+  const lost = new Set(guests.filter((entry) => entry.state === "building" || store.isBuried(entry)));
   const reason = "the agent was restarted while it built the server";
   const remove = async ({ host, serverUuid, attemptId }: GuestEntry) => {
     const name = { host, serverUuid, attemptId };
@@ -115,8 +114,8 @@ async function recoverGuests(deps: {
     if (store.isBuried(name)) await store.record({ kind: "gone", ...name });
     else await store.record({ kind: "failed", ...name, failure: "reschedule", reason, atMs: clock.now() });
   };
-  await Promise.all(lost.map(remove));
-  await driver.adopt(guests.filter((entry) => entry.state !== "building" && !lost.includes(entry)) as KeptGuest[]);
+  await Promise.all([...lost].map(remove));
+  await driver.adopt(guests.filter((entry) => !lost.has(entry)) as KeptGuest[]);
 }
 
 function assemble(

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import type { Home } from "../cell/cell-store.ts";
+import { type FoundGuest, guestFate } from "./guest-fate.ts";
+
+const guest = (state: FoundGuest["state"]): FoundGuest => ({
+  host: "host-a",
+  serverUuid: "s",
+  attemptId: "t/0",
+  state,
+});
+const home = (status: Home["status"], host: string | null = "host-a", attemptId: string | null = "t/0"): Home => ({
+  serverUuid: "s",
+  status,
+  host,
+  attemptId,
+});
+
+test.each([
+  ["a server that the cell never had", "prepared", null, "destroy"],
+  ["a deleted server", "running", home("DELETED"), "destroy"],
+  ["a server that failed and holds nothing", "prepared", home("ERROR", null, null), "destroy"],
+  ["a server that went to another host", "prepared", home("BUILD", "host-b", "t/1"), "destroy"],
+  ["a server that runs on another host", "running", home("ACTIVE", "host-b", "t/1"), "destroy"],
+  ["a later attempt on the same host", "prepared", home("BUILD", "host-a", "t/2"), "destroy"],
+  ["a build in flight", "building", home("BUILD"), "leave"],
+  ["a build whose home is not committed yet", "prepared", home("BUILD"), "leave"],
+  ["a server at home that nobody started", "prepared", home("ACTIVE"), "start"],
+  ["a server at home that runs", "running", home("ACTIVE"), "leave"],
+] as const)("a guest of %s (%s)", (_, state, row, fate) => {
+  expect(guestFate(guest(state), row)).toBe(fate);
+});

@@ -1,0 +1,15 @@
+import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { type AllocationChange, swap } from "../ledger/allocation-change.ts";
+import { consumerUuid, providerUuid, resourceClass } from "../ledger/ids.ts";
+import { CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
+
+/** The one write of a hop: whatever the server holds is given back, and the alternate's allocation claimed. */
+export function hopChange(server: ServerSpec, to: Selection): AllocationChange {
+  const owner = { projectId: server.projectId, userId: server.userId, type: CONSUMER_TYPE_INSTANCE };
+  const items = (to.allocation?.items ?? []).map((item) => ({
+    provider: providerUuid(item.provider),
+    resourceClass: resourceClass(item.resourceClass),
+    amount: item.amount,
+  }));
+  return swap(consumerUuid(server.uuid), owner, items);
+}

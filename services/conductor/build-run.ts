@@ -1,0 +1,249 @@
+import type { TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import { attemptIdOf } from "../../core/cell/server.ts";
+import {
+  type AttemptFailure,
+  type BuildEffect,
+  type BuildEvent,
+  type BuildState,
+  type BuildStep,
+  beginBuild,
+  stepBuild,
+} from "../../core/tasks/build-task.ts";
+import type { PastAttempt } from "../../core/tasks/failure-message.ts";
+import { hopChange } from "../../core/tasks/hop-change.ts";
+import { type AttemptReport, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
+import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
+import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import type { TaskSpan } from "./ports.ts";
+import type { RunPorts, TaskRun } from "./task-run.ts";
+
+/**
+ * Carries one build through, as `stepBuild` says. Two timers: the grace for a host that is not connected, and the time
+ * that the whole attempt may take here (waiting for a slot on the host, then building), in case the agent never answers.
+ */
+export class BuildRun implements TaskRun {
+  readonly claim: TaskClaim;
+  readonly #ports: RunPorts;
+  readonly #span: TaskSpan;
+  readonly #server: ServerSpec;
+  readonly #selections: readonly Selection[];
+  readonly #hosts: { readonly hosts: readonly string[] };
+  readonly #startedAtMs: number;
+  #state: BuildState | null = null;
+  #abandoned = false;
+  #grace: Timer | null = null;
+  #deadline: Timer | null = null;
+  /** Selection that `#deadline` is for. */
+  #called = -1;
+
+  constructor(taken: TakenTask, plan: BuildPlan, server: ServerSpec, span: TaskSpan, ports: RunPorts) {
+    this.claim = { taskId: taken.task.id, serverUuid: server.uuid, epoch: taken.epoch };
+    this.#ports = ports;
+    this.#span = span;
+    this.#server = server;
+    this.#selections = plan.selections;
+    this.#hosts = { hosts: plan.selections.map((selection) => selection.host) };
+    this.#startedAtMs = ports.clock.monotonic();
+  }
+
+  get host(): string | null {
+    return this.#state?.kind === "preparing" ? this.#hostOf(this.#state.selection) : null;
+  }
+
+  /** From where the database says that it is. `past`: what became of the selections before. */
+  begin(selection: number, past: readonly PastAttempt[]): void {
+    if (!this.#abandoned) this.#apply(beginBuild(selection, past));
+  }
+
+  abandon(): void {
+    if (this.#abandoned) return;
+    this.#abandoned = true;
+    this.#stopTimers();
+    this.#span.end(this.#state?.kind === "ended" ? null : "another conductor carries on");
+  }
+
+  hostConnected(): void {
+    if (this.#state?.kind === "preparing") this.#step({ kind: "host-connected", selection: this.#state.selection });
+  }
+
+  hostLost(): void {
+    if (this.#state?.kind === "preparing") this.#awaitHost(this.#state.selection);
+  }
+
+  /** An agent's word on one of this task's attempts. One that was left behind is settled by the database. */
+  reported(report: AttemptReport, selection: number): void {
+    const current =
+      this.#state?.kind === "preparing" || this.#state?.kind === "settling" ? this.#state.selection : null;
+    switch (report.state) {
+      case GuestState.GUEST_STATE_PREPARED:
+      case GuestState.GUEST_STATE_RUNNING:
+        if (selection === current) this.#step({ kind: "prepared", selection });
+        else this.#settle(selection);
+        break;
+      case GuestState.GUEST_STATE_FAILED:
+        this.#step({ kind: "failed", selection, failure: failureOf(report), reason: report.reason });
+        break;
+      default:
+        break;
+    }
+  }
+
+  #step(event: BuildEvent): void {
+    if (this.#abandoned || this.#state === null) return;
+    this.#apply(stepBuild(this.#hosts, this.#state, event));
+  }
+
+  #apply(step: BuildStep): void {
+    const before = this.host;
+    this.#state = step.state;
+    if (step.state.kind !== "preparing") this.#stopTimers();
+    if (this.host !== before) this.#ports.moved(this, before);
+    for (const effect of step.effects) this.#carryOut(effect);
+    if (step.state.kind !== "ended") return;
+    this.#ports.ended(this);
+    this.#ports.events.buildEnded(this.#server.uuid, step.state.as, this.#ports.clock.monotonic() - this.#startedAtMs);
+    this.#span.end(step.state.as === "active" ? null : step.state.as);
+  }
+
+  #carryOut(effect: BuildEffect): void {
+    const { commits, events } = this.#ports;
+    const server = this.#server.uuid;
+    switch (effect.kind) {
+      case "call-host":
+        this.#callHost(effect.selection);
+        break;
+      case "commit-active":
+        this.#answer(commits.commitActive({ ...this.claim, selection: effect.selection }), "active-committed");
+        break;
+      case "hop":
+        this.#hop(effect);
+        break;
+      case "commit-error": {
+        const { selection, attemptReason, message: reason } = effect;
+        this.#answer(commits.commitError({ ...this.claim, selection, attemptReason, reason }), "error-committed");
+        break;
+      }
+      case "start-guest":
+        this.#send(effect.selection, "start");
+        break;
+      case "destroy-guest":
+        this.#send(effect.selection, "destroy");
+        break;
+      case "settle-guest":
+        this.#settle(effect.selection);
+        break;
+      case "tell-active":
+        this.#tell(EventKind.EVENT_KIND_SERVER_ACTIVE, effect.selection, "");
+        break;
+      case "tell-attempt-failed":
+        events.attemptFailed(server, this.#hostOf(effect.selection), effect.reason);
+        this.#tell(EventKind.EVENT_KIND_ATTEMPT_FAILED, effect.selection, effect.reason);
+        break;
+      case "tell-error":
+        events.buildFailed(server, effect.message);
+        this.#tell(EventKind.EVENT_KIND_SERVER_ERROR, effect.selection, effect.message);
+        break;
+      default:
+        effect satisfies never;
+    }
+  }
+
+  #callHost(selection: number): void {
+    const chosen = this.#selections[selection];
+    if (chosen === undefined) {
+      this.#step({ kind: "failed", selection, failure: "abort", reason: "the task names no such host" });
+      return;
+    }
+    const { attemptTimeoutMs, hostGraceMs } = this.#ports.settings;
+    if (this.#called !== selection) {
+      this.#called = selection;
+      this.#deadline?.cancel();
+      const reason = `no outcome within ${Math.round((2 * attemptTimeoutMs) / 1_000)} s`;
+      this.#deadline = this.#ports.clock.setTimer(2 * attemptTimeoutMs + hostGraceMs, () =>
+        this.#giveUp(selection, reason),
+      );
+    }
+    const stream = this.#ports.streamOf(chosen.host);
+    if (stream === null) {
+      this.#awaitHost(selection);
+      return;
+    }
+    this.#grace?.cancel();
+    this.#grace = null;
+    const build = {
+      host: chosen.host,
+      attemptId: attemptIdOf(this.claim.taskId, selection),
+      server: this.#server,
+      allocation: chosen.allocation,
+      timeoutMs: attemptTimeoutMs,
+      traceparent: this.#span.traceparent,
+    };
+    stream.send({ body: { $case: "build", value: build } });
+  }
+
+  #awaitHost(selection: number): void {
+    const { clock, settings } = this.#ports;
+    this.#grace ??= clock.setTimer(settings.hostGraceMs, () => this.#giveUp(selection, "the host is not connected"));
+  }
+
+  #giveUp(selection: number, reason: string): void {
+    this.#step({ kind: "failed", selection, failure: "reschedule", reason });
+  }
+
+  #hop({ from, to, reason }: Extract<BuildEffect, { kind: "hop" }>): void {
+    const alternate = this.#selections[to] as Selection;
+    const hop = { ...this.claim, from, reason, to, toHost: alternate.host, change: hopChange(this.#server, alternate) };
+    this.#ports.commits.hop(hop).then(
+      (outcome) => {
+        if (outcome.kind === "skipped")
+          this.#ports.events.alternateSkipped(this.#server.uuid, alternate.host, outcome.why);
+        if (outcome.kind === "committed") this.#step({ kind: "hop-committed" });
+        else this.#step(outcome.kind === "skipped" ? { kind: "hop-skipped", why: outcome.why } : { kind: "fenced" });
+      },
+      () => this.abandon(),
+    );
+  }
+
+  #answer(
+    committed: Promise<{ readonly kind: "committed" | "fenced" }>,
+    event: "active-committed" | "error-committed",
+  ): void {
+    committed.then(
+      (outcome) => this.#step({ kind: outcome.kind === "committed" ? event : "fenced" }),
+      () => this.abandon(),
+    );
+  }
+
+  /** To a host that is not connected nothing is sent: its guests are compared with the database when it comes back. */
+  #send(selection: number, what: "start" | "destroy"): void {
+    const host = this.#hostOf(selection);
+    const value = { host, serverUuid: this.#server.uuid, attemptId: attemptIdOf(this.claim.taskId, selection) };
+    this.#ports.streamOf(host)?.send({ body: { $case: what, value } });
+  }
+
+  #settle(selection: number): void {
+    const attemptId = attemptIdOf(this.claim.taskId, selection);
+    this.#ports.settleGuest({ host: this.#hostOf(selection), serverUuid: this.#server.uuid, attemptId, state: "prepared" });
+  }
+
+  #tell(kind: EventKind, selection: number, reason: string): void {
+    this.#ports.tell({ kind, serverUuid: this.#server.uuid, host: this.#hostOf(selection), reason });
+  }
+
+  #hostOf(selection: number): string {
+    return this.#selections[selection]?.host ?? "";
+  }
+
+  #stopTimers(): void {
+    this.#grace?.cancel();
+    this.#grace = null;
+    this.#deadline?.cancel();
+    this.#deadline = null;
+    this.#called = -1;
+  }
+}
+
+function failureOf(report: AttemptReport): AttemptFailure {
+  return report.failure === FailureKind.FAILURE_KIND_ABORT ? "abort" : "reschedule";
+}

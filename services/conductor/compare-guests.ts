@@ -1,0 +1,98 @@
+import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
+import { type Guest, type GuestList, GuestState } from "../../proto/gen/berth/agent.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import type { AgentConnection } from "./agent-registry.ts";
+import type { StepCommitter } from "./commit-steps.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { ConductorStore } from "./ports.ts";
+import type { GuestSettler } from "./settle-guests.ts";
+
+const LIST_ANSWER_MS = 10_000;
+
+/** Compares what a host has with what the cell's database says that it should have. */
+export class GuestComparer {
+  readonly #store: Pick<ConductorStore, "residents">;
+  readonly #settler: GuestSettler;
+  readonly #commits: StepCommitter;
+  readonly #clock: Clock;
+  readonly #events: ConductorEvents;
+  /** When the guests of each host's hello are settled. */
+  readonly #settled = new WeakMap<AgentConnection, Map<string, Promise<void>>>();
+  readonly #queries = new Map<number, (guests: readonly Guest[]) => void>();
+  #lastQuery = 0;
+
+  constructor(options: {
+    readonly store: Pick<ConductorStore, "residents">;
+    readonly settler: GuestSettler;
+    readonly commits: StepCommitter;
+    readonly clock: Clock;
+    readonly events: ConductorEvents;
+  }) {
+    this.#store = options.store;
+    this.#settler = options.settler;
+    this.#commits = options.commits;
+    this.#clock = options.clock;
+    this.#events = options.events;
+  }
+
+  /** Settles what the hello tells of; `afterHello` waits for it. */
+  arrived(connection: AgentConnection): void {
+    const settled = new Map<string, Promise<void>>();
+    for (const [host, state] of connection.hosts) {
+      if (state.guests.length === 0) continue;
+      const all = this.#settle(host, state.guests);
+      // It only rejects when the conductor stops.
+      all.catch(() => {});
+      settled.set(host, all);
+    }
+    this.#settled.set(connection, settled);
+  }
+
+  /** Resolves when nothing is left on the host of what its agent brought along and should not be there. */
+  async afterHello(connection: AgentConnection, host: string): Promise<void> {
+    await this.#settled.get(connection)?.get(host);
+  }
+
+  /**
+   * Asks the host for its guests now, settles them, and reports servers that should run there and are unknown to it; those
+   * are an operator's to judge, nothing is rebuilt. Rejects when the agent does not answer.
+   */
+  async compare(connection: AgentConnection, host: string): Promise<void> {
+    const residents = await this.#commits.insist("residents", () => this.#store.residents(host));
+    const guests = await this.#list(connection, host);
+    await this.#settle(host, guests);
+    const known = new Set(guests.map((guest) => guest.serverUuid));
+    for (const resident of residents) {
+      if (resident.status !== "ACTIVE" || known.has(resident.serverUuid)) continue;
+      const now = await this.#settler.homeOf(resident.serverUuid);
+      if (now?.status === "ACTIVE" && now.host === host) this.#events.guestMissing(resident.serverUuid, host);
+    }
+  }
+
+  listed(list: GuestList): void {
+    this.#queries.get(list.query)?.(list.guests);
+  }
+
+  #list(connection: AgentConnection, host: string): Promise<readonly Guest[]> {
+    this.#lastQuery += 1;
+    const query = this.#lastQuery;
+    const answer = new Promise<readonly Guest[]>((resolve) => this.#queries.set(query, resolve));
+    connection.stream.send({ body: { $case: "listGuests", value: { host, query } } });
+    return withDeadline(answer, LIST_ANSWER_MS, `listing the guests of ${host}`, this.#clock).finally(() =>
+      this.#queries.delete(query),
+    );
+  }
+
+  async #settle(host: string, guests: readonly Guest[]): Promise<void> {
+    await Promise.all(guests.map((guest) => this.#settler.settle(foundGuest(host, guest))));
+  }
+}
+
+function foundGuest(host: string, { serverUuid, attemptId, state }: Guest): FoundGuest {
+  const states = {
+    [GuestState.GUEST_STATE_PREPARED]: "prepared",
+    [GuestState.GUEST_STATE_RUNNING]: "running",
+  } as const;
+  return { host, serverUuid, attemptId, state: states[state as keyof typeof states] ?? "building" };
+}

@@ -1,0 +1,127 @@
+import type { TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import {
+  beginDelete,
+  type DeleteEffect,
+  type DeleteEvent,
+  type DeleteState,
+  type DeleteStep,
+  stepDelete,
+} from "../../core/tasks/delete-task.ts";
+import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
+import { EventKind } from "../../proto/gen/berth/cell.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import type { TaskSpan } from "./ports.ts";
+import type { RunPorts, TaskRun } from "./task-run.ts";
+
+/** Carries one delete through, as `stepDelete` says. One timer: the grace for a host that is not connected, or a retry. */
+export class DeleteRun implements TaskRun {
+  readonly claim: TaskClaim;
+  readonly #ports: RunPorts;
+  readonly #span: TaskSpan;
+  readonly #home: string | null;
+  #state: DeleteState | null = null;
+  #abandoned = false;
+  #timer: Timer | null = null;
+
+  constructor(taken: TakenTask, serverUuid: string, span: TaskSpan, ports: RunPorts) {
+    this.claim = { taskId: taken.task.id, serverUuid, epoch: taken.epoch };
+    this.#ports = ports;
+    this.#span = span;
+    this.#home = taken.host;
+  }
+
+  get host(): string | null {
+    return this.#state?.kind === "destroying" ? this.#state.host : null;
+  }
+
+  begin(): void {
+    this.#apply(beginDelete(this.#home));
+  }
+
+  abandon(): void {
+    if (this.#abandoned) return;
+    this.#abandoned = true;
+    this.#timer?.cancel();
+    this.#span.end(this.#state?.kind === "ended" ? null : "another conductor carries on");
+  }
+
+  hostConnected(): void {
+    this.#step({ kind: "host-connected" });
+  }
+
+  hostLost(): void {
+    if (this.#state?.kind === "destroying") this.#awaitHost();
+  }
+
+  reported(report: DestroyReport): void {
+    this.#step(report.failed === "" ? { kind: "destroyed" } : { kind: "destroy-failed", reason: report.failed });
+  }
+
+  #step(event: DeleteEvent): void {
+    if (this.#abandoned || this.#state === null) return;
+    this.#apply(stepDelete(this.#state, event));
+  }
+
+  #apply(step: DeleteStep): void {
+    const before = this.host;
+    this.#state = step.state;
+    if (step.state.kind !== "destroying") this.#setTimer(null);
+    if (this.host !== before) this.#ports.moved(this, before);
+    for (const effect of step.effects) this.#carryOut(effect);
+    if (step.state.kind !== "ended") return;
+    this.#ports.ended(this);
+    this.#span.end(step.state.as === "deleted" ? null : step.state.as);
+  }
+
+  #carryOut(effect: DeleteEffect): void {
+    const { serverUuid } = this.claim;
+    switch (effect.kind) {
+      case "destroy-server":
+        if (effect.delayMs === 0) this.#destroy(effect.host);
+        else this.#setTimer(this.#ports.clock.setTimer(effect.delayMs, () => this.#destroy(effect.host)));
+        break;
+      case "commit-deleted":
+        this.#ports.commits.commitDeleted(this.claim).then(
+          (outcome) => this.#step({ kind: outcome.kind === "committed" ? "delete-committed" : "fenced" }),
+          () => this.abandon(),
+        );
+        break;
+      case "report-leftover":
+        this.#ports.events.leftBehind(serverUuid, effect.host, effect.reason);
+        break;
+      case "tell-deleted":
+        this.#ports.events.deleted(serverUuid);
+        this.#ports.tell({ kind: EventKind.EVENT_KIND_SERVER_DELETED, serverUuid, host: this.#home ?? "", reason: "" });
+        break;
+      default:
+        effect satisfies never;
+    }
+  }
+
+  #destroy(host: string): void {
+    const stream = this.#ports.streamOf(host);
+    if (stream === null) {
+      this.#awaitHost();
+      return;
+    }
+    const value = { host, serverUuid: this.claim.serverUuid, attemptId: "" };
+    stream.send({ body: { $case: "destroy", value } });
+    // An agent answers within its driver's deadline; one that does not is treated as one that failed.
+    const silence = this.#ports.clock.setTimer(DESTROY_ANSWER_MS, () =>
+      this.#step({ kind: "destroy-failed", reason: "the agent did not answer" }),
+    );
+    this.#setTimer(silence);
+  }
+
+  #awaitHost(): void {
+    const { clock, settings } = this.#ports;
+    this.#setTimer(clock.setTimer(settings.hostGraceMs, () => this.#step({ kind: "host-gone" })));
+  }
+
+  #setTimer(timer: Timer | null): void {
+    this.#timer?.cancel();
+    this.#timer = timer;
+  }
+}
+
+const DESTROY_ANSWER_MS = 90_000;

@@ -1,0 +1,167 @@
+import type { Registry } from "prom-client";
+import type { Tracing } from "../../adapters/telemetry/tracing.ts";
+import type { AgentListener } from "../../core/agent/link.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../runtime/logger.ts";
+import type { Service } from "../../runtime/service.ts";
+import { type AgentConnection, AgentRegistry, type AgentReport } from "./agent-registry.ts";
+import { StepCommitter } from "./commit-steps.ts";
+import { GuestComparer } from "./compare-guests.ts";
+import { type ConductorEvents, createConductorEvents } from "./events.ts";
+import { LeaseKeeper } from "./keep-lease.ts";
+import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
+import { EventPublisher } from "./publish-events.ts";
+import type { ConductorSettings } from "./settings.ts";
+import { GuestSettler } from "./settle-guests.ts";
+import { TaskIntake } from "./take-tasks.ts";
+import { TreeKeeper } from "./take-trees.ts";
+import { TaskRuns } from "./task-runs.ts";
+import { AgentWatch } from "./watch-agents.ts";
+
+/** Nothing here reaches above the cell (law 3). The service closes the listener; the others are the caller's. */
+export interface ConductorDeps {
+  readonly store: ConductorStore;
+  readonly ledger: ConductorLedger;
+  readonly bus: ConductorBus;
+  readonly listener: AgentListener;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly tracing: Tracing;
+}
+
+export interface Conductor extends Service {
+  /** It holds its lease and takes tasks. */
+  readonly ready: boolean;
+  /** Tasks in the works. */
+  readonly taskCount: number;
+}
+
+/** One conductor of a cell: takes its tasks and carries them through with the agents that are connected to it. */
+export function createConductor(deps: ConductorDeps, settings: ConductorSettings): Conductor {
+  const stop = new AbortController();
+  const events = createConductorEvents({
+    logger: deps.logger,
+    registry: deps.registry,
+    clock: deps.clock,
+    taskCount: () => parts.runs.size,
+  });
+  const parts = assemble(deps, settings, events, stop.signal);
+  let ready = false;
+  const close = async () => {
+    ready = false;
+    await parts.intake.stop();
+    await parts.watch.stop();
+    stop.abort();
+    parts.runs.abandonAll();
+    await parts.lease.stop();
+    parts.registry.close();
+    await deps.listener.close();
+  };
+  let closing: Promise<void> | null = null;
+  return {
+    get ready() {
+      return ready;
+    },
+    get taskCount() {
+      return parts.runs.size;
+    },
+    async start() {
+      try {
+        await parts.lease.start();
+        parts.registry.listen(deps.listener);
+        parts.watch.start();
+        await parts.intake.start();
+        ready = true;
+      } catch (error) {
+        closing ??= close();
+        await closing;
+        throw error;
+      }
+    },
+    close() {
+      closing ??= close();
+      return closing;
+    },
+  };
+}
+
+function assemble(deps: ConductorDeps, settings: ConductorSettings, events: ConductorEvents, stop: AbortSignal) {
+  const { store, ledger, bus, clock, tracing } = deps;
+  const commits = new StepCommitter({ store, conductorId: settings.conductorId, clock, events, stop });
+  const onReport = (report: AgentReport, connection: AgentConnection) =>
+    dispatchReport({ runs, settler, comparer, trees, events }, report, connection);
+  const registry: AgentRegistry = new AgentRegistry({
+    clock,
+    heartbeatMs: settings.heartbeatMs,
+    conductorId: settings.conductorId,
+    events,
+    handlers: {
+      onArrived: (connection) => {
+        comparer.arrived(connection);
+        for (const host of connection.hosts.keys()) runs.hostConnected(host);
+      },
+      onReport,
+      onLost: (connection, hosts) => {
+        trees.lost(connection);
+        for (const host of hosts) {
+          settler.hostLost(host);
+          runs.hostLost(host);
+        }
+      },
+    },
+  });
+  const streamOf = (host: string) => registry.streamOf(host);
+  const settler = new GuestSettler({ store, commits, clock, events, streamOf });
+  const comparer = new GuestComparer({ store, settler, commits, clock, events });
+  const carries = (connection: AgentConnection, host: string) => registry.carries(connection, host);
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, carries });
+  const publisher = new EventPublisher({ bus, cell: settings.cell, clock, events });
+  const runPorts = {
+    store,
+    commits,
+    clock,
+    events,
+    settings,
+    streamOf,
+    // It only rejects when the conductor stops.
+    settleGuest: (guest: Parameters<GuestSettler["settle"]>[0]) => void settler.settle(guest).catch(() => {}),
+    tell: (event: Parameters<EventPublisher["tell"]>[0]) => publisher.tell(event),
+  };
+  const runs = new TaskRuns(runPorts, tracing);
+  const intake = new TaskIntake({ bus, store, commits, runs, clock, events, settings });
+  const lease = new LeaseKeeper({ store, clock, events, settings });
+  const watch = new AgentWatch({ store, registry, trees, comparer, clock, events, settings });
+  return { registry, runs, intake, lease, watch };
+}
+
+function dispatchReport(
+  parts: {
+    readonly runs: TaskRuns;
+    readonly settler: GuestSettler;
+    readonly comparer: GuestComparer;
+    readonly trees: TreeKeeper;
+    readonly events: ConductorEvents;
+  },
+  report: AgentReport,
+  connection: AgentConnection,
+): void {
+  switch (report.$case) {
+    case "attempt":
+      parts.runs.attemptReported(report.value);
+      break;
+    case "destroyed":
+      if (report.value.attemptId === "") parts.runs.destroyReported(report.value);
+      else parts.settler.reported(report.value);
+      break;
+    case "guests":
+      parts.comparer.listed(report.value);
+      break;
+    case "tree":
+      // It only rejects when the conductor stops.
+      parts.trees.take(report.value, connection).catch(() => {});
+      break;
+    default:
+      report satisfies never;
+  }
+}

@@ -1,0 +1,29 @@
+import { Batcher } from "../../runtime/batcher.ts";
+
+const BATCH_MAX = 500;
+/** Batches of one kind that are on their way at a time: the next one fills while the first is written. */
+const BATCHES_OUT_MAX = 2;
+const ITEMS_QUEUED_MAX = 200_000;
+
+/** One call of a store, made for many callers at once; or, for a caller whose batch failed, for it alone. */
+export class SharedStep<Item, Outcome> {
+  readonly #together: Batcher<Item, Outcome>;
+  readonly #alone: Batcher<Item, Outcome>;
+
+  constructor(run: (items: readonly Item[]) => Promise<readonly Outcome[]>) {
+    this.#together = batcherOf(run);
+    this.#alone = batcherOf(run, 1);
+  }
+
+  submit(item: Item, alone: boolean): Promise<Outcome> {
+    return (alone ? this.#alone : this.#together).submit(item);
+  }
+}
+
+/** A batcher with this service's limits. */
+export function batcherOf<Item, Outcome>(
+  run: (items: readonly Item[]) => Promise<readonly Outcome[]>,
+  maxItems = BATCH_MAX,
+): Batcher<Item, Outcome> {
+  return new Batcher({ run, maxItems, concurrency: BATCHES_OUT_MAX, maxQueued: ITEMS_QUEUED_MAX });
+}

@@ -1,0 +1,132 @@
+import { BinaryReader } from "@bufbuild/protobuf/wire";
+import { cellTasksConsumer } from "../../adapters/nats/streams.ts";
+import type { BusMessage, Subscription } from "../../runtime/bus.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Ticker } from "../../runtime/ticker.ts";
+import type { StepCommitter } from "./commit-steps.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { ConductorBus, ConductorStore } from "./ports.ts";
+import type { ConductorSettings } from "./settings.ts";
+import type { TaskRuns } from "./task-runs.ts";
+
+const SWEEP_MAX = 500;
+/** Every so many sweeps it looks for tasks that it owns without knowing: the answer to a take was lost. */
+const OWNED_EVERY = 10;
+const RETRY_MS = 1_000;
+
+export interface TaskIntakeOptions {
+  readonly bus: ConductorBus;
+  readonly store: Pick<ConductorStore, "sweepTasks" | "ownedTasks">;
+  readonly commits: StepCommitter;
+  readonly runs: TaskRuns;
+  readonly clock: Clock;
+  readonly events: ConductorEvents;
+  readonly settings: Pick<
+    ConductorSettings,
+    "conductorId" | "untakenMs" | "sweepMs" | "messagesInFlightMax" | "tasksMax"
+  >;
+}
+
+/**
+ * Where tasks come in: by message, and by a sweep for those whose message was lost or whose conductor died. A message is
+ * acknowledged when its task is taken, or turns out to be somebody else's; the rows are the truth.
+ */
+export class TaskIntake {
+  readonly #options: TaskIntakeOptions;
+  readonly #sweeper: Ticker;
+  /** Tasks whose take is on its way. */
+  readonly #taking = new Set<string>();
+  #subscription: Subscription | null = null;
+  #sweeps = 0;
+  #stopped = false;
+
+  constructor(options: TaskIntakeOptions) {
+    this.#options = options;
+    const { clock, events, settings } = options;
+    this.#sweeper = new Ticker({
+      clock,
+      pauseMs: settings.sweepMs,
+      work: () => this.#sweep(),
+      onError: (error) => events.databaseFailed("sweep", error),
+    });
+  }
+
+  async start(): Promise<void> {
+    const { bus, settings } = this.#options;
+    this.#subscription = await bus.consume(
+      cellTasksConsumer,
+      { maxInFlight: settings.messagesInFlightMax },
+      (message) => this.#onMessage(message),
+    );
+    this.#sweeper.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all([this.#subscription?.stop(), this.#sweeper.stop()]);
+  }
+
+  #onMessage(message: BusMessage): void {
+    const { runs, events, settings } = this.#options;
+    const taskId = taskIdOf(message.data);
+    if (taskId === null) {
+      events.taskMalformed("(unreadable)");
+      message.ack();
+    } else if (runs.has(taskId) || this.#taking.has(taskId)) {
+      message.ack();
+    } else if (this.#stopped || runs.size + this.#taking.size >= settings.tasksMax) {
+      message.retry(RETRY_MS);
+    } else {
+      void this.#take(taskId, message.headers).then((answered) => (answered ? message.ack() : message.retry(RETRY_MS)));
+    }
+  }
+
+  /** False: the database did not answer. */
+  async #take(taskId: string, headers: Readonly<Record<string, string>>): Promise<boolean> {
+    const { commits, runs, events } = this.#options;
+    this.#taking.add(taskId);
+    try {
+      const taken = await commits.take(taskId);
+      if (taken !== null && !this.#stopped) runs.begin(taken, headers);
+      return true;
+    } catch (error) {
+      events.databaseFailed("take", error);
+      return false;
+    } finally {
+      this.#taking.delete(taskId);
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const { store, runs, events, settings } = this.#options;
+    for (let full = true; full && !this.#stopped; ) {
+      const limit = Math.min(SWEEP_MAX, settings.tasksMax - runs.size);
+      if (limit <= 0) return;
+      const swept = await store.sweepTasks(settings.conductorId, settings.untakenMs, limit);
+      if (swept.length > 0) events.swept(swept.length);
+      if (this.#stopped) return;
+      for (const taken of swept) runs.begin(taken, {});
+      full = swept.length === limit;
+    }
+    this.#sweeps += 1;
+    if (this.#sweeps % OWNED_EVERY !== 0) return;
+    const owned = await store.ownedTasks(settings.conductorId);
+    const unknown = owned.filter((taskId) => !runs.has(taskId) && !this.#taking.has(taskId));
+    await Promise.all(unknown.map((taskId) => this.#take(taskId, {})));
+  }
+}
+
+/** The id in a Task's bytes, without reading the rest: the row has it all. Null: these are no Task. */
+export function taskIdOf(data: Uint8Array): string | null {
+  try {
+    const reader = new BinaryReader(data);
+    while (reader.pos < reader.len) {
+      const tag = reader.uint32();
+      if (tag === 10) return reader.string() || null;
+      reader.skip(tag & 7);
+    }
+    return null;
+  } catch {
+    return null;
+  }
+}

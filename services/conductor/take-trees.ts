@@ -1,0 +1,108 @@
+import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
+import type { TreeReport } from "../../proto/gen/berth/agent.ts";
+import type { AgentConnection } from "./agent-registry.ts";
+import type { StepCommitter } from "./commit-steps.ts";
+import type { GuestComparer } from "./compare-guests.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { ConductorLedger, ConductorStore } from "./ports.ts";
+import { SharedStep } from "./shared-step.ts";
+import { describeTreeRefusal, treeOfReport } from "./tree-of.ts";
+
+interface HostUp {
+  readonly agentId: string;
+  readonly name: string;
+  readonly rootProvider: string;
+}
+
+/**
+ * Takes over what hosts report, and has them up only then and only when nothing is left on them that should not be there.
+ * An agent reports to one conductor, which from then on stands for its hosts being up: it brings them up again when they
+ * were taken for dead wrongly, and compares their guests with the database from time to time.
+ */
+export class TreeKeeper {
+  readonly #comparer: GuestComparer;
+  readonly #commits: StepCommitter;
+  readonly #events: ConductorEvents;
+  readonly #putTree: SharedStep<ProviderTree, TreeOutcome>;
+  readonly #hostUp: SharedStep<HostUp, undefined>;
+  readonly #carries: (connection: AgentConnection, host: string) => boolean;
+  /** The hosts that this conductor has brought up, with their roots. */
+  readonly #up = new Map<AgentConnection, Map<string, HostUp>>();
+  readonly #raising = new Set<AgentConnection>();
+
+  constructor(options: {
+    readonly ledger: ConductorLedger;
+    readonly store: Pick<ConductorStore, "hostsUp">;
+    readonly comparer: GuestComparer;
+    readonly commits: StepCommitter;
+    readonly events: ConductorEvents;
+    readonly carries: (connection: AgentConnection, host: string) => boolean;
+  }) {
+    const { ledger, store } = options;
+    this.#comparer = options.comparer;
+    this.#commits = options.commits;
+    this.#events = options.events;
+    this.#carries = options.carries;
+    this.#putTree = new SharedStep((trees) => ledger.putTrees(trees));
+    this.#hostUp = new SharedStep(async (hosts) => {
+      for (const [agentId, ofAgent] of Map.groupBy(hosts, (host) => host.agentId))
+        await store.hostsUp(agentId, ofAgent);
+      return hosts.map(() => undefined);
+    });
+  }
+
+  /** Answers with a verdict, when the host is up or cannot be. Rejects when the conductor stops. */
+  async take(report: TreeReport, connection: AgentConnection): Promise<void> {
+    const { host, revision } = report;
+    const refused = await this.#takeOver(report, connection);
+    if (refused !== null) this.#events.treeRefused(host, refused);
+    connection.stream.send({ body: { $case: "tree", value: { host, revision, refused: refused ?? "" } } });
+  }
+
+  async #takeOver(report: TreeReport, connection: AgentConnection): Promise<string | null> {
+    if (!connection.hosts.has(report.host)) return "the agent's hello did not name the host";
+    const tree = treeOfReport(report);
+    if ("refused" in tree) return tree.refused;
+    const refused = describeTreeRefusal(await this.#commits.answered("trees", this.#putTree, tree));
+    if (refused !== null) return refused;
+    await this.#comparer.afterHello(connection, report.host);
+    const up: HostUp = { agentId: connection.agentId, name: report.host, rootProvider: report.rootProvider };
+    if (!this.#carries(connection, report.host)) return "the host is connected by another stream now";
+    await this.#commits.answered("hosts-up", this.#hostUp, up);
+    const ofConnection = this.#up.get(connection) ?? new Map<string, HostUp>();
+    this.#up.set(connection, ofConnection.set(report.host, up));
+    if (connection.stream.closed) this.#up.delete(connection);
+    return null;
+  }
+
+  lost(connection: AgentConnection): void {
+    this.#up.delete(connection);
+  }
+
+  /** Hosts that this conductor stands for, each with its connection. */
+  hosts(): { readonly connection: AgentConnection; readonly host: string }[] {
+    return [...this.#up].flatMap(([connection, hosts]) => [...hosts.keys()].map((host) => ({ connection, host })));
+  }
+
+  /** These agents live, and yet hosts of theirs are down: after a comparison of their guests they are up again. */
+  async raise(agentIds: readonly string[]): Promise<void> {
+    const wanted = new Set(agentIds);
+    const connections = [...this.#up.keys()].filter(
+      (connection) => wanted.has(connection.agentId) && !this.#raising.has(connection),
+    );
+    await Promise.all(connections.map((connection) => this.#raiseAll(connection)));
+  }
+
+  async #raiseAll(connection: AgentConnection): Promise<void> {
+    this.#raising.add(connection);
+    try {
+      const raise = async (up: HostUp) => {
+        await this.#comparer.compare(connection, up.name);
+        if (this.#carries(connection, up.name)) await this.#commits.answered("hosts-up", this.#hostUp, up);
+      };
+      await Promise.all([...(this.#up.get(connection)?.values() ?? [])].map(raise));
+    } finally {
+      this.#raising.delete(connection);
+    }
+  }
+}

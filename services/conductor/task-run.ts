@@ -1,0 +1,36 @@
+import type { AgentStream } from "../../core/agent/link.ts";
+import type { TaskClaim } from "../../core/cell/cell-store.ts";
+import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
+import type { CellEvent } from "../../proto/gen/berth/cell.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { StepCommitter } from "./commit-steps.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { ConductorStore } from "./ports.ts";
+import type { ConductorSettings } from "./settings.ts";
+
+/** What a task in the works is told by the world around it. */
+export interface TaskRun {
+  readonly claim: TaskClaim;
+  /** The host that it waits for; null: none. */
+  readonly host: string | null;
+  hostConnected(): void;
+  hostLost(): void;
+  /** It is no longer ours to carry on: nothing more is done or written for it here. */
+  abandon(): void;
+}
+
+/** What a run acts through. */
+export interface RunPorts {
+  readonly store: Pick<ConductorStore, "attempts">;
+  readonly commits: StepCommitter;
+  readonly clock: Clock;
+  readonly events: ConductorEvents;
+  readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs">;
+  streamOf(host: string): AgentStream | null;
+  /** Start it, destroy it or leave it alone, as the cell's database has it. */
+  settleGuest(guest: FoundGuest): void;
+  tell(event: Pick<CellEvent, "kind" | "serverUuid" | "host" | "reason">): void;
+  /** The run's host changed, or the run ended (`ended`). */
+  moved(run: TaskRun, from: string | null): void;
+  ended(run: TaskRun): void;
+}

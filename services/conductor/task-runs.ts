@@ -1,0 +1,134 @@
+import type { Tracing } from "../../adapters/telemetry/tracing.ts";
+import type { TakenTask } from "../../core/cell/cell-store.ts";
+import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
+import type { PastAttempt } from "../../core/tasks/failure-message.ts";
+import { type AttemptReport, type DestroyReport, GuestState } from "../../proto/gen/berth/agent.ts";
+import { BuildRun } from "./build-run.ts";
+import { DeleteRun } from "./delete-run.ts";
+import type { RunPorts, TaskRun } from "./task-run.ts";
+import { traceTask } from "./trace-task.ts";
+
+/** The tasks in the works at this conductor, found by id, by the host they wait for, and by the server they delete. */
+export class TaskRuns {
+  readonly #ports: RunPorts;
+  readonly #tracing: Tracing;
+  readonly #byTask = new Map<string, TaskRun>();
+  readonly #byHost = new Map<string, Set<TaskRun>>();
+  readonly #deletes = new Map<string, DeleteRun>();
+
+  constructor(ports: Omit<RunPorts, "moved" | "ended">, tracing: Tracing) {
+    this.#ports = { ...ports, moved: (run, from) => this.#moved(run, from), ended: (run) => this.#drop(run) };
+    this.#tracing = tracing;
+  }
+
+  get size(): number {
+    return this.#byTask.size;
+  }
+
+  has(taskId: string): boolean {
+    return this.#byTask.has(taskId);
+  }
+
+  /** Carries on with a task under the epoch that it was taken with; a run under an older one is abandoned. */
+  begin(taken: TakenTask, headers: Readonly<Record<string, string>>): void {
+    const { id, server, work } = taken.task;
+    const before = this.#byTask.get(id);
+    if (before !== undefined && before.claim.epoch >= taken.epoch) return;
+    if (before !== undefined) {
+      this.#drop(before);
+      before.abandon();
+    }
+    if (server === undefined || work === undefined) {
+      this.#ports.events.taskMalformed(id);
+      return;
+    }
+    const span = traceTask(this.#tracing, taken.task, headers);
+    if (work.$case === "delete") {
+      const run = new DeleteRun(taken, server.uuid, span, this.#ports);
+      this.#byTask.set(id, run);
+      this.#deletes.set(server.uuid, run);
+      run.begin();
+    } else {
+      const run = new BuildRun(taken, work.value, server, span, this.#ports);
+      this.#byTask.set(id, run);
+      this.#beginBuild(run, taken, server.uuid);
+    }
+  }
+
+  hostConnected(host: string): void {
+    for (const run of [...(this.#byHost.get(host) ?? [])]) run.hostConnected();
+  }
+
+  hostLost(host: string): void {
+    for (const run of [...(this.#byHost.get(host) ?? [])]) run.hostLost();
+  }
+
+  /** A guest that no task here speaks for is settled by the database, if it waits for somebody's word. */
+  attemptReported(report: AttemptReport): void {
+    const attempt = parseAttemptId(report.attemptId);
+    const run = attempt === null ? undefined : this.#byTask.get(attempt.taskId);
+    if (run instanceof BuildRun && attempt !== null) {
+      run.reported(report, attempt.selection);
+    } else if (report.state === GuestState.GUEST_STATE_PREPARED) {
+      const { host, serverUuid, attemptId } = report;
+      this.#ports.settleGuest({ host, serverUuid, attemptId, state: "prepared" });
+    }
+  }
+
+  /** Of a whole server: the answer to its delete. */
+  destroyReported(report: DestroyReport): void {
+    this.#deletes.get(report.serverUuid)?.reported(report);
+  }
+
+  abandonAll(): void {
+    const runs = [...this.#byTask.values()];
+    for (const run of runs) {
+      this.#drop(run);
+      run.abandon();
+    }
+  }
+
+  #beginBuild(run: BuildRun, taken: TakenTask, serverUuid: string): void {
+    if (taken.epoch === 1 && taken.selection === 0) {
+      run.begin(0, []);
+      return;
+    }
+    this.#ports.events.resumed(taken.task.id, serverUuid, taken.epoch);
+    this.#pastOf(taken, serverUuid).then(
+      (past) => run.begin(taken.selection, past),
+      () => run.abandon(),
+    );
+  }
+
+  /** What a crash, a hop or a takeover left in the database of the selections before. */
+  async #pastOf(taken: TakenTask, serverUuid: string): Promise<readonly PastAttempt[]> {
+    const attempts = await this.#ports.commits.insist("attempts", () => this.#ports.store.attempts(serverUuid));
+    return attempts.flatMap(({ taskId, selection, host, result, reason }) => {
+      if (taskId !== taken.task.id || selection >= taken.selection) return [];
+      if (result !== "failed" && result !== "skipped") return [];
+      return [{ selection, host, result, reason: reason ?? "" }];
+    });
+  }
+
+  #moved(run: TaskRun, from: string | null): void {
+    if (this.#byTask.get(run.claim.taskId) !== run) return;
+    if (from !== null) this.#leaveHost(run, from);
+    if (run.host === null) return;
+    const ofHost = this.#byHost.get(run.host);
+    if (ofHost === undefined) this.#byHost.set(run.host, new Set([run]));
+    else ofHost.add(run);
+  }
+
+  #drop(run: TaskRun): void {
+    const { taskId, serverUuid } = run.claim;
+    if (run.host !== null) this.#leaveHost(run, run.host);
+    if (this.#byTask.get(taskId) === run) this.#byTask.delete(taskId);
+    if (this.#deletes.get(serverUuid) === run) this.#deletes.delete(serverUuid);
+  }
+
+  #leaveHost(run: TaskRun, host: string): void {
+    const ofHost = this.#byHost.get(host);
+    ofHost?.delete(run);
+    if (ofHost?.size === 0) this.#byHost.delete(host);
+  }
+}

@@ -1,0 +1,66 @@
+import { providerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
+import type { Inventory } from "../../core/ledger/model.ts";
+import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
+import type { InventoryReport, TreeReport } from "../../proto/gen/berth/agent.ts";
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const INT_MAX = 2_147_483_647;
+
+/** The tree that a report speaks of; the agent owns it, so it overwrites. Else what is wrong with the report. */
+export function treeOfReport(report: TreeReport): ProviderTree | { readonly refused: string } {
+  for (const provider of report.providers) {
+    if (!UUID.test(provider.uuid))
+      return { refused: `provider ${provider.name}: ${JSON.stringify(provider.uuid)} is no UUID` };
+    for (const [name, inventory] of Object.entries(provider.inventories)) {
+      if (!isSound(inventory))
+        return { refused: `provider ${provider.name}: the inventory of ${name} is out of range` };
+    }
+  }
+  return {
+    root: providerUuid(report.rootProvider),
+    providers: report.providers.map((provider) => ({
+      uuid: providerUuid(provider.uuid),
+      name: provider.name,
+      parent: provider.parent === "" ? null : providerUuid(provider.parent),
+      expected: "any",
+      inventories: new Map(
+        Object.entries(provider.inventories).map(([name, inventory]) => [
+          resourceClass(name),
+          inventory satisfies Inventory,
+        ]),
+      ),
+      traits: new Set(provider.traits.map(trait)),
+    })),
+  };
+}
+
+/** Within what the Placement API allows of an inventory. */
+function isSound(inventory: InventoryReport): boolean {
+  const { total, reserved, minUnit, maxUnit, stepSize, allocationRatio } = inventory;
+  const counts = [total, reserved, minUnit, maxUnit, stepSize].every(
+    (count) => Number.isInteger(count) && count <= INT_MAX,
+  );
+  const positive = total >= 1 && minUnit >= 1 && maxUnit >= 1 && stepSize >= 1;
+  return (
+    counts && positive && reserved >= 0 && reserved <= total && allocationRatio > 0 && Number.isFinite(allocationRatio)
+  );
+}
+
+/** Why the ledger did not take a tree; null: it did. */
+export function describeTreeRefusal(outcome: TreeOutcome): string | null {
+  switch (outcome.kind) {
+    case "replaced":
+    case "unchanged":
+      return null;
+    case "generation-conflict":
+      return `provider ${outcome.provider} is at generation ${outcome.actual ?? "none"}, expected ${outcome.expected ?? "none"}`;
+    case "in-use":
+      return `servers still use ${outcome.resourceClass ?? "all"} of provider ${outcome.provider}, which the report leaves out`;
+    case "name-taken":
+      return `the name ${outcome.name} belongs to another provider`;
+    case "malformed":
+      return `provider ${outcome.provider}: ${outcome.why}`;
+    default:
+      return outcome satisfies never;
+  }
+}
