@@ -4,7 +4,12 @@ import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import type { PlacementStore } from "../../core/placement/placement-store.ts";
 import { Batcher } from "../../runtime/batcher.ts";
 import { readAggregates, readTraits, writeAggregates, writeTraits } from "./placement/associations.ts";
-import { readAllocationsOfProvider, readConsumers, readUsagesOfProject, readUsagesOfProvider } from "./placement/consumers.ts";
+import {
+  readAllocationsOfProvider,
+  readConsumers,
+  readUsagesOfProject,
+  readUsagesOfProvider,
+} from "./placement/consumers.ts";
 import { deleteInventory, putInventory, readInventories, setInventories } from "./placement/inventories.ts";
 import {
   createResourceClass,

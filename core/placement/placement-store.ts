@@ -10,7 +10,11 @@ export interface PlacementStore {
   // --- providers
   provider(uuid: ProviderUuid): Promise<ProviderRow | null>;
   providers(filter: ProviderFilter): Promise<readonly ProviderRow[]>;
-  createProvider(provider: { readonly uuid: ProviderUuid; readonly name: string; readonly parent: ProviderUuid | null }): Promise<CreateProviderOutcome>;
+  createProvider(provider: {
+    readonly uuid: ProviderUuid;
+    readonly name: string;
+    readonly parent: ProviderUuid | null;
+  }): Promise<CreateProviderOutcome>;
   /** `parent` undefined: leave it. `reparent`: allow to change a parent that is set (API 1.37). */
   updateProvider(
     uuid: ProviderUuid,
@@ -21,7 +25,11 @@ export interface PlacementStore {
   // --- inventories
   inventories(uuid: ProviderUuid): Promise<Dated<ReadonlyMap<ResourceClass, InventoryRow>> | null>;
   /** Replaces all inventories of the provider. */
-  setInventories(uuid: ProviderUuid, expected: number, inventories: ReadonlyMap<ResourceClass, Inventory>): Promise<InventoryOutcome>;
+  setInventories(
+    uuid: ProviderUuid,
+    expected: number,
+    inventories: ReadonlyMap<ResourceClass, Inventory>,
+  ): Promise<InventoryOutcome>;
   /** Creates (`create`: must not be there) or updates (must be there) one; `expected` undefined: no check (create). */
   putInventory(
     uuid: ProviderUuid,
@@ -38,7 +46,11 @@ export interface PlacementStore {
   setTraits(uuid: ProviderUuid, expected: number | undefined, traits: readonly Trait[]): Promise<SetOutcome<Trait>>;
   aggregates(uuid: ProviderUuid): Promise<Dated<readonly AggregateUuid[]> | null>;
   /** `expected` undefined: neither checked nor raised (API before 1.19). */
-  setAggregates(uuid: ProviderUuid, expected: number | undefined, aggregates: readonly AggregateUuid[]): Promise<SetOutcome<never>>;
+  setAggregates(
+    uuid: ProviderUuid,
+    expected: number | undefined,
+    aggregates: readonly AggregateUuid[],
+  ): Promise<SetOutcome<never>>;
 
   // --- names
   resourceClasses(): Promise<readonly NameRow<ResourceClass>[]>;
@@ -53,13 +65,17 @@ export interface PlacementStore {
   // --- consumers and their allocations
   consumer(uuid: ConsumerUuid): Promise<ConsumerAllocations | null>;
   consumers(uuids: readonly ConsumerUuid[]): Promise<readonly ConsumerAllocations[]>;
-  allocationsOfProvider(uuid: ProviderUuid): Promise<{ readonly provider: ProviderRow; readonly allocations: readonly ProviderAllocation[] } | null>;
+  allocationsOfProvider(
+    uuid: ProviderUuid,
+  ): Promise<{ readonly provider: ProviderRow; readonly allocations: readonly ProviderAllocation[] } | null>;
   /** Batched with everybody else's; the answer is as if it had been alone. */
   applyAllocations(change: AllocationChange): Promise<AllocationOutcome>;
   reshape(reshape: Reshape): Promise<ReshapeOutcome>;
 
   // --- usages
-  usagesOfProvider(uuid: ProviderUuid): Promise<{ readonly provider: ProviderRow; readonly usages: ReadonlyMap<ResourceClass, number> } | null>;
+  usagesOfProvider(
+    uuid: ProviderUuid,
+  ): Promise<{ readonly provider: ProviderRow; readonly usages: ReadonlyMap<ResourceClass, number> } | null>;
   usagesOfProject(projectId: string, userId: string | null): Promise<readonly ConsumerTypeUsage[]>;
 }
 
@@ -105,7 +121,11 @@ export type UpdateProviderOutcome =
   | { readonly kind: "not-found" | "name-taken" | "unknown-parent" | "reparent-refused" | "unparent-refused" | "loop" };
 
 export type InventoryOutcome =
-  | { readonly kind: "written"; readonly generation: number; readonly inventories: ReadonlyMap<ResourceClass, InventoryRow> }
+  | {
+      readonly kind: "written";
+      readonly generation: number;
+      readonly inventories: ReadonlyMap<ResourceClass, InventoryRow>;
+    }
   | { readonly kind: "not-found" }
   | { readonly kind: "generation-conflict"; readonly actual: number }
   | { readonly kind: "in-use"; readonly resourceClasses: readonly ResourceClass[] }
@@ -149,6 +169,11 @@ export type ReshapeOutcome =
   | { readonly kind: "reshaped" }
   | { readonly kind: "unknown-provider"; readonly provider: ProviderUuid }
   | { readonly kind: "unknown-class"; readonly resourceClass: ResourceClass }
-  | { readonly kind: "generation-conflict"; readonly provider: ProviderUuid; readonly actual: number; readonly given: number }
+  | {
+      readonly kind: "generation-conflict";
+      readonly provider: ProviderUuid;
+      readonly actual: number;
+      readonly given: number;
+    }
   | { readonly kind: "in-use"; readonly provider: ProviderUuid; readonly resourceClasses: readonly ResourceClass[] }
   | { readonly kind: "refused"; readonly outcome: Exclude<AllocationOutcome, { kind: "committed" }> };

@@ -1,6 +1,17 @@
 import type { Pool } from "pg";
-import { type ConsumerUuid, consumerUuid, type ProviderUuid, providerUuid, type ResourceClass, resourceClass } from "../../../core/ledger/ids.ts";
-import type { ConsumerAllocations, ConsumerTypeUsage, PlacementStore } from "../../../core/placement/placement-store.ts";
+import {
+  type ConsumerUuid,
+  consumerUuid,
+  type ProviderUuid,
+  providerUuid,
+  type ResourceClass,
+  resourceClass,
+} from "../../../core/ledger/ids.ts";
+import type {
+  ConsumerAllocations,
+  ConsumerTypeUsage,
+  PlacementStore,
+} from "../../../core/placement/placement-store.ts";
 import { findProvider } from "./provider-rows.ts";
 
 interface ConsumerRow {
@@ -17,7 +28,10 @@ interface ConsumerRow {
 }
 
 /** The consumers that exist, each with all its allocations, of one moment; the unknown ones are left out. */
-export async function readConsumers(pool: Pool, uuids: readonly ConsumerUuid[]): Promise<readonly ConsumerAllocations[]> {
+export async function readConsumers(
+  pool: Pool,
+  uuids: readonly ConsumerUuid[],
+): Promise<readonly ConsumerAllocations[]> {
   const { rows } = await pool.query<ConsumerRow>(
     `select k.uuid, k.generation, k.project_id, k.user_id, k.type, p.uuid as provider, p.generation as provider_generation,
             c.name as class, a.amount, (extract(epoch from a.updated_at) * 1000)::float8 as updated_at_ms
@@ -50,10 +64,19 @@ function fromRows(rows: readonly ConsumerRow[]): ConsumerAllocations {
   };
 }
 
-export async function readAllocationsOfProvider(pool: Pool, uuid: ProviderUuid): ReturnType<PlacementStore["allocationsOfProvider"]> {
+export async function readAllocationsOfProvider(
+  pool: Pool,
+  uuid: ProviderUuid,
+): ReturnType<PlacementStore["allocationsOfProvider"]> {
   const provider = await findProvider(pool, uuid);
   if (provider === null) return null;
-  const { rows } = await pool.query<{ consumer: string; generation: number; class: string; amount: string; updated_at_ms: number }>(
+  const { rows } = await pool.query<{
+    consumer: string;
+    generation: number;
+    class: string;
+    amount: string;
+    updated_at_ms: number;
+  }>(
     `select k.uuid as consumer, k.generation, c.name as class, a.amount, (extract(epoch from a.updated_at) * 1000)::float8 as updated_at_ms
      from allocations a join consumers k on k.uuid = a.consumer_uuid join resource_classes c on c.id = a.class_id
      where a.provider_id = $1 order by k.uuid, c.id`,
@@ -70,7 +93,10 @@ export async function readAllocationsOfProvider(pool: Pool, uuid: ProviderUuid):
 }
 
 /** `used` of each inventory: the ledger keeps it, nothing is summed here. */
-export async function readUsagesOfProvider(pool: Pool, uuid: ProviderUuid): ReturnType<PlacementStore["usagesOfProvider"]> {
+export async function readUsagesOfProvider(
+  pool: Pool,
+  uuid: ProviderUuid,
+): ReturnType<PlacementStore["usagesOfProvider"]> {
   const provider = await findProvider(pool, uuid);
   if (provider === null) return null;
   const { rows } = await pool.query<{ class: string; used: string }>(
@@ -81,7 +107,11 @@ export async function readUsagesOfProvider(pool: Pool, uuid: ProviderUuid): Retu
 }
 
 /** What a project (or one user of it) uses, by type of consumer. A consumer counts once, however many classes it holds. */
-export async function readUsagesOfProject(pool: Pool, projectId: string, userId: string | null): Promise<readonly ConsumerTypeUsage[]> {
+export async function readUsagesOfProject(
+  pool: Pool,
+  projectId: string,
+  userId: string | null,
+): Promise<readonly ConsumerTypeUsage[]> {
   const { rows } = await pool.query<{ type: string; consumers: string; class: string; amount: string }>(
     `with held as (
        select k.type, k.uuid, a.class_id, a.amount from consumers k join allocations a on a.consumer_uuid = k.uuid

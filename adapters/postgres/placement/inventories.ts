@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from "pg";
-import { type ProviderUuid, type ResourceClass, resourceClass as asResourceClass } from "../../../core/ledger/ids.ts";
+import { resourceClass as asResourceClass, type ProviderUuid, type ResourceClass } from "../../../core/ledger/ids.ts";
 import type { Inventory } from "../../../core/ledger/model.ts";
 import type { Dated, InventoryOutcome, InventoryRow } from "../../../core/placement/placement-store.ts";
 import { inTransaction } from "../transaction.ts";
@@ -41,7 +41,10 @@ const fromRow = (row: Row): InventoryRow => ({
   updatedAtMs: row.updated_at_ms,
 });
 
-export async function readInventories(pool: Pool, uuid: ProviderUuid): Promise<Dated<ReadonlyMap<ResourceClass, InventoryRow>> | null> {
+export async function readInventories(
+  pool: Pool,
+  uuid: ProviderUuid,
+): Promise<Dated<ReadonlyMap<ResourceClass, InventoryRow>> | null> {
   const provider = await findProvider(pool, uuid);
   if (provider === null) return null;
   const value = await inventoryRows(pool, provider.id);
@@ -58,7 +61,8 @@ function writeInventories(
   return inTransaction(pool, async (client): Promise<InventoryOutcome> => {
     const provider = await lockProvider(client, uuid);
     if (provider === null) return { kind: "not-found" };
-    if (expected !== undefined && expected !== provider.generation) return { kind: "generation-conflict", actual: provider.generation };
+    if (expected !== undefined && expected !== provider.generation)
+      return { kind: "generation-conflict", actual: provider.generation };
     const refused = await write(client, provider);
     if (refused) return refused;
     const generation = await bumpGeneration(client, provider.id);
@@ -66,12 +70,23 @@ function writeInventories(
   });
 }
 
-export function setInventories(pool: Pool, uuid: ProviderUuid, expected: number, inventories: Inventories): Promise<InventoryOutcome> {
-  return writeInventories(pool, uuid, expected, (client, provider) => replaceInventories(client, provider.id, inventories));
+export function setInventories(
+  pool: Pool,
+  uuid: ProviderUuid,
+  expected: number,
+  inventories: Inventories,
+): Promise<InventoryOutcome> {
+  return writeInventories(pool, uuid, expected, (client, provider) =>
+    replaceInventories(client, provider.id, inventories),
+  );
 }
 
 /** Replaces all inventories of a locked provider: what is left out must not be in use, what stays keeps its `used`. */
-export async function replaceInventories(client: PoolClient, providerId: number, inventories: Inventories): Promise<InventoryOutcome | undefined> {
+export async function replaceInventories(
+  client: PoolClient,
+  providerId: number,
+  inventories: Inventories,
+): Promise<InventoryOutcome | undefined> {
   const unknown = await firstUnknownClass(client, [...inventories.keys()]);
   if (unknown) return { kind: "unknown-class", resourceClass: unknown };
   const inUse = await removeInventories(client, providerId, [...inventories.keys()]);
@@ -81,13 +96,20 @@ export async function replaceInventories(client: PoolClient, providerId: number,
 }
 
 /** Adds or changes these inventories and leaves the others; returns the first class that does not exist (nothing is written then). */
-export async function widenInventories(client: PoolClient, providerId: number, inventories: Inventories): Promise<ResourceClass | undefined> {
+export async function widenInventories(
+  client: PoolClient,
+  providerId: number,
+  inventories: Inventories,
+): Promise<ResourceClass | undefined> {
   const unknown = await firstUnknownClass(client, [...inventories.keys()]);
   if (unknown === undefined) await upsertInventories(client, providerId, inventories);
   return unknown;
 }
 
-async function firstUnknownClass(client: PoolClient, names: readonly ResourceClass[]): Promise<ResourceClass | undefined> {
+async function firstUnknownClass(
+  client: PoolClient,
+  names: readonly ResourceClass[],
+): Promise<ResourceClass | undefined> {
   const { rows } = await client.query<{ name: string }>(
     `select wanted.name from unnest($1::text[]) with ordinality as wanted (name, nr)
      where not exists (select from resource_classes c where c.name = wanted.name) order by nr limit 1`,
@@ -97,7 +119,11 @@ async function firstUnknownClass(client: PoolClient, names: readonly ResourceCla
 }
 
 /** Deletes the inventories of all classes but these; deletes nothing and names them when some are in use. */
-async function removeInventories(client: PoolClient, providerId: number, keep: readonly ResourceClass[]): Promise<readonly ResourceClass[]> {
+async function removeInventories(
+  client: PoolClient,
+  providerId: number,
+  keep: readonly ResourceClass[],
+): Promise<readonly ResourceClass[]> {
   const { rows } = await client.query<{ name: string; in_use: boolean }>(
     `select c.name, i.used > 0 as in_use from inventories i join resource_classes c on c.id = i.class_id
      where i.provider_id = $1 and c.name <> all ($2::text[]) order by i.class_id for update of i`,
@@ -162,7 +188,11 @@ export function deleteInventory(pool: Pool, uuid: ProviderUuid, name: ResourceCl
   return writeInventories(pool, uuid, undefined, async (client, provider) => {
     const classes = [...(await inventoryRows(client, provider.id)).keys()];
     if (name !== null && !classes.includes(name)) return { kind: "no-inventory", resourceClass: name };
-    const inUse = await removeInventories(client, provider.id, name === null ? [] : classes.filter((other) => other !== name));
+    const inUse = await removeInventories(
+      client,
+      provider.id,
+      name === null ? [] : classes.filter((other) => other !== name),
+    );
     return inUse.length > 0 ? { kind: "in-use", resourceClasses: inUse } : undefined;
   });
 }

@@ -4,7 +4,8 @@ import type { NameRow } from "../../../core/placement/placement-store.ts";
 
 /** The two tables of names, which behave alike: what they are called and who uses them. */
 const TABLES = {
-  resource_classes: "exists (select from inventories where class_id = n.id) or exists (select from allocations where class_id = n.id)",
+  resource_classes:
+    "exists (select from inventories where class_id = n.id) or exists (select from allocations where class_id = n.id)",
   traits: "exists (select from provider_traits where trait_id = n.id)",
 } as const;
 type Table = keyof typeof TABLES;
@@ -12,7 +13,11 @@ type Table = keyof typeof TABLES;
 const FOREIGN_KEY_VIOLATION = "23503";
 const UNIQUE_VIOLATION = "23505";
 
-async function listNames(pool: Pool, table: Table, used?: boolean): Promise<readonly { name: string; updated_at_ms: number }[]> {
+async function listNames(
+  pool: Pool,
+  table: Table,
+  used?: boolean,
+): Promise<readonly { name: string; updated_at_ms: number }[]> {
   const where = used === undefined ? "" : `where (${TABLES[table]}) = ${used}`;
   const { rows } = await pool.query<{ name: string; updated_at_ms: number }>(
     `select n.name, (extract(epoch from n.updated_at) * 1000)::float8 as updated_at_ms from ${table} n ${where} order by n.id`,
@@ -21,7 +26,9 @@ async function listNames(pool: Pool, table: Table, used?: boolean): Promise<read
 }
 
 async function createName(pool: Pool, table: Table, name: string): Promise<"created" | "exists"> {
-  const { rowCount } = await pool.query(`insert into ${table} (name) values ($1) on conflict (name) do nothing`, [name]);
+  const { rowCount } = await pool.query(`insert into ${table} (name) values ($1) on conflict (name) do nothing`, [
+    name,
+  ]);
   return rowCount === 1 ? "created" : "exists";
 }
 
@@ -36,11 +43,17 @@ async function deleteName(pool: Pool, table: Table, name: string): Promise<"dele
 }
 
 export async function readResourceClasses(pool: Pool): Promise<readonly NameRow<ResourceClass>[]> {
-  return (await listNames(pool, "resource_classes")).map((row) => ({ name: resourceClass(row.name), updatedAtMs: row.updated_at_ms }));
+  return (await listNames(pool, "resource_classes")).map((row) => ({
+    name: resourceClass(row.name),
+    updatedAtMs: row.updated_at_ms,
+  }));
 }
 
 export async function readAllTraits(pool: Pool, associated?: boolean): Promise<readonly NameRow<Trait>[]> {
-  return (await listNames(pool, "traits", associated)).map((row) => ({ name: trait(row.name), updatedAtMs: row.updated_at_ms }));
+  return (await listNames(pool, "traits", associated)).map((row) => ({
+    name: trait(row.name),
+    updatedAtMs: row.updated_at_ms,
+  }));
 }
 
 export const createResourceClass = (pool: Pool, name: ResourceClass) => createName(pool, "resource_classes", name);
@@ -48,9 +61,16 @@ export const createTrait = (pool: Pool, name: Trait) => createName(pool, "traits
 export const deleteResourceClass = (pool: Pool, name: ResourceClass) => deleteName(pool, "resource_classes", name);
 export const deleteTrait = (pool: Pool, name: Trait) => deleteName(pool, "traits", name);
 
-export async function renameResourceClass(pool: Pool, from: ResourceClass, to: ResourceClass): Promise<"renamed" | "not-found" | "exists"> {
+export async function renameResourceClass(
+  pool: Pool,
+  from: ResourceClass,
+  to: ResourceClass,
+): Promise<"renamed" | "not-found" | "exists"> {
   try {
-    const { rowCount } = await pool.query("update resource_classes set name = $2, updated_at = now() where name = $1", [from, to]);
+    const { rowCount } = await pool.query("update resource_classes set name = $2, updated_at = now() where name = $1", [
+      from,
+      to,
+    ]);
     return rowCount === 1 ? "renamed" : "not-found";
   } catch (error) {
     if ((error as { code?: string }).code === UNIQUE_VIOLATION) return "exists";

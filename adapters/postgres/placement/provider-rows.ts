@@ -47,7 +47,9 @@ export async function findProvider(db: Queryable, uuid: ProviderUuid): Promise<P
 
 /** The provider, locked until the transaction ends: nobody else writes it, its inventories, traits or aggregates. */
 export async function lockProvider(db: Queryable, uuid: ProviderUuid): Promise<ProviderWithIds | null> {
-  const { rows } = await db.query<Row>(`select ${COLUMNS} from ${FROM} where p.uuid = $1 for no key update of p`, [uuid]);
+  const { rows } = await db.query<Row>(`select ${COLUMNS} from ${FROM} where p.uuid = $1 for no key update of p`, [
+    uuid,
+  ]);
   return rows[0] ? fromRow(rows[0]) : null;
 }
 
@@ -70,9 +72,13 @@ export async function findProviders(db: Queryable, filter: ProviderFilter): Prom
   const rules = [
     ...(filter.name === undefined ? [] : [`p.name = ${bind(filter.name)}`]),
     ...(filter.uuid === undefined ? [] : [`p.uuid = ${bind(filter.uuid)}`]),
-    ...(filter.inTree === undefined ? [] : [`p.root_id = (select root_id from resource_providers where uuid = ${bind(filter.inTree)})`]),
+    ...(filter.inTree === undefined
+      ? []
+      : [`p.root_id = (select root_id from resource_providers where uuid = ${bind(filter.inTree)})`]),
     ...(filter.memberOf ?? []).map((any) => memberRule(bind(any))),
-    ...(filter.forbiddenAggregates?.length ? [`not ${memberRule(bind(filter.forbiddenAggregates as AggregateUuid[]))}`] : []),
+    ...(filter.forbiddenAggregates?.length
+      ? [`not ${memberRule(bind(filter.forbiddenAggregates as AggregateUuid[]))}`]
+      : []),
     ...(filter.requiredTraits ?? []).map((any) => traitRule(bind(any))),
     ...(filter.forbiddenTraits?.length ? [`not ${traitRule(bind(filter.forbiddenTraits))}`] : []),
     ...[...(filter.resources ?? [])].map(([resourceClass, amount]) => roomRule(bind(resourceClass), bind(amount))),

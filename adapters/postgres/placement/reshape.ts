@@ -17,7 +17,10 @@ class Refused extends Error {
   }
 }
 
-type Locked = Map<ProviderUuid, { readonly row: ProviderWithIds; readonly inventories: ReadonlyMap<ResourceClass, Inventory> }>;
+type Locked = Map<
+  ProviderUuid,
+  { readonly row: ProviderWithIds; readonly inventories: ReadonlyMap<ResourceClass, Inventory> }
+>;
 
 /**
  * Replaces inventories and allocations of many providers and consumers in one transaction, as upstream does it: first every
@@ -40,7 +43,8 @@ export async function reshape(pool: Pool, reshaping: Reshape): Promise<ReshapeOu
       await applyChange(client, reshaping.change);
       for (const [provider, { row, inventories }] of locked) {
         const refused = await replaceInventories(client, row.id, inventories);
-        if (refused?.kind === "in-use") throw new Refused({ kind: "in-use", provider, resourceClasses: refused.resourceClasses });
+        if (refused?.kind === "in-use")
+          throw new Refused({ kind: "in-use", provider, resourceClasses: refused.resourceClasses });
         await bumpGeneration(client, row.id);
       }
       return { kind: "reshaped" };
@@ -62,7 +66,8 @@ async function lockAll(client: PoolClient, reshaping: Reshape): Promise<Locked> 
     const { provider, expected } = wanted;
     const row = await lockProvider(client, provider);
     if (row === null) throw new Refused({ kind: "unknown-provider", provider });
-    if (row.generation !== expected) throw new Refused({ kind: "generation-conflict", provider, actual: row.generation, given: expected });
+    if (row.generation !== expected)
+      throw new Refused({ kind: "generation-conflict", provider, actual: row.generation, given: expected });
     locked.set(provider, { row, inventories: wanted.inventories });
   }
   return locked;
@@ -70,7 +75,9 @@ async function lockAll(client: PoolClient, reshaping: Reshape): Promise<Locked> 
 
 async function applyChange(client: PoolClient, change: AllocationChange): Promise<void> {
   if (change.steps.length === 0) return;
-  const { rows } = await client.query<LedgerApplyRow>("select * from ledger_apply($1::ledger_batch)", [encodeChanges([change])]);
+  const { rows } = await client.query<LedgerApplyRow>("select * from ledger_apply($1::ledger_batch)", [
+    encodeChanges([change]),
+  ]);
   const outcome: AllocationOutcome = decodeOutcome(change, rows[0]!);
   if (outcome.kind !== "committed") throw new Refused({ kind: "refused", outcome });
 }

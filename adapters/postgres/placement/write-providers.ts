@@ -1,6 +1,10 @@
 import type { Pool, PoolClient } from "pg";
 import type { ProviderUuid } from "../../../core/ledger/ids.ts";
-import type { CreateProviderOutcome, PlacementStore, UpdateProviderOutcome } from "../../../core/placement/placement-store.ts";
+import type {
+  CreateProviderOutcome,
+  PlacementStore,
+  UpdateProviderOutcome,
+} from "../../../core/placement/placement-store.ts";
 import { inTransaction } from "../transaction.ts";
 import { findProvider, lockProvider, type ProviderWithIds } from "./provider-rows.ts";
 
@@ -30,7 +34,8 @@ export async function createProvider(
       return { kind: "created", provider: created! };
     });
   } catch (error) {
-    if (isViolation(error, UNIQUE_VIOLATION)) return { kind: error.constraint?.includes("name") ? "name-taken" : "uuid-taken" };
+    if (isViolation(error, UNIQUE_VIOLATION))
+      return { kind: error.constraint?.includes("name") ? "name-taken" : "uuid-taken" };
     throw error;
   }
 }
@@ -49,7 +54,10 @@ export async function updateProvider(
         const refused = await moveProvider(client, provider, change.parent, change.reparent);
         if (refused) return { kind: refused };
       }
-      await client.query("update resource_providers set name = $2, updated_at = now() where id = $1", [provider.id, change.name]);
+      await client.query("update resource_providers set name = $2, updated_at = now() where id = $1", [
+        provider.id,
+        change.name,
+      ]);
       return { kind: "updated", provider: (await findProvider(client, uuid))! };
     });
   } catch (error) {
@@ -83,7 +91,10 @@ async function moveProvider(
   const parent = await lockTreeOf(client, parentUuid);
   if (parent === null) return "unknown-parent";
   if (provider.parent !== null && provider.parent !== parentUuid && !reparent) return "reparent-refused";
-  const { rows } = await client.query<{ inside: boolean }>(`select $2 = any (array(${SUBTREE_IDS})) as inside`, [provider.id, parent.id]);
+  const { rows } = await client.query<{ inside: boolean }>(`select $2 = any (array(${SUBTREE_IDS})) as inside`, [
+    provider.id,
+    parent.id,
+  ]);
   if (rows[0]!.inside) return "loop";
   await setParent(client, provider, parent.id, parent.rootId);
   return null;
@@ -95,8 +106,16 @@ const SUBTREE_IDS = `with recursive below as (
     select child.id from resource_providers child join below on child.parent_id = below.id
   ) select id from below`;
 
-async function setParent(client: PoolClient, provider: ProviderWithIds, parentId: number | null, rootId: number): Promise<void> {
-  await client.query(`update resource_providers set root_id = $2 where id in (${SUBTREE_IDS}) and root_id <> $2`, [provider.id, rootId]);
+async function setParent(
+  client: PoolClient,
+  provider: ProviderWithIds,
+  parentId: number | null,
+  rootId: number,
+): Promise<void> {
+  await client.query(`update resource_providers set root_id = $2 where id in (${SUBTREE_IDS}) and root_id <> $2`, [
+    provider.id,
+    rootId,
+  ]);
   await client.query("update resource_providers set parent_id = $2 where id = $1", [provider.id, parentId]);
 }
 
@@ -104,7 +123,10 @@ async function setParent(client: PoolClient, provider: ProviderWithIds, parentId
 export async function deleteProvider(pool: Pool, uuid: ProviderUuid): ReturnType<PlacementStore["deleteProvider"]> {
   try {
     return await inTransaction(pool, async (client) => {
-      const { rows } = await client.query<{ id: number }>("select id from resource_providers where uuid = $1 for update", [uuid]);
+      const { rows } = await client.query<{ id: number }>(
+        "select id from resource_providers where uuid = $1 for update",
+        [uuid],
+      );
       const id = rows[0]?.id;
       if (id === undefined) return "not-found";
       const { rows: uses } = await client.query<{ children: boolean; allocated: boolean }>(
@@ -122,7 +144,8 @@ export async function deleteProvider(pool: Pool, uuid: ProviderUuid): ReturnType
     });
   } catch (error) {
     // A child or an allocation came between the look and the delete.
-    if (isViolation(error, FOREIGN_KEY_VIOLATION)) return error.constraint?.includes("parent") ? "has-children" : "has-allocations";
+    if (isViolation(error, FOREIGN_KEY_VIOLATION))
+      return error.constraint?.includes("parent") ? "has-children" : "has-allocations";
     throw error;
   }
 }

@@ -1,8 +1,17 @@
 import type { CandidateSource } from "../../../core/placement/candidate-query.ts";
 import type { PlacementStore } from "../../../core/placement/placement-store.ts";
-import { type Answer, type Call, errorDocument, type Identity, notFound, PlacementError, type PlacementRequest, type PlacementResponse } from "./http.ts";
+import {
+  type Answer,
+  type Call,
+  errorDocument,
+  type Identity,
+  notFound,
+  PlacementError,
+  type PlacementRequest,
+  type PlacementResponse,
+} from "./http.ts";
 import type { Authenticate } from "./identity.ts";
-import { MAX_MINOR, type Microversion, MIN_MINOR, negotiate } from "./microversion.ts";
+import { MAX_MINOR, MIN_MINOR, type Microversion, negotiate } from "./microversion.ts";
 import type { Policy } from "./policy/policy.ts";
 import { type Route, routeFor } from "./routes.ts";
 import { parseJson } from "./validate.ts";
@@ -43,16 +52,24 @@ function unexpected(deps: PlacementDeps, request: PlacementRequest, error: unkno
 async function identify(deps: PlacementDeps, request: PlacementRequest): Promise<Identity | null> {
   if (request.path === "" || request.path === "/") return null;
   const identity = await deps.authenticate(request);
-  if (identity === null) throw new PlacementError(401, "The request you have made requires authentication: send a valid x-auth-token.");
+  if (identity === null)
+    throw new PlacementError(401, "The request you have made requires authentication: send a valid x-auth-token.");
   return identity;
 }
 
-async function dispatch(deps: PlacementDeps, request: PlacementRequest, version: Microversion, identity: Identity | null): Promise<Answer> {
+async function dispatch(
+  deps: PlacementDeps,
+  request: PlacementRequest,
+  version: Microversion,
+  identity: Identity | null,
+): Promise<Answer> {
   checkContentType(request);
   const match = routeFor(request.method, request.path, version.minor);
   if (match.kind === "no-path") throw notFound("");
   if (match.kind === "no-verb") {
-    throw new PlacementError(405, "The method specified is not allowed for this resource.", { headers: { allow: match.allowed.join(", ") } });
+    throw new PlacementError(405, "The method specified is not allowed for this resource.", {
+      headers: { allow: match.allowed.join(", ") },
+    });
   }
   const { route, params } = match;
   if (!version.has(route.since)) throw notFound("");
@@ -92,20 +109,26 @@ function checkedQuery(query: string): string {
 
 function checkContentType(request: PlacementRequest): void {
   const length = request.headers["content-length"];
-  if (length !== undefined && length !== "" && !/^\d+$/.test(length)) throw new PlacementError(400, "content-length header must be an integer");
-  if (Number(length ?? 0) > 0 && !request.headers["content-type"]) throw new PlacementError(400, "content-type header required when content-length > 0");
+  if (length !== undefined && length !== "" && !/^\d+$/.test(length))
+    throw new PlacementError(400, "content-length header must be an integer");
+  if (Number(length ?? 0) > 0 && !request.headers["content-type"])
+    throw new PlacementError(400, "content-type header required when content-length > 0");
 }
 
 function requireJsonContent(request: PlacementRequest): void {
   const type = (request.headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase();
-  if (type !== "application/json") throw new PlacementError(415, `The media type ${type || "None"} is not supported, use application/json`);
+  if (type !== "application/json")
+    throw new PlacementError(415, `The media type ${type || "None"} is not supported, use application/json`);
 }
 
 function requireJsonAccepted(request: PlacementRequest): void {
   const accept = request.headers["accept"];
   if (accept === undefined || accept.trim() === "") return;
   const fits = accept.split(",").some((entry) => {
-    const [type, ...parameters] = entry.trim().toLowerCase().split(/\s*;\s*/);
+    const [type, ...parameters] = entry
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/);
     const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
     return !refused && (type === "application/json" || type === "application/*" || type === "*/*" || type === "*");
   });
@@ -129,13 +152,19 @@ function respond(request: PlacementRequest, version: Microversion, answer: Answe
       ...commonHeaders(request, version),
       ...(body === "" ? {} : { "content-type": "application/json" }),
       ...(answer.location === undefined ? {} : { location: request.origin + answer.location }),
-      ...(dated ? { "last-modified": new Date(answer.lastModifiedMs!).toUTCString(), "cache-control": "no-cache" } : {}),
+      ...(dated
+        ? { "last-modified": new Date(answer.lastModifiedMs!).toUTCString(), "cache-control": "no-cache" }
+        : {}),
     },
     body,
   };
 }
 
-function respondError(request: PlacementRequest, version: Microversion | null, error: PlacementError): PlacementResponse {
+function respondError(
+  request: PlacementRequest,
+  version: Microversion | null,
+  error: PlacementError,
+): PlacementResponse {
   const unversioned406 = error.status === 406 && version === null;
   const document = errorDocument(error, {
     method: request.method,
@@ -144,7 +173,11 @@ function respondError(request: PlacementRequest, version: Microversion | null, e
     extra: unversioned406 ? { max_version: `1.${MAX_MINOR}`, min_version: `1.${MIN_MINOR}` } : {},
   });
   const asPage = wantsPage(request.headers["accept"]);
-  const headers = { ...commonHeaders(request, version), "content-type": asPage ? "text/html; charset=UTF-8" : "application/json", ...error.headers };
+  const headers = {
+    ...commonHeaders(request, version),
+    "content-type": asPage ? "text/html; charset=UTF-8" : "application/json",
+    ...error.headers,
+  };
   return { status: error.status, headers, body: asPage ? errorPage(document) : JSON.stringify(document) };
 }
 
@@ -155,6 +188,7 @@ function wantsPage(accept: string | undefined): boolean {
 
 function errorPage(document: ReturnType<typeof errorDocument>): string {
   const { status, title, detail } = document.errors[0] ?? {};
-  const safe = (text: unknown): string => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  const safe = (text: unknown): string =>
+    String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return `<html><head><title>${safe(status)} ${safe(title)}</title></head><body><h1>${safe(status)} ${safe(title)}</h1>${safe(detail)}</body></html>`;
 }

@@ -55,7 +55,11 @@ export interface Answer {
   readonly lastModifiedMs: number | null;
 }
 
-export const json = (value: unknown, lastModifiedMs: number, status = 200): Answer => ({ status, json: value, lastModifiedMs });
+export const json = (value: unknown, lastModifiedMs: number, status = 200): Answer => ({
+  status,
+  json: value,
+  lastModifiedMs,
+});
 export const noContent: Answer = { status: 204, lastModifiedMs: null };
 
 /** Codes of errors (API 1.23). They never change: clients switch on them. */
@@ -75,7 +79,10 @@ export type ErrorCode = (typeof ERROR_CODES)[keyof typeof ERROR_CODES];
 
 /** Title and first sentence of each error, as the clients of upstream know them. */
 const STATUS_TEXTS: Readonly<Record<number, readonly [title: string, explanation: string]>> = {
-  400: ["Bad Request", "The server could not comply with the request since it is either malformed or otherwise incorrect."],
+  400: [
+    "Bad Request",
+    "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+  ],
   401: ["Unauthorized", "This server could not verify that you are authorized to access the document you requested."],
   403: ["Forbidden", "Access was denied to this resource."],
   404: ["Not Found", "The resource could not be found."],
@@ -95,7 +102,11 @@ export class PlacementError extends Error {
   readonly code: ErrorCode;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, detail: string, options: { readonly code?: ErrorCode; readonly headers?: Readonly<Record<string, string>> } = {}) {
+  constructor(
+    status: number,
+    detail: string,
+    options: { readonly code?: ErrorCode; readonly headers?: Readonly<Record<string, string>> } = {},
+  ) {
     super(detail);
     this.name = "PlacementError";
     this.status = status;

@@ -5,7 +5,7 @@ export type Authenticate = (request: PlacementRequest) => Promise<Identity | nul
 
 /**
  * Upstream's `noauth2`: the token is `user:project` (or `user`, which then names the project too); `admin` has the role of that
- * name; roles can be given in `x-roles`, system scope in `openstack-system-scope`. For tests and closed networks: it
+ * name; the project can be given in `x-project-id`, roles in `x-roles`, system scope in `openstack-system-scope`. For tests and closed networks: it
  * believes whatever it is told.
  */
 export const authenticateNoauth2: Authenticate = (request) => {
@@ -13,12 +13,18 @@ export const authenticateNoauth2: Authenticate = (request) => {
   if (token === undefined || token === "") return null;
   const colon = token.indexOf(":");
   const userId = colon < 0 ? token : token.slice(0, colon);
-  const projectId = (colon < 0 ? "" : token.slice(colon + 1)) || userId;
+  const projectId = request.headers["x-project-id"] || (colon < 0 ? "" : token.slice(colon + 1)) || userId;
   const rolesHeader = request.headers["x-roles"];
-  const roles = rolesHeader !== undefined ? rolesHeader.split(",").map((role) => role.trim()) : userId === "admin" ? ["admin"] : [];
+  const roles =
+    rolesHeader !== undefined ? rolesHeader.split(",").map((role) => role.trim()) : userId === "admin" ? ["admin"] : [];
   const systemScope = request.headers["openstack-system-scope"] || null;
   return { userId, projectId: systemScope === null ? projectId : null, systemScope, roles };
 };
 
 /** `none`: whoever can reach the port is an administrator. */
-export const authenticateNobody: Authenticate = () => ({ userId: "admin", projectId: "admin", systemScope: null, roles: ["admin", "service"] });
+export const authenticateNobody: Authenticate = () => ({
+  userId: "admin",
+  projectId: "admin",
+  systemScope: null,
+  roles: ["admin", "service"],
+});

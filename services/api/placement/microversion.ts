@@ -37,10 +37,17 @@ export function negotiate(headers: Readonly<Record<string, string | undefined>>)
   const text = wanted.length === 2 ? (wanted[1] ?? "") : "";
   if (text.toLowerCase() === "latest") return new Microversion(MAX_MINOR);
   const match = /^(\d+)\.(\d+)$/.exec(text);
-  if (!match) throw new PlacementError(400, `Invalid microversion: invalid version string: ${wanted.slice(1).join(" ")}; use 1.0 to 1.${MAX_MINOR}, or latest`);
+  if (!match)
+    throw new PlacementError(
+      400,
+      `Invalid microversion: invalid version string: ${wanted.slice(1).join(" ")}; use 1.0 to 1.${MAX_MINOR}, or latest`,
+    );
   const [major, minor] = [Number(match[1]), Number(match[2])];
   if (major !== 1 || minor > MAX_MINOR) {
-    throw new PlacementError(406, `Invalid microversion: Unacceptable version header: ${text}; 1.0 to 1.${MAX_MINOR} are offered`);
+    throw new PlacementError(
+      406,
+      `Invalid microversion: Unacceptable version header: ${text}; 1.0 to 1.${MAX_MINOR} are offered`,
+    );
   }
   return new Microversion(minor);
 }

@@ -18,12 +18,18 @@ export async function mountPlacement(fastify: FastifyInstance, deps: PlacementDe
   });
 }
 
-async function serve(deps: PlacementDeps, mount: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+async function serve(
+  deps: PlacementDeps,
+  mount: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
   const url = request.raw.url ?? "/";
   const mark = url.indexOf("?");
   const path = (mark < 0 ? url : url.slice(0, mark)).slice(mount.length);
   const headers: Record<string, string | undefined> = {};
-  for (const [name, value] of Object.entries(request.headers)) headers[name] = Array.isArray(value) ? value.join(", ") : value;
+  for (const [name, value] of Object.entries(request.headers))
+    headers[name] = Array.isArray(value) ? value.join(", ") : value;
   const response = await handlePlacement(deps, {
     method: request.method,
     path,
@@ -48,7 +54,12 @@ function send(reply: FastifyReply, response: PlacementResponse): FastifyReply {
 }
 
 /** A request that never reached the application: too large a body, a broken transfer. */
-function sendTransportError(error: FastifyError, request: FastifyRequest, reply: FastifyReply, deps: PlacementDeps): FastifyReply {
+function sendTransportError(
+  error: FastifyError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  deps: PlacementDeps,
+): FastifyReply {
   const status = error.statusCode ?? 500;
   if (status >= 500) {
     deps.onUnexpected(error, {
@@ -62,9 +73,18 @@ function sendTransportError(error: FastifyError, request: FastifyRequest, reply:
       requestId: request.id,
     });
   }
-  const refused = new PlacementError(status, status >= 500 ? "An unexpected error; the service's log has it under this request id." : error.message);
-  const body = JSON.stringify(errorDocument(refused, { method: request.method, requestId: request.id, withCode: false }));
-  return send(reply, { status, headers: { "content-type": "application/json", "x-openstack-request-id": request.id }, body });
+  const refused = new PlacementError(
+    status,
+    status >= 500 ? "An unexpected error; the service's log has it under this request id." : error.message,
+  );
+  const body = JSON.stringify(
+    errorDocument(refused, { method: request.method, requestId: request.id, withCode: false }),
+  );
+  return send(reply, {
+    status,
+    headers: { "content-type": "application/json", "x-openstack-request-id": request.id },
+    body,
+  });
 }
 
 /**
@@ -73,7 +93,14 @@ function sendTransportError(error: FastifyError, request: FastifyRequest, reply:
  */
 export function answerBrokenRequest(error: Error & { readonly code?: string }, socket: Socket): void {
   if (!socket.writable) return;
-  const why = error.code === "HPE_INVALID_CONTENT_LENGTH" ? "content-length header must be an integer" : "The bytes sent are no HTTP request.";
-  const body = JSON.stringify(errorDocument(new PlacementError(400, why), { method: "", requestId: "", withCode: false }));
-  socket.end(`HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
+  const why =
+    error.code === "HPE_INVALID_CONTENT_LENGTH"
+      ? "content-length header must be an integer"
+      : "The bytes sent are no HTTP request.";
+  const body = JSON.stringify(
+    errorDocument(new PlacementError(400, why), { method: "", requestId: "", withCode: false }),
+  );
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
 }

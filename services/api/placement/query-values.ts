@@ -1,4 +1,11 @@
-import { aggregateUuid, type ProviderUuid, providerUuid, type ResourceClass, resourceClass, trait } from "../../../core/ledger/ids.ts";
+import {
+  aggregateUuid,
+  type ProviderUuid,
+  providerUuid,
+  type ResourceClass,
+  resourceClass,
+  trait,
+} from "../../../core/ledger/ids.ts";
 import type { AggregateRules, TraitRules } from "../../../core/placement/candidate-query.ts";
 import { badRequest, type Call } from "./http.ts";
 import { canonicalUuid } from "./uuids.ts";
@@ -7,17 +14,20 @@ type Query = Pick<Call, "query" | "version">;
 
 /** `VCPU:2,MEMORY_MB:1024` → amounts by class. Throws 400. */
 export function parseResources(value: string): ReadonlyMap<ResourceClass, number> {
-  const form = "Badly formed resources parameter. Expected resources query string parameter in form: ?resources=VCPU:2,MEMORY_MB:1024. Got:";
+  const form =
+    "Badly formed resources parameter. Expected resources query string parameter in form: ?resources=VCPU:2,MEMORY_MB:1024. Got:";
   if (value.trim() === "") throw badRequest(`${form} empty string.`);
   const amounts = new Map<ResourceClass, number>();
   for (const entry of value.split(",")) {
     const parts = entry.split(":");
     if (parts.length !== 2) throw badRequest(`${form} ${entry}.`);
     const [name, text] = parts as [string, string];
-    if (!/^\s*[+-]?\d+\s*$/.test(text)) throw badRequest(`Requested resource ${name} expected positive integer amount. Got: ${text}.`);
+    if (!/^\s*[+-]?\d+\s*$/.test(text))
+      throw badRequest(`Requested resource ${name} expected positive integer amount. Got: ${text}.`);
     const amount = Number(text);
     if (amount < 1) throw badRequest(`Requested resource ${name} requires amount >= 1. Got: ${amount}.`);
-    if (!Number.isSafeInteger(amount)) throw badRequest(`Requested resource ${name} requires amount < 2^53. Got: ${text.trim()}.`);
+    if (!Number.isSafeInteger(amount))
+      throw badRequest(`Requested resource ${name} requires amount < 2^53. Got: ${text.trim()}.`);
     amounts.set(resourceClass(name), amount);
   }
   return amounts;
@@ -28,13 +38,23 @@ const invalid = "Invalid query string parameters:";
 /** One value of `required`: `A,B`, `A,!B` (1.22) or `in:A,B` (1.39). Throws 400. */
 function parseTraits(value: string, allow: { readonly forbidden: boolean; readonly anyOf: boolean }): TraitRules {
   if (value.startsWith("in:")) {
-    if (!allow.anyOf) throw badRequest(`${invalid} The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since microversion 1.39. Got: ${value}`);
-    const any = value.slice(3).split(",").map((name) => name.trim());
+    if (!allow.anyOf)
+      throw badRequest(
+        `${invalid} The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since microversion 1.39. Got: ${value}`,
+      );
+    const any = value
+      .slice(3)
+      .split(",")
+      .map((name) => name.trim());
     if (any.includes("")) {
-      throw badRequest(`${invalid} Expected 'required' parameter value of the form: in:HW_CPU_X86_VMX,CUSTOM_MAGIC. Got an empty trait in: ${value}`);
+      throw badRequest(
+        `${invalid} Expected 'required' parameter value of the form: in:HW_CPU_X86_VMX,CUSTOM_MAGIC. Got an empty trait in: ${value}`,
+      );
     }
     if (any.some((name) => name.startsWith("!"))) {
-      throw badRequest(`${invalid} The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' does not support forbidden traits. Got: ${value}`);
+      throw badRequest(
+        `${invalid} The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' does not support forbidden traits. Got: ${value}`,
+      );
     }
     return { required: [[...new Set(any)].map(trait)], forbidden: [] };
   }
@@ -43,7 +63,9 @@ function parseTraits(value: string, allow: { readonly forbidden: boolean; readon
   // Any number of leading exclamation marks means one, as upstream's parser has it.
   const forbidden = names.filter((name) => name.startsWith("!")).map((name) => name.replace(/^!+/, ""));
   if ([...names, ...forbidden].includes("")) {
-    throw badRequest(`${invalid} Expected 'required' parameter value of the form: ${form}. Got an empty trait in: ${value}`);
+    throw badRequest(
+      `${invalid} Expected 'required' parameter value of the form: ${form}. Got an empty trait in: ${value}`,
+    );
   }
   if (forbidden.length > 0 && !allow.forbidden) {
     throw badRequest(`${invalid} Expected 'required' parameter value of the form: ${form}. Got: ${value}`);
@@ -76,7 +98,8 @@ function parseMemberOf(value: string): AggregateRules {
   const texts = value.replace(/^!?(in:)?/, "").split(",");
   const uuids = texts.map((text) => {
     const uuid = canonicalUuid(text);
-    if (uuid === null) throw badRequest(`${invalid} Expected 'member_of' parameter to contain valid UUID(s). Got: ${text}`);
+    if (uuid === null)
+      throw badRequest(`${invalid} Expected 'member_of' parameter to contain valid UUID(s). Got: ${text}`);
     return aggregateUuid(uuid);
   });
   return forbidden ? { memberOf: [], forbidden: uuids } : { memberOf: [uuids], forbidden: [] };
@@ -85,7 +108,8 @@ function parseMemberOf(value: string): AggregateRules {
 /** All values of `member_of<suffix>`; several from 1.24, forbidden ones from 1.32. Throws 400. */
 export function aggregateRules(call: Query, suffix = ""): AggregateRules {
   const values = call.query.getAll(`member_of${suffix}`);
-  if (values.length > 1 && !call.version.has(24)) throw badRequest(`Multiple member_of${suffix} parameters are not supported`);
+  if (values.length > 1 && !call.version.has(24))
+    throw badRequest(`Multiple member_of${suffix} parameters are not supported`);
   const rules = values.map(parseMemberOf);
   const forbidden = rules.flatMap((rule) => rule.forbidden);
   if (forbidden.length > 0 && !call.version.has(32)) {

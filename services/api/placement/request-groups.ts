@@ -13,7 +13,9 @@ export function readCandidateQuery(call: Call): CandidateQuery {
   if (call.version.has(22)) checkConflicts(groups);
   const policy = query.get("group_policy") as "none" | "isolate" | null;
   if (policy === null && groups.filter((group) => group.suffix !== "").length > 1) {
-    throw badRequest('The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.');
+    throw badRequest(
+      'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.',
+    );
   }
   const limit = query.get("limit");
   return {
@@ -29,17 +31,23 @@ export function readCandidateQuery(call: Call): CandidateQuery {
 function readRootTraits(query: URLSearchParams): TraitRules {
   const values = query.getAll("root_required");
   if (values.length === 0) return { required: [], forbidden: [] };
-  if (values.length > 1) throw badRequest("Query parameter 'root_required' may be specified only once.", ERROR_CODES.duplicateKey);
+  if (values.length > 1)
+    throw badRequest("Query parameter 'root_required' may be specified only once.", ERROR_CODES.duplicateKey);
   const rules = rootTraitRules(values[0]!);
   const both = rules.required.flat().filter((name) => rules.forbidden.includes(name));
-  if (both.length > 0) throw badRequest(`Conflicting required and forbidden traits found in root_required: ${both.join(", ")}`, ERROR_CODES.badValue);
+  if (both.length > 0)
+    throw badRequest(
+      `Conflicting required and forbidden traits found in root_required: ${both.join(", ")}`,
+      ERROR_CODES.badValue,
+    );
   return rules;
 }
 
 function readSameSubtrees(query: URLSearchParams): readonly (readonly string[])[] {
   return query.getAll("same_subtree").map((value) => {
     const suffixes = [...new Set(value.split(",").map((suffix) => suffix.trim()))];
-    if (suffixes.includes("")) throw badRequest("Empty string (unsuffixed group) can not be specified in `same_subtree` ", ERROR_CODES.badValue);
+    if (suffixes.includes(""))
+      throw badRequest("Empty string (unsuffixed group) can not be specified in `same_subtree` ", ERROR_CODES.badValue);
     return suffixes;
   });
 }
@@ -86,7 +94,10 @@ function checkGroups(call: Call, groups: readonly QueryGroup[], inSubtrees: Read
   const suffixes = groups.map((group) => group.suffix);
   const unreal = [...inSubtrees].filter((suffix) => !suffixes.includes(suffix));
   if (unreal.length > 0) {
-    throw badRequest(`Real suffixes should be specified in \`same_subtree\`: ${listed(unreal)} not found in ${listed(suffixes)}.`, ERROR_CODES.badValue);
+    throw badRequest(
+      `Real suffixes should be specified in \`same_subtree\`: ${listed(unreal)} not found in ${listed(suffixes)}.`,
+      ERROR_CODES.badValue,
+    );
   }
 }
 
@@ -95,7 +106,9 @@ const listed = (words: readonly string[]): string => `[${words.map((word) => `'$
 function checkOrphans(groups: readonly QueryGroup[], bare: readonly QueryGroup[]): void {
   const withTraits = bare.filter((group) => group.required.length > 0).map((group) => `required${group.suffix}`);
   if (withTraits.length > 0) {
-    throw badRequest(`All traits parameters must be associated with resources.  Found the following orphaned traits keys: ${withTraits.join(", ")}`);
+    throw badRequest(
+      `All traits parameters must be associated with resources.  Found the following orphaned traits keys: ${withTraits.join(", ")}`,
+    );
   }
   const withAggregates = bare
     .filter((group) => group.memberOf.length + group.forbiddenAggregates.length > 0)
@@ -116,6 +129,8 @@ function checkConflicts(groups: readonly QueryGroup[]): void {
       .map((any) => `required${group.suffix}: (${any.toSorted().join(", ")})`),
   );
   if (conflicts.length > 0) {
-    throw badRequest(`Conflicting required and forbidden traits found in the following traits keys: ${conflicts.toSorted().join(", ")}`);
+    throw badRequest(
+      `Conflicting required and forbidden traits found in the following traits keys: ${conflicts.toSorted().join(", ")}`,
+    );
   }
 }

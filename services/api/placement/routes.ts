@@ -1,7 +1,13 @@
 import type { CandidateSource } from "../../../core/placement/candidate-query.ts";
 import type { PlacementStore } from "../../../core/placement/placement-store.ts";
 import { listAggregates, setAggregates } from "./handlers/aggregates.ts";
-import { deleteAllocations, listForConsumer, listForProvider, postAllocations, putAllocations } from "./handlers/allocations.ts";
+import {
+  deleteAllocations,
+  listForConsumer,
+  listForProvider,
+  postAllocations,
+  putAllocations,
+} from "./handlers/allocations.ts";
 import { listCandidates } from "./handlers/candidates.ts";
 import {
   createInventory,
@@ -14,9 +20,24 @@ import {
 } from "./handlers/inventories.ts";
 import { createProvider, deleteProvider, listProviders, showProvider, updateProvider } from "./handlers/providers.ts";
 import { reshape } from "./handlers/reshape.ts";
-import { createClass, deleteClass, ensureClass, listClasses, renameClass, showClass } from "./handlers/resource-classes.ts";
+import {
+  createClass,
+  deleteClass,
+  ensureClass,
+  listClasses,
+  renameClass,
+  showClass,
+} from "./handlers/resource-classes.ts";
 import { showVersions } from "./handlers/root.ts";
-import { deleteProviderTraits, deleteTrait, listProviderTraits, listTraits, putTrait, setProviderTraits, showTrait } from "./handlers/traits.ts";
+import {
+  deleteProviderTraits,
+  deleteTrait,
+  listProviderTraits,
+  listTraits,
+  putTrait,
+  setProviderTraits,
+  showTrait,
+} from "./handlers/traits.ts";
 import { listProviderUsages, listTotalUsages } from "./handlers/usages.ts";
 import type { Answer, Call } from "./http.ts";
 import { RULES, type RuleName } from "./policy/defaults.ts";
@@ -35,9 +56,27 @@ export interface Route {
 }
 
 type Handle = Route["handle"];
-const gives = (rule: RuleName, handle: Handle, since = 0): Route => ({ handle, rule, since, takesJson: false, givesJson: true });
-const takes = (rule: RuleName, handle: Handle, since = 0): Route => ({ handle, rule, since, takesJson: true, givesJson: false });
-const plain = (rule: RuleName, handle: Handle, since = 0): Route => ({ handle, rule, since, takesJson: false, givesJson: false });
+const gives = (rule: RuleName, handle: Handle, since = 0): Route => ({
+  handle,
+  rule,
+  since,
+  takesJson: false,
+  givesJson: true,
+});
+const takes = (rule: RuleName, handle: Handle, since = 0): Route => ({
+  handle,
+  rule,
+  since,
+  takesJson: true,
+  givesJson: false,
+});
+const plain = (rule: RuleName, handle: Handle, since = 0): Route => ({
+  handle,
+  rule,
+  since,
+  takesJson: false,
+  givesJson: false,
+});
 
 const root: Route = { handle: showVersions, rule: null, since: 0, takesJson: false, givesJson: false };
 const rename = takes(RULES.classesUpdate, renameClass, 2);
@@ -47,13 +86,19 @@ const ensure = plain(RULES.classesUpdate, ensureClass, 7);
 export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   "": { GET: root },
   "/": { GET: root },
-  "/resource_classes": { GET: gives(RULES.classesList, listClasses, 2), POST: takes(RULES.classesCreate, createClass, 2) },
+  "/resource_classes": {
+    GET: gives(RULES.classesList, listClasses, 2),
+    POST: takes(RULES.classesCreate, createClass, 2),
+  },
   "/resource_classes/{name}": {
     GET: gives(RULES.classesShow, showClass, 2),
     PUT: rename,
     DELETE: plain(RULES.classesDelete, deleteClass, 2),
   },
-  "/resource_providers": { GET: gives(RULES.providersList, listProviders), POST: takes(RULES.providersCreate, createProvider) },
+  "/resource_providers": {
+    GET: gives(RULES.providersList, listProviders),
+    POST: takes(RULES.providersCreate, createProvider),
+  },
   "/resource_providers/{uuid}": {
     GET: gives(RULES.providersShow, showProvider),
     DELETE: plain(RULES.providersDelete, deleteProvider),

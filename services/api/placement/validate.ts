@@ -7,7 +7,10 @@ import { isUuidLike } from "./uuids.ts";
 export type VersionedSchemas = Readonly<Record<string, unknown>>;
 
 const ajv = new Ajv({ allErrors: false, strict: false, verbose: true, formats: { uuid: { validate: isUuidLike } } });
-const compiled = new Map<VersionedSchemas, readonly { readonly minor: number; readonly validate: ValidateFunction }[]>();
+const compiled = new Map<
+  VersionedSchemas,
+  readonly { readonly minor: number; readonly validate: ValidateFunction }[]
+>();
 
 /** The validator that counts at this version: the latest that is not newer. */
 function validatorFor(schemas: VersionedSchemas, version: Microversion): ValidateFunction {
@@ -29,7 +32,12 @@ function validatorFor(schemas: VersionedSchemas, version: Microversion): Validat
  */
 function describe(error: ErrorObject | undefined, root: unknown): string {
   if (error === undefined) return "the value is not allowed";
-  const brackets = (pointer: string): string => pointer.split("/").slice(1).map((part) => `['${unescape(part)}']`).join("");
+  const brackets = (pointer: string): string =>
+    pointer
+      .split("/")
+      .slice(1)
+      .map((part) => `['${unescape(part)}']`)
+      .join("");
   const schemaPath = error.schemaPath.split("/").slice(0, -1).join("/");
   const value = show(valueAt(root, error.instancePath));
   return `${sentence(error, value)}\n\nFailed validating '${error.keyword}' in schema${brackets(schemaPath)}\n\nOn instance${brackets(error.instancePath)}:\n    ${value}`;
@@ -75,7 +83,12 @@ function sentence(error: ErrorObject, value: string): string {
 const SHOWN_MAX = 300;
 
 function show(value: unknown): string {
-  const text = typeof value === "string" ? `'${value}'` : (JSON.stringify(value) ?? "nothing");
+  const text =
+    typeof value === "string"
+      ? `'${value}'`
+      : Array.isArray(value)
+        ? `[${value.map(show).join(", ")}]`
+        : (JSON.stringify(value) ?? "nothing");
   return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
 }
 

@@ -8,7 +8,10 @@ import { noSuchProvider, providerInPath } from "./providers.ts";
 
 /** When a provider joined an aggregate is not recorded: the answer is of now. */
 function present(call: Call, aggregates: readonly string[], generation: number): Answer {
-  return json({ aggregates, ...(call.version.has(19) ? { resource_provider_generation: generation } : {}) }, Date.now());
+  return json(
+    { aggregates, ...(call.version.has(19) ? { resource_provider_generation: generation } : {}) },
+    Date.now(),
+  );
 }
 
 /** GET /resource_providers/{uuid}/aggregates */
@@ -24,7 +27,9 @@ export async function setAggregates(call: Call, store: PlacementStore): Promise<
   const uuid = providerInPath(call);
   if ((await store.provider(uuid)) === null) throw noSuchProvider(uuid);
   const body = readBody<string[] | { aggregates: string[]; resource_provider_generation: number }>(call, setSchema);
-  const [list, expected] = Array.isArray(body) ? [body, undefined] : [body.aggregates, body.resource_provider_generation];
+  const [list, expected] = Array.isArray(body)
+    ? [body, undefined]
+    : [body.aggregates, body.resource_provider_generation];
   const aggregates = list.map((text) => aggregateUuid(canonicalUuid(text)!));
   const outcome = await store.setAggregates(uuid, expected, aggregates);
   switch (outcome.kind) {
@@ -33,7 +38,10 @@ export async function setAggregates(call: Call, store: PlacementStore): Promise<
     case "not-found":
       throw noSuchProvider(uuid);
     case "generation-conflict":
-      throw conflict("Resource provider's generation already changed. Please update the generation and try again.", ERROR_CODES.concurrentUpdate);
+      throw conflict(
+        "Resource provider's generation already changed. Please update the generation and try again.",
+        ERROR_CODES.concurrentUpdate,
+      );
     case "unknown-names":
       throw new Error("aggregates have no names that could be unknown");
     default:

@@ -2,7 +2,17 @@ import type { AllocationChange, AllocationOutcome, AllocationStep } from "../../
 import { type ConsumerUuid, consumerUuid, providerUuid, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { AllocationItem, ConsumerOwner } from "../../../../core/ledger/model.ts";
 import type { ConsumerAllocations, PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, badRequest, type Call, conflict, ERROR_CODES, json, noContent, notFound, type PlacementError } from "../http.ts";
+import {
+  type Answer,
+  badRequest,
+  type Call,
+  conflict,
+  ERROR_CODES,
+  json,
+  noContent,
+  notFound,
+  type PlacementError,
+} from "../http.ts";
 import { postAllocations as postSchema, putAllocations as putSchema } from "../schemas/allocations.ts";
 import { canonicalUuid } from "../uuids.ts";
 import { readBody } from "../validate.ts";
@@ -15,7 +25,10 @@ const UNKNOWN_TYPE = "unknown";
 
 type Resources = Readonly<Record<string, number>>;
 interface ListBody {
-  readonly allocations: readonly { readonly resource_provider: { readonly uuid: string }; readonly resources: Resources }[];
+  readonly allocations: readonly {
+    readonly resource_provider: { readonly uuid: string };
+    readonly resources: Resources;
+  }[];
   readonly project_id?: string;
   readonly user_id?: string;
 }
@@ -53,7 +66,10 @@ export async function listForProvider(call: Call, store: PlacementStore): Promis
   if (found === null) throw noSuchProvider(uuid);
   const allocations: Record<string, { resources: Record<string, number>; consumer_generation?: number }> = {};
   for (const one of found.allocations) {
-    allocations[one.consumer] ??= { resources: {}, ...(call.version.has(28) ? { consumer_generation: one.consumerGeneration } : {}) };
+    allocations[one.consumer] ??= {
+      resources: {},
+      ...(call.version.has(28) ? { consumer_generation: one.consumerGeneration } : {}),
+    };
     allocations[one.consumer]!.resources[one.resourceClass] = one.amount;
   }
   const newest = found.allocations.reduce((latest, one) => Math.max(latest, one.updatedAtMs), 0);
@@ -104,7 +120,11 @@ export function consumersFrom(body: Readonly<Record<string, ConsumerBody>>): Rea
  * The change of the ledger that the bodies ask for. Before 1.38 a consumer keeps the type it has; the read for that is only
  * made where a type could be lost.
  */
-export async function changeFrom(call: Call, store: PlacementStore, bodies: ReadonlyMap<string, ConsumerBody>): Promise<AllocationChange> {
+export async function changeFrom(
+  call: Call,
+  store: PlacementStore,
+  bodies: ReadonlyMap<string, ConsumerBody>,
+): Promise<AllocationChange> {
   const uuids = [...bodies.keys()].map(consumerUuid);
   const known: readonly ConsumerAllocations[] = call.version.has(38) ? [] : await store.consumers(uuids);
   const types = new Map<string, string>(known.map((consumer) => [consumer.uuid, consumer.type]));
@@ -124,7 +144,11 @@ function itemsFrom(body: ConsumerBody): readonly AllocationItem[] {
   return Object.entries(body.allocations).flatMap(([text, { resources }]) => {
     const provider = canonicalUuid(text);
     if (provider === null) throw badRequest(`Allocation for resource provider '${text}' that does not exist.`);
-    return Object.entries(resources).map(([name, amount]) => ({ provider: providerUuid(provider), resourceClass: resourceClass(name), amount }));
+    return Object.entries(resources).map(([name, amount]) => ({
+      provider: providerUuid(provider),
+      resourceClass: resourceClass(name),
+      amount,
+    }));
   });
 }
 
@@ -150,7 +174,9 @@ export async function refusal(
     case "unknown-inventory": {
       const exists = (await store.resourceClasses()).some((row) => row.name === outcome.resourceClass);
       if (!exists) return badRequest(`${prefix} No such resource class ${outcome.resourceClass}.`);
-      return conflict(`Unable to allocate inventory: Inventory for '${outcome.resourceClass}' on resource provider '${outcome.provider}' invalid.`);
+      return conflict(
+        `Unable to allocate inventory: Inventory for '${outcome.resourceClass}' on resource provider '${outcome.provider}' invalid.`,
+      );
     }
     case "no-capacity": {
       const [first] = outcome.shortfalls;
@@ -168,7 +194,9 @@ export async function refusal(
 type Shortfall = Extract<AllocationOutcome, { kind: "no-capacity" }>["shortfalls"][number];
 function describeShortfall(shortfall: Shortfall): string {
   const { resourceClass: name, requested, used, limit, reason } = shortfall;
-  return reason === "capacity" ? `${name}: requested ${requested}, used ${used}, capacity ${limit}` : `${name}: requested ${requested}, ${reason} ${limit}`;
+  return reason === "capacity"
+    ? `${name}: requested ${requested}, used ${used}, capacity ${limit}`
+    : `${name}: requested ${requested}, ${reason} ${limit}`;
 }
 
 /** DELETE /allocations/{consumer_uuid} */

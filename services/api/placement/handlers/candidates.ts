@@ -1,4 +1,9 @@
-import type { Candidate, CandidateQuery, CandidateSource, ProviderSummary } from "../../../../core/placement/candidate-query.ts";
+import type {
+  Candidate,
+  CandidateQuery,
+  CandidateSource,
+  ProviderSummary,
+} from "../../../../core/placement/candidate-query.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
 import type { Answer, Call } from "../http.ts";
 import { readCandidateQuery } from "../request-groups.ts";
@@ -14,21 +19,34 @@ export async function listCandidates(call: Call, store: PlacementStore, source: 
   const traits = query.groups.flatMap((group) => [...group.required.flat(), ...group.forbidden]);
   await requireKnownTraits(store, [...traits, ...query.rootTraits.required.flat(), ...query.rootTraits.forbidden], "");
   const answer = await source.candidates(query);
-  return { status: 200, text: presentAnswer(call, query, answer.candidates, answer.summaries), lastModifiedMs: Date.now() };
+  return {
+    status: 200,
+    text: presentAnswer(call, query, answer.candidates, answer.summaries),
+    lastModifiedMs: Date.now(),
+  };
 }
 
 /**
  * The answer as JSON text, joined from fragments: with a thousand candidates building and serialising objects would cost more
  * than the search. UUIDs, classes and traits hold nothing that JSON would escape.
  */
-function presentAnswer(call: Call, query: CandidateQuery, candidates: readonly Candidate[], summaries: readonly ProviderSummary[]): string {
+function presentAnswer(
+  call: Call,
+  query: CandidateQuery,
+  candidates: readonly Candidate[],
+  summaries: readonly ProviderSummary[],
+): string {
   const asMap = call.version.has(12);
   const withMappings = call.version.has(34);
   const requests = candidates.map((candidate) => {
     const allocations = asMap ? allocationsMap(candidate) : allocationsList(candidate);
-    return withMappings ? `{"allocations":${allocations},"mappings":${mappingsOf(candidate)}}` : `{"allocations":${allocations}}`;
+    return withMappings
+      ? `{"allocations":${allocations},"mappings":${mappingsOf(candidate)}}`
+      : `{"allocations":${allocations}}`;
   });
-  const asked = call.version.has(27) ? null : new Set<string>(query.groups.flatMap((group) => [...group.resources.keys()]));
+  const asked = call.version.has(27)
+    ? null
+    : new Set<string>(query.groups.flatMap((group) => [...group.resources.keys()]));
   const providers = summaries.map((summary) => `"${summary.uuid}":${presentSummary(call, summary, asked)}`);
   return `{"allocation_requests":[${requests.join(",")}],"provider_summaries":{${providers.join(",")}}}`;
 }
@@ -65,7 +83,8 @@ function mappingsOf(candidate: Candidate): string {
 function presentSummary(call: Call, summary: ProviderSummary, asked: ReadonlySet<string> | null): string {
   let resources = "";
   for (const [name, { capacity, used }] of summary.resources) {
-    if (asked === null || asked.has(name)) resources += `${resources === "" ? "" : ","}"${name}":{"capacity":${capacity},"used":${used}}`;
+    if (asked === null || asked.has(name))
+      resources += `${resources === "" ? "" : ","}"${name}":{"capacity":${capacity},"used":${used}}`;
   }
   let text = `{"resources":{${resources}}`;
   if (call.version.has(17)) text += `,"traits":[${summary.traits.map((name) => `"${name}"`).join(",")}]`;

@@ -1,8 +1,23 @@
 import { type ProviderUuid, type ResourceClass, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { Inventory } from "../../../../core/ledger/model.ts";
 import type { InventoryOutcome, InventoryRow, PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, badRequest, type Call, conflict, ERROR_CODES, json, noContent, notFound, PlacementError } from "../http.ts";
-import { createInventory as createSchema, INVENTORY_DEFAULTS, setInventories as setSchema, updateInventory as updateSchema } from "../schemas/inventories.ts";
+import {
+  type Answer,
+  badRequest,
+  type Call,
+  conflict,
+  ERROR_CODES,
+  json,
+  noContent,
+  notFound,
+  PlacementError,
+} from "../http.ts";
+import {
+  createInventory as createSchema,
+  INVENTORY_DEFAULTS,
+  setInventories as setSchema,
+  updateInventory as updateSchema,
+} from "../schemas/inventories.ts";
 import { readBody } from "../validate.ts";
 import { noSuchProvider, providerInPath } from "./providers.ts";
 
@@ -44,11 +59,19 @@ function presentAll(generation: number, inventories: ReadonlyMap<ResourceClass, 
 }
 
 /** Until 1.25 something must be left to allocate; from 1.26 on all of it may be reserved. Throws 400. */
-function requireCapacity(call: Call, provider: ProviderUuid, name: ResourceClass, inventory: Inventory, action: string): void {
+function requireCapacity(
+  call: Call,
+  provider: ProviderUuid,
+  name: ResourceClass,
+  inventory: Inventory,
+  action: string,
+): void {
   const capacity = Math.trunc((inventory.total - inventory.reserved) * inventory.allocationRatio);
   const wrong = call.version.has(26) ? capacity < 0 : capacity <= 0;
   if (!wrong) return;
-  const why = call.version.has(26) ? "The reserved value is greater than total." : "The reserved value is greater than or equal to total.";
+  const why = call.version.has(26)
+    ? "The reserved value is greater than total."
+    : "The reserved value is greater than or equal to total.";
   throw badRequest(
     `Unable to ${action} inventory for resource provider ${provider}: Invalid inventory for '${name}' on resource provider '${provider}'. ${why}`,
   );
@@ -67,9 +90,14 @@ function refusal(provider: ProviderUuid, outcome: Exclude<InventoryOutcome, { ki
         ERROR_CODES.inventoryInUse,
       );
     case "unknown-class":
-      return badRequest(`Unknown resource class in inventory for resource provider ${provider}: No such resource class ${outcome.resourceClass}.`);
+      return badRequest(
+        `Unknown resource class in inventory for resource provider ${provider}: No such resource class ${outcome.resourceClass}.`,
+      );
     case "exists":
-      return conflict(`Update conflict: inventory of class ${outcome.resourceClass} exists already.`, ERROR_CODES.concurrentUpdate);
+      return conflict(
+        `Update conflict: inventory of class ${outcome.resourceClass} exists already.`,
+        ERROR_CODES.concurrentUpdate,
+      );
     case "no-inventory":
       return badRequest(
         `No inventory record with resource class for resource provider ${provider}: No inventory of class ${outcome.resourceClass} found.`,
@@ -105,15 +133,26 @@ export async function showInventory(call: Call, store: PlacementStore): Promise<
   return json({ ...present(inventory), resource_provider_generation: found.generation }, inventory.updatedAtMs);
 }
 
-function presentOne(outcome: Extract<InventoryOutcome, { kind: "written" }>, name: ResourceClass, status: number): Answer {
+function presentOne(
+  outcome: Extract<InventoryOutcome, { kind: "written" }>,
+  name: ResourceClass,
+  status: number,
+): Answer {
   const inventory = outcome.inventories.get(name)!;
-  return json({ ...present(inventory), resource_provider_generation: outcome.generation }, inventory.updatedAtMs, status);
+  return json(
+    { ...present(inventory), resource_provider_generation: outcome.generation },
+    inventory.updatedAtMs,
+    status,
+  );
 }
 
 /** POST /resource_providers/{uuid}/inventories */
 export async function createInventory(call: Call, store: PlacementStore): Promise<Answer> {
   const uuid = await existingProvider(call, store);
-  const body = readBody<InventoryBody & { resource_class: string; resource_provider_generation?: number }>(call, createSchema);
+  const body = readBody<InventoryBody & { resource_class: string; resource_provider_generation?: number }>(
+    call,
+    createSchema,
+  );
   const name = resourceClass(body.resource_class);
   const inventory = inventoryFrom(body);
   requireCapacity(call, uuid, name, inventory, "create");
@@ -138,8 +177,13 @@ export async function updateInventory(call: Call, store: PlacementStore): Promis
 /** PUT /resource_providers/{uuid}/inventories */
 export async function setInventories(call: Call, store: PlacementStore): Promise<Answer> {
   const uuid = await existingProvider(call, store);
-  const body = readBody<{ resource_provider_generation: number; inventories: Record<string, InventoryBody> }>(call, setSchema);
-  const inventories = new Map(Object.entries(body.inventories).map(([name, one]) => [resourceClass(name), inventoryFrom(one)]));
+  const body = readBody<{ resource_provider_generation: number; inventories: Record<string, InventoryBody> }>(
+    call,
+    setSchema,
+  );
+  const inventories = new Map(
+    Object.entries(body.inventories).map(([name, one]) => [resourceClass(name), inventoryFrom(one)]),
+  );
   for (const [name, inventory] of inventories) requireCapacity(call, uuid, name, inventory, "update");
   const outcome = await store.setInventories(uuid, body.resource_provider_generation, inventories);
   if (outcome.kind !== "written") throw refusal(uuid, outcome);
@@ -152,7 +196,10 @@ export async function deleteInventories(call: Call, store: PlacementStore): Prom
   const uuid = providerInPath(call);
   const outcome = await store.deleteInventory(uuid, null);
   if (outcome.kind === "in-use") {
-    throw conflict(`Inventory for '${outcome.resourceClasses.join(", ")}' on resource provider '${uuid}' in use.`, ERROR_CODES.inventoryInUse);
+    throw conflict(
+      `Inventory for '${outcome.resourceClasses.join(", ")}' on resource provider '${uuid}' in use.`,
+      ERROR_CODES.inventoryInUse,
+    );
   }
   if (outcome.kind !== "written") throw refusal(uuid, outcome);
   return noContent;

@@ -7,11 +7,16 @@ export async function requireKnownClasses(store: PlacementStore, names: readonly
   if (names.length === 0) return;
   const known = new Set((await store.resourceClasses()).map((row) => row.name));
   const unknown = names.find((name) => !known.has(name));
-  if (unknown !== undefined) throw badRequest(`Invalid resource class in resources parameter: No such resource class ${unknown}.`);
+  if (unknown !== undefined)
+    throw badRequest(`Invalid resource class in resources parameter: No such resource class ${unknown}.`);
 }
 
 /** 400 when a trait of a query does not exist; all the unknown ones are named. */
-export async function requireKnownTraits(store: PlacementStore, names: readonly Trait[], prefix: string): Promise<void> {
+export async function requireKnownTraits(
+  store: PlacementStore,
+  names: readonly Trait[],
+  prefix: string,
+): Promise<void> {
   if (names.length === 0) return;
   const known = new Set((await store.allTraits({})).map((row) => row.name));
   const unknown = [...new Set(names.filter((name) => !known.has(name)))].sort();

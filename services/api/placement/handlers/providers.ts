@@ -3,7 +3,11 @@ import { type ProviderUuid, providerUuid } from "../../../../core/ledger/ids.ts"
 import type { PlacementStore, ProviderFilter, ProviderRow } from "../../../../core/placement/placement-store.ts";
 import { type Answer, badRequest, type Call, conflict, ERROR_CODES, json, noContent, notFound } from "../http.ts";
 import { aggregateRules, inTree, parseResources, traitRules } from "../query-values.ts";
-import { createProvider as createSchema, listProviders as listSchema, updateProvider as updateSchema } from "../schemas/providers.ts";
+import {
+  createProvider as createSchema,
+  listProviders as listSchema,
+  updateProvider as updateSchema,
+} from "../schemas/providers.ts";
 import { canonicalUuid } from "../uuids.ts";
 import { checkQuery, readBody } from "../validate.ts";
 import { requireKnownClasses, requireKnownTraits } from "./known-names.ts";
@@ -53,7 +57,11 @@ async function filterFrom(call: Call, store: PlacementStore): Promise<ProviderFi
   const aggregates = query.has("member_of") ? aggregateRules(call) : { memberOf: [], forbidden: [] };
   const traits = query.has("required") ? traitRules(call) : { required: [], forbidden: [] };
   const resources = last("resources") === undefined ? undefined : parseResources(last("resources")!);
-  await requireKnownTraits(store, [...traits.required.flat(), ...traits.forbidden], 'Invalid trait(s) in "required" parameter: ');
+  await requireKnownTraits(
+    store,
+    [...traits.required.flat(), ...traits.forbidden],
+    'Invalid trait(s) in "required" parameter: ',
+  );
   if (resources) await requireKnownClasses(store, [...resources.keys()]);
   const [name, uuid, tree] = [last("name"), last("uuid"), inTree(call)];
   return {
@@ -73,21 +81,31 @@ interface ProviderBody {
   readonly uuid?: string;
   readonly parent_provider_uuid?: string | null;
 }
-const asProvider = (text: string | null): ProviderUuid | null => (text === null ? null : providerUuid(canonicalUuid(text)!));
+const asProvider = (text: string | null): ProviderUuid | null =>
+  text === null ? null : providerUuid(canonicalUuid(text)!);
 
 /** POST /resource_providers */
 export async function createProvider(call: Call, store: PlacementStore): Promise<Answer> {
   const body = readBody<ProviderBody>(call, createSchema);
   const uuid = providerUuid(body.uuid ? canonicalUuid(body.uuid)! : randomUUID());
-  const outcome = await store.createProvider({ uuid, name: body.name, parent: asProvider(body.parent_provider_uuid ?? null) });
-  const refused = (why: string) => badRequest(`Unable to create resource provider "${body.name}", ${uuid}: Object action create failed because: ${why}`);
+  const outcome = await store.createProvider({
+    uuid,
+    name: body.name,
+    parent: asProvider(body.parent_provider_uuid ?? null),
+  });
+  const refused = (why: string) =>
+    badRequest(
+      `Unable to create resource provider "${body.name}", ${uuid}: Object action create failed because: ${why}`,
+    );
   switch (outcome.kind) {
     case "uuid-taken":
       throw conflict(`Conflicting resource provider uuid: ${uuid} already exists.`, ERROR_CODES.duplicateName);
     case "name-taken":
       throw conflict(`Conflicting resource provider name: ${body.name} already exists.`, ERROR_CODES.duplicateName);
     case "own-parent":
-      throw refused("parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent.");
+      throw refused(
+        "parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent.",
+      );
     case "unknown-parent":
       throw refused("parent provider UUID does not exist.");
     case "created": {
@@ -133,7 +151,9 @@ export async function updateProvider(call: Call, store: PlacementStore): Promise
     case "name-taken":
       throw conflict(`Conflicting resource provider ${body.name} already exists.`, ERROR_CODES.duplicateName);
     default:
-      throw badRequest(`Unable to save resource provider ${uuid}: Object action update failed because: ${UPDATE_REFUSALS[outcome.kind]}`);
+      throw badRequest(
+        `Unable to save resource provider ${uuid}: Object action update failed because: ${UPDATE_REFUSALS[outcome.kind]}`,
+      );
   }
 }
 
@@ -147,9 +167,15 @@ export async function deleteProvider(call: Call, store: PlacementStore): Promise
     case "not-found":
       throw notFound(`No resource provider with uuid ${uuid} found for delete`);
     case "has-allocations":
-      throw conflict(`Unable to delete resource provider ${uuid}: Resource provider has allocations.`, ERROR_CODES.providerInUse);
+      throw conflict(
+        `Unable to delete resource provider ${uuid}: Resource provider has allocations.`,
+        ERROR_CODES.providerInUse,
+      );
     case "has-children":
-      throw conflict(`Unable to delete parent resource provider ${uuid}: It has child resource providers.`, ERROR_CODES.cannotDeleteParent);
+      throw conflict(
+        `Unable to delete parent resource provider ${uuid}: It has child resource providers.`,
+        ERROR_CODES.cannotDeleteParent,
+      );
     default:
       return outcome satisfies never;
   }

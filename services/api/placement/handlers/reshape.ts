@@ -9,7 +9,10 @@ import { type InventoryBody, inventoryFrom } from "./inventories.ts";
 
 interface ReshapeBody {
   readonly inventories: Readonly<
-    Record<string, { readonly resource_provider_generation: number; readonly inventories: Readonly<Record<string, InventoryBody>> }>
+    Record<
+      string,
+      { readonly resource_provider_generation: number; readonly inventories: Readonly<Record<string, InventoryBody>> }
+    >
   >;
   readonly allocations: Readonly<Record<string, ConsumerBody>>;
 }
@@ -29,7 +32,9 @@ export async function reshape(call: Call, store: PlacementStore): Promise<Answer
     return {
       provider: providerUuid(uuid),
       expected: one.resource_provider_generation,
-      inventories: new Map(Object.entries(one.inventories).map(([name, inventory]) => [resourceClass(name), inventoryFrom(inventory)])),
+      inventories: new Map(
+        Object.entries(one.inventories).map(([name, inventory]) => [resourceClass(name), inventoryFrom(inventory)]),
+      ),
     };
   });
   const change = await changeFrom(call, store, consumersFrom(body.allocations));

@@ -59,11 +59,14 @@ export async function ensureClass(call: Call, store: PlacementStore): Promise<An
 /** DELETE /resource_classes/{name} */
 export async function deleteClass(call: Call, store: PlacementStore): Promise<Answer> {
   const { name } = await requireClass(call, store);
-  if (isStandard(name)) throw badRequest(`Error in delete resource class: Cannot delete standard resource class ${name}.`);
+  if (isStandard(name))
+    throw badRequest(`Error in delete resource class: Cannot delete standard resource class ${name}.`);
   const outcome = await store.deleteResourceClass(name);
   if (outcome === "not-found") throw notFound(`No such resource class ${name}.`);
   if (outcome === "in-use") {
-    throw conflict(`Error in delete resource class: Cannot delete resource class ${name}. Class is in use in inventory.`);
+    throw conflict(
+      `Error in delete resource class: Cannot delete resource class ${name}. Class is in use in inventory.`,
+    );
   }
   return noContent;
 }

@@ -32,7 +32,9 @@ function nameFilter(value: string | null): (name: string) => boolean {
   if (value === null) return () => true;
   const colon = value.indexOf(":");
   if (colon < 0) {
-    throw badRequest(`Badly formatted name parameter. Expected name query string parameter in form: ?name=[in|startswith]:[name1,name2|prefix]. Got: "${value}"`);
+    throw badRequest(
+      `Badly formatted name parameter. Expected name query string parameter in form: ?name=[in|startswith]:[name1,name2|prefix]. Got: "${value}"`,
+    );
   }
   const [operator, rest] = [value.slice(0, colon), value.slice(colon + 1)];
   const names = new Set(rest.split(","));
@@ -51,7 +53,11 @@ export async function putTrait(call: Call, store: PlacementStore): Promise<Answe
   }
   const outcome = await store.createTrait(name);
   const updatedAtMs = (await findTrait(call, store)) ?? Date.now();
-  return { status: outcome === "created" ? 201 : 204, location: `${call.request.mount}/traits/${name}`, lastModifiedMs: updatedAtMs };
+  return {
+    status: outcome === "created" ? 201 : 204,
+    location: `${call.request.mount}/traits/${name}`,
+    lastModifiedMs: updatedAtMs,
+  };
 }
 
 /** GET /traits/{name} */
@@ -92,7 +98,10 @@ export async function setProviderTraits(call: Call, store: PlacementStore): Prom
     case "not-found":
       throw noSuchProvider(uuid);
     case "generation-conflict":
-      throw conflict("Resource provider's generation already changed. Please update the generation and try again.", ERROR_CODES.concurrentUpdate);
+      throw conflict(
+        "Resource provider's generation already changed. Please update the generation and try again.",
+        ERROR_CODES.concurrentUpdate,
+      );
     case "unknown-names":
       throw badRequest(`No such trait ${outcome.names.join(", ")}`);
     default:

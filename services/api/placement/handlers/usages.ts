@@ -9,7 +9,10 @@ export async function listProviderUsages(call: Call, store: PlacementStore): Pro
   const uuid = providerInPath(call);
   const found = await store.usagesOfProvider(uuid);
   if (found === null) throw noSuchProvider(uuid);
-  return json({ resource_provider_generation: found.provider.generation, usages: Object.fromEntries(found.usages) }, Date.now());
+  return json(
+    { resource_provider_generation: found.provider.generation, usages: Object.fromEntries(found.usages) },
+    Date.now(),
+  );
 }
 
 /** GET /usages: by class, from 1.38 on by type of consumer. */
@@ -26,7 +29,10 @@ export async function listTotalUsages(call: Call, store: PlacementStore): Promis
     return json({ usages: all }, Date.now());
   }
   const wanted = type === undefined ? usages : usages.filter((usage) => usage.type === type);
-  const byType = wanted.map((usage) => [usage.type, { ...Object.fromEntries(usage.usages), consumer_count: usage.consumerCount }]);
+  const byType = wanted.map((usage) => [
+    usage.type,
+    { ...Object.fromEntries(usage.usages), consumer_count: usage.consumerCount },
+  ]);
   return json({ usages: Object.fromEntries(byType) }, Date.now());
 }
 

@@ -63,7 +63,13 @@ function leaf(token: string): Check | null {
 }
 
 /** Whether the check holds. An unknown rule never holds; rules that call each other in a circle never hold. */
-export function holds(check: Check, rules: ReadonlyMap<string, Check>, identity: Identity, target: Target, depth = 0): boolean {
+export function holds(
+  check: Check,
+  rules: ReadonlyMap<string, Check>,
+  identity: Identity,
+  target: Target,
+  depth = 0,
+): boolean {
   if (depth > 32) return false;
   const again = (inner: Check) => holds(inner, rules, identity, target, depth + 1);
   switch (check.kind) {
@@ -90,8 +96,16 @@ export function holds(check: Check, rules: ReadonlyMap<string, Check>, identity:
   }
 }
 
-function matches(check: { readonly credential: string; readonly value: string }, identity: Identity, target: Target): boolean {
-  const credentials: Target = { user_id: identity.userId, project_id: identity.projectId, system_scope: identity.systemScope };
+function matches(
+  check: { readonly credential: string; readonly value: string },
+  identity: Identity,
+  target: Target,
+): boolean {
+  const credentials: Target = {
+    user_id: identity.userId,
+    project_id: identity.projectId,
+    system_scope: identity.systemScope,
+  };
   const named = /^%\((.+)\)s$/.exec(check.value);
   const wanted = named ? target[named[1]!] : check.value;
   const held = credentials[check.credential];

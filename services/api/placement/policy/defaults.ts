@@ -51,7 +51,10 @@ export function secureDefaults(): Readonly<Record<string, string>> {
     [RULES.reshape]: "rule:service_api",
     [RULES.usages]: "rule:admin_or_project_reader_or_service_api",
   };
-  return { ...BASE, ...Object.fromEntries(Object.values(RULES).map((rule) => [rule, special[rule] ?? "rule:admin_or_service_api"])) };
+  return {
+    ...BASE,
+    ...Object.fromEntries(Object.values(RULES).map((rule) => [rule, special[rule] ?? "rule:admin_or_service_api"])),
+  };
 }
 
 /**
@@ -59,7 +62,12 @@ export function secureDefaults(): Readonly<Record<string, string>> {
  * it accepted, too. (oslo.policy joins a deprecated rule's old check to the new one with `or`.)
  */
 export function legacyDefaults(): Readonly<Record<string, string>> {
-  const successors = ["service_api", "admin_or_service_api", "project_reader_api", "admin_or_project_reader_or_service_api"] as const;
+  const successors = [
+    "service_api",
+    "admin_or_service_api",
+    "project_reader_api",
+    "admin_or_project_reader_or_service_api",
+  ] as const;
   const widened = successors.map((name) => [name, `(${BASE[name]}) or role:admin`]);
   return { ...secureDefaults(), ...Object.fromEntries(widened) };
 }

@@ -33,7 +33,8 @@ export class Policy {
 function parseRules(rules: Readonly<Record<string, string>>): ReadonlyMap<string, Check> {
   return new Map(
     Object.entries(rules).map(([name, expression]) => {
-      if (typeof expression !== "string") throw new Error(`policy rule ${name} must be text, it is ${JSON.stringify(expression)}`);
+      if (typeof expression !== "string")
+        throw new Error(`policy rule ${name} must be text, it is ${JSON.stringify(expression)}`);
       return [name, parseCheck(expression)];
     }),
   );

@@ -17,7 +17,8 @@ const asList = {
   minItems: 1,
   items: closedObject({ resource_provider: closedObject({ uuid }), resources }),
 };
-const asMap = (minProperties: number) => mapOf(UUID_KEY_PATTERN, closedObject({ generation: { type: "integer" }, resources }, ["generation"]), minProperties);
+const asMap = (minProperties: number) =>
+  mapOf(UUID_KEY_PATTERN, closedObject({ generation: { type: "integer" }, resources }, ["generation"]), minProperties);
 
 const owner = { project_id: ownerId, user_id: ownerId };
 const consumer_generation = { type: ["integer", "null"] };
@@ -32,7 +33,9 @@ const from1_12 = closedObject({ allocations: asMap(1), ...owner });
 const deletable = closedObject({ allocations: asMap(0), ...owner });
 const from1_28 = closedObject({ allocations: asMap(0), ...owner, consumer_generation });
 const from1_34 = closedObject({ allocations: asMap(0), ...owner, consumer_generation, mappings }, ["mappings"]);
-const from1_38 = closedObject({ allocations: asMap(0), ...owner, consumer_generation, mappings, consumer_type }, ["mappings"]);
+const from1_38 = closedObject({ allocations: asMap(0), ...owner, consumer_generation, mappings, consumer_type }, [
+  "mappings",
+]);
 
 /** PUT /allocations/{consumer_uuid}. */
 export const putAllocations = {
@@ -54,7 +57,8 @@ export const postAllocations = {
   "1.38": ofConsumers(from1_38, 1),
 };
 
-const reshape = (allocations: unknown) => closedObject({ inventories: mapOf(UUID_KEY_PATTERN, setInventories["1.0"], 1), allocations });
+const reshape = (allocations: unknown) =>
+  closedObject({ inventories: mapOf(UUID_KEY_PATTERN, setInventories["1.0"], 1), allocations });
 
 /** POST /reshaper. */
 export const postReshaper = {

@@ -13,18 +13,30 @@ const record = {
 const withDefaults = ["reserved", "min_unit", "max_unit", "step_size", "allocation_ratio"];
 
 /** What an inventory is when the client leaves something out. */
-export const INVENTORY_DEFAULTS = { reserved: 0, min_unit: 1, max_unit: MAX_INT, step_size: 1, allocation_ratio: 1 } as const;
+export const INVENTORY_DEFAULTS = {
+  reserved: 0,
+  min_unit: 1,
+  max_unit: MAX_INT,
+  step_size: 1,
+  allocation_ratio: 1,
+} as const;
 
 /** POST /resource_providers/{uuid}/inventories. */
 export const createInventory = {
   "1.0": closedObject(
-    { ...record, resource_provider_generation: generation, resource_class: { type: "string", pattern: RESOURCE_CLASS_PATTERN } },
+    {
+      ...record,
+      resource_provider_generation: generation,
+      resource_class: { type: "string", pattern: RESOURCE_CLASS_PATTERN },
+    },
     [...withDefaults, "resource_provider_generation"],
   ),
 };
 
 /** PUT /resource_providers/{uuid}/inventories/{resource_class}. */
-export const updateInventory = { "1.0": closedObject({ ...record, resource_provider_generation: generation }, withDefaults) };
+export const updateInventory = {
+  "1.0": closedObject({ ...record, resource_provider_generation: generation }, withDefaults),
+};
 
 /** PUT /resource_providers/{uuid}/inventories; also one provider's part of a reshape. */
 export const setInventories = {

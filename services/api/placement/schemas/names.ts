@@ -18,7 +18,9 @@ export const setTraits = {
 };
 
 /** Query string of GET /traits. */
-export const listTraits = { "1.6": closedObject({ name: { type: "string" }, associated: { type: "string" } }, ["name", "associated"]) };
+export const listTraits = {
+  "1.6": closedObject({ name: { type: "string" }, associated: { type: "string" } }, ["name", "associated"]),
+};
 
 const aggregates = { type: "array", items: uuid, uniqueItems: true };
 

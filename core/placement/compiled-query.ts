@@ -1,0 +1,149 @@
+import type { AggregateUuid, ResourceClass, Trait } from "../ledger/ids.ts";
+import type { InventoryColumn } from "../ledger/inventory-column.ts";
+import type { NamedSets } from "../ledger/named-sets.ts";
+import type { LedgerView } from "../ledger/view.ts";
+import type { CandidateQuery, QueryGroup } from "./candidate-query.ts";
+
+/** Whether a set of names serves, asked once a distinct set and then looked up by its number. */
+export type SetTest = (set: number) => boolean;
+
+/** So much of one class. `index` numbers the classes of the whole query. */
+export interface Need {
+  readonly index: number;
+  readonly resourceClass: ResourceClass;
+  readonly column: Readonly<InventoryColumn>;
+  readonly amount: number;
+}
+
+/** A group made ready for one view, as it is now. */
+export interface CompiledGroup {
+  readonly suffix: string;
+  readonly needs: readonly Need[];
+  readonly traitsServe: SetTest;
+  /** The set holds a forbidden trait. */
+  readonly traitsForbidden: SetTest;
+  /** For the group without suffix, whose providers may share out the required traits: those of one set, as bits. */
+  readonly requiredBits: (set: number) => number;
+  readonly requiredAll: number;
+  readonly isMember: SetTest;
+  readonly hasMemberRules: boolean;
+  readonly isForbiddenMember: SetTest;
+  /** Slot of the only tree's root; -1: any tree. */
+  readonly treeRoot: number;
+  /** Upstream finds no provider for a group without resources unless it requires traits or aggregates. */
+  readonly findsNothing: boolean;
+}
+
+export interface CompiledQuery {
+  readonly groups: readonly CompiledGroup[];
+  readonly classCount: number;
+  readonly isolate: boolean;
+  readonly sameSubtrees: readonly (readonly string[])[];
+  readonly rootServes: SetTest;
+  /** Only candidates with one provider a tree (API before 1.29, in a cloud that has trees). */
+  readonly flatOnly: boolean;
+}
+
+/** Most any-of rules that one group may have: their bits fit a number. */
+export const REQUIRED_RULES_MAX = 30;
+
+/** Makes a query ready for a view. Null: no provider of the view can serve (a class or tree it has never heard of). */
+export function compileQuery(view: LedgerView, query: CandidateQuery): CompiledQuery | null {
+  const classes = new Map<ResourceClass, number>();
+  const groups: CompiledGroup[] = [];
+  for (const group of query.groups) {
+    const compiled = compileGroup(view, group, classes);
+    if (compiled === null) return null;
+    groups.push(compiled);
+  }
+  const { slots } = view;
+  return {
+    groups,
+    classCount: classes.size,
+    isolate: query.groupPolicy === "isolate",
+    sameSubtrees: query.sameSubtrees,
+    rootServes: traitTest(view.traits, query.rootTraits.required, query.rootTraits.forbidden),
+    flatOnly: !query.nested && slots.knownCount > slots.rootCount,
+  };
+}
+
+function compileGroup(view: LedgerView, group: QueryGroup, classes: Map<ResourceClass, number>): CompiledGroup | null {
+  const needs: Need[] = [];
+  for (const [resourceClass, amount] of group.resources) {
+    const column = view.column(resourceClass);
+    if (column === undefined) return null;
+    if (!classes.has(resourceClass)) classes.set(resourceClass, classes.size);
+    needs.push({ index: classes.get(resourceClass)!, resourceClass, column, amount });
+  }
+  let treeRoot = -1;
+  if (group.inTree !== undefined) {
+    const slot = view.slots.find(group.inTree);
+    if (slot < 0) return null;
+    treeRoot = view.slots.root[slot]!;
+  }
+  const { memberOf, forbiddenAggregates } = group;
+  return {
+    suffix: group.suffix,
+    needs,
+    traitsServe: traitTest(view.traits, group.required, group.forbidden),
+    traitsForbidden: anyTest(view.traits, group.forbidden),
+    requiredBits: bitsTest(view.traits, group.required),
+    requiredAll: 2 ** group.required.length - 1,
+    isMember: allTest(view.aggregates, memberOf),
+    hasMemberRules: memberOf.length > 0,
+    isForbiddenMember: anyTest(view.aggregates, forbiddenAggregates),
+    treeRoot,
+    findsNothing: needs.length === 0 && group.required.length === 0 && memberOf.length === 0,
+  };
+}
+
+/** Remembers the answer for each set: thousands of providers share a handful. */
+function memoised(compute: (set: number) => number): (set: number) => number {
+  const known: (number | undefined)[] = [];
+  return (set) => {
+    known[set] ??= compute(set);
+    return known[set]!;
+  };
+}
+
+function anyTest<Name extends Trait | AggregateUuid>(sets: Readonly<NamedSets<Name>>, names: readonly Name[]): SetTest {
+  const ids = names.map((name) => sets.idOf(name)).filter((id) => id >= 0);
+  if (ids.length === 0) return () => false;
+  const test = memoised((set) => (ids.some((id) => sets.has(set, id)) ? 1 : 0));
+  return (set) => test(set) === 1;
+}
+
+function allTest<Name extends Trait | AggregateUuid>(
+  sets: Readonly<NamedSets<Name>>,
+  rules: readonly (readonly Name[])[],
+): SetTest {
+  if (rules.length === 0) return () => true;
+  const idRules = rules.map((any) => any.map((name) => sets.idOf(name)).filter((id) => id >= 0));
+  const test = memoised((set) => (idRules.every((any) => any.some((id) => sets.has(set, id))) ? 1 : 0));
+  return (set) => test(set) === 1;
+}
+
+function traitTest(
+  sets: Readonly<NamedSets<Trait>>,
+  required: readonly (readonly Trait[])[],
+  forbidden: readonly Trait[],
+): SetTest {
+  const has = allTest(sets, required);
+  const bad = anyTest(sets, forbidden);
+  return (set) => has(set) && !bad(set);
+}
+
+function bitsTest(sets: Readonly<NamedSets<Trait>>, rules: readonly (readonly Trait[])[]): (set: number) => number {
+  const idRules = rules.map((any) => any.map((name) => sets.idOf(name)).filter((id) => id >= 0));
+  return memoised((set) =>
+    idRules.reduce((bits, any, at) => (any.some((id) => sets.has(set, id)) ? bits + 2 ** at : bits), 0),
+  );
+}
+
+/** Whether one provider alone has room for so much, units considered. Cost: a few array reads. */
+export function hasRoom(need: Need, slot: number): boolean {
+  const { column, amount } = need;
+  if (column.free[slot]! < amount || amount > column.maxUnit[slot]!) return false;
+  if (column.unevenCount === 0) return true;
+  return amount >= column.minUnit[slot]! && amount % column.stepSize[slot]! === 0;
+}

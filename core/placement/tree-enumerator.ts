@@ -1,0 +1,174 @@
+import type { LedgerView } from "../ledger/view.ts";
+import type { CompiledQuery } from "./compiled-query.ts";
+import { DistinctProviders } from "./distinct-providers.ts";
+import { SubtreeRules } from "./subtree-rules.ts";
+import type { Variable } from "./tree-variables.ts";
+
+/** Bounds the work of a whole search: each provider tried for a choice is one step. */
+export interface WorkBound {
+  stepsLeft: number;
+}
+
+/**
+ * All candidates of one tree, one at a time: depth-first over the choices, the scarcest first. A branch is left as soon as a
+ * provider would be asked for more than it has, or the rules on distinct providers or subtrees can no longer hold; so the
+ * cost of the next candidate does not depend on how many combinations there are.
+ *
+ * Two modes: `next` returns an assignment (slots by variable; valid until the following call), or null once all were returned
+ * or the bound was reached (`bound.stepsLeft` is 0 then).
+ */
+export class TreeEnumerator {
+  readonly #view: LedgerView;
+  readonly #query: CompiledQuery;
+  readonly #bound: WorkBound;
+  readonly #variables: readonly Variable[];
+  readonly #distinct: DistinctProviders | null;
+  readonly #subtrees: SubtreeRules | null;
+  /** By variable: the option being tried, -1 before the first. */
+  readonly #tried: number[];
+  readonly #chosen: number[];
+  /** Amounts taken so far, by slot and class. */
+  readonly #taken = new Map<number, number>();
+  #depth = 0;
+
+  constructor(view: LedgerView, query: CompiledQuery, variables: readonly Variable[], bound: WorkBound) {
+    this.#view = view;
+    this.#query = query;
+    this.#bound = bound;
+    this.#variables = variables.toSorted((a, b) => a.options.length - b.options.length || amountOf(b) - amountOf(a));
+    this.#tried = this.#variables.map(() => -1);
+    this.#chosen = this.#variables.map(() => -1);
+    const granular = this.#variables.map((variable) => (variable.granular ? variable.options : null));
+    this.#distinct = query.isolate ? new DistinctProviders(granular) : null;
+    this.#subtrees =
+      query.sameSubtrees.length > 0 ? new SubtreeRules(view.slots.parent, query.sameSubtrees, this.#variables) : null;
+    if (this.#distinct?.impossible || this.#cannotHold()) this.#depth = -1;
+  }
+
+  get variables(): readonly Variable[] {
+    return this.#variables;
+  }
+
+  next(): readonly number[] | null {
+    const last = this.#variables.length;
+    if (this.#depth === last) this.#retreat();
+    while (this.#depth >= 0) {
+      if (this.#depth === last) {
+        if (this.#isWhole()) return this.#chosen;
+        this.#retreat();
+        continue;
+      }
+      if (!this.#advance()) this.#retreat();
+    }
+    return null;
+  }
+
+  /** Tries the current variable's further options; true when one was taken and the next variable's turn has come. */
+  #advance(): boolean {
+    const at = this.#depth;
+    const { options } = this.#variables[at]!;
+    for (let option = this.#tried[at]! + 1; option < options.length; option += 1) {
+      if (this.#bound.stepsLeft === 0) break;
+      this.#bound.stepsLeft -= 1;
+      this.#tried[at] = option;
+      if (this.#take(at, options[option]!)) {
+        this.#depth += 1;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Back to the variable before, whose choice is undone. */
+  #retreat(): void {
+    if (this.#depth < this.#variables.length) this.#tried[this.#depth] = -1;
+    this.#depth -= 1;
+    if (this.#depth >= 0) this.#release(this.#depth);
+  }
+
+  #take(at: number, slot: number): boolean {
+    if (!this.#fits(at, slot)) return false;
+    if (this.#distinct && !this.#distinct.choose(at, slot)) return false;
+    this.#chosen[at] = slot;
+    if (this.#subtrees && !this.#subtrees.canHold(this.#chosen, at)) {
+      this.#distinct?.undo(at);
+      this.#chosen[at] = -1;
+      return false;
+    }
+    for (const need of this.#variables[at]!.needs) this.#add(slot, need.index, need.amount);
+    return true;
+  }
+
+  #release(at: number): void {
+    const slot = this.#chosen[at]!;
+    for (const need of this.#variables[at]!.needs) this.#add(slot, need.index, -need.amount);
+    this.#distinct?.undo(at);
+    this.#chosen[at] = -1;
+  }
+
+  #add(slot: number, index: number, amount: number): void {
+    const key = slot * this.#query.classCount + index;
+    this.#taken.set(key, (this.#taken.get(key) ?? 0) + amount);
+  }
+
+  /** What the groups take of one provider together must fit it, and be no more than its max_unit. */
+  #fits(at: number, slot: number): boolean {
+    for (const { index, column, amount } of this.#variables[at]!.needs) {
+      const sum = (this.#taken.get(slot * this.#query.classCount + index) ?? 0) + amount;
+      if (sum > column.free[slot]! || sum > column.maxUnit[slot]!) return false;
+    }
+    return true;
+  }
+
+  /** What can only be said of a whole assignment. */
+  #isWhole(): boolean {
+    return this.#hasRequiredTraits() && (!this.#query.flatOnly || this.#hasOneProviderPerTree());
+  }
+
+  #hasRequiredTraits(): boolean {
+    const { traitSet } = this.#view.slots;
+    let bits = 0;
+    let wanted = 0;
+    this.#variables.forEach((variable, at) => {
+      if (variable.granular) return;
+      wanted = variable.group.requiredAll;
+      bits |= variable.group.requiredBits(traitSet[this.#chosen[at]!]!);
+    });
+    return bits === wanted;
+  }
+
+  #hasOneProviderPerTree(): boolean {
+    const providers = new Set(this.#chosen);
+    const roots = new Set([...providers].map((slot) => this.#view.slots.root[slot]));
+    return providers.size === roots.size;
+  }
+
+  /**
+   * True when groups that ask for the same cannot all find room, however they are spread: counting is enough for that, where
+   * trying would go through every arrangement.
+   */
+  #cannotHold(): boolean {
+    if (this.#variables.length < 2) return false;
+    const alike = Map.groupBy(
+      this.#variables.filter((variable) => variable.granular && variable.needs.length > 0),
+      (variable) => `${variable.options.join()};${variable.needs.map((need) => `${need.index}:${need.amount}`).join()}`,
+    );
+    for (const variables of alike.values()) {
+      const [first] = variables;
+      if (first === undefined || variables.length < 2) continue;
+      const room = first.options.reduce((sum, slot) => sum + timesThatFit(first, slot), 0);
+      if (room < variables.length) return true;
+    }
+    return false;
+  }
+}
+
+const amountOf = (variable: Variable): number => variable.needs.reduce((sum, need) => sum + need.amount, 0);
+
+function timesThatFit(variable: Variable, slot: number): number {
+  return Math.min(
+    ...variable.needs.map(({ column, amount }) =>
+      Math.floor(Math.min(column.free[slot]!, column.maxUnit[slot]!) / amount),
+    ),
+  );
+}

@@ -1,0 +1,88 @@
+import type { LedgerView } from "../ledger/view.ts";
+import { type CompiledGroup, type CompiledQuery, hasRoom, type Need } from "./compiled-query.ts";
+import type { SharingProviders } from "./sharing.ts";
+
+/**
+ * One choice that a candidate has to make: the provider of a numbered group, or of one class of the group without suffix.
+ * Making that group's classes choices of their own keeps the search lazy: their product is never listed.
+ */
+export interface Variable {
+  readonly group: CompiledGroup;
+  readonly granular: boolean;
+  /** What the chosen provider has to give. */
+  readonly needs: readonly Need[];
+  /** Slots that could serve, each looked at alone. */
+  readonly options: readonly number[];
+}
+
+/** The choices in the tree of this root; null: some group finds nobody. Cost: linear in the tree and its sharing providers. */
+export function treeVariables(
+  view: LedgerView,
+  query: CompiledQuery,
+  sharing: SharingProviders,
+  root: number,
+): readonly Variable[] | null {
+  const descendants = view.slots.descendants(root);
+  const tree = descendants.length === 0 ? [root] : [root, ...descendants];
+  const lenders = sharing.servingTree(root, tree);
+  const variables: Variable[] = [];
+  for (const group of query.groups) {
+    if (group.suffix !== "") {
+      const options = granularOptions(view, group, tree, lenders);
+      if (options.length === 0) return null;
+      variables.push({ group, granular: true, needs: group.needs, options });
+      continue;
+    }
+    for (const need of group.needs) {
+      const options = classOptions(view, group, need, { root, tree, lenders });
+      if (options.length === 0) return null;
+      variables.push({ group, granular: false, needs: [need], options });
+    }
+  }
+  return variables;
+}
+
+/** Providers that serve a numbered group alone: all its classes, traits and aggregates. */
+function granularOptions(
+  view: LedgerView,
+  group: CompiledGroup,
+  tree: readonly number[],
+  lenders: readonly number[],
+): readonly number[] {
+  if (group.findsNothing) return [];
+  const { slots } = view;
+  const serves = (slot: number): boolean =>
+    group.needs.every((need) => hasRoom(need, slot)) &&
+    // Without resources upstream does not look at in_tree.
+    (group.treeRoot < 0 || group.needs.length === 0 || slots.root[slot] === group.treeRoot) &&
+    group.traitsServe(slots.traitSet[slot]!) &&
+    group.isMember(slots.aggregateSet[slot]!) &&
+    !group.isForbiddenMember(slots.aggregateSet[slot]!);
+  const own = tree.filter(serves);
+  return lenders.length === 0 ? own : [...own, ...lenders.filter(serves)];
+}
+
+/**
+ * Providers that could give one class of the group without suffix. Here membership of the tree's root counts for all of the
+ * tree, a provider with a forbidden trait is out, and the required traits may be spread over the group's providers.
+ */
+function classOptions(
+  view: LedgerView,
+  group: CompiledGroup,
+  need: Need,
+  place: { readonly root: number; readonly tree: readonly number[]; readonly lenders: readonly number[] },
+): readonly number[] {
+  const { slots } = view;
+  const { root, tree, lenders } = place;
+  if (group.treeRoot >= 0 && group.treeRoot !== root) return [];
+  const rootSet = slots.aggregateSet[root]!;
+  if (group.isForbiddenMember(rootSet)) return [];
+  const rootIsMember = group.isMember(rootSet);
+  const serves = (slot: number): boolean =>
+    hasRoom(need, slot) &&
+    !group.traitsForbidden(slots.traitSet[slot]!) &&
+    !group.isForbiddenMember(slots.aggregateSet[slot]!);
+  const own = tree.filter((slot) => serves(slot) && (rootIsMember || group.isMember(slots.aggregateSet[slot]!)));
+  if (lenders.length === 0 || group.treeRoot >= 0) return own;
+  return [...own, ...lenders.filter((slot) => serves(slot) && group.isMember(slots.aggregateSet[slot]!))];
+}
