@@ -91,7 +91,10 @@ declare
   t_amount bigint[];
 
   -- Locked inventories by their place in lock order; inv_at and hold_at: the place of the batch's n-th inventory (0: there
-  -- is none) and of the n-th stored allocation's.
+  -- is none) and of the n-th stored allocation's. l_: what to lock, by source: n, or -n for the n-th stored allocation.
+  l_provider int[];
+  l_class int[];
+  l_source int[];
   i_source int[];
   i_provider int[];
   i_class int[];
@@ -265,19 +268,23 @@ begin
   if true = any (b_bumps) then
     perform 1 from resource_providers p where p.id = any (provider_ids || h_provider) order by p.id for no key update;
   end if;
+  select array_agg(provider_ids[b.provider] order by b.at), array_agg(class_ids[b.class] order by b.at), array_agg(b.at)
+  into l_provider, l_class, l_source
+  from unnest(batch.inventory_provider, batch.inventory_class) with ordinality as b (provider, class, at);
+  if cardinality(h_provider) > 0 then
+    l_provider := l_provider || h_provider;
+    l_class := l_class || h_class;
+    l_source := l_source || array(select generate_series(-1, -cardinality(h_provider), -1));
+  end if;
+  -- A plain join with one function: what comes back after a wait for a lock is evaluated anew row by row, and over a
+  -- union that would answer with another row of the same inventory.
   select array_agg(l.source), array_agg(l.provider_id), array_agg(l.class_id), array_agg(l.used),
     array_agg(l.capacity), array_agg(l.min_unit), array_agg(l.max_unit), array_agg(l.step_size)
   into i_source, i_provider, i_class, i_used, i_capacity, i_min, i_max, i_step
   from (
     select w.source, v.provider_id, v.class_id, v.used,
       ledger_capacity(v.total, v.reserved, v.allocation_ratio) as capacity, v.min_unit, v.max_unit, v.step_size
-    from (
-      select provider_ids[b.provider] as provider_id, class_ids[b.class] as class_id, b.at::int as source
-      from unnest(batch.inventory_provider, batch.inventory_class) with ordinality as b (provider, class, at)
-      union all
-      select h.provider_id, h.class_id, -h.at::int
-      from unnest(h_provider, h_class) with ordinality as h (provider_id, class_id, at)
-    ) w
+    from unnest(l_provider, l_class, l_source) as w (provider_id, class_id, source)
     join inventories v on v.provider_id = w.provider_id and v.class_id = w.class_id
     order by v.provider_id, v.class_id
     for update of v
@@ -295,6 +302,9 @@ begin
       hold_at[-i_source[x]] := k;
     end if;
   end loop;
+  if 0 = any (hold_at) then
+    raise exception 'consumers % hold what no inventory has', b_uuid using errcode = 'data_corrupted';
+  end if;
   t_inv := t_inv || hold_at;
 
   -- 4. Decide. No statement in here reads or writes a table.
