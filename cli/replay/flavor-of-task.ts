@@ -1,4 +1,4 @@
-import { CPU_CLASS, GPU_CLASS, gpuTrait } from "./map-machines.ts";
+import { CPU_CLASS, GPU_CLASS, gpuTrait, MEMORY_CLASS } from "./map-machines.ts";
 import type { TraceTask } from "./trace.ts";
 
 /** A flavor as the Compute API creates it. */
@@ -17,6 +17,7 @@ export interface ReplayFlavor {
  */
 export function flavorOfTask(task: TraceTask, models: readonly string[]): ReplayFlavor {
   const extraSpecs: Record<string, string> = { "resources:VCPU": "0", "resources:DISK_GB": "0" };
+  if (task.memoryMib === 0) extraSpecs[`resources:${MEMORY_CLASS}`] = "0";
   if (task.cpuMilli > 0) extraSpecs[`resources:${CPU_CLASS}`] = String(task.cpuMilli);
   for (let group = 1; group <= task.gpus; group += 1) {
     extraSpecs[`resources${group}:${GPU_CLASS}`] = String(task.gpuMilli);
@@ -31,7 +32,8 @@ export function flavorOfTask(task: TraceTask, models: readonly string[]): Replay
   return {
     id: `replay-c${task.cpuMilli}-m${task.memoryMib}${gpuPart}${modelPart}`,
     vcpus: Math.max(1, Math.ceil(task.cpuMilli / 1000)),
-    memoryMib: task.memoryMib,
+    // The Compute API wants at least 1; an extra spec above takes it back.
+    memoryMib: Math.max(1, task.memoryMib),
     extraSpecs,
   };
 }

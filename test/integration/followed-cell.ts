@@ -21,13 +21,18 @@ export function follow(databaseUrl: string): Followed {
   return { view, follower, lost };
 }
 
+/** The view's providers by uuid, as a ledger's dump has them. */
+export function shownProviders(view: LedgerView): readonly Provider[] {
+  const { roots, rootCount } = view.slots;
+  const uuids = [...roots.subarray(0, rootCount)].flatMap((slot) => view.tree(view.slots.uuid(slot)));
+  return uuids.sort().map((uuid) => view.provider(uuid)!);
+}
+
 /** What the view shows, in a form that compares with `storedContent`. */
 export function shownContent(view: LedgerView) {
-  const { roots, rootCount } = view.slots;
-  const trees = [...roots.subarray(0, rootCount)].map((slot) => view.tree(view.slots.uuid(slot)));
-  const providers = trees.flat().map((uuid) => plain(view.provider(uuid)!));
+  const providers = shownProviders(view).map(plain);
   const hosts = [...view.hosts.all()].map(({ name, provider, up, disabled }) => ({ name, provider, up, disabled }));
-  return { providers: sortBy(providers, (provider) => provider.uuid), hosts: sortBy(hosts, (host) => host.name) };
+  return { providers, hosts: sortBy(hosts, (host) => host.name) };
 }
 
 /** What the tables hold, read by queries of its own. */

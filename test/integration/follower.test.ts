@@ -1,8 +1,13 @@
 import fc from "fast-check";
 import pg from "pg";
+import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
 import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { type Followed, follow, shownContent, storedContent } from "./followed-cell.ts";
+import { anyCommand, initialTrees, type LedgerCommand } from "../ledger-commands.ts";
+import { type Followed, follow, shownContent, shownProviders, storedContent } from "./followed-cell.ts";
 
 const SEEN_MS = 10_000;
 let database: TestDatabase;
@@ -169,6 +174,20 @@ describe("a followed cell", () => {
     expect(followed.lost).toHaveLength(2);
   });
 
+  it("tells how far behind and how big it is", async () => {
+    await insertTrees(2);
+    const followed = followIt();
+    await expectEqual(followed);
+    const registry = new Registry();
+    registerFollowerMetrics(registry, [followed]);
+    const text = await registry.metrics();
+    for (const line of ["ready", "loads"]) expect(text).toContain(`berth_view_${line}{cell="test"} 1\n`);
+    expect(text).toContain('berth_view_providers{cell="test"} 6\n');
+    expect(text).toMatch(/berth_view_lag_bytes\{cell="test"\} \d+\n/);
+    await followed.follower.close();
+    expect(await registry.metrics()).toContain('berth_view_lag_bytes{cell="test"} Nan\n');
+  });
+
   it("two followers of one cell show the same", async () => {
     const first = followIt();
     await insertTrees(5);
@@ -176,6 +195,30 @@ describe("a followed cell", () => {
     await client.query("update inventories set used = used + 1");
     await expectEqual(first);
     await expectEqual(second);
+  });
+
+  it("equals the ledger after any commands", async () => {
+    const pool = createPool({ url: database.url, applicationName: "follower test" });
+    try {
+      const ledger = new PostgresLedger(pool);
+      const followed = followIt();
+      await ledger.putTrees(initialTrees);
+      const run = (command: LedgerCommand): Promise<unknown> =>
+        command.kind === "allocations" ? ledger.applyAllocations(command.changes) : ledger.putTrees(command.trees);
+      await fc.assert(
+        fc.asyncProperty(fc.array(fc.array(anyCommand, { maxLength: 3 }), { maxLength: 6 }), async (rounds) => {
+          for (const commands of rounds) await Promise.all(commands.map(run));
+          await followed.follower.waitUntilSeen(SEEN_MS);
+          const shown = [...shownProviders(followed.view)];
+          expect(shown).toEqual((await ledger.dump()).providers);
+        }),
+        { numRuns: 60 },
+      );
+      expect(followed.lost).toEqual([]);
+    } finally {
+      await client.query("delete from allocations; delete from consumers");
+      await pool.end();
+    }
   });
 
   it("equals the tables after any sequence of transactions", async () => {

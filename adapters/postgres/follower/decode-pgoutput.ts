@@ -74,7 +74,7 @@ const TABLES: Readonly<Record<string, { readonly put: RowOf; readonly removed: R
       id: int(row, "id"),
       uuid: uuid(row, "uuid"),
       name: text(row, "name"),
-      parentId: row["parent_id"] == null ? null : int(row, "parent_id"),
+      parentId: row.parent_id == null ? null : int(row, "parent_id"),
       rootId: int(row, "root_id"),
       generation: int(row, "generation"),
     }),
