@@ -1,0 +1,246 @@
+import { describe, expect, test } from "vitest";
+import { attemptIdOf } from "../../core/cell/server.ts";
+import { claim } from "../../core/ledger/allocation-change.ts";
+import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids.ts";
+import {
+  conductorId,
+  deleteTask,
+  dispatchOf,
+  numbered,
+  owner,
+  providerOf,
+  serverId,
+  taskId,
+  VCPU,
+} from "./cell-fixtures.ts";
+import { type CellUnderTest, claimOf } from "./cell-store.contract.ts";
+
+/** What schedulers and the api may rely on. */
+export function dispatchContract(cell: () => CellUnderTest): void {
+  test("a dispatch brings claim, server, task and first attempt", async () => {
+    const { store, ledger } = cell();
+    const dispatch = dispatchOf({ server: 1, task: 1, hosts: [0, 1], vcpus: 3 });
+    expect(await store.dispatch([dispatch])).toEqual([{ kind: "dispatched", xid: expect.any(Number) }]);
+    expect(await store.servers([serverId(1)])).toEqual([
+      {
+        uuid: serverId(1),
+        status: "BUILD",
+        taskState: "spawning",
+        spec: dispatch.task.server,
+        host: "host-0",
+        attemptId: attemptIdOf(taskId(1), 0),
+        fault: null,
+        createdAtMs: dispatch.task.server?.createdAtMs,
+        updatedAtMs: expect.any(Number),
+        launchedAtMs: null,
+        deletedAtMs: null,
+      },
+    ]);
+    expect(await store.attempts(serverId(1))).toEqual([
+      {
+        taskId: taskId(1),
+        selection: 0,
+        serverUuid: serverId(1),
+        host: "host-0",
+        startedAtMs: expect.any(Number),
+        endedAtMs: null,
+        result: null,
+        reason: null,
+      },
+    ]);
+    expect(await ledger.allocationsOf(consumerUuid(serverId(1)))).toEqual([
+      { provider: providerOf(0), resourceClass: VCPU, amount: 3 },
+    ]);
+    expect(await cell().take(1)).toEqual({
+      task: dispatch.task,
+      epoch: 1,
+      selection: 0,
+      host: "host-0",
+      attemptId: attemptIdOf(taskId(1), 0),
+    });
+  });
+
+  test("dispatches of one batch take effect in their order, each for itself", async () => {
+    const { store } = cell();
+    const outcomes = await store.dispatch([
+      dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 6 }),
+      dispatchOf({ server: 2, task: 2, hosts: [0], vcpus: 6 }),
+      dispatchOf({ server: 3, task: 3, hosts: [0], vcpus: 4 }),
+    ]);
+    expect(outcomes.map((outcome) => outcome.kind)).toEqual(["dispatched", "no-capacity", "dispatched"]);
+    expect(outcomes[1]).toEqual({
+      kind: "no-capacity",
+      shortfalls: [
+        { provider: providerOf(0), resourceClass: VCPU, reason: "capacity", requested: 6, used: 6, limit: 10 },
+      ],
+    });
+    expect(await store.servers([3, 2, 1].map(serverId))).toMatchObject([{ uuid: serverId(3) }, { uuid: serverId(1) }]);
+    expect(await store.takeTasks(conductorId(0), [taskId(2)])).toEqual([]);
+    expect(await cell().used()).toEqual([10, 0, 0]);
+  });
+
+  test("what was refused may be dispatched again elsewhere, also in the same batch", async () => {
+    const { store } = cell();
+    const outcomes = await store.dispatch([
+      dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 11 }),
+      dispatchOf({ server: 1, task: 1, hosts: [1], vcpus: 1 }),
+    ]);
+    expect(outcomes.map((outcome) => outcome.kind)).toEqual(["no-capacity", "dispatched"]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-1" }]);
+  });
+
+  test("a request that is delivered twice is dispatched once", async () => {
+    const { store } = cell();
+    const twice = [1, 2].map((task) => dispatchOf({ server: 1, task, hosts: [task] }));
+    expect((await store.dispatch(twice)).map((outcome) => outcome.kind)).toEqual(["dispatched", "already-dispatched"]);
+    expect(await store.dispatch([dispatchOf({ server: 1, task: 3, hosts: [0] })])).toEqual([
+      { kind: "already-dispatched" },
+    ]);
+    expect(await cell().used()).toEqual([0, 1, 0]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-1" }]);
+  });
+
+  test("a claim on what is gone says so, and leaves nothing", async () => {
+    const { store } = cell();
+    const [gone, none, taken] = [1, 2, 3].map((server) => dispatchOf({ server, task: server, hosts: [0] }));
+    const items = [{ provider: providerUuid(numbered(0xa, 99)), resourceClass: VCPU, amount: 1 }];
+    const others = [{ provider: providerUuid(providerOf(0)), resourceClass: resourceClass("DISK_GB"), amount: 1 }];
+    await cell().ledger.applyAllocations([
+      claim(
+        consumerUuid(serverId(3)),
+        owner,
+        taken!.change.steps.flatMap((step) => (step.kind === "replace" ? step.items : [])),
+      ),
+    ]);
+    expect(
+      await store.dispatch([
+        { task: gone!.task, change: claim(consumerUuid(serverId(1)), owner, items) },
+        { task: none!.task, change: claim(consumerUuid(serverId(2)), owner, others) },
+        taken!,
+      ]),
+    ).toEqual([
+      { kind: "stale", why: `provider ${numbered(0xa, 99)} is gone` },
+      { kind: "stale", why: `provider ${providerOf(0)} offers no DISK_GB` },
+      { kind: "stale", why: `consumer ${serverId(3)} exists already, at generation 1` },
+    ]);
+    expect(await store.servers([1, 2, 3].map(serverId))).toEqual([]);
+    expect(await store.homes([1, 2, 3].map(serverId))).toEqual([]);
+  });
+
+  describe("closing", () => {
+    test("shuts the door for a server that is not here, again and again", async () => {
+      const { store } = cell();
+      expect(await store.close([serverId(1), serverId(2), serverId(1)])).toEqual(["closed", "closed", "closed"]);
+      expect(await store.close([serverId(2)])).toEqual(["closed"]);
+      expect(await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })])).toEqual([{ kind: "closed" }]);
+      expect(await cell().used()).toEqual([0, 0, 0]);
+      expect(await store.servers([serverId(1)])).toEqual([]);
+      expect(await store.homes([serverId(1)])).toEqual([]);
+      expect(await store.serversChangedSince(0, 10)).toEqual([]);
+    });
+
+    test("comes too late for a server that is here, but not for one that is deleted", async () => {
+      const { store } = cell();
+      await store.dispatch([1, 2].map((server) => dispatchOf({ server, task: server, hosts: [0] })));
+      await store.requestDelete([deleteTask(2, 12)]);
+      await store.commitDeleted([claimOf(await cell().take(12))]);
+      expect(await store.close([serverId(1), serverId(2)])).toEqual(["present", "closed"]);
+      expect(await store.dispatch([dispatchOf({ server: 2, task: 22, hosts: [0] })])).toEqual([{ kind: "closed" }]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ status: "BUILD" }]);
+    });
+  });
+
+  describe("a delete", () => {
+    test("of a server that is not here shuts the door", async () => {
+      const { store } = cell();
+      expect(await store.requestDelete([deleteTask(1, 11)])).toEqual([{ kind: "deleted" }]);
+      expect(await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })])).toEqual([{ kind: "closed" }]);
+      expect(await store.requestDelete([deleteTask(1, 12)])).toEqual([{ kind: "deleted" }]);
+    });
+
+    test("fences the build at once, and is a task of its own", async () => {
+      const { store } = cell();
+      await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1] })]);
+      const build = claimOf(await cell().take(1));
+      const task = deleteTask(1, 11);
+      expect(await store.requestDelete([task])).toEqual([{ kind: "queued", task }]);
+      expect(await store.commitActive([{ ...build, selection: 0 }])).toEqual([{ kind: "fenced" }]);
+      expect(await store.takeTasks(conductorId(0), [taskId(1)])).toEqual([]);
+      expect(await store.servers([serverId(1)])).toMatchObject([
+        { status: "BUILD", taskState: "deleting", host: "host-0", attemptId: attemptIdOf(taskId(1), 0) },
+      ]);
+      expect(await store.attempts(serverId(1))).toMatchObject([{ result: "cancelled", endedAtMs: expect.any(Number) }]);
+      expect(await cell().used()).toEqual([1, 0, 0]);
+      expect(await cell().take(11)).toEqual({
+        task,
+        epoch: 1,
+        selection: 0,
+        host: "host-0",
+        attemptId: attemptIdOf(taskId(1), 0),
+      });
+    });
+
+    test("that is asked for twice is one task", async () => {
+      const { store } = cell();
+      await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
+      const first = deleteTask(1, 11);
+      expect(await store.requestDelete([first, deleteTask(1, 12)])).toEqual([
+        { kind: "queued", task: first },
+        { kind: "queued", task: first },
+      ]);
+      expect(await store.requestDelete([deleteTask(1, 13)])).toEqual([{ kind: "queued", task: first }]);
+      expect(await store.takeTasks(conductorId(0), [taskId(12), taskId(13)])).toEqual([]);
+    });
+
+    test("of a server that holds nothing ends at once", async () => {
+      const { store } = cell();
+      await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
+      const build = claimOf(await cell().take(1));
+      await store.commitError([{ ...build, selection: 0, attemptReason: "no disk", reason: "no host could" }]);
+      expect(await store.requestDelete([deleteTask(1, 11)])).toEqual([{ kind: "deleted" }]);
+      expect(await store.servers([serverId(1)])).toMatchObject([
+        { status: "DELETED", taskState: null, host: null, deletedAtMs: expect.any(Number) },
+      ]);
+      expect(await store.takeTasks(conductorId(0), [taskId(11)])).toEqual([]);
+      expect(await store.requestDelete([deleteTask(1, 12)])).toEqual([{ kind: "deleted" }]);
+    });
+
+    test("of a running server waits for its host, then gives everything back", async () => {
+      const { store, ledger } = cell();
+      await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
+      await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+      await store.requestDelete([deleteTask(1, 11)]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", taskState: "deleting" }]);
+      const claimed = claimOf(await cell().take(11));
+      expect(await store.commitDeleted([claimed])).toEqual([{ kind: "committed" }]);
+      expect(await store.servers([serverId(1)])).toMatchObject([
+        { status: "DELETED", taskState: null, host: null, attemptId: null, deletedAtMs: expect.any(Number) },
+      ]);
+      expect((await ledger.dump()).consumers).toEqual([]);
+      expect(await cell().used()).toEqual([0, 0, 0]);
+      expect(await store.commitDeleted([claimed])).toEqual([{ kind: "committed" }]);
+      expect(await store.serverCountByHost()).toEqual(new Map());
+    });
+  });
+
+  test("servers come in the order of the uuids; what no uuid can be is not there", async () => {
+    const { store } = cell();
+    await store.dispatch([1, 2].map((server) => dispatchOf({ server, task: server, hosts: [server] })));
+    const asked = [serverId(2), "nonsense", serverId(9), serverId(1)];
+    expect((await store.servers(asked)).map((server) => server.uuid)).toEqual([serverId(2), serverId(1)]);
+    expect(await store.attempts("nonsense")).toEqual([]);
+    expect(await store.attempts(serverId(9))).toEqual([]);
+  });
+
+  test("servers that changed come oldest change first, from the given millisecond on", async () => {
+    const { store } = cell();
+    for (const server of [1, 2, 3]) await store.dispatch([dispatchOf({ server, task: server, hosts: [0] })]);
+    await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+    const all = await store.serversChangedSince(0, 10);
+    expect(all.map((server) => server.uuid)).toEqual([2, 3, 1].map(serverId));
+    expect(await store.serversChangedSince(0, 2)).toEqual(all.slice(0, 2));
+    const last = all[2]!.updatedAtMs;
+    expect((await store.serversChangedSince(last, 10)).map((server) => server.uuid)).toContain(serverId(1));
+    expect(await store.serversChangedSince(last + 1, 10)).toEqual([]);
+  });
+}

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { attemptIdOf } from "../../core/cell/server.ts";
+import { deleteTask, dispatchOf, providerOf, serverId, taskId } from "./cell-fixtures.ts";
+import { type CellUnderTest, claimOf } from "./cell-store.contract.ts";
+
+const NEVER_MS = 3_600_000;
+const hostOf = (host: number): { readonly name: string; readonly rootProvider: string } => ({
+  name: `host-${host}`,
+  rootProvider: providerOf(host),
+});
+
+/** What the keepers of hosts may rely on. */
+export function hostContract(cell: () => CellUnderTest): void {
+  test("hosts are up under the agent that reported them last", async () => {
+    const { store } = cell();
+    await store.hostsUp("agent-1", [hostOf(1), hostOf(0), hostOf(1)]);
+    await store.hostsUp("agent-2", [hostOf(1)]);
+    expect(await store.hosts()).toEqual([
+      { ...hostOf(0), agentId: "agent-1", up: true, disabled: false },
+      { ...hostOf(1), agentId: "agent-2", up: true, disabled: false },
+    ]);
+    await store.hostsUp("agent-1", [{ ...hostOf(0), rootProvider: providerOf(7) }]);
+    expect(await store.hosts()).toMatchObject([{ rootProvider: providerOf(7) }, {}]);
+  });
+
+  test("hosts of an agent that is silent go down, once", async () => {
+    const { store } = cell();
+    await store.hostsUp("agent-1", [hostOf(1), hostOf(0)]);
+    expect(await store.expireAgents(NEVER_MS)).toEqual([]);
+    expect(await store.expireAgents(0)).toEqual(["host-0", "host-1"]);
+    expect(await store.expireAgents(0)).toEqual([]);
+    expect(await store.hosts()).toMatchObject([{ up: false }, { up: false }]);
+  });
+
+  test("an agent that is seen again is told of as long as a host of it is down, and brings it up itself", async () => {
+    const { store } = cell();
+    await store.hostsUp("agent-1", [hostOf(0)]);
+    await store.hostsUp("agent-2", [hostOf(1)]);
+    expect(await store.agentsSeen(["agent-1", "agent-2", "unknown"])).toEqual([]);
+    await store.expireAgents(0);
+    expect(await store.agentsSeen(["agent-2", "agent-1", "unknown", "agent-2"])).toEqual(["agent-1", "agent-2"]);
+    expect(await store.hosts()).toMatchObject([{ up: false }, { up: false }]);
+    await store.hostsUp("agent-1", [hostOf(0)]);
+    expect(await store.agentsSeen(["agent-1", "agent-2"])).toEqual(["agent-2"]);
+    expect(await store.hosts()).toMatchObject([{ up: true }, { up: false }]);
+  });
+
+  test("homes and residents name where each server may run", async () => {
+    const { store } = cell();
+    await store.dispatch([1, 2, 3].map((server) => dispatchOf({ server, task: server, hosts: [server % 2] })));
+    await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+    await store.close([serverId(9)]);
+    const home = (server: number, status: string) => ({
+      serverUuid: serverId(server),
+      status,
+      host: `host-${server % 2}`,
+      attemptId: attemptIdOf(taskId(server), 0),
+    });
+    expect(await store.homes([serverId(3), serverId(9), "nonsense", serverId(8), serverId(1)])).toEqual([
+      home(3, "BUILD"),
+      home(1, "ACTIVE"),
+    ]);
+    expect(await store.residents("host-1")).toEqual([home(1, "ACTIVE"), home(3, "BUILD")]);
+    expect(await store.residents("nowhere")).toEqual([]);
+    expect(await store.serverCountByHost()).toEqual(
+      new Map([
+        ["host-0", 1],
+        ["host-1", 2],
+      ]),
+    );
+  });
+
+  test("a server that is gone has no home, but is known as DELETED", async () => {
+    const { store } = cell();
+    await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
+    await store.requestDelete([deleteTask(1, 11)]);
+    expect(await store.residents("host-0")).toMatchObject([{ serverUuid: serverId(1) }]);
+    await store.commitDeleted([claimOf(await cell().take(11))]);
+    expect(await store.homes([serverId(1)])).toEqual([
+      { serverUuid: serverId(1), status: "DELETED", host: null, attemptId: null },
+    ]);
+    expect(await store.residents("host-0")).toEqual([]);
+  });
+}

@@ -1,0 +1,263 @@
+import { describe, expect, test } from "vitest";
+import type { Hop, TaskClaim } from "../../core/cell/cell-store.ts";
+import { attemptIdOf } from "../../core/cell/server.ts";
+import { conductorId, dispatchOf, hostName, providerOf, serverId, swapTo, taskId } from "./cell-fixtures.ts";
+import { type CellUnderTest, claimOf } from "./cell-store.contract.ts";
+
+const NEVER_MS = 3_600_000;
+const committed = { kind: "committed" };
+const fenced = { kind: "fenced" };
+
+/** What conductors may rely on. */
+export function taskContract(cell: () => CellUnderTest): void {
+  const dispatch = async (server: number, hosts: readonly number[] = [0, 1, 2], vcpus = 1): Promise<void> => {
+    await cell().store.dispatch([dispatchOf({ server, task: server, hosts, vcpus })]);
+  };
+
+  describe("a task", () => {
+    test("belongs to whoever took it, as long as the lease holds", async () => {
+      const { store } = cell();
+      await dispatch(1);
+      expect((await cell().take(1, 0)).epoch).toBe(1);
+      expect(await store.takeTasks(conductorId(1), [taskId(1)])).toEqual([]);
+      expect((await cell().take(1, 0)).epoch).toBe(2);
+      expect(await store.ownedTasks(conductorId(0))).toEqual([taskId(1)]);
+      expect(await store.ownedTasks(conductorId(1))).toEqual([]);
+    });
+
+    test("goes to another when the owner's lease has run out or was given up, and fences the owner", async () => {
+      const { store } = cell();
+      await dispatch(1);
+      const first = claimOf(await cell().take(1, 0));
+      await store.renewLease({ id: conductorId(0), name: "slow", leaseMs: 0 });
+      const second = claimOf(await cell().take(1, 1));
+      expect(second.epoch).toBe(first.epoch + 1);
+      expect(await store.commitActive([{ ...first, selection: 0 }])).toEqual([fenced]);
+      await store.giveUpLease(conductorId(1));
+      await store.renewLease({ id: conductorId(0), name: "awake", leaseMs: NEVER_MS });
+      expect((await cell().take(1, 0)).epoch).toBe(3);
+      expect(await store.commitActive([{ ...second, selection: 0 }])).toEqual([fenced]);
+    });
+
+    test("that ended or does not exist cannot be taken, the others of the batch can, in the order asked", async () => {
+      const { store } = cell();
+      for (const server of [1, 2, 3]) await dispatch(server);
+      await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+      const ids = [taskId(3), taskId(1), "nonsense", taskId(9), taskId(2), taskId(3)];
+      const taken = await store.takeTasks(conductorId(1), ids);
+      expect(taken.map((one) => one.task.id)).toEqual([taskId(3), taskId(2)]);
+    });
+
+    test("that nobody takes in time is swept, oldest first, up to the limit", async () => {
+      const { store } = cell();
+      for (const server of [3, 1, 2]) await dispatch(server);
+      expect(await store.sweepTasks(conductorId(0), NEVER_MS, 10)).toEqual([]);
+      const swept = await store.sweepTasks(conductorId(0), 0, 2);
+      expect(swept.map((one) => [one.task.id, one.epoch])).toEqual([
+        [taskId(3), 1],
+        [taskId(1), 1],
+      ]);
+      const rest = await store.sweepTasks(conductorId(1), 0, 10);
+      expect(rest.map((one) => one.task.id)).toEqual([taskId(2)]);
+    });
+
+    test("of a conductor that is gone is swept by another, not by the same", async () => {
+      const { store } = cell();
+      await dispatch(1);
+      await cell().take(1, 0);
+      await store.renewLease({ id: conductorId(0), name: "gone", leaseMs: 0 });
+      expect(await store.sweepTasks(conductorId(0), NEVER_MS, 10)).toEqual([]);
+      const [swept] = await store.sweepTasks(conductorId(1), NEVER_MS, 10);
+      expect(swept).toMatchObject({ task: { id: taskId(1) }, epoch: 2, host: "host-0" });
+      expect(await store.sweepTasks(conductorId(1), 0, 10)).toEqual([]);
+    });
+  });
+
+  describe("a build that succeeds", () => {
+    test("makes the server ACTIVE at home, and ends", async () => {
+      const { store } = cell();
+      await dispatch(1);
+      const claim = claimOf(await cell().take(1));
+      expect(await store.commitActive([{ ...claim, selection: 0 }])).toEqual([committed]);
+      expect(await store.servers([serverId(1)])).toMatchObject([
+        {
+          status: "ACTIVE",
+          taskState: null,
+          host: "host-0",
+          attemptId: attemptIdOf(taskId(1), 0),
+          fault: null,
+          launchedAtMs: expect.any(Number),
+        },
+      ]);
+      expect(await store.attempts(serverId(1))).toMatchObject([
+        { result: "success", reason: null, endedAtMs: expect.any(Number) },
+      ]);
+      expect(await store.takeTasks(conductorId(0), [taskId(1)])).toEqual([]);
+      expect(await store.ownedTasks(conductorId(0))).toEqual([]);
+      expect(await cell().used()).toEqual([1, 0, 0]);
+    });
+
+    test("is committed again when the answer was lost, and never by an older epoch or for another selection", async () => {
+      const { store } = cell();
+      await dispatch(1);
+      const old = claimOf(await cell().take(1));
+      const claim = claimOf(await cell().take(1));
+      expect(await store.commitActive([{ ...old, selection: 0 }])).toEqual([fenced]);
+      expect(await store.commitActive([{ ...claim, selection: 1 }])).toEqual([fenced]);
+      expect(await store.commitActive([{ ...claim, serverUuid: serverId(2), selection: 0 }])).toEqual([fenced]);
+      expect(
+        await store.commitActive([
+          { ...claim, selection: 0 },
+          { ...claim, selection: 0 },
+        ]),
+      ).toEqual([committed, committed]);
+      expect(await store.commitActive([{ ...old, selection: 0 }])).toEqual([fenced]);
+      const error = { ...claim, selection: 0, attemptReason: "late", reason: "late" };
+      expect(await store.commitError([error])).toEqual([fenced]);
+      expect(await store.hop([hopOf(claim, 1, 0, 1)])).toEqual([fenced]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", fault: null }]);
+    });
+  });
+
+  describe("a hop", () => {
+    test("gives back the failed host's allocation and claims the alternate's", async () => {
+      const { store } = cell();
+      await dispatch(1, [0, 1], 4);
+      const claim = claimOf(await cell().take(1));
+      expect(await store.hop([hopOf(claim, 1, 0, 1, 4)])).toEqual([committed]);
+      expect(await cell().used()).toEqual([0, 4, 0]);
+      expect(await store.servers([serverId(1)])).toMatchObject([
+        { status: "BUILD", host: "host-1", attemptId: attemptIdOf(taskId(1), 1) },
+      ]);
+      expect(await store.attempts(serverId(1))).toMatchObject([
+        { selection: 0, host: "host-0", result: "failed", reason: 'failed on "host-0"', endedAtMs: expect.any(Number) },
+        { selection: 1, host: "host-1", result: null, reason: null, endedAtMs: null },
+      ]);
+      expect(await store.commitActive([{ ...claim, selection: 0 }])).toEqual([fenced]);
+      expect(await store.commitActive([{ ...claim, selection: 1 }])).toEqual([committed]);
+    });
+
+    test("is seen by the conductor that takes over", async () => {
+      const { store } = cell();
+      await dispatch(1);
+      await store.hop([hopOf(claimOf(await cell().take(1, 0)), 1, 0, 1)]);
+      await store.giveUpLease(conductorId(0));
+      expect(await cell().take(1, 1)).toMatchObject({
+        selection: 1,
+        host: "host-1",
+        attemptId: attemptIdOf(taskId(1), 1),
+      });
+    });
+
+    test("to an alternate that no longer fits is skipped with the reason, and changes no allocation", async () => {
+      const { store } = cell();
+      await dispatch(2, [1], 10);
+      await dispatch(1, [0, 1, 2]);
+      const claim = claimOf(await cell().take(1));
+      const why = `1 VCPU requested of provider ${providerOf(1)}, 10 of 10 in use`;
+      expect(await store.hop([hopOf(claim, 1, 0, 1)])).toEqual([{ kind: "skipped", why }]);
+      expect(await cell().used()).toEqual([1, 10, 0]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0" }]);
+      expect(await store.hop([hopOf(claim, 1, 0, 2)])).toEqual([committed]);
+      expect(await cell().used()).toEqual([0, 10, 1]);
+      expect(await store.attempts(serverId(1))).toMatchObject([
+        { selection: 0, result: "failed", reason: 'failed on "host-0"' },
+        { selection: 1, host: "host-1", result: "skipped", reason: why, endedAtMs: expect.any(Number) },
+        { selection: 2, host: "host-2", result: null },
+      ]);
+    });
+
+    test("that is repeated does no harm, and what was skipped may fit later", async () => {
+      const { store } = cell();
+      await dispatch(2, [1], 10);
+      await dispatch(1);
+      const claim = claimOf(await cell().take(1));
+      await store.hop([hopOf(claim, 1, 0, 1)]);
+      const other = claimOf(await cell().take(2));
+      await store.commitError([{ ...other, selection: 0, attemptReason: "broken", reason: "broken" }]);
+      const again = hopOf(claim, 1, 0, 1);
+      expect(await store.hop([again, again])).toEqual([committed, committed]);
+      expect(await cell().used()).toEqual([0, 1, 0]);
+      expect(await store.attempts(serverId(1))).toMatchObject([
+        { selection: 0, result: "failed" },
+        { selection: 1, result: null, reason: null, endedAtMs: null },
+      ]);
+    });
+
+    test("of one batch may take what another of it gave back; a fenced one changes nothing", async () => {
+      const { store } = cell();
+      await dispatch(1, [0, 1], 10);
+      await dispatch(2, [2, 0], 10);
+      await dispatch(3, [1], 10);
+      const stale = claimOf(await cell().take(3));
+      const [one, two, three] = [claimOf(await cell().take(1)), claimOf(await cell().take(2)), await cell().take(3)];
+      await store.commitError([{ ...claimOf(three), selection: 0, attemptReason: "broken", reason: "broken" }]);
+      expect(await store.hop([hopOf(stale, 3, 0, 2, 10), hopOf(one, 1, 0, 1, 10), hopOf(two, 2, 0, 1, 10, 0)])).toEqual(
+        [fenced, committed, committed],
+      );
+      expect(await cell().used()).toEqual([10, 10, 0]);
+      expect(await store.attempts(serverId(3))).toHaveLength(1);
+    });
+  });
+
+  describe("a build that fails for good", () => {
+    test("ends in ERROR with the reason, and holds nothing", async () => {
+      const { store, ledger } = cell();
+      await dispatch(1);
+      const claim = claimOf(await cell().take(1));
+      const error = { ...claim, selection: 0, attemptReason: "bad image", reason: 'the image is "bad"' };
+      expect(await store.commitError([error])).toEqual([committed]);
+      expect(await store.servers([serverId(1)])).toMatchObject([
+        {
+          status: "ERROR",
+          taskState: null,
+          host: null,
+          attemptId: null,
+          fault: { message: 'the image is "bad"', atMs: expect.any(Number) },
+        },
+      ]);
+      expect(await store.attempts(serverId(1))).toMatchObject([{ result: "failed", reason: "bad image" }]);
+      expect((await ledger.dump()).consumers).toEqual([]);
+      expect(await store.takeTasks(conductorId(0), [taskId(1)])).toEqual([]);
+      expect(await store.commitError([error])).toEqual([committed]);
+      expect(await store.commitActive([{ ...claim, selection: 0 }])).toEqual([fenced]);
+    });
+
+    test("keeps the first reason of an attempt that had ended before", async () => {
+      const { store } = cell();
+      await dispatch(2, [1], 10);
+      await dispatch(1, [0, 1]);
+      const claim = claimOf(await cell().take(1));
+      await store.hop([hopOf(claim, 1, 0, 1)]);
+      await store.commitError([{ ...claim, selection: 0, attemptReason: "second", reason: "used up" }]);
+      expect(await store.attempts(serverId(1))).toMatchObject([
+        { selection: 0, result: "failed", reason: 'failed on "host-0"' },
+        { selection: 1, result: "skipped" },
+      ]);
+      expect(await cell().used()).toEqual([0, 10, 0]);
+    });
+
+    test("in one batch with a fenced one ends alone", async () => {
+      const { store } = cell();
+      await dispatch(1);
+      await dispatch(2);
+      const [stale, one, two] = [await cell().take(1), await cell().take(1), await cell().take(2)].map(claimOf);
+      const errorOf = (claim: TaskClaim) => ({ ...claim, selection: 0, attemptReason: "a", reason: "r" });
+      expect(await store.commitError([errorOf(stale!), errorOf(two!)])).toEqual([fenced, committed]);
+      expect(await cell().used()).toEqual([1, 0, 0]);
+      expect(await store.commitActive([{ ...one!, selection: 0 }])).toEqual([committed]);
+    });
+  });
+}
+
+/** The hop of a server's build from one selection to another; selection n is host n unless `toHost` says otherwise. */
+function hopOf(claim: TaskClaim, server: number, from: number, to: number, vcpus = 1, toHost = to): Hop {
+  return {
+    ...claim,
+    from,
+    reason: `failed on "host-${from}"`,
+    to,
+    toHost: hostName(toHost),
+    change: swapTo(server, toHost, vcpus),
+  };
+}

@@ -1,0 +1,118 @@
+import fc from "fast-check";
+import type { Pool } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
+import { MemoryLedger } from "../../adapters/memory/memory-ledger.ts";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import type { CellStore } from "../../core/cell/cell-store.ts";
+import type { Ledger } from "../../core/ledger/ledger-port.ts";
+import { type CellCall, cellCalls, type Drawn, HOSTS, perform, SERVERS } from "../cell-calls.ts";
+import { hostTree, serverId } from "../contract/cell-fixtures.ts";
+import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { emptyCellTables } from "../empty-cell.ts";
+
+const RUNS = Number(process.env.BERTH_TEST_RUNS ?? 40);
+
+let database: TestDatabase;
+let pool: Pool;
+beforeAll(async () => {
+  database = await freshDatabase("cell");
+  pool = createPool({ url: database.url, applicationName: "cell model test" });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+interface Body {
+  readonly store: CellStore;
+  readonly ledger: Ledger;
+  tasks(): Promise<readonly unknown[]>;
+}
+
+test("the cell's two bodies answer any calls alike, and are left in the same state", { timeout: 120_000 }, async () => {
+  await fc.assert(
+    fc.asyncProperty(cellCalls, async (calls) => {
+      await emptyCellTables(pool);
+      const bodies = [memoryBody(), postgresBody()];
+      for (const body of bodies) await body.ledger.putTrees(HOSTS.map((host) => hostTree(host, 4)));
+      const drawn: Drawn = { tasks: 0, claims: [] };
+      for (const call of calls) await performOnBoth(bodies, call, drawn);
+      const [memory, postgres] = await Promise.all(bodies.map(dumpOf));
+      expect(postgres).toEqual(memory);
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+/** Both bodies get the same call, and claims under the epochs that the first gave: equal, as the answers are. */
+async function performOnBoth(bodies: readonly Body[], call: CellCall, drawn: Drawn): Promise<void> {
+  const [memory, postgres] = bodies as readonly [Body, Body];
+  const run = perform(call, drawn);
+  const expected = withoutTimes(await run(memory.store));
+  expect(withoutTimes(await run(postgres.store)), JSON.stringify(call)).toEqual(expected);
+}
+
+function memoryBody(): Body {
+  let nowMs = 1_000_000;
+  const clock = { now: () => ++nowMs, monotonic: () => nowMs, setTimer: () => ({ cancel: () => undefined }) };
+  const ledger = new MemoryLedger();
+  const store = new MemoryCellStore({ clock, ledger });
+  return {
+    store,
+    ledger,
+    tasks: async () =>
+      store.tasks().map(({ id, serverUuid, kind, epoch, owner, selection, outcome }) => ({
+        id,
+        serverUuid,
+        kind,
+        epoch,
+        owner,
+        selection,
+        outcome,
+      })),
+  };
+}
+
+function postgresBody(): Body {
+  return {
+    store: new PostgresCellStore(pool),
+    ledger: new PostgresLedger(pool),
+    async tasks() {
+      const { rows } = await pool.query(
+        `select id, server_uuid as "serverUuid", kind, epoch, owner, selection, outcome from tasks order by id`,
+      );
+      return rows;
+    },
+  };
+}
+
+async function dumpOf({ store, ledger, tasks }: Body): Promise<unknown> {
+  const uuids = SERVERS.map(serverId);
+  return withoutTimes({
+    ledger: await ledger.dump(),
+    servers: await store.servers(uuids),
+    changed: (await store.serversChangedSince(0, 100)).map((server) => server.uuid).sort(),
+    homes: await store.homes(uuids),
+    attempts: await Promise.all(uuids.map((uuid) => store.attempts(uuid))),
+    closed: await store.close(uuids),
+    hosts: await store.hosts(),
+    counts: [...(await store.serverCountByHost())].sort(),
+    residents: await Promise.all(HOSTS.map((host) => store.residents(`host-${host}`))),
+    tasks: await tasks(),
+  });
+}
+
+/** A copy where each time says only whether it is there: the two bodies have clocks of their own. */
+function withoutTimes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutTimes);
+  if (value === null || typeof value !== "object" || value instanceof Map || value instanceof Set) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, field]) => {
+      if (key === "xid") return [key, "some"];
+      return [key, key.endsWith("AtMs") || key === "atMs" ? field === null : withoutTimes(field)];
+    }),
+  );
+}
