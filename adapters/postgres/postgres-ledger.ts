@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from "pg";
+import type { Pool } from "pg";
 import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
 import { malformedList } from "../../core/ledger/decide-tree.ts";
 import type { ConsumerUuid } from "../../core/ledger/ids.ts";
@@ -8,7 +8,7 @@ import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.
 import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "./encode-changes.ts";
 import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "./encode-trees.ts";
 import { readAllocations, readDump } from "./read-ledger.ts";
-import { inTransaction, retryConflicts } from "./transaction.ts";
+import { retryConflicts } from "./transaction.ts";
 
 /** Raised by ledger_put_trees when its trees share a uuid or a name: they must be put one by one. */
 const DEPENDENT_TREES = "BT001";
@@ -41,35 +41,29 @@ export class PostgresLedger implements Ledger {
     return changes.map((change, index) => decodeOutcome(change, rows[index]!));
   }
 
+  /**
+   * One call of one function, in a transaction of its own; but trees that take names or providers from each other go in
+   * one after the other, each in a transaction: locks of several calls together would be out of order.
+   */
   async putTrees(trees: readonly ProviderTree[]): Promise<readonly TreeOutcome[]> {
     const outcomes = trees.map(malformedList);
-    const formed = trees.filter((_, index) => outcomes[index] === null);
-    const written = await this.#putFormedTrees(formed);
+    const written: TreeOutcome[] = [];
+    for (const run of independentRuns(trees.filter((_, index) => outcomes[index] === null))) {
+      written.push(...(await this.#putRun(run)));
+    }
     let next = 0;
     return outcomes.map((outcome) => outcome ?? written[next++]!);
   }
 
-  async #putFormedTrees(trees: readonly ProviderTree[]): Promise<TreeOutcome[]> {
-    if (trees.length === 0) return [];
+  async #putRun(trees: readonly ProviderTree[]): Promise<TreeOutcome[]> {
     try {
-      return await this.#inRuns(independentRuns(trees));
+      return await retryConflicts(() => putTogether(this.#pool, trees), TREE_CONFLICTS);
     } catch (error) {
-      if ((error as { code?: string }).code !== DEPENDENT_TREES) throw error;
-      return this.#inRuns(trees.map((tree) => [tree]));
+      if ((error as { code?: string }).code !== DEPENDENT_TREES || trees.length === 1) throw error;
     }
-  }
-
-  /** One transaction, a call for each run. */
-  #inRuns(runs: readonly (readonly ProviderTree[])[]): Promise<TreeOutcome[]> {
-    return inTransaction(
-      this.#pool,
-      async (client) => {
-        const outcomes: TreeOutcome[] = [];
-        for (const run of runs) outcomes.push(...(await putRun(client, run)));
-        return outcomes;
-      },
-      TREE_CONFLICTS,
-    );
+    const outcomes: TreeOutcome[] = [];
+    for (const tree of trees) outcomes.push(...(await this.#putRun([tree])));
+    return outcomes;
   }
 
   async allocationsOf(consumer: ConsumerUuid): Promise<readonly AllocationItem[]> {
@@ -81,8 +75,8 @@ export class PostgresLedger implements Ledger {
   }
 }
 
-async function putRun(client: PoolClient, trees: readonly ProviderTree[]): Promise<TreeOutcome[]> {
-  const { rows } = await client.query<PutTreesRow>("select * from ledger_put_trees($1::ledger_tree_batch)", [
+async function putTogether(pool: Pool, trees: readonly ProviderTree[]): Promise<TreeOutcome[]> {
+  const { rows } = await pool.query<PutTreesRow>("select * from ledger_put_trees($1::ledger_tree_batch)", [
     encodeTrees(trees),
   ]);
   return trees.map((tree, index) => decodeTreeOutcome(tree, rows[index]!));

@@ -10,9 +10,9 @@ export interface LedgerDump {
 }
 
 /**
- * The ledger of one cell, either body (pure in memory, or Postgres). Every call is one batch: one transaction, an
- * answer for each element in order, each element all or nothing and independent of the others' success; the elements take
- * effect in the order given.
+ * The ledger of one cell, either body (pure in memory, or Postgres). Every call is one batch: one transaction (trees that
+ * take names or providers from each other: one a tree), an answer for each element in order, each element all or nothing and
+ * independent of the others' success; the elements take effect in the order given.
  */
 export interface Ledger {
   applyAllocations(changes: readonly AllocationChange[]): Promise<readonly AllocationOutcome[]>;

@@ -4,16 +4,22 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MemoryLedger } from "../../adapters/memory/memory-ledger.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { malformedList } from "../../core/ledger/decide-tree.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import { freshDatabase, type TestDatabase } from "../databases.ts";
 import { emptyLedgerTables } from "../empty-ledger.ts";
 import { anyCommand, initialTrees, type LedgerCommand } from "../ledger-commands.ts";
+import { brokenSums } from "../ledger-laws.ts";
+import { LedgerSession } from "./ledger-sessions.ts";
+
+const RUNS = Number(process.env.BERTH_TEST_RUNS ?? 60);
 
 let database: TestDatabase;
 let pool: Pool;
 beforeAll(async () => {
   database = await freshDatabase("cell");
   pool = createPool({ url: database.url, applicationName: "ledger model test" });
+  await pool.query("create sequence test_order");
 });
 afterAll(async () => {
   await pool.end();
@@ -35,7 +41,92 @@ describe("the ledger's two bodies", () => {
           expect(await postgres.dump()).toEqual(await memory.dump());
         }
       }),
-      { numRuns: Number(process.env.BERTH_TEST_RUNS ?? 60) },
+      { numRuns: RUNS },
     );
   });
+
+  it("agree on an order of what several connections did at once", { timeout: 120_000 }, async () => {
+    const sessions = await Promise.all([1, 2, 3].map(() => LedgerSession.open(database.url)));
+    try {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.array(anyCommand, { maxLength: 6 }), { minLength: 3, maxLength: 3 }),
+          async (lists) => {
+            await emptyLedgerTables(pool);
+            const postgres = new PostgresLedger(pool);
+            await postgres.putTrees(initialTrees);
+            const settled = await Promise.allSettled(lists.map((list, index) => runAll(sessions[index]!, list)));
+            const done = settled.flatMap((result) => {
+              if (result.status === "rejected") throw result.reason;
+              return result.value;
+            });
+            const memory = new MemoryLedger();
+            await memory.putTrees(initialTrees);
+            for (const { command, outcomes } of done.toSorted((a, b) => a.order - b.order)) {
+              await replay(memory, command, outcomes);
+            }
+            const dump = await postgres.dump();
+            expect(dump).toEqual(await memory.dump());
+            expect(brokenSums(dump)).toEqual([]);
+          },
+        ),
+        // What a race brought about, a smaller one would not: no shrinking.
+        { numRuns: RUNS, endOnFailure: true },
+      );
+    } finally {
+      await Promise.all(sessions.map((session) => session.close()));
+    }
+  });
 });
+
+interface Done {
+  readonly command: LedgerCommand;
+  readonly outcomes: readonly { readonly kind: string }[];
+  /** Drawn after the locks were taken and before they were given back: of two that met, the first has the lower. */
+  readonly order: number;
+}
+
+/** One transaction a batch of changes and a tree. A deadlock rejects: none may come. */
+async function runAll(session: LedgerSession, commands: readonly LedgerCommand[]): Promise<Done[]> {
+  const done: Done[] = [];
+  for (const command of commands.flatMap(single)) {
+    await session.query("begin");
+    try {
+      const outcomes =
+        command.kind === "allocations"
+          ? await session.apply(...command.changes)
+          : await session.putTrees(...command.trees);
+      const [row] = await session.query<{ order: string }>(`select nextval('test_order') as "order"`);
+      await session.query("commit");
+      done.push({ command, outcomes, order: Number(row!.order) });
+    } catch (error) {
+      await session.query("rollback");
+      throw error;
+    }
+  }
+  return done;
+}
+
+/** Well-formed trees, one a command. */
+function single(command: LedgerCommand): LedgerCommand[] {
+  if (command.kind === "allocations") return [command];
+  return command.trees.filter((tree) => malformedList(tree) === null).map((tree) => ({ kind: "trees", trees: [tree] }));
+}
+
+/**
+ * Does what was committed, and expects the same answers. A refusal is left out: what it saw missing it did not lock, so that
+ * its place is somewhere before the order it drew.
+ */
+async function replay(
+  memory: MemoryLedger,
+  command: LedgerCommand,
+  outcomes: readonly { readonly kind: string }[],
+): Promise<void> {
+  const taken = (kind: string | undefined): boolean => kind === "committed" || kind === "replaced";
+  const kept = outcomes.filter(({ kind }) => taken(kind));
+  const again =
+    command.kind === "allocations"
+      ? await memory.applyAllocations(command.changes.filter((_, index) => taken(outcomes[index]?.kind)))
+      : await memory.putTrees(command.trees.filter((_, index) => taken(outcomes[index]?.kind)));
+  expect(again).toEqual(kept);
+}

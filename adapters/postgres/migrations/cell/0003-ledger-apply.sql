@@ -35,11 +35,10 @@ create type ledger_batch as (
 --                `to`); 0: it exists no more
 --   detail       otherwise: the other fields of AllocationOutcome, under the same names
 --
--- Locks, in the global order: consumers (by uuid; those that do not exist yet are inserted first, so that two first claims
--- of one consumer meet on its primary key), providers (by id; only for changes that raise generations), inventories (by
+-- Locks, in the global order: consumers (by uuid; those that do not exist yet are inserted, so that two first claims of one
+-- consumer meet on its primary key), providers (by id; only for changes that raise generations), inventories (by
 -- provider_id, class_id). What the transaction locked before must come before consumers in that order, and it may call this
--- once; else deadlocks (40P01) are possible, and are to be retried. 40001 is raised when a consumer comes and goes faster than
--- it can be locked.
+-- once; else deadlocks (40P01) are possible, and are to be retried.
 --
 -- Cost: a fixed number of statements a batch, whatever its size; between them the changes are decided in memory.
 -- The plans are forced to index look-ups because the first batches come when the tables are empty and their plans stay.
@@ -109,12 +108,10 @@ declare
 
   -- Consumers as their rows were found.
   created uuid[];
-  wanted_uuid uuid[];
-  wanted_at int[];
-  found_at int[];
+  found_at int[] := '{}';
   h_consumer int[];
-  h_provider int[];
-  h_class int[];
+  h_provider int[] := '{}';
+  h_class int[] := '{}';
   h_amount bigint[];
 
   -- What each step overwrote, to undo it.
@@ -158,46 +155,35 @@ declare
   n int;
   x int;
 begin
-  -- 1. Consumers: insert or lock every one. A round ends with those that another transaction removed in between.
-  wanted_uuid := b_uuid;
-  wanted_at := array(select generate_series(1, consumer_count));
-  for round in 1..10 loop
-    exit when cardinality(wanted_uuid) = 0;
-    if round = 10 then
-      raise exception 'consumers % come and go faster than they can be locked', wanted_uuid using errcode = '40001';
+  -- 1. Consumers: create or lock every one, in one ascending pass (`do update ... where false` locks and writes nothing).
+  with inserted as (
+    insert into consumers as r (uuid, generation, project_id, user_id, type)
+    select w.uuid, (w.owner > 0)::int, coalesce(o_project[w.owner], ''), coalesce(o_user[w.owner], ''),
+      coalesce(o_type[w.owner], '')
+    from unnest(b_uuid, b_owner) as w (uuid, owner)
+    order by w.uuid
+    on conflict (uuid) do update set generation = r.generation where false
+    returning r.uuid
+  )
+  select coalesce(array_agg(inserted.uuid), '{}') into created from inserted;
+  -- Both lists ascend: one pass parts what was created from what was there.
+  n := 1;
+  for i in 1..consumer_count loop
+    if b_uuid[i] = created[n] then
+      n := n + 1;
+      s_gen[i] := (b_owner[i] > 0)::int;
+      s_own[i] := b_owner[i];
+    else
+      found_at := found_at || i;
     end if;
-    with inserted as (
-      insert into consumers (uuid, generation, project_id, user_id, type)
-      select w.uuid, (b_owner[w.at] > 0)::int,
-        coalesce(o_project[b_owner[w.at]], ''), coalesce(o_user[b_owner[w.at]], ''), coalesce(o_type[b_owner[w.at]], '')
-      from unnest(wanted_uuid, wanted_at) as w (uuid, at)
-      order by w.uuid
-      on conflict do nothing
-      returning uuid
-    )
-    select coalesce(array_agg(inserted.uuid), '{}') into created from inserted;
-
-    -- Both lists ascend: one pass parts what was created from what was there.
-    n := 1;
-    found_at := '{}';
-    for x in 1..cardinality(wanted_at) loop
-      i := wanted_at[x];
-      if b_uuid[i] = created[n] then
-        n := n + 1;
-        s_gen[i] := (b_owner[i] > 0)::int;
-        s_own[i] := b_owner[i];
-      else
-        found_at := found_at || i;
-      end if;
-    end loop;
-    exit when cardinality(found_at) = 0;
-
-    wanted_at := found_at;
+  end loop;
+  if n <= cardinality(created) then
+    raise exception 'consumers of a batch must ascend: %', b_uuid using errcode = 'invalid_parameter_value';
+  end if;
+  if cardinality(found_at) > 0 then
     for found in
       select w.at, r.generation, r.project_id, r.user_id, r.type
-      from unnest(wanted_at) as w (at) join consumers r on r.uuid = b_uuid[w.at]
-      order by r.uuid
-      for update of r
+      from unnest(found_at) as w (at) join consumers r on r.uuid = b_uuid[w.at]
     loop
       i := found.at;
       o_project := o_project || found.project_id;
@@ -206,33 +192,19 @@ begin
       s_gen[i] := found.generation;
       s_own[i] := cardinality(o_type);
     end loop;
-    wanted_uuid := '{}';
-    h_consumer := coalesce(h_consumer, '{}') || wanted_at;
-    wanted_at := '{}';
-    foreach i in array found_at loop
-      if s_gen[i] = absent then
-        wanted_uuid := wanted_uuid || b_uuid[i];
-        wanted_at := wanted_at || i;
-      end if;
-    end loop;
-  end loop;
+  end if;
   c_gen := s_gen;
   c_own := s_own;
 
   -- 2. What the consumers that exist already hold.
   t_inv := array_fill(0, array[item_count]);
   t_amount := batch.item_amount;
-  found_at := coalesce(h_consumer, '{}');
-  h_consumer := '{}';
-  h_provider := '{}';
-  h_class := '{}';
   if cardinality(found_at) > 0 then
     select array_agg(h.at), array_agg(h.provider_id), array_agg(h.class_id), array_agg(h.amount)
     into h_consumer, h_provider, h_class, h_amount
     from (
       select w.at, a.provider_id, a.class_id, a.amount
-      from (select distinct f.at from unnest(found_at) as f (at)) w
-      join allocations a on a.consumer_uuid = b_uuid[w.at]
+      from unnest(found_at) as w (at) join allocations a on a.consumer_uuid = b_uuid[w.at]
       order by w.at, a.provider_id, a.class_id
     ) h;
     h_consumer := coalesce(h_consumer, '{}');

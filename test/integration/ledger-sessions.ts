@@ -1,0 +1,81 @@
+import pg from "pg";
+import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "../../adapters/postgres/encode-changes.ts";
+import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "../../adapters/postgres/encode-trees.ts";
+import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
+import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
+import { eventually } from "../eventually.ts";
+
+/** A connection of its own whose transactions a test opens and ends by hand, to bring two of them to a given meeting. */
+export class LedgerSession {
+  readonly #client: pg.Client;
+  readonly pid: number;
+
+  private constructor(client: pg.Client, pid: number) {
+    this.#client = client;
+    this.pid = pid;
+  }
+
+  static async open(url: string): Promise<LedgerSession> {
+    const client = new pg.Client({ connectionString: url, application_name: "ledger session" });
+    await client.connect();
+    const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+    return new LedgerSession(client, rows[0]!.pid);
+  }
+
+  async apply(...changes: readonly AllocationChange[]): Promise<AllocationOutcome[]> {
+    const { rows } = await this.#client.query<LedgerApplyRow>({
+      name: "apply",
+      text: "select * from ledger_apply($1::ledger_batch)",
+      values: [encodeChanges(changes)],
+    });
+    return changes.map((change, index) => decodeOutcome(change, rows[index]!));
+  }
+
+  async putTrees(...trees: readonly ProviderTree[]): Promise<TreeOutcome[]> {
+    const { rows } = await this.#client.query<PutTreesRow>({
+      name: "put",
+      text: "select * from ledger_put_trees($1::ledger_tree_batch)",
+      values: [encodeTrees(trees)],
+    });
+    return trees.map((tree, index) => decodeTreeOutcome(tree, rows[index]!));
+  }
+
+  async query<Row extends pg.QueryResultRow>(sql: string): Promise<readonly Row[]> {
+    return (await this.#client.query<Row>(sql)).rows;
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end();
+  }
+}
+
+/**
+ * Lets `second` run into `first`: first does its work and stays uncommitted until second waits for its locks (or is done),
+ * then ends as `end` says. Returns both answers.
+ */
+export async function meet<First, Second>(
+  sessions: { readonly first: LedgerSession; readonly second: LedgerSession; readonly observer: LedgerSession },
+  first: (session: LedgerSession) => Promise<First>,
+  second: (session: LedgerSession) => Promise<Second>,
+  end: "commit" | "rollback" = "commit",
+): Promise<{ readonly first: First; readonly second: Second }> {
+  await sessions.first.query("begin");
+  const firstAnswer = await first(sessions.first);
+  let done = false;
+  const running = second(sessions.second).finally(() => {
+    done = true;
+  });
+  await eventually(
+    "the second waits for the first, or is done",
+    async () => done || (await isBlocked(sessions.observer, sessions.second.pid)),
+  );
+  await sessions.first.query(end);
+  return { first: firstAnswer, second: await running };
+}
+
+async function isBlocked(observer: LedgerSession, pid: number): Promise<boolean> {
+  const [row] = await observer.query<{ blocked: boolean }>(
+    `select cardinality(pg_blocking_pids(${pid})) > 0 as blocked`,
+  );
+  return row?.blocked === true;
+}
