@@ -1,6 +1,7 @@
 // What `npm test` and `npm run demo` do first on a fresh clone. Plain JavaScript without a dependency: it runs under whatever
 // Node came with the npm that started it, before there is anything else.
-// Arguments: the programs that have to be there besides (nats-server, redis-server).
+// Arguments: the programs that have to be there besides, with `:package` where Debian's package has another name
+// (nats-server, redis-server, gabbi-run:python3-gabbi).
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -17,7 +18,8 @@ if (!existsSync(join(root, "node_modules/node/bin/node"))) {
   // npm was told to skip install scripts, and one of them fetches the pinned Node.
   runOrExit("npm", ["rebuild", "--ignore-scripts=false", "--foreground-scripts", "node"]);
 }
-installMissing(process.argv.slice(2).filter((program) => !isOnPath(program)));
+const needed = process.argv.slice(2).map((argument) => argument.split(":"));
+installMissing(needed.filter(([program]) => !isOnPath(program)).map(([program, name]) => name ?? program));
 
 /** Whether node_modules has what package-lock.json says: compared by content, since a clone has no useful times. */
 function modulesAreCurrent() {

@@ -10,11 +10,8 @@ export interface PlacementStore {
   // --- providers
   provider(uuid: ProviderUuid): Promise<ProviderRow | null>;
   providers(filter: ProviderFilter): Promise<readonly ProviderRow[]>;
-  createProvider(provider: {
-    readonly uuid: ProviderUuid;
-    readonly name: string;
-    readonly parent: ProviderUuid | null;
-  }): Promise<CreateProviderOutcome>;
+  /** `home`: the cell that a new root goes to, where there are several; a child follows its parent. */
+  createProvider(provider: NewProvider, home?: string): Promise<CreateProviderOutcome>;
   /** `parent` undefined: leave it. `reparent`: allow to change a parent that is set (API 1.37). */
   updateProvider(
     uuid: ProviderUuid,
@@ -69,7 +66,7 @@ export interface PlacementStore {
     uuid: ProviderUuid,
   ): Promise<{ readonly provider: ProviderRow; readonly allocations: readonly ProviderAllocation[] } | null>;
   /** Batched with everybody else's; the answer is as if it had been alone. */
-  applyAllocations(change: AllocationChange): Promise<AllocationOutcome>;
+  applyAllocations(change: AllocationChange): Promise<PlacementChangeOutcome>;
   reshape(reshape: Reshape): Promise<ReshapeOutcome>;
 
   // --- usages
@@ -86,6 +83,12 @@ export interface ProviderRow {
   readonly parent: ProviderUuid | null;
   readonly root: ProviderUuid;
   readonly updatedAtMs: number;
+}
+
+export interface NewProvider {
+  readonly uuid: ProviderUuid;
+  readonly name: string;
+  readonly parent: ProviderUuid | null;
 }
 
 /** Rules combine by AND. An outer list is AND, an inner one OR. */
@@ -115,10 +118,21 @@ export interface NameRow<Name> {
 
 export type CreateProviderOutcome =
   | { readonly kind: "created"; readonly provider: ProviderRow }
-  | { readonly kind: "uuid-taken" | "name-taken" | "unknown-parent" | "own-parent" };
+  | { readonly kind: "uuid-taken" | "name-taken" | "unknown-parent" | "own-parent" }
+  | { readonly kind: "unknown-cell"; readonly cell: string; readonly known: readonly string[] };
 export type UpdateProviderOutcome =
   | { readonly kind: "updated"; readonly provider: ProviderRow }
-  | { readonly kind: "not-found" | "name-taken" | "unknown-parent" | "reparent-refused" | "unparent-refused" | "loop" };
+  | {
+      readonly kind:
+        | "not-found"
+        | "name-taken"
+        | "unknown-parent"
+        | "reparent-refused"
+        | "unparent-refused"
+        | "loop"
+        /** The parent is in another cell; a tree is in one. */
+        | "parent-elsewhere";
+    };
 
 export type InventoryOutcome =
   | {
@@ -156,6 +170,11 @@ export interface ConsumerTypeUsage {
   readonly usages: ReadonlyMap<ResourceClass, number>;
 }
 
+/** `several-cells`: a change cannot span two cells, and a consumer's allocations are all in one. */
+export type PlacementChangeOutcome =
+  | AllocationOutcome
+  | { readonly kind: "several-cells"; readonly cells: readonly string[] };
+
 /** Inventories of several providers and allocations of several consumers, replaced in one step (API 1.30). */
 export interface Reshape {
   readonly inventories: readonly {
@@ -176,4 +195,4 @@ export type ReshapeOutcome =
       readonly given: number;
     }
   | { readonly kind: "in-use"; readonly provider: ProviderUuid; readonly resourceClasses: readonly ResourceClass[] }
-  | { readonly kind: "refused"; readonly outcome: Exclude<AllocationOutcome, { kind: "committed" }> };
+  | { readonly kind: "refused"; readonly outcome: Exclude<PlacementChangeOutcome, { kind: "committed" }> };

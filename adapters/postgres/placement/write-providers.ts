@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import type { ProviderUuid } from "../../../core/ledger/ids.ts";
 import type {
   CreateProviderOutcome,
+  NewProvider,
   PlacementStore,
   UpdateProviderOutcome,
 } from "../../../core/placement/placement-store.ts";
@@ -15,10 +16,7 @@ const isViolation = (error: unknown, code: string): error is { code: string; con
   (error as { code?: string }).code === code;
 
 /** A child joins its parent's tree; whoever moves or removes the parent meanwhile waits for the lock on it. */
-export async function createProvider(
-  pool: Pool,
-  provider: { readonly uuid: ProviderUuid; readonly name: string; readonly parent: ProviderUuid | null },
-): Promise<CreateProviderOutcome> {
+export async function createProvider(pool: Pool, provider: NewProvider): Promise<CreateProviderOutcome> {
   if (provider.parent === provider.uuid) return { kind: "own-parent" };
   try {
     return await inTransaction(pool, async (client) => {

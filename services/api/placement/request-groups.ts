@@ -80,7 +80,10 @@ function readGroups(call: Call): readonly QueryGroup[] {
 /** From 1.36 on a group may do without resources if `same_subtree` names it. */
 function checkGroups(call: Call, groups: readonly QueryGroup[], inSubtrees: ReadonlySet<string>): void {
   const bare = groups.filter((group) => group.resources.size === 0);
-  if (!call.version.has(36)) return checkOrphans(groups, bare);
+  if (!call.version.has(36)) {
+    checkOrphans(groups, bare);
+    return;
+  }
   if (bare.length === groups.length) {
     throw badRequest("There must be at least one resources or resources[$S] parameter.", ERROR_CODES.missingValue);
   }

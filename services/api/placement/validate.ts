@@ -36,7 +36,7 @@ function describe(error: ErrorObject | undefined, root: unknown): string {
     pointer
       .split("/")
       .slice(1)
-      .map((part) => `['${unescape(part)}']`)
+      .map((part) => `['${unescapePointer(part)}']`)
       .join("");
   const schemaPath = error.schemaPath.split("/").slice(0, -1).join("/");
   const value = show(valueAt(root, error.instancePath));
@@ -93,12 +93,12 @@ function show(value: unknown): string {
 }
 
 /** A part of a JSON pointer as the key it stands for. */
-const unescape = (part: string): string => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+const unescapePointer = (part: string): string => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
 
 function valueAt(root: unknown, path: string): unknown {
   let found = root;
   for (const part of path.split("/").slice(1)) {
-    found = (found as Record<string, unknown> | undefined)?.[unescape(part)];
+    found = (found as Record<string, unknown> | undefined)?.[unescapePointer(part)];
   }
   return found;
 }

@@ -1,7 +1,11 @@
 import type { AllocationChange, AllocationOutcome, AllocationStep } from "../../../../core/ledger/allocation-change.ts";
 import { type ConsumerUuid, consumerUuid, providerUuid, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { AllocationItem, ConsumerOwner } from "../../../../core/ledger/model.ts";
-import type { ConsumerAllocations, PlacementStore } from "../../../../core/placement/placement-store.ts";
+import type {
+  ConsumerAllocations,
+  PlacementChangeOutcome,
+  PlacementStore,
+} from "../../../../core/placement/placement-store.ts";
 import {
   type Answer,
   badRequest,
@@ -160,7 +164,7 @@ async function apply(store: PlacementStore, change: AllocationChange, prefix: st
 /** The refusal as upstream would put it for this request alone. */
 export async function refusal(
   store: PlacementStore,
-  outcome: Exclude<AllocationOutcome, { kind: "committed" }>,
+  outcome: Exclude<PlacementChangeOutcome, { kind: "committed" }>,
   prefix: string,
 ): Promise<PlacementError> {
   switch (outcome.kind) {
@@ -169,6 +173,11 @@ export async function refusal(
       const message = `consumer generation conflict - expected ${outcome.actual ?? "null"} but got ${got}`;
       return conflict(message, ERROR_CODES.concurrentUpdate);
     }
+    case "several-cells":
+      return conflict(
+        `A consumer's allocations are in one cell, and one request changes one cell; this one is about ${outcome.cells.join(", ")}. ` +
+          "Send one request for each cell.",
+      );
     case "unknown-provider":
       return badRequest(`Allocation for resource provider '${outcome.provider}' that does not exist.`);
     case "unknown-inventory": {

@@ -88,11 +88,9 @@ const asProvider = (text: string | null): ProviderUuid | null =>
 export async function createProvider(call: Call, store: PlacementStore): Promise<Answer> {
   const body = readBody<ProviderBody>(call, createSchema);
   const uuid = providerUuid(body.uuid ? canonicalUuid(body.uuid)! : randomUUID());
-  const outcome = await store.createProvider({
-    uuid,
-    name: body.name,
-    parent: asProvider(body.parent_provider_uuid ?? null),
-  });
+  const home = call.request.headers["x-berth-cell"];
+  const provider = { uuid, name: body.name, parent: asProvider(body.parent_provider_uuid ?? null) };
+  const outcome = await store.createProvider(provider, home);
   const refused = (why: string) =>
     badRequest(
       `Unable to create resource provider "${body.name}", ${uuid}: Object action create failed because: ${why}`,
@@ -102,6 +100,8 @@ export async function createProvider(call: Call, store: PlacementStore): Promise
       throw conflict(`Conflicting resource provider uuid: ${uuid} already exists.`, ERROR_CODES.duplicateName);
     case "name-taken":
       throw conflict(`Conflicting resource provider name: ${body.name} already exists.`, ERROR_CODES.duplicateName);
+    case "unknown-cell":
+      throw badRequest(`x-berth-cell names cell ${outcome.cell}; there are ${outcome.known.join(", ")}`);
     case "own-parent":
       throw refused(
         "parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent.",
@@ -131,6 +131,7 @@ const UPDATE_REFUSALS = {
   "reparent-refused": "re-parenting a provider is not currently allowed.",
   "unparent-refused": "un-parenting a provider is not currently allowed.",
   loop: "creating loop in the provider tree is not allowed.",
+  "parent-elsewhere": "the parent provider is in another cell; a provider tree is in one cell.",
 } as const;
 
 /** PUT /resource_providers/{uuid} */

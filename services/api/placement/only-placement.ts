@@ -1,0 +1,114 @@
+import { join } from "node:path";
+import { readCells } from "../../../adapters/postgres/cell-records.ts";
+import { ensureDatabase } from "../../../adapters/postgres/databases.ts";
+import { startEmbedded } from "../../../adapters/postgres/embedded.ts";
+import { followerEvents, registerFollowerMetrics } from "../../../adapters/postgres/follower/follower-telemetry.ts";
+import { LedgerFollower } from "../../../adapters/postgres/follower/ledger-follower.ts";
+import { migrate } from "../../../adapters/postgres/migrate.ts";
+import { createPool } from "../../../adapters/postgres/pool.ts";
+import { PostgresLedger } from "../../../adapters/postgres/postgres-ledger.ts";
+import { createPlacementStore } from "../../../adapters/postgres/postgres-placement-store.ts";
+import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
+import { LedgerView } from "../../../core/ledger/view.ts";
+import { systemClock } from "../../../runtime/clock.ts";
+import { type ProcessPort, runService, type ServiceContext } from "../../../runtime/lifecycle.ts";
+import type { Logger } from "../../../runtime/logger.ts";
+import type { Service } from "../../../runtime/service.ts";
+import { authenticateNoauth2, authenticateNobody } from "./identity.ts";
+import { Policy } from "./policy/policy.ts";
+import { createPlacement, type PlacementCell, type PlacementService } from "./service.ts";
+import { type PlacementOptions, placementDeclaration, placementSettings } from "./settings.ts";
+
+/** `berth api --only placement`: from settings to exit code. */
+export function runOnlyPlacement(host: ProcessPort, argv: readonly string[]): Promise<number> {
+  return runService(host, {
+    name: "placement",
+    argv,
+    declaration: placementDeclaration,
+    create: composePlacement,
+    readyNote: (service) => {
+      const { host: address, port } = (service as PlacementService).address;
+      return `http://${address}:${port}`;
+    },
+  });
+}
+
+interface LedgerDatabase {
+  readonly cell: string;
+  readonly url: string;
+}
+
+/** What was opened for a service, to be closed in reverse order. */
+type Closers = (() => Promise<unknown>)[];
+
+async function composePlacement({ settings, logger }: ServiceContext<PlacementOptions>): Promise<Service> {
+  const closers: Closers = [];
+  const closeAll = async (): Promise<void> => {
+    for (const close of closers.splice(0).reverse()) await close();
+  };
+  try {
+    const databases = await findDatabases(settings, closers);
+    const registry = createRegistry({ service: "placement" });
+    const opened = databases.map((database) => openCell(database, logger, closers));
+    registerFollowerMetrics(registry, opened);
+    const [first, ...others] = opened;
+    if (first === undefined) throw new Error("the API database names no cell; add one with `berth cell add NAME`");
+    const service = createPlacement(
+      {
+        cells: [first.cell, ...others.map((one) => one.cell)],
+        authenticate: settings.auth === "noauth2" ? authenticateNoauth2 : authenticateNobody,
+        policy: new Policy(settings.enforceNewDefaults ? "secure" : "legacy"),
+        logger,
+        registry,
+      },
+      placementSettings(settings),
+    );
+    closers.push(() => service.close());
+    return Object.defineProperty({ start: () => service.start(), close: closeAll }, "address", {
+      get: () => service.address,
+    });
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+/** The one named, those of the API database, or the embedded one. */
+async function findDatabases(settings: PlacementOptions, closers: Closers): Promise<readonly LedgerDatabase[]> {
+  if (settings.databaseUrl !== null) {
+    const cells = await readCells(settings.databaseUrl);
+    return cells.filter((cell) => !cell.disabled).map((cell) => ({ cell: cell.name, url: cell.databaseUrl }));
+  }
+  if (settings.cellDatabaseUrl !== null) {
+    await migrate(settings.cellDatabaseUrl, "cell");
+    return [{ cell: "placement", url: settings.cellDatabaseUrl }];
+  }
+  const server = await startEmbedded({ dataDir: join(settings.dataDir, "postgres") });
+  closers.push(() => server.stop());
+  await ensureDatabase(server.url("postgres"), "berth_placement");
+  await migrate(server.url("berth_placement"), "cell");
+  return [{ cell: "placement", url: server.url("berth_placement") }];
+}
+
+function openCell(database: LedgerDatabase, logger: Logger, closers: Closers) {
+  const pool = createPool({
+    url: database.url,
+    applicationName: "berth placement",
+    connectionsMax: 16,
+    onConnectionLost: (error) => logger.warn({ err: error, cell: database.cell }, "database connection lost"),
+  });
+  closers.push(() => pool.end());
+  const view = new LedgerView();
+  const follower = new LedgerFollower({
+    cell: database.cell,
+    databaseUrl: database.url,
+    view,
+    clock: systemClock,
+    events: followerEvents(logger),
+  });
+  closers.push(() => follower.close());
+  follower.start();
+  const store = createPlacementStore(pool, new PostgresLedger(pool));
+  const cell: PlacementCell = { name: database.cell, store, view, source: follower };
+  return { cell, view, follower };
+}

@@ -1,0 +1,22 @@
+import type { FastifyInstance } from "fastify";
+import type { Registry } from "prom-client";
+import type { SearchedCell } from "../../../core/placement/view-candidates.ts";
+
+const READY_DEADLINE_MS = 2_000;
+
+/** /healthz (alive), /readyz (its views follow their cells), /metrics. */
+export function registerPlacementProbes(
+  http: FastifyInstance,
+  deps: { readonly registry: Registry; readonly isServing: () => boolean; readonly cells: readonly SearchedCell[] },
+): void {
+  http.get("/healthz", async () => ({ status: "ok" }));
+  http.get("/readyz", async (_request, reply) => {
+    const fresh = await Promise.allSettled(deps.cells.map((cell) => cell.source.waitUntilSeen(READY_DEADLINE_MS)));
+    const behind = fresh.filter((one) => one.status === "rejected").length;
+    if (deps.isServing() && behind === 0) return { status: "ready" };
+    return reply.code(503).send({ status: "not ready", cellsBehind: behind });
+  });
+  http.get("/metrics", async (_request, reply) =>
+    reply.type(deps.registry.contentType).send(await deps.registry.metrics()),
+  );
+}

@@ -1,0 +1,88 @@
+import Fastify, { type FastifyInstance } from "fastify";
+import type { Registry } from "prom-client";
+import { FederatedStore, type NamedStore } from "../../../core/placement/federated-store.ts";
+import { createViewCandidates, type SearchedCell } from "../../../core/placement/view-candidates.ts";
+import type { Logger } from "../../../runtime/logger.ts";
+import { acceptRequestId, newRequestId } from "../../../runtime/request-id.ts";
+import type { Service } from "../../../runtime/service.ts";
+import type { HostPort } from "../../../runtime/setting-kinds.ts";
+import type { PlacementDeps } from "./app.ts";
+import type { PlacementRequest } from "./http.ts";
+import type { Authenticate } from "./identity.ts";
+import { answerBrokenRequest, mountPlacement } from "./mount.ts";
+import type { Policy } from "./policy/policy.ts";
+import { registerPlacementProbes } from "./probes.ts";
+import type { PlacementSettings } from "./settings.ts";
+
+/** A cell whose ledger the Placement API shows. */
+export type PlacementCell = NamedStore & SearchedCell;
+
+export interface PlacementServiceDeps {
+  readonly cells: readonly [PlacementCell, ...PlacementCell[]];
+  readonly authenticate: Authenticate;
+  readonly policy: Policy;
+  readonly logger: Logger;
+  readonly registry: Registry;
+}
+
+export interface PlacementService extends Service {
+  /** Where it listens; only after `start`. */
+  readonly address: HostPort;
+}
+
+/** The Placement API over these cells, ready to be mounted somewhere. */
+export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSettings): PlacementDeps {
+  return {
+    store: new FederatedStore(deps.cells, settings.defaultCell),
+    source: createViewCandidates(() => deps.cells, {
+      strategy: settings.generationStrategy,
+      candidatesMax: settings.candidatesMax,
+      stepsMax: settings.searchStepsMax,
+      freshnessDeadlineMs: settings.freshnessDeadlineMs,
+      ...(settings.randomizeCandidates ? { random: Math.random } : {}),
+    }),
+    authenticate: deps.authenticate,
+    policy: deps.policy,
+    onUnexpected: (error: unknown, request: PlacementRequest) =>
+      deps.logger.error(
+        { err: error, requestId: request.requestId, method: request.method, path: request.path },
+        "unexpected error",
+      ),
+  };
+}
+
+/** A process that serves the Placement API alone, at the root of its address. The deps stay the caller's. */
+export function createPlacement(deps: PlacementServiceDeps, settings: PlacementSettings): PlacementService {
+  const http: FastifyInstance = Fastify({
+    logger: false,
+    bodyLimit: settings.bodyBytesMax,
+    requestTimeout: settings.requestTimeoutMs,
+    forceCloseConnections: "idle",
+    genReqId: (request) => acceptRequestId(request.headers["x-openstack-request-id"]) ?? newRequestId(),
+    clientErrorHandler: answerBrokenRequest,
+    routerOptions: { maxParamLength: settings.pathBytesMax },
+  });
+  let serving = false;
+  registerPlacementProbes(http, { registry: deps.registry, isServing: () => serving, cells: deps.cells });
+  return {
+    get address() {
+      const bound = http.server.address();
+      if (bound === null || typeof bound === "string") throw new Error("the service does not listen yet");
+      return { host: bound.address, port: bound.port };
+    },
+    async start() {
+      await mountPlacement(http, placementDeps(deps, settings), "");
+      // Ready means ready: the first search must not be the one that waits for the views to load.
+      await Promise.all(deps.cells.map((cell) => cell.source.waitUntilSeen(settings.loadDeadlineMs)));
+      const { host, port } = settings.listen;
+      await http.listen({ host, port });
+      serving = true;
+      const { port: bound } = this.address;
+      deps.logger.info({ host, port: bound }, "placement listens");
+    },
+    async close() {
+      serving = false;
+      await http.close();
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import type { GenerationStrategy } from "../../../core/placement/search-candidates.ts";
+import { processSettings } from "../../../runtime/lifecycle.ts";
+import {
+  boolean,
+  duration,
+  type HostPort,
+  hostPort,
+  integer,
+  oneOf,
+  text,
+  url,
+} from "../../../runtime/setting-kinds.ts";
+import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
+
+/** Settings of the Placement API. Times in milliseconds. */
+export interface PlacementSettings {
+  readonly listen: HostPort;
+  /** The cell that new roots go to; null: the first. */
+  readonly defaultCell: string | null;
+  readonly generationStrategy: GenerationStrategy;
+  readonly randomizeCandidates: boolean;
+  /** Most candidates of one answer; -1: no bound. */
+  readonly candidatesMax: number;
+  /** Most providers that one search tries. */
+  readonly searchStepsMax: number;
+  readonly freshnessDeadlineMs: number;
+  readonly loadDeadlineMs: number;
+  readonly bodyBytesMax: number;
+  readonly pathBytesMax: number;
+  readonly requestTimeoutMs: number;
+}
+
+/** For compositions in one process, and for tests. */
+export const DEFAULT_PLACEMENT_SETTINGS: PlacementSettings = {
+  listen: { host: "127.0.0.1", port: 0 },
+  defaultCell: null,
+  generationStrategy: "depth-first",
+  randomizeCandidates: false,
+  candidatesMax: -1,
+  searchStepsMax: 5_000_000,
+  freshnessDeadlineMs: 5_000,
+  loadDeadlineMs: 120_000,
+  bodyBytesMax: 1 << 20,
+  pathBytesMax: 1_024,
+  requestTimeoutMs: 30_000,
+};
+
+export const PLACEMENT_AUTH_KINDS = ["none", "noauth2"] as const;
+
+export const placementDeclaration = {
+  command: "berth api --only placement",
+  about: "Serves the Placement API alone; needs nothing but a database.",
+  settings: {
+    ...processSettings,
+    only: setting(oneOf("placement"), { about: "which API to serve alone", default: "placement" }),
+    listen: setting(hostPort, { about: "where to listen", default: "127.0.0.1:8778" }),
+    databaseUrl: optional(url("postgres", "postgresql"), { about: "API database: all its cells are shown as one" }),
+    cellDatabaseUrl: optional(url("postgres", "postgresql"), {
+      about: "one ledger's database, without an API database",
+    }),
+    dataDir: setting(text(), {
+      about: "where the embedded Postgres keeps its data when no database is named",
+      default: ".berth",
+    }),
+    auth: setting(oneOf(...PLACEMENT_AUTH_KINDS), { about: "how callers are known", default: "none" }),
+    enforceNewDefaults: setting(boolean, {
+      about: "policy: secure RBAC defaults instead of the legacy ones",
+      default: "false",
+    }),
+    defaultCell: optional(text(), { about: "the cell that new root providers go to" }),
+    allocationCandidatesGenerationStrategy: setting(oneOf("depth-first", "breadth-first"), {
+      about: "candidates of one tree after the other, or of all trees in turn",
+      default: "depth-first",
+    }),
+    randomizeAllocationCandidates: setting(boolean, { about: "candidates in random order", default: "false" }),
+    maxAllocationCandidates: setting(integer({ min: -1, max: 10_000_000 }), {
+      about: "most candidates of one answer; -1: all",
+      default: "-1",
+    }),
+    searchStepsMax: setting(integer({ min: 1_000, max: 2_000_000_000 }), {
+      about: "most providers that one search tries",
+      default: "5000000",
+    }),
+    bodyBytesMax: setting(integer({ min: 1_024, max: 1 << 26 }), { about: "largest request body", default: "1048576" }),
+    requestTimeout: setting(duration({ minMs: 100, maxMs: 600_000 }), {
+      about: "longest time for one request",
+      default: "30s",
+    }),
+  },
+} as const;
+
+export type PlacementOptions = ValuesOf<typeof placementDeclaration.settings>;
+
+/** What a process was given, as the service wants it. */
+export function placementSettings(options: PlacementOptions): PlacementSettings {
+  return Object.freeze({
+    ...DEFAULT_PLACEMENT_SETTINGS,
+    listen: options.listen,
+    defaultCell: options.defaultCell,
+    generationStrategy: options.allocationCandidatesGenerationStrategy,
+    randomizeCandidates: options.randomizeAllocationCandidates,
+    candidatesMax: options.maxAllocationCandidates,
+    searchStepsMax: options.searchStepsMax,
+    bodyBytesMax: options.bodyBytesMax,
+    requestTimeoutMs: options.requestTimeout,
+  });
+}
