@@ -9,6 +9,11 @@ export interface Command {
 
 export const commands: readonly Command[] = [
   {
+    name: "audit",
+    summary: "check the five laws on a live system",
+    run: async (argv) => (await import("./audit.ts")).run(argv),
+  },
+  {
     name: "db migrate",
     summary: "bring the API database and every cell's database up to this version",
     run: async (argv) => (await import("./db-migrate.ts")).run(argv),

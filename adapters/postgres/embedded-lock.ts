@@ -1,0 +1,75 @@
+import { readFileSync, readlinkSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Cluster } from "./embedded-cluster.ts";
+import { EmbeddedError } from "./embedded-error.ts";
+
+// How long a server may take to shut down after its owner died.
+const OWNERLESS_MS = 20_000;
+const POLL_MS = 20;
+
+/**
+ * A `postmaster.pid` whose process is gone, or is something else by now, goes; Postgres itself refuses to start when any
+ * process has the number. A server whose owner has died is on its way down: wait for it. One with a living owner: `in-use`.
+ */
+export async function clearStalePidFile(dataDir: string, cluster: Cluster): Promise<void> {
+  const deadline = performance.now() + OWNERLESS_MS;
+  for (let found = readPidFile(cluster); found !== null; found = readPidFile(cluster)) {
+    const late = performance.now() > deadline;
+    // No number in it yet: it is being written this very moment.
+    if (found.pid === null ? late : !servesCluster(found.pid, cluster)) {
+      rmSync(join(cluster.dir, "postmaster.pid"), { force: true });
+      return;
+    }
+    const owner = readNumber(join(dataDir, "owner.pid"));
+    if (found.pid !== null && ((owner !== null && isAlive(owner)) || late)) {
+      const by = owner === null ? "" : `, started by process ${owner}`;
+      throw new EmbeddedError(
+        "in-use",
+        `${dataDir} is in use (Postgres process ${found.pid}${by}): stop that first, or give another --data-dir`,
+      );
+    }
+    await delay(POLL_MS);
+  }
+}
+
+function servesCluster(pid: number, cluster: Cluster): boolean {
+  if (!isAlive(pid)) return false;
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === cluster.dir;
+  } catch {
+    return process.platform !== "linux"; // no /proc to ask: believe it; on Linux it is another user's process, so not ours
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+/** Line 1 of the file is the postmaster's process id, line 8 its state (source: Postgres, pidfile.h). */
+export function readPidFile(cluster: Cluster): { readonly pid: number | null; readonly status: string } | null {
+  const text = readIfThere(join(cluster.dir, "postmaster.pid"));
+  if (text === null) return null;
+  const lines = text.split("\n");
+  return { pid: Number(lines[0]) || null, status: (lines[7] ?? "").trim() };
+}
+
+export function readNumber(file: string): number | null {
+  const text = readIfThere(file);
+  return text === null ? null : Number(text);
+}
+
+/** Asked in one step: Postgres may remove its file at any moment. */
+function readIfThere(file: string): string | null {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
