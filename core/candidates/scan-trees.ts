@@ -46,11 +46,7 @@ function keepByRoot(request: CompiledRequest, from: number, to: number, out: Int
   const [first] = demands;
   const openOnly = request.request.trees.openHostsOnly;
   const inLoop =
-    first !== undefined &&
-    openOnly &&
-    demands.length <= 3 &&
-    !isPicky(unnumbered) &&
-    demands.every((demand) => demand.roomDecides);
+    first !== undefined && demands.length <= 3 && !isPicky(unnumbered) && demands.every((demand) => demand.roomDecides);
   if (!inLoop) {
     let kept = 0;
     for (let index = from; index < to; index += 1) {
@@ -69,8 +65,11 @@ function keepByRoot(request: CompiledRequest, from: number, to: number, out: Int
   for (let index = from; index < to; index += 1) {
     const root = roots[index]!;
     if (
-      (state[root] === HOST_OPEN && free1[root]! >= amount1 && free2[root]! >= amount2 && free3[root]! >= amount3) ||
-      (isOpen(request, root, true) && servesUnnumbered(request, unnumbered, root))
+      ((state[root] === HOST_OPEN || !openOnly) &&
+        free1[root]! >= amount1 &&
+        free2[root]! >= amount2 &&
+        free3[root]! >= amount3) ||
+      (isOpen(request, root, openOnly) && servesUnnumbered(request, unnumbered, root))
     ) {
       out[kept] = root;
       kept += 1;

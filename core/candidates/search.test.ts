@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { gpuHost, host, provider, viewOf } from "../../test/view-builders.ts";
 import { aggregateUuid, providerUuid, type ResourceClass, resourceClass, trait } from "../ledger/ids.ts";
-import type { RowChange } from "../ledger/row-change.ts";
-import { LedgerView } from "../ledger/view.ts";
+import type { LedgerView } from "../ledger/view.ts";
 import { PendingUse } from "./pending-use.ts";
 import { describeRefusal } from "./refusal.ts";
 import { ANY_TREE, type CandidateRequest, OPEN_HOSTS, type RequestGroup, requestGroup } from "./request.ts";
@@ -11,66 +11,6 @@ const VCPU = resourceClass("VCPU");
 const MEMORY = resourceClass("MEMORY_MB");
 const GPU = resourceClass("CUSTOM_GPU_MILLI");
 
-interface ProviderOptions {
-  readonly parent?: string;
-  readonly root?: string;
-  readonly traits?: readonly string[];
-  readonly aggregates?: readonly string[];
-  readonly minUnit?: number;
-  readonly maxUnit?: number;
-  readonly stepSize?: number;
-  readonly used?: number;
-}
-
-function provider(
-  uuid: string,
-  inventories: Readonly<Record<string, number>>,
-  options: ProviderOptions = {},
-): RowChange[] {
-  const id = providerUuid(uuid);
-  return [
-    {
-      kind: "provider-put",
-      uuid: id,
-      name: uuid,
-      parent: options.parent === undefined ? null : providerUuid(options.parent),
-      root: providerUuid(options.root ?? options.parent ?? uuid),
-      generation: 0,
-    },
-    ...Object.entries(inventories).map(
-      ([name, total]): RowChange => ({
-        kind: "inventory-put",
-        provider: id,
-        resourceClass: resourceClass(name),
-        inventory: {
-          total,
-          reserved: 0,
-          minUnit: options.minUnit ?? 1,
-          maxUnit: options.maxUnit ?? total,
-          stepSize: options.stepSize ?? 1,
-          allocationRatio: 1,
-        },
-        used: options.used ?? 0,
-      }),
-    ),
-    ...(options.traits ?? []).map((name): RowChange => ({ kind: "trait-added", provider: id, trait: trait(name) })),
-    ...(options.aggregates ?? []).map(
-      (name): RowChange => ({ kind: "aggregate-added", provider: id, aggregate: aggregateUuid(name) }),
-    ),
-  ];
-}
-const host = (name: string, root: string, state: { up?: boolean; disabled?: boolean } = {}): RowChange => ({
-  kind: "host-put",
-  host: name,
-  provider: providerUuid(root),
-  up: state.up ?? true,
-  disabled: state.disabled ?? false,
-});
-function viewOf(...changes: readonly (RowChange | readonly RowChange[])[]): LedgerView {
-  const view = new LedgerView();
-  view.applyAll(changes.flat());
-  return view;
-}
 const want = (resources: Readonly<Record<string, number>>, rest: Partial<RequestGroup> = {}): RequestGroup =>
   requestGroup({
     ...rest,
@@ -98,13 +38,6 @@ function refused(view: LedgerView, asked: CandidateRequest): Record<string, numb
   expect([...search]).toEqual([]);
   return Object.fromEntries(search.refusals().map(({ refusal, trees }) => [describeRefusal(refusal), trees]));
 }
-/** A machine with so many like GPUs. */
-const gpuHost = (name: string, gpus: number, options: ProviderOptions = {}): RowChange[] => [
-  ...provider(name, { VCPU: 64, MEMORY_MB: 4096 }),
-  ...Array.from({ length: gpus }, (_, index) =>
-    provider(`${name}-gpu${index}`, { CUSTOM_GPU_MILLI: 1000 }, { parent: name, ...options }),
-  ).flat(),
-];
 const gpuGroups = (count: number, amount = 1000): RequestGroup[] =>
   Array.from({ length: count }, (_, index) => want({ CUSTOM_GPU_MILLI: amount }, { suffix: `${index + 1}` }));
 
