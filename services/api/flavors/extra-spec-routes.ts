@@ -2,7 +2,7 @@ import { Type } from "typebox";
 import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, type Fault, notFound } from "../http/fault.ts";
-import { checkExtraSpecs } from "./check-extra-specs.ts";
+import { explainBadExtraSpec } from "./check-extra-specs.ts";
 import { type FlavorDeps, findFlavor, flavorNotFound } from "./flavor-routes.ts";
 import {
   CreateExtraSpecsBody,
@@ -18,7 +18,7 @@ const KeyParams = Type.Object({ flavorId: Type.String(), key: Type.String() });
 
 type Specs = Readonly<Record<string, string>>;
 
-/** `/flavors/{id}/os-extra_specs`. What a flavor asks for is checked when it is written; only admins write. */
+/** `/flavors/{id}/os-extra_specs`. Only admins write; what is written is checked. */
 export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
   const path = "/flavors/:flavorId/os-extra_specs";
   registerReads(http, deps, path);
@@ -28,7 +28,7 @@ export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
     { schema: { params: FlavorParams, body: CreateExtraSpecsBody, response: { 200: ExtraSpecsAnswer } } },
     async (request) => {
       requireAdmin(callOf(request), "os-flavor-extra-specs:create");
-      const given = textsOf(request.body.extra_specs);
+      const given = readSpecs(request.body.extra_specs);
       await change(deps, request.params.flavorId, (now) => ({ ...now, ...given }));
       return { extra_specs: given };
     },
@@ -39,7 +39,7 @@ export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
     { schema: { params: KeyParams, body: UpdateExtraSpecBody, response: { 200: ExtraSpecAnswer } } },
     async (request) => {
       requireAdmin(callOf(request), "os-flavor-extra-specs:update");
-      const given = textsOf(request.body);
+      const given = readSpecs(request.body);
       const { flavorId, key } = request.params;
       if (!Object.hasOwn(given, key)) throw badRequest("Request body and URI mismatch");
       await change(deps, flavorId, (now) => ({ ...now, ...given }));
@@ -50,11 +50,13 @@ export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
   http.delete(`${path}/:key`, { schema: { params: KeyParams } }, async (request, reply) => {
     requireAdmin(callOf(request), "os-flavor-extra-specs:delete");
     const { flavorId, key } = request.params;
+    let missing = false;
     await change(deps, flavorId, (now) => {
-      if (!Object.hasOwn(now, key)) throw noSuchKey(flavorId, key);
+      missing = !Object.hasOwn(now, key);
       const { [key]: _gone, ...others } = now;
       return others;
     });
+    if (missing) throw noSuchKey(flavorId, key);
     return reply.code(200).send();
   });
 }
@@ -73,23 +75,20 @@ function registerReads(http: Http, deps: FlavorDeps, path: string): void {
   });
 }
 
-/** Checks what the extra specs would be as a whole, and writes them: a refused change leaves the flavor as it was. */
 async function change(deps: FlavorDeps, flavorId: string, next: (now: Specs) => Specs): Promise<void> {
-  const flavor = FLAVOR_ID.test(flavorId) ? await deps.store.flavor(flavorId) : null;
-  if (flavor === null) throw flavorNotFound(flavorId);
-  const written = await deps.store.updateExtraSpecs(flavorId, (now) => {
-    const specs = next(now);
-    const refusal = checkExtraSpecs({ ...flavor, extraSpecs: { ...specs } });
-    if (refusal !== null) throw badRequest(refusal);
-    return specs;
-  });
+  const written = FLAVOR_ID.test(flavorId) ? await deps.store.updateExtraSpecs(flavorId, next) : null;
   deps.catalog.forget(flavorId);
   if (written === null) throw flavorNotFound(flavorId);
 }
 
-/** A number stands for its digits. */
-function textsOf(values: ExtraSpecValues): Record<string, string> {
-  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)]));
+/** The given extra specs as they are stored: a number stands for its digits. Refuses what is wrong with any one of them. */
+function readSpecs(values: ExtraSpecValues): Record<string, string> {
+  const specs = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)]));
+  for (const [key, value] of Object.entries(specs)) {
+    const refusal = explainBadExtraSpec(key, value);
+    if (refusal !== null) throw badRequest(refusal);
+  }
+  return specs;
 }
 
 function noSuchKey(flavorId: string, key: string): Fault {

@@ -2,7 +2,7 @@ import type { FlavorRecord } from "../../../core/cell/api-store.ts";
 import type { Flavor } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { FlavorsPort } from "../ports.ts";
-import { checkExtraSpecs } from "./check-extra-specs.ts";
+import { explainBadFlavor } from "./check-extra-specs.ts";
 
 /** A flavor as a new server takes it along. */
 export interface UsableFlavor {
@@ -74,7 +74,7 @@ export class FlavorCatalog {
     const record = await this.#store.flavor(id);
     if (record === null) return null;
     const flavor = flavorOf(record);
-    const entry: Entry = { flavor, problem: checkExtraSpecs(flavor), isPublic: record.isPublic, readAtMs };
+    const entry: Entry = { flavor, problem: explainBadFlavor(flavor), isPublic: record.isPublic, readAtMs };
     if (forgotten === this.#forgotten) {
       if (this.#entries.size >= ENTRIES_MAX) this.#entries.clear();
       this.#entries.set(id, entry);

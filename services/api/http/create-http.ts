@@ -207,7 +207,8 @@ function faultOf(error: FastifyError | Fault, request: FastifyRequest, unsupport
 
 /** What passes: the caller may ask again. */
 function unavailability(error: unknown): Fault | null {
-  if (error instanceof StoreError && error.code === "unavailable") return unavailable("The database does not answer.", error);
+  if (error instanceof StoreError && error.code === "unavailable")
+    return unavailable("The database does not answer.", error);
   if (error instanceof QueueFullError) return unavailable("Too many requests wait already; try again.", error);
   return null;
 }

@@ -1,0 +1,264 @@
+import { randomUUID } from "node:crypto";
+import type { InjectOptions, LightMyRequestResponse } from "fastify";
+import { pino } from "pino";
+import { MemoryApiStore } from "../../../adapters/memory/memory-api-store.ts";
+import { MemoryBroker } from "../../../adapters/memory/memory-bus.ts";
+import { MemoryCellStore } from "../../../adapters/memory/memory-cell-store.ts";
+import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
+import { apiStreams, cellEventsSubject, cellStreams } from "../../../adapters/nats/streams.ts";
+import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
+import { noTracing } from "../../../adapters/telemetry/tracing.ts";
+import type { ServerStore } from "../../../core/cell/cell-store.ts";
+import { claim, swap } from "../../../core/ledger/allocation-change.ts";
+import { consumerUuid } from "../../../core/ledger/ids.ts";
+import { LedgerView } from "../../../core/ledger/view.ts";
+import { CellEvent, EventKind, Task } from "../../../proto/gen/berth/cell.ts";
+import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
+import type { Bus } from "../../../runtime/bus.ts";
+import { systemClock } from "../../../runtime/clock.ts";
+import { type ApiService, createApi } from "../../../services/api/service.ts";
+import { type ApiSettings, DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
+import { conductorId, hostName, hostTree, owner, providerOf, vcpusOf } from "../../contract/cell-fixtures.ts";
+
+const CONDUCTOR = conductorId(1);
+const HOSTS_PER_CELL = 3;
+
+/** A cell of the rig: its database, its bus, and a hand on it that does what schedulers and conductors do. */
+export interface RigCell {
+  readonly name: string;
+  readonly store: MemoryCellStore;
+  readonly bus: Bus;
+  /** Servers of the tasks that its conductors were told of. */
+  readonly toldConductors: string[];
+  /** While true its database answers nothing, as one behind a broken network. */
+  dead: boolean;
+}
+
+/** The api over in-memory twins, with two cells of three hosts each, whose other services are played by the test. */
+export class ApiRig {
+  readonly store = new MemoryApiStore({ clock: systemClock });
+  readonly cells: ReadonlyMap<string, RigCell>;
+  readonly api: ApiService;
+  readonly #brokers: MemoryBroker[] = [];
+  /** Servers that the schedulers were told of. */
+  readonly toldSchedulers: string[] = [];
+  /** While true the API tier's bus takes nothing. */
+  busDown = false;
+
+  private constructor(
+    cells: readonly RigCell[],
+    brokers: MemoryBroker[],
+    apiBus: Bus,
+    views: ReadonlyMap<string, LedgerView>,
+    settings: Partial<ApiSettings>,
+  ) {
+    this.cells = new Map(cells.map((cell) => [cell.name, cell]));
+    this.#brokers = brokers;
+    this.api = createApi(
+      {
+        store: this.store,
+        cells: cells.map((cell) => ({
+          name: cell.name,
+          store: mortal(cell),
+          bus: listening(cell),
+          view: views.get(cell.name) ?? null,
+        })),
+        bus: {
+          publish: (subject, data, options) => {
+            if (this.busDown) return Promise.reject(new Error("the bus is down"));
+            this.toldSchedulers.push(ScheduleRequest.decode(data).server?.uuid ?? "");
+            return apiBus.publish(subject, data, options);
+          },
+        },
+        clock: systemClock,
+        logger: pino({ level: "silent" }),
+        registry: createRegistry({ service: "api", withProcess: false }),
+        tracing: noTracing,
+      },
+      { ...DEFAULT_API_SETTINGS, cells: { deadlineMs: 50, retryMs: 50 }, ...settings },
+    );
+  }
+
+  static async start(settings: Partial<ApiSettings> = {}): Promise<ApiRig> {
+    const brokers = [new MemoryBroker(systemClock)];
+    const apiBus = brokers[0]!.connect();
+    await apiBus.ensureStreams(apiStreams);
+    const cells: RigCell[] = [];
+    const views = new Map<string, LedgerView>();
+    for (const [index, name] of ["north", "south"].entries()) {
+      const broker = new MemoryBroker(systemClock);
+      brokers.push(broker);
+      const bus = broker.connect();
+      await bus.ensureStreams(cellStreams(name));
+      const ledger = new MemoryLedger();
+      const store = new MemoryCellStore({ clock: systemClock, ledger });
+      const view = new LedgerView();
+      store.follow((_xid, rows) => view.applyAll(rows));
+      const hosts = Array.from({ length: HOSTS_PER_CELL }, (_, host) => index * HOSTS_PER_CELL + host);
+      await ledger.putTrees(hosts.map((host) => hostTree(host, 8)));
+      await store.hostsUp(
+        `agent-${name}`,
+        hosts.map((host) => ({ name: hostName(host), rootProvider: providerOf(host) })),
+      );
+      await store.renewLease({ id: CONDUCTOR, name: "conductor", leaseMs: 3_600_000 });
+      cells.push({ name, store, bus, toldConductors: [], dead: false });
+      views.set(name, view);
+    }
+    const rig = new ApiRig(cells, brokers, apiBus, views, settings);
+    for (const { name } of cells) {
+      await rig.store.putCell({ name, databaseUrl: "postgres://x", natsUrl: null, disabled: false });
+    }
+    await rig.store.createFlavor({
+      id: "1",
+      name: "m1.tiny",
+      vcpus: 1,
+      memoryMib: 512,
+      diskGib: 1,
+      ephemeralGib: 0,
+      swapMib: 0,
+      extraSpecs: { "resources:VCPU": "1" },
+      rxtxFactor: 1,
+      isPublic: true,
+      description: null,
+    });
+    await rig.api.start();
+    return rig;
+  }
+
+  async close(): Promise<void> {
+    await this.api.close();
+    for (const broker of this.#brokers) broker.close();
+  }
+
+  cell(name: string): RigCell {
+    const cell = this.cells.get(name);
+    if (cell === undefined) throw new Error(`the rig has no cell ${name}`);
+    return cell;
+  }
+
+  call(options: InjectOptions): Promise<LightMyRequestResponse> {
+    return this.api.http.inject(options);
+  }
+
+  get(url: string, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+    return this.call({ method: "GET", url, headers });
+  }
+
+  post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+    return this.call({
+      method: "POST",
+      url,
+      headers: { "content-type": "application/json", ...headers },
+      payload: JSON.stringify(body),
+    });
+  }
+
+  delete(url: string, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+    return this.call({ method: "DELETE", url, headers });
+  }
+
+  /** Asks for a server and returns its uuid. */
+  async boot(server: Record<string, unknown> = {}, headers: Record<string, string> = {}): Promise<string> {
+    const answer = await this.post("/v2.1/servers", { server: { name: "web", flavorRef: "1", ...server } }, headers);
+    if (answer.statusCode !== 202) throw new Error(answer.body);
+    return answer.json().server.id;
+  }
+
+  /** What a scheduler does: sends the server to hosts of a cell, the first one claimed. Returns the task. */
+  async dispatch(uuid: string, cellName: string, hosts: readonly number[]): Promise<Task> {
+    const [record] = await this.store.requests([uuid]);
+    if (record === undefined) throw new Error(`no request ${uuid}`);
+    await this.store.assignCells([{ serverUuid: uuid, from: record.cell, to: cellName }]);
+    const selections = hosts.map((host) => ({
+      host: hostName(host),
+      rootProvider: providerOf(host),
+      availabilityZone: "nova",
+      allocation: { items: vcpusOf(host, 1), mappings: {} },
+    }));
+    const task: Task = { id: randomUUID(), server: record.spec, work: { $case: "build", value: { selections } } };
+    const change = claim(consumerUuid(uuid), owner, vcpusOf(hosts[0] ?? 0, 1));
+    const [outcome] = await this.cell(cellName).store.dispatch([{ task, change }]);
+    if (outcome?.kind !== "dispatched") throw new Error(`dispatch: ${outcome?.kind}`);
+    return task;
+  }
+
+  /** What a conductor does: takes the task, so that what it commits counts. */
+  async take(cellName: string, task: Task): Promise<{ taskId: string; serverUuid: string; epoch: number }> {
+    const [taken] = await this.cell(cellName).store.takeTasks(CONDUCTOR, [task.id]);
+    if (taken === undefined) throw new Error("the task was not taken");
+    return { taskId: task.id, serverUuid: task.server?.uuid ?? "", epoch: taken.epoch };
+  }
+
+  /** The delete tasks that the cell has stored. */
+  deleteTasks(cellName: string): readonly Task[] {
+    return this.cell(cellName)
+      .store.tasks()
+      .filter((row) => row.kind === "delete")
+      .map((row) => row.task);
+  }
+
+  /** A server that runs on the host. */
+  async bootActive(cellName: string, host: number, server: Record<string, unknown> = {}): Promise<string> {
+    const uuid = await this.boot(server);
+    const task = await this.dispatch(uuid, cellName, [host]);
+    await this.cell(cellName).store.commitActive([{ ...(await this.take(cellName, task)), selection: 0 }]);
+    return uuid;
+  }
+
+  /** The first host fails, the alternate is claimed. */
+  async hop(
+    cellName: string,
+    task: Task,
+    to: number,
+    reason: string,
+  ): Promise<{ taskId: string; serverUuid: string; epoch: number }> {
+    const taken = await this.take(cellName, task);
+    const change = swap(consumerUuid(taken.serverUuid), owner, vcpusOf(to, 1));
+    await this.cell(cellName).store.hop([{ ...taken, from: 0, reason, to: 1, toHost: hostName(to), change }]);
+    return taken;
+  }
+
+  /** A conductor's word that the server is gone. */
+  async tellDeleted(cellName: string, serverUuid: string): Promise<void> {
+    const event: CellEvent = {
+      kind: EventKind.EVENT_KIND_SERVER_DELETED,
+      cell: cellName,
+      serverUuid,
+      host: "",
+      reason: "",
+      atMs: Date.now(),
+    };
+    await this.cell(cellName).bus.publish(cellEventsSubject(cellName), CellEvent.encode(event).finish());
+  }
+}
+
+/** The cell's store, which hangs while the cell is dead. */
+function mortal(cell: RigCell): ServerStore {
+  return new Proxy(cell.store, {
+    get(store, name) {
+      const member = Reflect.get(store, name);
+      if (typeof member !== "function") return member;
+      return (...args: unknown[]) => (cell.dead ? new Promise(() => {}) : member.apply(store, args));
+    },
+  });
+}
+
+/** The cell's bus, with a note of what went down. */
+function listening(cell: RigCell): Pick<Bus, "publish" | "consume"> {
+  return {
+    publish: (subject, data, options) => {
+      cell.toldConductors.push(Task.decode(data).server?.uuid ?? "");
+      return cell.bus.publish(subject, data, options);
+    },
+    consume: (consumer, options, onMessage) => cell.bus.consume(consumer, options, onMessage),
+  };
+}
+
+/** Resolves when `condition` holds; rejects after some seconds with what it was about. */
+export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`never happened: ${what}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,195 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { hostName, providerOf } from "../../contract/cell-fixtures.ts";
+import { ApiRig } from "./api-rig.ts";
+
+let rig: ApiRig;
+beforeEach(async () => {
+  rig = await ApiRig.start();
+});
+afterEach(() => rig.close());
+
+describe("versions", () => {
+  it("tells anybody what is spoken", async () => {
+    await rig.close();
+    rig = await ApiRig.start({ auth: "noauth2" });
+    const root = await rig.get("/");
+    expect(root.json().versions).toMatchObject([
+      {
+        id: "v2.1",
+        status: "CURRENT",
+        min_version: "2.1",
+        version: "2.96",
+        links: [{ rel: "self", href: "http://localhost:80/v2.1/" }],
+      },
+    ]);
+    for (const [url, href] of [
+      ["/v2.1/", "http://localhost:80/v2.1/"],
+      ["/v2.1", "http://localhost:80/v2.1/"],
+      ["/compute/v2.1/", "http://localhost:80/compute/v2.1/"],
+    ]) {
+      const { version } = (await rig.get(url!)).json();
+      expect(version).toMatchObject({
+        id: "v2.1",
+        links: [{ rel: "self", href }],
+        "media-types": [{ base: "application/json" }],
+      });
+    }
+  });
+
+  it.each([
+    [{}, "2.1"],
+    [{ "openstack-api-version": "compute 2.61" }, "2.61"],
+    [{ "openstack-api-version": "volume 3.1, compute 2.90" }, "2.90"],
+    [{ "openstack-api-version": "volume 3.1" }, "2.1"],
+    [{ "openstack-api-version": "compute latest" }, "2.96"],
+    [{ "x-openstack-nova-api-version": "2.53" }, "2.53"],
+    [{ "openstack-api-version": "compute 2.61", "x-openstack-nova-api-version": "2.53" }, "2.61"],
+  ])("answers %j in microversion %s", async (headers, version) => {
+    const answer = await rig.get("/v2.1/servers", headers as Record<string, string>);
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers["openstack-api-version"]).toBe(`compute ${version}`);
+    expect(answer.headers["x-openstack-nova-api-version"]).toBe(version);
+    expect(answer.headers.vary).toBe("OpenStack-API-Version, X-OpenStack-Nova-API-Version");
+  });
+
+  it.each([
+    ["compute 2.97", 406],
+    ["compute 2.0", 406],
+    ["compute 3.1", 406],
+    ["compute 2", 400],
+    ["compute 2.01", 400],
+    ["compute x", 400],
+  ])("refuses %s with %i", async (version, status) => {
+    const answer = await rig.get("/v2.1/servers", { "openstack-api-version": version });
+    expect(answer.statusCode).toBe(status);
+    expect(Object.values(answer.json())[0]).toMatchObject({ code: status });
+  });
+});
+
+describe("every answer", () => {
+  it("has a request id of its own, errors too", async () => {
+    const ids = new Set<unknown>();
+    for (const url of ["/v2.1/servers", "/v2.1/servers/nope", "/nowhere", "/v2.1/servers?limit=x", "/v2.1/%zz"]) {
+      const answer = await rig.get(url);
+      expect(answer.headers["x-openstack-request-id"]).toMatch(/^req-[0-9a-f-]{36}$/);
+      ids.add(answer.headers["x-openstack-request-id"]);
+    }
+    expect(ids.size).toBe(5);
+  });
+
+  it("says 404 to an unknown path and 405 to an unknown verb of a known one", async () => {
+    expect((await rig.get("/v2.1/nowhere")).json()).toMatchObject({ itemNotFound: { code: 404 } });
+    const answer = await rig.call({ method: "PATCH", url: "/v2.1/servers" });
+    expect(answer.json()).toMatchObject({ badMethod: { code: 405 } });
+    expect(answer.headers.allow).toContain("POST");
+  });
+
+  it("starts its links with the public URL, where one is set", async () => {
+    await rig.close();
+    const http = {
+      listen: { host: "127.0.0.1", port: 0 },
+      publicUrl: "https://cloud.example",
+      bodyBytesMax: 1000,
+      jsonDepthMax: 5,
+      requestTimeoutMs: 5000,
+      keepAliveMs: 1000,
+    };
+    rig = await ApiRig.start({ http });
+    const { server } = (await rig.post("/v2.1/servers", { server: { name: "web", flavorRef: "1" } })).json();
+    expect(server.links[0].href).toBe(`https://cloud.example/v2.1/servers/${server.id}`);
+  });
+});
+
+describe("probes", () => {
+  it("serves health, readiness and metrics without a token, on the bound port", async () => {
+    await rig.close();
+    rig = await ApiRig.start({ auth: "noauth2" });
+    const { host, port } = rig.api.address;
+    expect((await fetch(`http://${host}:${port}/healthz`)).status).toBe(200);
+    expect((await fetch(`http://${host}:${port}/readyz`)).status).toBe(200);
+    await rig.get("/v2.1/servers", { "x-auth-token": "ann:blue" });
+    const metrics = await (await fetch(`http://${host}:${port}/metrics`)).text();
+    expect(metrics).toContain(
+      'berth_api_request_seconds_count{service="api",method="GET",route="/v2.1/servers",status="200"} 1',
+    );
+  });
+
+  it("is not ready once it closes", async () => {
+    await rig.api.close();
+    await rig.api.close();
+    await expect(fetch(`http://127.0.0.1:1/readyz`)).rejects.toThrow();
+  });
+});
+
+describe("/os-hypervisors", () => {
+  it("shows the hosts of all cells with what they offer and have in use", async () => {
+    await rig.bootActive("north", 0);
+    await rig.cell("south").store.expireAgents(-1);
+    const { hypervisors } = (await rig.get("/v2.1/os-hypervisors/detail")).json();
+    expect(hypervisors).toHaveLength(6);
+    expect(hypervisors[0]).toMatchObject({
+      id: expect.any(Number),
+      hypervisor_hostname: hostName(0),
+      state: "up",
+      status: "enabled",
+      vcpus: 8,
+      vcpus_used: 1,
+      memory_mb: 0,
+      local_gb: 0,
+      running_vms: 1,
+      service: { host: hostName(0) },
+    });
+    expect(hypervisors[3]).toMatchObject({
+      hypervisor_hostname: hostName(3),
+      state: "down",
+      vcpus_used: 0,
+      running_vms: 0,
+    });
+    const { hypervisor_statistics: sums } = (await rig.get("/v2.1/os-hypervisors/statistics")).json();
+    expect(sums).toMatchObject({ count: 6, vcpus: 48, vcpus_used: 1, running_vms: 1 });
+  });
+
+  it("names hosts by their provider's uuid from 2.53 on, in pages, and drops usage from 2.88 on", async () => {
+    const v253 = { "openstack-api-version": "compute 2.53" };
+    const latest = { "openstack-api-version": "compute latest" };
+    const page = (await rig.get("/v2.1/os-hypervisors?limit=4", v253)).json();
+    expect(page.hypervisors[0]).toEqual({
+      id: providerOf(0),
+      hypervisor_hostname: hostName(0),
+      state: "up",
+      status: "enabled",
+    });
+    const next = (await rig.get(page.hypervisors_links[0].href.replace(/^http:\/\/[^/]+/, ""), v253)).json();
+    expect(next.hypervisors).toHaveLength(2);
+    const one = (await rig.get(`/v2.1/os-hypervisors/${providerOf(2)}`, latest)).json().hypervisor;
+    expect(one).toMatchObject({ id: providerOf(2), uptime: null });
+    expect(one).not.toHaveProperty("vcpus");
+    expect((await rig.get("/v2.1/os-hypervisors/nope", latest)).statusCode).toBe(400);
+    expect((await rig.get(`/v2.1/os-hypervisors/${crypto.randomUUID()}`, latest)).statusCode).toBe(404);
+    expect((await rig.get("/v2.1/os-hypervisors?hypervisor_hostname_pattern=nope", v253)).statusCode).toBe(404);
+    expect((await rig.get("/v2.1/os-hypervisors?with_servers=true", v253)).statusCode).toBe(400);
+  });
+
+  it("leaves a dead cell's hosts out and answers", async () => {
+    rig.cell("north").dead = true;
+    expect((await rig.get("/v2.1/os-hypervisors")).json().hypervisors).toHaveLength(3);
+    expect((await rig.get("/v2.1/os-services?binary=nova-compute")).json().services).toMatchObject([
+      { binary: "nova-compute", host: hostName(3), state: "up", status: "enabled" },
+      {},
+      {},
+    ]);
+  });
+
+  it("is for admins only", async () => {
+    await rig.close();
+    rig = await ApiRig.start({ auth: "noauth2" });
+    for (const url of [
+      "/v2.1/os-hypervisors",
+      "/v2.1/os-hypervisors/detail",
+      "/v2.1/os-hypervisors/1",
+      "/v2.1/os-services",
+    ]) {
+      expect((await rig.get(url, { "x-auth-token": "ann:blue" })).statusCode).toBe(403);
+    }
+  });
+});
