@@ -67,6 +67,8 @@ function spawnWatched(command: string, args: readonly string[]): Running {
   const child = spawn("/bin/sh", ["-c", watched, command, ...args], {
     stdio: ["pipe", "pipe", "pipe"],
     detached: true,
+    // Debian puts servers where only root looks for programs.
+    env: { ...process.env, PATH: `${process.env.PATH}:/usr/local/sbin:/usr/sbin:/sbin` },
   });
   let log = "";
   let ended: string | null = null;

@@ -1,0 +1,8 @@
+import { availableParallelism, cpus, release, totalmem, type } from "node:os";
+
+/** The machine in one line: without it a figure says nothing. */
+export function describeMachine(): string {
+  const [cpu] = cpus();
+  const memoryGib = (totalmem() / 2 ** 30).toFixed(1);
+  return `${availableParallelism()} × ${cpu?.model.trim() ?? "unknown CPU"}, ${memoryGib} GiB, ${type()} ${release()}, Node ${process.version}`;
+}

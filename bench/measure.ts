@@ -1,0 +1,26 @@
+/** Rounds of a measurement; what is reported is the middle one. */
+const ROUNDS = 5;
+
+/** What `round` returned in the middle one of five rounds, by size; and the two ends. */
+export interface Measured {
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Runs `round` once to warm up and five times for the record. It returns one figure: a rate, a time, a size. */
+export async function measure(round: () => number | Promise<number>): Promise<Measured> {
+  await round();
+  const figures: number[] = [];
+  for (let index = 0; index < ROUNDS; index += 1) figures.push(await round());
+  figures.sort((a, b) => a - b);
+  return { median: figures[ROUNDS >> 1] as number, min: figures[0] as number, max: figures[ROUNDS - 1] as number };
+}
+
+/** Prints one line: what was measured, the median, and how far the rounds lay apart. `unit` like `claims/s` or `ms`. */
+export function report(what: string, { median, min, max }: Measured, unit: string): void {
+  const [shown, low, high] = [median, min, max].map((figure) =>
+    figure.toLocaleString("en-US", { maximumSignificantDigits: 3 }),
+  );
+  process.stdout.write(`  ${what.padEnd(58)} ${(shown ?? "").padStart(9)} ${unit}  (${low} to ${high})\n`);
+}
