@@ -9,7 +9,7 @@ import { GuestBuilder } from "./build-guests.ts";
 import { ConductorLinks, type ConductorOrder } from "./conductor-links.ts";
 import { destroyGuests } from "./destroy-guests.ts";
 import type { Driver } from "./driver.ts";
-import { type AgentEvents, createAgentEvents } from "./events.ts";
+import { AgentEvents } from "./events.ts";
 import { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type HostConfig, treeOf } from "./host-config.ts";
@@ -56,7 +56,7 @@ export interface ComputeAgent extends Service {
 export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgentSettings): ComputeAgent {
   let running: RunningAgent | null = null;
   const guests = () => running?.store.all().filter((entry) => entry.state !== "failed") ?? [];
-  const events = createAgentEvents({
+  const events = new AgentEvents({
     logger: deps.logger,
     registry: deps.registry,
     tracing: deps.tracing,
@@ -81,8 +81,9 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
       if (closing === null) return;
       closing.trees.stop();
       await closing.links.close();
-      closing.builder.cancelAll();
+      // The journal first: builds that end now stay in it as interrupted, for the next process to clean up.
       await closing.store.close();
+      closing.builder.cancelAll();
     },
   };
 }
@@ -131,16 +132,17 @@ function assemble(
   const builder = new GuestBuilder({ store, driver, reporter, clock, events, limits });
   const trees = new TreeReporter({ clock, events, anyWelcomed, trees: settings.hosts.map(treeOf) });
   const work = { store, driver, builder, reporter, clock, events };
+  const failed = (error: unknown) => events.journalFailed(error);
   const onOrder = (order: ConductorOrder, from: ConductorStream): void => {
     switch (order.$case) {
       case "build":
         builder.build(order.value, from);
         break;
       case "start":
-        startGuest(work, order.value, from).catch(events.journalFailed);
+        startGuest(work, order.value, from).catch(failed);
         break;
       case "destroy":
-        destroyGuests(work, order.value, from).catch(events.journalFailed);
+        destroyGuests(work, order.value, from).catch(failed);
         break;
       case "listGuests":
         listGuests(store, order.value, from);

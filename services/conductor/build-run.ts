@@ -224,7 +224,12 @@ export class BuildRun implements TaskRun {
 
   #settle(selection: number): void {
     const attemptId = attemptIdOf(this.claim.taskId, selection);
-    this.#ports.settleGuest({ host: this.#hostOf(selection), serverUuid: this.#server.uuid, attemptId, state: "prepared" });
+    this.#ports.settleGuest({
+      host: this.#hostOf(selection),
+      serverUuid: this.#server.uuid,
+      attemptId,
+      state: "prepared",
+    });
   }
 
   #tell(kind: EventKind, selection: number, reason: string): void {

@@ -3,105 +3,129 @@ import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 
-export type ConductorEvents = ReturnType<typeof createConductorEvents>;
-
 /** A fault that many tasks meet at once is logged once in so long; each is counted. */
 const REPEATED_LOG_MS = 1_000;
 
-/** One function for each thing that is worth telling an operator: a log line, a counter, or both. */
-export function createConductorEvents(deps: {
-  readonly logger: Logger;
-  readonly registry: Registry;
-  readonly clock: Clock;
-  readonly taskCount: () => number;
-}) {
-  const { logger, clock } = deps;
-  const metrics = createMetrics(deps.registry, deps.taskCount);
-  const loggedAtMs = new Map<string, number>();
-  const nowAndThen = (what: string, log: () => void): void => {
-    const nowMs = clock.monotonic();
-    if (nowMs - (loggedAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < REPEATED_LOG_MS) return;
-    loggedAtMs.set(what, nowMs);
+/** One method for each thing that is worth telling an operator: a log line, a counter, or both. */
+export class ConductorEvents {
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #metrics: ReturnType<typeof createMetrics>;
+  readonly #loggedAtMs = new Map<string, number>();
+
+  constructor(options: {
+    readonly logger: Logger;
+    readonly registry: Registry;
+    readonly clock: Clock;
+    readonly taskCount: () => number;
+  }) {
+    this.#logger = options.logger;
+    this.#clock = options.clock;
+    this.#metrics = createMetrics(options.registry, options.taskCount);
+  }
+
+  agentArrived(agentId: string, hosts: number): void {
+    this.#metrics.agents.inc();
+    this.#logger.info({ agentId, hosts }, "agent connected");
+  }
+
+  agentLost(agentId: string, reason: string): void {
+    this.#metrics.agents.dec();
+    this.#logger.warn({ agentId, reason }, "agent lost");
+  }
+
+  hostsDown(hosts: readonly string[]): void {
+    this.#logger.warn(
+      { hosts: hosts.slice(0, 20), count: hosts.length },
+      "hosts are down: no conductor has seen their agents",
+    );
+  }
+
+  treeRefused(host: string, reason: string): void {
+    this.#logger.error({ host, reason }, "refused what a host reports; it stays down");
+  }
+
+  guestSettled(guest: FoundGuest, fate: "start" | "destroy"): void {
+    this.#metrics.settled.inc({ fate });
+    this.#logger.info({ ...guest, fate }, "settled a guest by the database");
+  }
+
+  guestMissing(serverUuid: string, host: string): void {
+    this.#metrics.missing.inc();
+    this.#logger.error({ server: serverUuid, host }, "a server should run on a host that does not know it");
+  }
+
+  comparisonFailed(error: unknown): void {
+    this.#nowAndThen("compare", () =>
+      this.#logger.warn({ err: error }, "could not compare a host's guests with the database"),
+    );
+  }
+
+  resumed(taskId: string, serverUuid: string, epoch: number): void {
+    this.#metrics.resumed.inc();
+    this.#logger.info({ task: taskId, server: serverUuid, epoch }, "resumed a build");
+  }
+
+  swept(count: number): void {
+    this.#metrics.swept.inc(count);
+    this.#logger.info({ count }, "took over tasks that nobody carried on");
+  }
+
+  taskMalformed(taskId: string): void {
+    this.#logger.error({ task: taskId }, "a task that cannot be read");
+  }
+
+  alternateSkipped(serverUuid: string, host: string, why: string): void {
+    this.#metrics.attempts.inc({ result: "skipped" });
+    this.#logger.debug({ server: serverUuid, host, why }, "passed over an alternate that no longer fits");
+  }
+
+  attemptFailed(serverUuid: string, host: string, reason: string): void {
+    this.#metrics.attempts.inc({ result: "failed" });
+    this.#logger.info({ server: serverUuid, host, reason }, "a host failed to build a server");
+  }
+
+  buildFailed(serverUuid: string, reason: string): void {
+    this.#logger.warn({ server: serverUuid, reason }, "a build ended in ERROR");
+  }
+
+  buildEnded(serverUuid: string, as: "active" | "error" | "fenced", tookMs: number): void {
+    this.#metrics.builds.inc({ outcome: as });
+    this.#metrics.seconds.observe(tookMs / 1_000);
+    this.#logger.debug({ server: serverUuid, as, tookMs }, "build ended");
+  }
+
+  deleted(serverUuid: string): void {
+    this.#metrics.deletes.inc();
+    this.#logger.debug({ server: serverUuid }, "server deleted");
+  }
+
+  leftBehind(serverUuid: string, host: string, reason: string): void {
+    this.#metrics.leftovers.inc();
+    this.#logger.warn(
+      { server: serverUuid, host, reason },
+      "a guest may be left on a host; it is removed when the host is compared",
+    );
+  }
+
+  eventLost(reason: unknown): void {
+    this.#metrics.eventsLost.inc();
+    this.#nowAndThen("event", () => this.#logger.warn({ err: reason }, "an event did not go up"));
+  }
+
+  databaseFailed(what: string, error: unknown): void {
+    this.#metrics.databaseFailures.inc({ what });
+    this.#nowAndThen(`database ${what}`, () =>
+      this.#logger.error({ err: error, what }, "the cell's database failed; trying again"),
+    );
+  }
+
+  #nowAndThen(what: string, log: () => void): void {
+    const nowMs = this.#clock.monotonic();
+    if (nowMs - (this.#loggedAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < REPEATED_LOG_MS) return;
+    this.#loggedAtMs.set(what, nowMs);
     log();
-  };
-  return {
-    agentArrived(agentId: string, hosts: number): void {
-      metrics.agents.inc();
-      logger.info({ agentId, hosts }, "agent connected");
-    },
-    agentLost(agentId: string, reason: string): void {
-      metrics.agents.dec();
-      logger.warn({ agentId, reason }, "agent lost");
-    },
-    hostsDown(hosts: readonly string[]): void {
-      logger.warn(
-        { hosts: hosts.slice(0, 20), count: hosts.length },
-        "hosts are down: no conductor has seen their agents",
-      );
-    },
-    treeRefused(host: string, reason: string): void {
-      logger.error({ host, reason }, "refused what a host reports; it stays down");
-    },
-    guestSettled(guest: FoundGuest, fate: "start" | "destroy"): void {
-      metrics.settled.inc({ fate });
-      logger.info({ ...guest, fate }, "settled a guest by the database");
-    },
-    guestMissing(serverUuid: string, host: string): void {
-      metrics.missing.inc();
-      logger.error({ server: serverUuid, host }, "a server should run on a host that does not know it");
-    },
-    comparisonFailed(error: unknown): void {
-      nowAndThen("compare", () => logger.warn({ err: error }, "could not compare a host's guests with the database"));
-    },
-    resumed(taskId: string, serverUuid: string, epoch: number): void {
-      metrics.resumed.inc();
-      logger.info({ task: taskId, server: serverUuid, epoch }, "resumed a build");
-    },
-    swept(count: number): void {
-      metrics.swept.inc(count);
-      logger.info({ count }, "took over tasks that nobody carried on");
-    },
-    taskMalformed(taskId: string): void {
-      logger.error({ task: taskId }, "a task that cannot be read");
-    },
-    alternateSkipped(serverUuid: string, host: string, why: string): void {
-      metrics.attempts.inc({ result: "skipped" });
-      logger.debug({ server: serverUuid, host, why }, "passed over an alternate that no longer fits");
-    },
-    attemptFailed(serverUuid: string, host: string, reason: string): void {
-      metrics.attempts.inc({ result: "failed" });
-      logger.info({ server: serverUuid, host, reason }, "a host failed to build a server");
-    },
-    buildFailed(serverUuid: string, reason: string): void {
-      logger.warn({ server: serverUuid, reason }, "a build ended in ERROR");
-    },
-    buildEnded(serverUuid: string, as: "active" | "error" | "fenced", tookMs: number): void {
-      metrics.builds.inc({ outcome: as });
-      metrics.seconds.observe(tookMs / 1_000);
-      logger.debug({ server: serverUuid, as, tookMs }, "build ended");
-    },
-    deleted(serverUuid: string): void {
-      metrics.deletes.inc();
-      logger.debug({ server: serverUuid }, "server deleted");
-    },
-    leftBehind(serverUuid: string, host: string, reason: string): void {
-      metrics.leftovers.inc();
-      logger.warn(
-        { server: serverUuid, host, reason },
-        "a guest may be left on a host; it is removed when the host is compared",
-      );
-    },
-    eventLost(reason: unknown): void {
-      metrics.eventsLost.inc();
-      nowAndThen("event", () => logger.warn({ err: reason }, "an event did not go up"));
-    },
-    databaseFailed(what: string, error: unknown): void {
-      metrics.databaseFailures.inc({ what });
-      nowAndThen(`database ${what}`, () =>
-        logger.error({ err: error, what }, "the cell's database failed; trying again"),
-      );
-    },
-  };
+  }
 }
 
 function createMetrics(registry: Registry, taskCount: () => number) {

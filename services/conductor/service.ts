@@ -7,7 +7,7 @@ import type { Service } from "../../runtime/service.ts";
 import { type AgentConnection, AgentRegistry, type AgentReport } from "./agent-registry.ts";
 import { StepCommitter } from "./commit-steps.ts";
 import { GuestComparer } from "./compare-guests.ts";
-import { type ConductorEvents, createConductorEvents } from "./events.ts";
+import { ConductorEvents } from "./events.ts";
 import { LeaseKeeper } from "./keep-lease.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
 import { EventPublisher } from "./publish-events.ts";
@@ -40,7 +40,7 @@ export interface Conductor extends Service {
 /** One conductor of a cell: takes its tasks and carries them through with the agents that are connected to it. */
 export function createConductor(deps: ConductorDeps, settings: ConductorSettings): Conductor {
   const stop = new AbortController();
-  const events = createConductorEvents({
+  const events = new ConductorEvents({
     logger: deps.logger,
     registry: deps.registry,
     clock: deps.clock,

@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { attemptIdOf } from "../../core/cell/server.ts";
+import { EventKind } from "../../proto/gen/berth/cell.ts";
+import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
+import { hostTree, serverId, taskId } from "../contract/cell-fixtures.ts";
+import { eventually } from "../eventually.ts";
+import { SmallCell } from "../small-cell.ts";
+
+let cell: SmallCell;
+beforeEach(async () => {
+  cell = await new SmallCell().open();
+});
+afterEach(() => cell.close());
+
+describe("a build", () => {
+  beforeEach(async () => {
+    await cell.startConductor(1);
+    await cell.startAgent({ id: "agent-1", hosts: [1, 2, 3] });
+    await cell.hostsUp(3);
+  });
+
+  test("ends ACTIVE on the chosen host, runs there, and is told of", async () => {
+    await cell.boot(1, [1, 2]);
+    const server = await cell.become(1, "ACTIVE");
+    expect(server).toMatchObject({ host: "host-1", attemptId: attemptIdOf(taskId(1), 0), taskState: null });
+    await eventually("the guest to run", () => cell.runsOn(1).length > 0);
+    expect(cell.runsOn(1)).toEqual(["host-1"]);
+    await eventually("the event", () => cell.events.length > 0);
+    expect(cell.events).toMatchObject([
+      { kind: EventKind.EVENT_KIND_SERVER_ACTIVE, serverUuid: serverId(1), host: "host-1" },
+    ]);
+  });
+
+  test("goes to the alternate when the first host fails, and holds only that one", async () => {
+    await cell.boot(1, [1, 2, 3], { fake: { outcome: "reschedule", first: 1, reason: "disk full" } });
+    expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-2" });
+    await eventually("the guest to run", () => cell.runsOn(1).length > 0);
+    expect([cell.existsOn(1), await cell.heldOn(1)]).toEqual([["host-2"], ["host-2"]]);
+    expect(await cell.store.attempts(serverId(1))).toMatchObject([
+      { host: "host-1", result: "failed", reason: "disk full" },
+      { host: "host-2", result: "success" },
+    ]);
+    await eventually("the events", () => cell.events.length > 1);
+    expect(cell.events.map((event) => event.kind)).toEqual([
+      EventKind.EVENT_KIND_ATTEMPT_FAILED,
+      EventKind.EVENT_KIND_SERVER_ACTIVE,
+    ]);
+  });
+
+  test("ends in ERROR naming every attempt when all hosts fail, and holds nothing", async () => {
+    await cell.boot(1, [1, 2, 3], { fake: { outcome: "reschedule", reason: "no power" } });
+    const server = await cell.become(1, "ERROR");
+    expect(server.fault?.message).toBe("No valid host: host-1: no power; host-2: no power; host-3: no power");
+    expect([await cell.heldOn(1), server.host, cell.existsOn(1)]).toEqual([[], null, []]);
+  });
+
+  test("ends in ERROR without a retry after a fatal failure", async () => {
+    await cell.boot(1, [1, 2, 3], { fake: { outcome: "abort", reason: "the image is corrupt" } });
+    const server = await cell.become(1, "ERROR");
+    expect(server.fault?.message).toContain("Build failed on host-1: the image is corrupt. No other host was tried");
+    expect(await cell.store.attempts(serverId(1))).toHaveLength(1);
+    expect(await cell.heldOn(1)).toEqual([]);
+  });
+
+  test("passes over an alternate that is full by now, without calling it", async () => {
+    await cell.boot(9, [2], { vcpus: 8 });
+    await cell.become(9, "ACTIVE");
+    await cell.boot(1, [1, 2, 3], { fake: { outcome: "reschedule", first: 1 } });
+    expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-3" });
+    const attempts = await cell.store.attempts(serverId(1));
+    expect(attempts.map((attempt) => attempt.result)).toEqual(["failed", "skipped", "success"]);
+  });
+
+  test("is done once when its message is delivered three times", async () => {
+    const message = await cell.boot(1, [1, 2], { fake: { duration_ms: 100 } });
+    await cell.publish(message);
+    await cell.become(1, "ACTIVE");
+    await cell.publish(message);
+    await cell.boot(2, [1]);
+    await cell.become(2, "ACTIVE");
+    await eventually("both guests to run", () => cell.runsOn(1).length + cell.runsOn(2).length === 2);
+    expect(cell.events.filter((event) => event.serverUuid === serverId(1))).toHaveLength(1);
+  });
+
+  test("is picked up by the sweep when its message is lost", async () => {
+    await cell.boot(1, [1], { lost: true });
+    expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-1" });
+  });
+
+  test("goes elsewhere when its host is not connected, once the grace is over", async () => {
+    await cell.ledger.putTrees([hostTree(5, 8)]);
+    await cell.boot(1, [5, 2]);
+    expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-2" });
+    expect(await cell.store.attempts(serverId(1))).toMatchObject([{ reason: "the host is not connected" }, {}]);
+  });
+
+  test("says what is wrong with a script that cannot be read", async () => {
+    await cell.boot(1, [1, 2], { fake: { outcome: "explode" } });
+    expect((await cell.become(1, "ERROR")).fault?.message).toContain("metadata berth:fake");
+  });
+});
+
+test("a build that hangs is failed by its host when its time is over, and goes to the alternate", async () => {
+  await cell.startConductor(1, { attemptTimeoutMs: 100 });
+  await cell.startAgent({ id: "agent-1", hosts: [1, 2] });
+  await cell.hostsUp(2);
+  await cell.boot(1, [1, 2], { fake: { outcome: "hang", first: 1 } });
+  expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-2" });
+  expect(await cell.store.attempts(serverId(1))).toMatchObject([{ reason: "the build did not end within 0.1 s" }, {}]);
+});

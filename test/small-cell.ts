@@ -1,0 +1,299 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { MemoryBroker } from "../adapters/memory/memory-bus.ts";
+import { MemoryCellStore } from "../adapters/memory/memory-cell-store.ts";
+import { MemoryLedger } from "../adapters/memory/memory-ledger.ts";
+import { MemoryNetwork } from "../adapters/memory/memory-link.ts";
+import { cellEventsForApi, cellStreams, cellTasksSubject } from "../adapters/nats/streams.ts";
+import { noTracing } from "../adapters/telemetry/tracing.ts";
+import type { Server } from "../core/cell/server.ts";
+import { consumerUuid } from "../core/ledger/ids.ts";
+import { CellEvent, Task } from "../proto/gen/berth/cell.ts";
+import { systemClock } from "../runtime/clock.ts";
+import { FakeDriver } from "../services/compute-agent/fake-driver.ts";
+import { FAKE_METADATA_KEY, type FakeScript } from "../services/compute-agent/fake-script.ts";
+import type { HostConfig } from "../services/compute-agent/host-config.ts";
+import { createMemoryJournal, type MemoryDisk } from "../services/compute-agent/memory-journal.ts";
+import { type ComputeAgent, createComputeAgent } from "../services/compute-agent/service.ts";
+import type { ConductorStore } from "../services/conductor/ports.ts";
+import { type Conductor, createConductor } from "../services/conductor/service.ts";
+import { CONDUCTOR_DEFAULTS, type ConductorSettings } from "../services/conductor/settings.ts";
+import { conductorId, deleteTask, dispatchOf, hostName, providerOf, serverId } from "./contract/cell-fixtures.ts";
+import { eventually } from "./eventually.ts";
+
+const CELL = "cell-1";
+const TEST_SETTINGS = {
+  ...CONDUCTOR_DEFAULTS,
+  leaseMs: 400,
+  renewMs: 50,
+  sweepMs: 50,
+  untakenMs: 300,
+  heartbeatMs: 300,
+  hostGraceMs: 300,
+};
+const silent = () => ({ logger: pino({ level: "silent" }), registry: new Registry() });
+
+/** A store whose calls can be held back before they begin, and which can die: then no call ever returns. */
+export class GatedStore {
+  readonly store: ConductorStore;
+  readonly #gates = new Map<string, Promise<void>>();
+  readonly #held = new Map<string, number>();
+  #dead = false;
+
+  constructor(target: ConductorStore) {
+    const call = async (name: string, run: () => Promise<unknown>): Promise<unknown> => {
+      const gate = this.#gates.get(name);
+      if (gate !== undefined) {
+        this.#held.set(name, (this.#held.get(name) ?? 0) + 1);
+        await gate;
+      }
+      return this.#dead ? new Promise(() => {}) : run();
+    };
+    this.store = new Proxy(target, {
+      get:
+        (store, name: keyof ConductorStore) =>
+        (...args: unknown[]) =>
+          call(name, () => (store[name] as (...args: unknown[]) => Promise<unknown>).apply(store, args)),
+    });
+  }
+
+  /** Calls of `name` wait until the returned function is called. */
+  hold(name: keyof ConductorStore): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#gates.set(name, promise);
+    return () => {
+      this.#gates.delete(name);
+      resolve();
+    };
+  }
+
+  /** How many calls of `name` were held so far. */
+  held(name: keyof ConductorStore): number {
+    return this.#held.get(name) ?? 0;
+  }
+
+  die(): void {
+    this.#dead = true;
+  }
+}
+
+export interface ConductorProcess {
+  readonly conductor: Conductor;
+  readonly gate: GatedStore;
+  /** As `kill -9`: its streams break, nothing more reaches the database. */
+  kill(): Promise<void>;
+}
+
+export interface AgentProcess {
+  readonly agent: ComputeAgent;
+  readonly driver: FakeDriver;
+  /** How often a crash script ended it. */
+  readonly crashes: number;
+}
+
+/** One cell in this process, on the in-memory twins of everything: conductors and agents come and go. */
+export class SmallCell {
+  readonly ledger = new MemoryLedger();
+  readonly store = new MemoryCellStore({ clock: systemClock, ledger: this.ledger });
+  readonly network = new MemoryNetwork();
+  readonly events: CellEvent[] = [];
+  readonly #broker = new MemoryBroker(systemClock);
+  readonly #bus = this.#broker.connect();
+  readonly #drivers: FakeDriver[] = [];
+  readonly #closers: (() => Promise<void>)[] = [];
+
+  async open(): Promise<this> {
+    await this.#bus.ensureStreams(cellStreams(CELL));
+    await this.#bus.consume(cellEventsForApi, { maxInFlight: 100 }, (message) => {
+      this.events.push(CellEvent.decode(message.data));
+      message.ack();
+    });
+    return this;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#closers.map((close) => close()));
+    await this.#bus.close();
+    this.#broker.close();
+  }
+
+  async startConductor(index: number, overrides: Partial<ConductorSettings> = {}): Promise<ConductorProcess> {
+    const gate = new GatedStore(this.store);
+    const listener = this.network.listen(`conductor-${index}`);
+    const bus = this.#broker.connect();
+    const deps = {
+      store: gate.store,
+      ledger: this.ledger,
+      bus,
+      listener,
+      clock: systemClock,
+      tracing: noTracing,
+      ...silent(),
+    };
+    const id = conductorId(index);
+    const conductor = createConductor(deps, {
+      ...TEST_SETTINGS,
+      cell: CELL,
+      conductorId: id,
+      name: `conductor-${index}`,
+      ...overrides,
+    });
+    await conductor.start();
+    const kill = async () => {
+      gate.die();
+      await listener.close();
+      await bus.close();
+    };
+    this.#closers.push(async () => {
+      gate.die();
+      await Promise.race([conductor.close(), kill()]);
+    });
+    return { conductor, gate, kill };
+  }
+
+  /** An agent for `hosts`, on the disk of its last process if there was one; ready when it has started to dial. */
+  async startAgent(options: {
+    readonly id: string;
+    readonly hosts: readonly number[];
+    readonly conductors?: readonly number[];
+    readonly disk?: MemoryDisk;
+    readonly fake?: FakeScript;
+    readonly vcpus?: number;
+  }): Promise<AgentProcess> {
+    const hosts = options.hosts.map((host) => hostOf(host, options));
+    let crashes = 0;
+    const driver = new FakeDriver({
+      clock: systemClock,
+      seed: 1,
+      scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake]]))),
+      crash: () => {
+        crashes += 1;
+        void agent.close();
+      },
+      loseConnections: () => agent.loseConnections(),
+    });
+    const agent: ComputeAgent = createComputeAgent(
+      {
+        dialer: this.network.dialer(),
+        journal: createMemoryJournal(options.disk),
+        driver,
+        clock: systemClock,
+        tracing: noTracing,
+        fail: (error) => {
+          throw error;
+        },
+        ...silent(),
+      },
+      {
+        agentId: options.id,
+        conductors: (options.conductors ?? [1]).map((index) => `conductor-${index}`),
+        hosts,
+        buildLimit: 10,
+      },
+    );
+    await agent.start();
+    this.#drivers.push(driver);
+    this.#closers.push(() => agent.close());
+    return {
+      agent,
+      driver,
+      get crashes() {
+        return crashes;
+      },
+    };
+  }
+
+  /** Claims, stores and (unless its message is lost) publishes the build of a server on the first of the hosts. */
+  async boot(
+    server: number,
+    hosts: readonly number[],
+    options: {
+      readonly fake?: FakeScript | Record<string, unknown>;
+      readonly lost?: boolean;
+      readonly vcpus?: number;
+    } = {},
+  ): Promise<Uint8Array> {
+    const metadata: Record<string, string> =
+      options.fake === undefined ? {} : { [FAKE_METADATA_KEY]: JSON.stringify(options.fake) };
+    const dispatch = dispatchOf({
+      server,
+      task: server,
+      hosts,
+      spec: { metadata },
+      ...(options.vcpus ? { vcpus: options.vcpus } : {}),
+    });
+    const [outcome] = await this.store.dispatch([dispatch]);
+    if (outcome?.kind !== "dispatched") throw new Error(`not dispatched: ${JSON.stringify(outcome)}`);
+    const message = Task.encode(dispatch.task).finish();
+    if (options.lost !== true) await this.publish(message);
+    return message;
+  }
+
+  async delete(server: number): Promise<void> {
+    const task = deleteTask(server, 1_000 + server);
+    const [outcome] = await this.store.requestDelete([task]);
+    if (outcome?.kind === "queued") await this.publish(Task.encode(outcome.task).finish());
+  }
+
+  publish(message: Uint8Array): Promise<void> {
+    return this.#bus.publish(cellTasksSubject(CELL), message);
+  }
+
+  async server(server: number): Promise<Server> {
+    const [found] = await this.store.servers([serverId(server)]);
+    if (found === undefined) throw new Error(`no server ${server}`);
+    return found;
+  }
+
+  /** Waits until the server has the status, and returns it. */
+  become(server: number, status: Server["status"]): Promise<Server> {
+    return eventually(`server ${server} to be ${status}`, async () => {
+      const found = await this.server(server);
+      return found.status === status ? found : null;
+    });
+  }
+
+  hostsUp(count: number): Promise<unknown> {
+    return eventually(
+      `${count} hosts to be up`,
+      async () => (await this.store.hosts()).filter((host) => host.up).length === count,
+    );
+  }
+
+  /** Names of the hosts on which the server runs, by the drivers' own word. */
+  runsOn(server: number): string[] {
+    return this.#guestsOf(server)
+      .filter((guest) => guest.running)
+      .map((guest) => guest.host);
+  }
+
+  /** Names of the hosts that have a guest of the server at all. */
+  existsOn(server: number): string[] {
+    return this.#guestsOf(server).map((guest) => guest.host);
+  }
+
+  /** Names of the hosts that the server's allocations are on. */
+  async heldOn(server: number): Promise<string[]> {
+    const items = await this.ledger.allocationsOf(consumerUuid(serverId(server)));
+    const dump = await this.ledger.dump();
+    return items.map((item) => dump.providers.find((provider) => provider.uuid === item.provider)?.name ?? "?");
+  }
+
+  /** A driver whose process ended has no guests any more; its successor's driver speaks for them. */
+  forget(driver: FakeDriver): void {
+    this.#drivers.splice(this.#drivers.indexOf(driver), 1);
+  }
+
+  #guestsOf(server: number) {
+    return this.#drivers.flatMap((driver) => driver.guests()).filter((guest) => guest.serverUuid === serverId(server));
+  }
+}
+
+function hostOf(host: number, options: { readonly fake?: FakeScript; readonly vcpus?: number }): HostConfig {
+  return {
+    name: hostName(host),
+    uuid: providerOf(host),
+    inventories: { VCPU: { total: options.vcpus ?? 8 } },
+    ...(options.fake === undefined ? {} : { fake: options.fake }),
+  };
+}
