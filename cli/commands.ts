@@ -24,21 +24,6 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./replay.ts")).run(argv),
   },
   {
-    name: "dev",
-    summary: "run a whole cloud in one process, with nothing to install or set up",
-    run: async (argv) => (await import("./dev.ts")).run(argv),
-  },
-  {
-    name: "demo",
-    summary: "boot a small data centre of its own making and check it",
-    run: async (argv) => (await import("./demo.ts")).run(argv),
-  },
-  {
-    name: "replay",
-    summary: "boot the machines and tasks of a trace and check the result",
-    run: async (argv) => (await import("./replay.ts")).run(argv),
-  },
-  {
     name: "audit",
     summary: "check the five laws on a live system",
     run: async (argv) => (await import("./audit.ts")).run(argv),
