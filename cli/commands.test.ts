@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Command, findCommand } from "./commands.ts";
+import { type Command, commands, findCommand } from "./commands.ts";
 
 const [add, dev] = ["cell add", "dev"].map((name): Command => ({ name, summary: "", run: async () => 0 })) as [
   Command,
@@ -22,4 +22,12 @@ test("names the word that it does not know", () => {
 
 test("helps who says nothing or asks", () => {
   for (const argv of [[], ["help"], ["--help"]]) expect(findCommand(argv, [dev])).toEqual({ kind: "help" });
+});
+
+test("names every command once, and none by the beginning of another", () => {
+  for (const { name } of commands) {
+    expect(commands.filter((other) => `${other.name} `.startsWith(`${name} `)).map((other) => other.name)).toEqual([
+      name,
+    ]);
+  }
 });
