@@ -29,6 +29,8 @@ export interface Identity {
   readonly projectId: string | null;
   /** `all` for a token of system scope. */
   readonly systemScope: string | null;
+  /** Set for a token of domain scope. */
+  readonly domainId?: string | null;
   readonly roles: readonly string[];
 }
 

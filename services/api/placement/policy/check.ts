@@ -7,71 +7,116 @@ export type Check =
   | { readonly kind: "not"; readonly check: Check }
   | { readonly kind: "and" | "or"; readonly checks: readonly Check[] }
   | { readonly kind: "rule"; readonly name: string }
-  | { readonly kind: "role"; readonly name: string }
-  /** A credential compared with a constant, or with what the request is about (`%(name)s`). */
-  | { readonly kind: "match"; readonly credential: string; readonly value: string };
+  /** `%(name)s` in the value stands for what the request is about. */
+  | { readonly kind: "role"; readonly value: string }
+  /** A credential compared with a value; a list of credentials needs one that is equal. */
+  | { readonly kind: "credential"; readonly name: string; readonly value: string }
+  /** A constant compared with a value: `'Member':%(role)s`. */
+  | { readonly kind: "constant"; readonly constant: string; readonly value: string };
 
 /** What a request is about: `project_id` of the thing asked for. */
-export type Target = Readonly<Record<string, string | null>>;
+export type Target = Readonly<Record<string, string | null | undefined>>;
 
-/** Parses an expression; throws with the place of the fault. */
+/**
+ * Parses an expression; `not` binds closer than `and`, `and` closer than `or`. The empty expression lets everybody.
+ * Throws with the place of the fault, where oslo.policy would log it and let nobody.
+ */
 export function parseCheck(expression: string): Check {
-  const tokens = expression.match(/\(|\)|[^\s()]*%\([^)]*\)s[^\s()]*|[^\s()]+/g) ?? [];
-  if (tokens.length === 0) return { kind: "always" };
+  if (expression === "") return { kind: "always" };
+  const words = splitWords(expression);
   let at = 0;
   const fail = (what: string): never => {
-    throw new Error(`${what} at word ${at + 1} of policy rule "${expression}"`);
+    throw new Error(`${what} at word ${at + 1} of ${JSON.stringify(expression)}`);
   };
 
   const operand = (): Check => {
-    const token = tokens[at];
-    if (token === undefined) return fail("something is missing");
-    at += 1;
-    if (token.toLowerCase() === "not") return { kind: "not", check: operand() };
-    if (token === "(") {
-      const inner = expressionFrom();
-      if (tokens[at] !== ")") return fail("a closing parenthesis is missing");
+    const word = words[at];
+    if (word === undefined || word === ")" || isJoint(word)) return fail("a check is missing");
+    if (word.toLowerCase() === "not") {
       at += 1;
-      return inner;
+      return { kind: "not", check: operand() };
     }
-    return leaf(token) ?? fail(`"${token}" is no check`);
+    if (word !== "(") {
+      const check = leaf(word);
+      if (typeof check === "string") return fail(check);
+      at += 1;
+      return check;
+    }
+    at += 1;
+    const inner = alternatives();
+    if (words[at] !== ")") return fail("a closing parenthesis is missing");
+    at += 1;
+    return inner;
   };
-  const chain = (word: "and" | "or", next: () => Check): Check => {
+  const chain = (joint: "and" | "or", next: () => Check): Check => {
     const checks = [next()];
-    while (tokens[at]?.toLowerCase() === word) {
+    while (words[at]?.toLowerCase() === joint) {
       at += 1;
       checks.push(next());
     }
-    return checks.length === 1 ? checks[0]! : { kind: word, checks };
+    return checks.length === 1 ? checks[0]! : { kind: joint, checks };
   };
-  const expressionFrom = (): Check => chain("or", () => chain("and", operand));
+  const alternatives = (): Check => chain("or", () => chain("and", operand));
 
-  const check = expressionFrom();
-  if (at < tokens.length) fail(`"${tokens[at]}" is unexpected`);
-  return check;
+  const check = alternatives();
+  return at < words.length ? fail(`${JSON.stringify(words[at])} is unexpected`) : check;
 }
 
-function leaf(token: string): Check | null {
-  if (token === "@") return { kind: "always" };
-  if (token === "!") return { kind: "never" };
-  const colon = token.indexOf(":");
-  if (colon < 1) return null;
-  const [kind, value] = [token.slice(0, colon), token.slice(colon + 1)];
+/** Parentheses count only at the ends of what blanks divide: those of `%(name)s` are inside. */
+function splitWords(expression: string): readonly string[] {
+  return expression.split(/\s+/).flatMap((piece) => {
+    const opening = /^\(*/.exec(piece)![0].length;
+    const closing = /\)*$/.exec(piece.slice(opening))![0].length;
+    const word = piece.slice(opening, piece.length - closing);
+    return [...Array<string>(opening).fill("("), ...(word === "" ? [] : [word]), ...Array<string>(closing).fill(")")];
+  });
+}
+
+/** `%(name)s`, or `%%` for a plain percent sign. */
+const FILLING = /%(?:\(([^)]+)\)s|%)/g;
+
+const isJoint = (word: string): boolean => ["and", "or"].includes(word.toLowerCase());
+
+/** One check, or what is wrong with the word. */
+function leaf(word: string): Check | string {
+  if (word === "@") return { kind: "always" };
+  if (word === "!") return { kind: "never" };
+  const colon = word.indexOf(":");
+  if (colon < 1 || /^(["']).*\1$/.test(word)) return `${JSON.stringify(word)} is no check`;
+  const [kind, value] = [word.slice(0, colon), word.slice(colon + 1)];
+  if (kind === "http" || kind === "https") return "checks by asking another server are not supported";
+  if (value.replace(FILLING, "").includes("%"))
+    return `${JSON.stringify(value)} has a % that begins neither %(name)s nor %%`;
   if (kind === "rule") return { kind: "rule", name: value };
-  if (kind === "role") return { kind: "role", name: value.toLowerCase() };
-  return { kind: "match", credential: kind, value };
+  if (kind === "role") return { kind: "role", value };
+  const constant = /^(?:(["'])(.*)\1|(True|False|None|-?\d+))$/.exec(kind);
+  if (constant) return { kind: "constant", constant: constant[2] ?? constant[3]!, value };
+  return { kind: "credential", name: kind, value };
 }
 
-/** Whether the check holds. An unknown rule never holds; rules that call each other in a circle never hold. */
-export function holds(
-  check: Check,
-  rules: ReadonlyMap<string, Check>,
-  identity: Identity,
-  target: Target,
-  depth = 0,
-): boolean {
-  if (depth > 32) return false;
-  const again = (inner: Check) => holds(inner, rules, identity, target, depth + 1);
+/** The names of the rules that a check calls. */
+export function calledRules(check: Check): readonly string[] {
+  switch (check.kind) {
+    case "rule":
+      return [check.name];
+    case "not":
+      return calledRules(check.check);
+    case "and":
+    case "or":
+      return check.checks.flatMap(calledRules);
+    default:
+      return [];
+  }
+}
+
+/** The rule of a name; with `default` in the file, that one for names that nobody defined. */
+export function ruleOf(rules: ReadonlyMap<string, Check>, name: string): Check | undefined {
+  return rules.get(name) ?? rules.get("default");
+}
+
+/** Whether the check holds. An unknown rule never holds. The rules must not call each other in a circle. */
+export function holds(check: Check, rules: ReadonlyMap<string, Check>, identity: Identity, target: Target): boolean {
+  const again = (inner: Check) => holds(inner, rules, identity, target);
   switch (check.kind) {
     case "always":
       return true;
@@ -84,30 +129,57 @@ export function holds(
     case "or":
       return check.checks.some(again);
     case "rule": {
-      const rule = rules.get(check.name);
+      const rule = ruleOf(rules, check.name);
       return rule !== undefined && again(rule);
     }
-    case "role":
-      return identity.roles.some((role) => role.toLowerCase() === check.name);
-    case "match":
-      return matches(check, identity, target);
+    case "role": {
+      const wanted = filledIn(check.value, target)?.toLowerCase();
+      return wanted !== undefined && identity.roles.some((role) => role.toLowerCase() === wanted);
+    }
+    case "credential": {
+      const wanted = filledIn(check.value, target);
+      return wanted !== null && credentials(identity, check.name).includes(wanted);
+    }
+    case "constant":
+      return filledIn(check.value, target) === check.constant;
     default:
       return check satisfies never;
   }
 }
 
-function matches(
-  check: { readonly credential: string; readonly value: string },
-  identity: Identity,
-  target: Target,
-): boolean {
-  const credentials: Target = {
-    user_id: identity.userId,
-    project_id: identity.projectId,
-    system_scope: identity.systemScope,
-  };
-  const named = /^%\((.+)\)s$/.exec(check.value);
-  const wanted = named ? target[named[1]!] : check.value;
-  const held = credentials[check.credential];
-  return wanted !== undefined && wanted !== null && held === wanted;
+/**
+ * The value with every `%(name)s` replaced; null when the request is about nothing of that name. oslo.policy makes the word
+ * "None" of a name without a value, by which a caller without a project would own everything that has none; here nobody does.
+ */
+function filledIn(value: string, target: Target): string | null {
+  let complete = true;
+  const text = value.replace(FILLING, (_all, name: string | undefined) => {
+    if (name === undefined) return "%";
+    const filling = target[name];
+    if (filling === undefined || filling === null) complete = false;
+    return filling ?? "";
+  });
+  return complete ? text : null;
 }
+
+/** What the identity says under the names that policy files use; a name that it does not know says nothing. */
+function credentials(identity: Identity, name: string): readonly string[] {
+  switch (name) {
+    case "user_id":
+      return present(identity.userId);
+    case "project_id":
+      return present(identity.projectId);
+    case "domain_id":
+      return present(identity.domainId);
+    case "system_scope":
+    case "system":
+      return present(identity.systemScope);
+    case "roles":
+      return identity.roles;
+    default:
+      return [];
+  }
+}
+
+const present = (value: string | null | undefined): readonly string[] =>
+  value === null || value === undefined ? [] : [value];

@@ -1,5 +1,5 @@
 import type { Identity } from "../http.ts";
-import { type Check, holds, parseCheck, type Target } from "./check.ts";
+import { type Check, calledRules, holds, parseCheck, ruleOf, type Target } from "./check.ts";
 import { legacyDefaults, type RuleName, secureDefaults } from "./defaults.ts";
 
 /** The rules in force. Replaced as a whole: a request sees the old ones or the new ones. */
@@ -7,35 +7,69 @@ export class Policy {
   #rules: ReadonlyMap<string, Check>;
   readonly #defaults: Readonly<Record<string, string>>;
 
-  /** `defaults`: upstream's old or new set. Throws when an override does not parse. */
+  /** `defaults`: upstream's old or new set. Throws when an override does not parse, or when rules call each other in a circle. */
   constructor(defaults: "legacy" | "secure", overrides: Readonly<Record<string, string>> = {}) {
     this.#defaults = defaults === "secure" ? secureDefaults() : legacyDefaults();
     this.#rules = parseRules({ ...this.#defaults, ...overrides });
   }
 
-  /** Puts these overrides in force instead of the former; throws, and keeps the former, when one does not parse. */
+  /** Puts these overrides in force instead of the former; throws as the constructor does, and then keeps the former. */
   replaceOverrides(overrides: Readonly<Record<string, string>>): void {
     this.#rules = parseRules({ ...this.#defaults, ...overrides });
   }
 
   /**
-   * Whether this identity may do what the rule names. Every rule is of project scope: a token without a project (system
-   * scope) may not, unless the rule lets everybody. Source: upstream's `scope_types` with `enforce_scope`.
+   * What looks like a mistake in these overrides, a sentence each: names of rules that nothing asks for, and calls of rules
+   * that do not exist (those never hold).
+   */
+  doubtsAbout(overrides: Readonly<Record<string, string>>): readonly string[] {
+    const rules = parseRules({ ...this.#defaults, ...overrides });
+    const called = new Set([...rules.values()].flatMap(calledRules));
+    const unused = Object.keys(overrides).filter(
+      (name) => !(name in this.#defaults) && name !== "default" && !called.has(name),
+    );
+    const missing = [...called].filter((name) => ruleOf(rules, name) === undefined);
+    return [
+      ...unused.map((name) => `nothing asks for rule ${JSON.stringify(name)}`),
+      ...missing.map((name) => `rule ${JSON.stringify(name)} is called but does not exist`),
+    ];
+  }
+
+  /**
+   * Whether this identity may do what the rule names. Every rule is of project scope: a token of system or domain scope may
+   * not, not even where the rule lets everybody. Source: upstream's `scope_types` with `enforce_scope`.
    */
   allows(rule: RuleName, identity: Identity, target: Target): boolean {
     const check = this.#rules.get(rule);
     if (check === undefined) return false;
-    if (identity.systemScope !== null) return false;
+    if (identity.systemScope !== null || (identity.domainId ?? null) !== null) return false;
     return holds(check, this.#rules, identity, target);
   }
 }
 
-function parseRules(rules: Readonly<Record<string, string>>): ReadonlyMap<string, Check> {
-  return new Map(
-    Object.entries(rules).map(([name, expression]) => {
-      if (typeof expression !== "string")
-        throw new Error(`policy rule ${name} must be text, it is ${JSON.stringify(expression)}`);
-      return [name, parseCheck(expression)];
-    }),
-  );
+function parseRules(expressions: Readonly<Record<string, string>>): ReadonlyMap<string, Check> {
+  const rules = new Map(Object.entries(expressions).map(([name, expression]) => [name, parseRule(name, expression)]));
+  refuseCircles(rules);
+  return rules;
+}
+
+function parseRule(name: string, expression: string): Check {
+  try {
+    return parseCheck(expression);
+  } catch (error) {
+    throw new Error(`policy rule ${JSON.stringify(name)}: ${(error as Error).message}`);
+  }
+}
+
+/** A circle has no answer; with `not` in it, it would not even be refused for all. */
+function refuseCircles(rules: ReadonlyMap<string, Check>): void {
+  const settled = new Set<string>();
+  const visit = (name: string, path: readonly string[]): void => {
+    if (path.includes(name))
+      throw new Error(`policy rules call each other in a circle: ${[...path, name].join(" → ")}`);
+    const check = settled.has(name) ? undefined : ruleOf(rules, name);
+    for (const next of check === undefined ? [] : calledRules(check)) visit(next, [...path, name]);
+    settled.add(name);
+  };
+  for (const name of rules.keys()) visit(name, []);
 }

@@ -1,0 +1,96 @@
+import { describe, expect, test } from "vitest";
+import type { Identity } from "../http.ts";
+import { RULES, type RuleName } from "./defaults.ts";
+import { Policy } from "./policy.ts";
+
+const identity = (...roles: string[]): Identity => ({ userId: "u", projectId: "p", systemScope: null, roles });
+const admin = identity("admin", "member", "reader");
+const service = identity("service");
+const reader = identity("reader");
+const systemAdmin: Identity = { ...admin, projectId: null, systemScope: "all" };
+const domainAdmin: Identity = { ...admin, projectId: null, domainId: "d" };
+const own = { project_id: "p", user_id: "u" };
+const foreign = { project_id: "other" };
+const rules: readonly RuleName[] = Object.values(RULES);
+
+/** The rules that let this identity. */
+const letting = (policy: Policy, who: Identity, target = own) =>
+  rules.filter((rule) => policy.allows(rule, who, target));
+
+describe("legacy defaults", () => {
+  const policy = new Policy("legacy");
+  test("let an administrator of any project do everything", () => expect(letting(policy, admin)).toEqual(rules));
+  test("let a service do everything", () => expect(letting(policy, service)).toEqual(rules));
+  test("let a reader see the usage of the own project, and nothing else", () => {
+    expect(letting(policy, reader)).toEqual([RULES.usages]);
+    expect(policy.allows(RULES.usages, reader, foreign)).toBe(false);
+    expect(policy.allows(RULES.usages, admin, foreign)).toBe(true);
+  });
+});
+
+describe("secure defaults", () => {
+  const policy = new Policy("secure");
+  test("let an administrator do all but reshape", () =>
+    expect(letting(policy, admin)).toEqual(rules.filter((rule) => rule !== RULES.reshape)));
+  test("let a service do everything", () => expect(letting(policy, service)).toEqual(rules));
+  test("let a reader see the usage of the own project, and nothing else", () => {
+    expect(letting(policy, reader)).toEqual([RULES.usages]);
+    expect(policy.allows(RULES.usages, reader, foreign)).toBe(false);
+  });
+});
+
+describe("scope", () => {
+  const open = new Policy("legacy", Object.fromEntries(rules.map((rule) => [rule, "@"])));
+  test("a rule that lets everybody lets whoever has a project, whatever the roles", () =>
+    expect(letting(open, identity())).toEqual(rules));
+  test.each([
+    ["system", systemAdmin],
+    ["domain", domainAdmin],
+  ])("a token of %s scope may nothing, even where the rule lets everybody", (_scope, who) => {
+    for (const policy of [open, new Policy("legacy"), new Policy("secure")]) expect(letting(policy, who)).toEqual([]);
+  });
+});
+
+describe("overrides", () => {
+  test("replace a rule, and the rules made of it", () => {
+    const policy = new Policy("secure", { admin_or_service_api: "role:operator", "placement:traits:list": "" });
+    expect(policy.allows(RULES.providersList, identity("operator"), own)).toBe(true);
+    expect(policy.allows(RULES.providersList, admin, own)).toBe(false);
+    expect(policy.allows(RULES.traitsList, identity(), own)).toBe(true);
+  });
+  test("take the place of the former ones", () => {
+    const policy = new Policy("secure", { [RULES.reshape]: "@" });
+    policy.replaceOverrides({ [RULES.traitsList]: "@" });
+    expect(policy.allows(RULES.reshape, reader, own)).toBe(false);
+    expect(policy.allows(RULES.traitsList, reader, own)).toBe(true);
+  });
+  test("that do not parse are refused, and the former stay", () => {
+    const policy = new Policy("secure", { [RULES.traitsList]: "@" });
+    expect(() => policy.replaceOverrides({ [RULES.reshape]: "role:a or" })).toThrow(
+      'policy rule "placement:reshaper:reshape": a check is missing at word 3 of "role:a or"',
+    );
+    expect(policy.allows(RULES.traitsList, reader, own)).toBe(true);
+  });
+  test.each([
+    [{ a: "rule:a" }, "a → a"],
+    [{ a: "not rule:b", b: "role:x or rule:c", c: "rule:a" }, "a → b → c → a"],
+    [{ default: "rule:nowhere" }, "default → nowhere → nowhere"],
+    [{ service_api: "rule:placement:reshaper:reshape" }, "service_api → placement:reshaper:reshape → service_api"],
+  ])("that call each other in a circle are refused: %j", (overrides, circle) => {
+    expect(() => new Policy("secure", overrides as unknown as Record<string, string>)).toThrow(circle);
+  });
+  test("are doubted when nothing asks for them or what they call does not exist", () => {
+    const policy = new Policy("legacy");
+    const overrides = {
+      "placement:trait:list": "@",
+      mine: "role:x",
+      [RULES.traitsList]: "rule:mine or rule:nobodys",
+      admin_api: "role:boss",
+    };
+    expect(policy.doubtsAbout(overrides)).toEqual([
+      'nothing asks for rule "placement:trait:list"',
+      'rule "nobodys" is called but does not exist',
+    ]);
+    expect(policy.doubtsAbout({ default: "!" })).toEqual([]);
+  });
+});
