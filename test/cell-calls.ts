@@ -11,7 +11,7 @@ import {
   taskId,
 } from "./contract/cell-fixtures.ts";
 
-export const SERVERS = [0, 1, 2, 3, 4];
+export const SERVERS = Array.from({ length: 12 }, (_, server) => server);
 export const HOSTS = [0, 1, 2];
 const CONDUCTORS = [0, 1];
 const FAR_MS = 3_600_000;
@@ -56,8 +56,8 @@ const some = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value[]> =>
   fc.array(value, { minLength: 1, maxLength: 4 });
 const vcpus = fc.integer({ min: 1, max: 4 });
 // Counted from the newest: mostly one that is still good.
-const back = fc.nat({ max: 6 });
-const selection = fc.nat({ max: 2 });
+const back = fc.oneof({ weight: 2, arbitrary: fc.nat({ max: 2 }) }, { weight: 1, arbitrary: fc.nat({ max: 8 }) });
+const selection = fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.nat({ max: 2 }) });
 
 const anyCall: fc.Arbitrary<CellCall> = fc.oneof(
   {
@@ -108,7 +108,7 @@ const anyCall: fc.Arbitrary<CellCall> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("agents" as const), expire: fc.boolean() }) },
 );
 
-export const cellCalls = fc.array(anyCall, { maxLength: 40 });
+export const cellCalls = fc.array(anyCall, { maxLength: 60, size: "max" });
 
 /** The call as a function to be run on any number of stores. Claims of what the first run took are added to `drawn`. */
 export function perform(call: CellCall, drawn: Drawn): (store: CellStore) => Promise<unknown> {

@@ -1,6 +1,6 @@
 import type { Attempt, Server } from "../../core/cell/server.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
-import type { CellState, ServerRow } from "./memory-cell-state.ts";
+import type { AttemptRow, CellState, ServerRow } from "./memory-cell-state.ts";
 
 /** The row as a server of the cell; null when there is none or it only shuts a door. */
 export function serverOf(row: ServerRow | undefined): Server | null {
@@ -20,8 +20,10 @@ export function attemptsOf(cell: CellState, serverUuid: string): readonly Attemp
   return cell
     .attemptsOf(serverUuid)
     .map((row) => ({ ...row }))
-    .sort((a, b) => a.startedAtMs - b.startedAtMs || compare(a.taskId, b.taskId) || a.selection - b.selection);
+    .sort((a, b) => storedAt(cell, a) - storedAt(cell, b) || compare(a.taskId, b.taskId) || a.selection - b.selection);
 }
+
+const storedAt = (cell: CellState, attempt: AttemptRow): number => cell.tasks.get(attempt.taskId)?.createdAtMs ?? 0;
 
 export function serverCountByHost(cell: CellState): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();

@@ -1,30 +1,26 @@
 /**
- * Runs a batch whose SQL takes no key twice: elements of one key go in rounds, in their order, each round a transaction of
- * its own. Nearly always one round. Answers in the order of the elements.
+ * Runs a batch whose SQL takes no key twice: the list is cut before each element whose key came before in the same round,
+ * and the rounds go one after the other, each a transaction of its own. So elements take effect in their order. Nearly
+ * always one round.
  */
 export async function inRounds<Item, Result>(
   items: readonly Item[],
   keyOf: (item: Item) => string,
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
 ): Promise<readonly Result[]> {
-  if (items.length === 0) return [];
-  if (new Set(items.map(keyOf)).size === items.length) return run(items);
-  const seen = new Map<string, number>();
-  const rounds: number[][] = [];
-  items.forEach((item, index) => {
-    const key = keyOf(item);
-    const round = seen.get(key) ?? 0;
-    seen.set(key, round + 1);
-    const indexes = rounds[round];
-    if (indexes === undefined) rounds.push([index]);
-    else indexes.push(index);
-  });
   const results: Result[] = [];
-  for (const indexes of rounds) {
-    const answers = await run(indexes.map((index) => items[index] as Item));
-    answers.forEach((answer, at) => {
-      results[indexes[at] as number] = answer;
-    });
+  let round: Item[] = [];
+  let keys = new Set<string>();
+  for (const item of items) {
+    const key = keyOf(item);
+    if (keys.has(key)) {
+      results.push(...(await run(round)));
+      round = [];
+      keys = new Set();
+    }
+    round.push(item);
+    keys.add(key);
   }
+  if (round.length > 0) results.push(...(await run(round)));
   return results;
 }

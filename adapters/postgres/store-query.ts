@@ -30,6 +30,6 @@ export function onlyUuids(ids: readonly string[]): readonly string[] {
 }
 
 /** A column's time in whole milliseconds since the epoch, as `<column>_ms`; exact, since `extract` is numeric. */
-export function selectMs(column: string): string {
-  return `floor(extract(epoch from ${column}) * 1000)::float8 as ${column}_ms`;
+export function selectMs(column: string, table = ""): string {
+  return `floor(extract(epoch from ${table}${column}) * 1000)::float8 as ${column}_ms`;
 }

@@ -49,7 +49,7 @@ export interface ServerStore {
   servers(uuids: readonly string[]): Promise<readonly Server[]>;
   /** Oldest change first; at most `limit`. Includes DELETED ones. `sinceMs` inclusive. */
   serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]>;
-  /** By the time they began, then by selection. */
+  /** By task, the oldest first, then by selection. */
   attempts(serverUuid: string): Promise<readonly Attempt[]>;
   /** By name. */
   hosts(): Promise<readonly Host[]>;

@@ -13,7 +13,7 @@ import { hostTree, serverId } from "../contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../databases.ts";
 import { emptyCellTables } from "../empty-cell.ts";
 
-const RUNS = Number(process.env.BERTH_TEST_RUNS ?? 40);
+const RUNS = Number(process.env.BERTH_TEST_RUNS ?? 20);
 
 let database: TestDatabase;
 let pool: Pool;

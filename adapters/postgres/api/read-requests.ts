@@ -21,7 +21,7 @@ export const REQUEST_COLUMNS = `server_uuid, state, cell, spec, fault, cancel_re
   "created_at",
   "updated_at",
 ]
-  .map(selectMs)
+  .map((column) => selectMs(column))
   .join(", ")}`;
 
 export function requestOf(row: RequestRow): RequestRecord {

@@ -27,7 +27,7 @@ const SERVER_COLUMNS = `uuid, status, task_state, spec, host, attempt_id, fault,
   "launched_at",
   "deleted_at",
 ]
-  .map(selectMs)
+  .map((column) => selectMs(column))
   .join(", ")}`;
 
 export async function readServers(pool: Pool, uuids: readonly string[]): Promise<readonly Server[]> {
@@ -85,8 +85,10 @@ export async function readAttempts(pool: Pool, serverUuid: string): Promise<read
   if (onlyUuids([serverUuid]).length === 0) return [];
   const rows = await queryStored<AttemptRow>(pool, {
     name: "attempts",
-    text: `select task_id, selection, server_uuid, host, ${selectMs("started_at")}, ${selectMs("ended_at")}, result, reason
-      from attempts where server_uuid = $1 order by started_at, task_id, selection`,
+    text: `select a.task_id, a.selection, a.server_uuid, a.host, ${selectMs("started_at", "a.")}, ${selectMs("ended_at", "a.")},
+        a.result, a.reason
+      from attempts a join tasks t on t.id = a.task_id
+      where a.server_uuid = $1 order by t.created_at, a.task_id, a.selection`,
     values: [serverUuid],
   });
   return rows.map((row) => ({
