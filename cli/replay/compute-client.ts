@@ -19,6 +19,9 @@ export interface ShownServer {
   readonly fault: string | null;
 }
 
+/** Nova's name for one try to build a server on one host. */
+const BUILD_EVENT = "compute__do_build_and_run_instance";
+
 /**
  * The public Compute API over HTTP, as far as a replay needs it. Connections are kept open; no pipelining, since a POST must
  * not be sent again when its connection breaks.
@@ -86,6 +89,23 @@ export class ComputeClient {
     );
     if (answer.status !== 200) throw refusal("servers", answer);
     return (JSON.parse(answer.text) as { servers: ServerDocument[] }).servers.map(shown);
+  }
+
+  /** How many attempts to build the server have failed. */
+  async failedBuilds(uuid: string): Promise<number> {
+    const path = `/v2.1/servers/${uuid}/os-instance-actions`;
+    const list = await this.#send("GET", path);
+    if (list.status !== 200) throw refusal("instance actions", list);
+    const { instanceActions } = JSON.parse(list.text) as { instanceActions: { action: string; request_id: string }[] };
+    const created = instanceActions.find(({ action }) => action === "create");
+    if (created === undefined) return 0;
+    const answer = await this.#send("GET", `${path}/${created.request_id}`);
+    if (answer.status !== 200) throw refusal("instance action", answer);
+    const { instanceAction } = JSON.parse(answer.text) as {
+      instanceAction: { events?: { event: string; result: string | null }[] };
+    };
+    return (instanceAction.events ?? []).filter(({ event, result }) => event === BUILD_EVENT && result === "Error")
+      .length;
   }
 
   async close(): Promise<void> {

@@ -58,7 +58,8 @@ export function parseTasks(file: string, content: string, machines: readonly Mac
     row.text("scheduled_time", /^\d*$/, "a whole number, or nothing");
     const cpuMilli = row.integer("cpu_milli", 0);
     const memoryMib = row.integer("memory_mib", 0);
-    if (cpuMilli === 0 && memoryMib === 0 && gpus === 0) row.refuse("memory_mib", "1 or more, since the task asks for nothing else");
+    if (cpuMilli === 0 && memoryMib === 0 && gpus === 0)
+      row.refuse("memory_mib", "1 or more, since the task asks for nothing else");
     tasks.push({
       name,
       cpuMilli,

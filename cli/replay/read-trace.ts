@@ -3,20 +3,24 @@ import { join } from "node:path";
 import { parseMachines, parseTasks } from "./parse-trace.ts";
 import { type Trace, TraceError } from "./trace.ts";
 
-/** The files of the trace that the field's papers use (openb); a trace of one's own may name them otherwise. */
-export const DEFAULT_HOSTS_FILE = "openb_node_list_all_node.csv";
-export const DEFAULT_TASKS_FILE = "openb_pod_list_default.csv";
+/** Names of a trace's files: those of the published trace (openb), then plain ones. The first that exists is read. */
+export const HOSTS_FILES = ["openb_node_list_all_node.csv", "hosts.csv"] as const;
+export const TASKS_FILES = ["openb_pod_list_default.csv", "tasks.csv"] as const;
 
 /** Reads and checks a whole trace before anything is started. Throws a TraceError. */
-export function readTrace(directory: string, files: { readonly hosts: string; readonly tasks: string }): Trace {
-  const machines = parseMachines(files.hosts, contentOf(directory, files.hosts));
-  const tasks = parseTasks(files.tasks, contentOf(directory, files.tasks), machines);
-  if (machines.length === 0) throw new TraceError(files.hosts, 1, "no machine follows the header");
-  return { machines, tasks };
+export function readTrace(
+  directory: string,
+  files: { readonly hosts: string | null; readonly tasks: string | null } = { hosts: null, tasks: null },
+): Trace {
+  const hosts = find(directory, files.hosts === null ? HOSTS_FILES : [files.hosts]);
+  const tasks = find(directory, files.tasks === null ? TASKS_FILES : [files.tasks]);
+  const machines = parseMachines(hosts, readFileSync(join(directory, hosts), "utf8"));
+  if (machines.length === 0) throw new TraceError(hosts, 1, "no machine follows the header");
+  return { machines, tasks: parseTasks(tasks, readFileSync(join(directory, tasks), "utf8"), machines) };
 }
 
-function contentOf(directory: string, file: string): string {
-  const path = join(directory, file);
-  if (!existsSync(path)) throw new TraceError(file, 0, `there is no such file in ${directory}`);
-  return readFileSync(path, "utf8");
+function find(directory: string, names: readonly string[]): string {
+  const found = names.find((name) => existsSync(join(directory, name)));
+  if (found === undefined) throw new TraceError(join(directory, names.join(" or ")), 0, "there is no such file");
+  return found;
 }

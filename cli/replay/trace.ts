@@ -30,11 +30,11 @@ export interface Trace {
 /** A line of a trace that cannot be used; the first one ends the reading. */
 export class TraceError extends Error {
   readonly file: string;
-  /** 1 is the header. */
+  /** 1 is the header; 0: the file itself. */
   readonly line: number;
 
   constructor(file: string, line: number, message: string) {
-    super(`${file}:${line}: ${message}`);
+    super(line === 0 ? `${file}: ${message}` : `${file}:${line}: ${message}`);
     this.name = "TraceError";
     this.file = file;
     this.line = line;

@@ -1,0 +1,52 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { text } from "../runtime/setting-kinds.ts";
+import { setting } from "../runtime/settings.ts";
+import { generateTrace } from "./replay/generate-trace.ts";
+import { HOSTS_FILES, readTrace, TASKS_FILES } from "./replay/read-trace.ts";
+import { replaySettings, replayTrace } from "./replay.ts";
+import { runCommand } from "./run-command.ts";
+
+const { cells, schedulers, conductors, seed, json, logLevel } = replaySettings;
+const declaration = {
+  command: "berth demo",
+  about:
+    "Makes up a small data centre, boots it and replays a day of its tasks, a tenth of which fail on their first host.",
+  settings: {
+    ...{ cells, schedulers, conductors, seed, json, logLevel },
+    dataDir: setting(text(), { about: "where the made-up trace is written to", default: ".berth" }),
+  },
+};
+
+const HOSTS = 60;
+const TASKS = 600;
+
+/** `berth demo`: needs nothing but this package. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings) => {
+    const directory = join(settings.dataDir, "demo-trace");
+    const files = generateTrace({ seed: settings.seed, hosts: HOSTS, tasks: TASKS });
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, HOSTS_FILES[1]), files.hosts);
+    writeFileSync(join(directory, TASKS_FILES[1]), files.tasks);
+    const exitCode = await replayTrace(readTrace(directory), {
+      ...settings,
+      ...{ fail: 0.1, speed: "max", keep: false, limit: null, hostsFile: null, tasksFile: null, inFlight: 64 },
+      ...{ api: null, databaseUrl: null, dataDir: null },
+    });
+    process.stdout.write(`${whatNext(relative(process.cwd(), directory))}\n`);
+    return exitCode;
+  });
+}
+
+function whatNext(directory: string): string {
+  return [
+    "",
+    "Try next:",
+    `  npx berth replay ${directory} --keep         delete nothing: see the data centre fill up`,
+    `  npx berth replay ${directory} --fail 0.5     every second build goes to an alternate`,
+    "  npx berth replay TRACE_DIR --fail 0.05            a trace of your own; format in README.md",
+    "  npx berth dev                                     a cloud to talk to with curl or the openstack command",
+    "  npx berth audit                                   the five laws on the cloud in .berth",
+  ].join("\n");
+}

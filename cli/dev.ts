@@ -1,0 +1,71 @@
+import { resolve } from "node:path";
+import { processSettings, runService } from "../runtime/lifecycle.ts";
+import { integer, text, url } from "../runtime/setting-kinds.ts";
+import { optional, setting } from "../runtime/settings.ts";
+import { generateHosts } from "../services/compute-agent/host-config.ts";
+import { type EmbeddedCloud, startCloud } from "./embedded/embedded-cloud.ts";
+
+const declaration = {
+  command: "berth dev",
+  about: "Runs a whole cloud in this process: embedded Postgres, all four services, hosts that only pretend to build.",
+  settings: {
+    ...processSettings,
+    cells: setting(integer({ min: 1, max: 20 }), { about: "cells", default: "3" }),
+    hosts: setting(integer({ min: 1, max: 100_000 }), { about: "hosts in all, spread over the cells", default: "30" }),
+    port: setting(integer({ min: 0, max: 65_535 }), { about: "port of the Compute API on 127.0.0.1", default: "8774" }),
+    schedulers: setting(integer({ min: 1, max: 16 }), { about: "schedulers", default: "2" }),
+    conductors: setting(integer({ min: 1, max: 16 }), { about: "conductors of each cell", default: "2" }),
+    databaseUrl: optional(url("postgres", "postgresql"), { about: "use this Postgres instead of the embedded one" }),
+    dataDir: setting(text(), { about: "where everything is kept", default: ".berth" }),
+  },
+};
+
+/** `berth dev`: serves until SIGINT or SIGTERM. */
+export function run(argv: readonly string[]): Promise<number> {
+  let cloud: EmbeddedCloud | null = null;
+  return runService(process, {
+    name: "dev",
+    argv,
+    declaration,
+    create: ({ settings, logger, fail }) => ({
+      async start() {
+        cloud = await startCloud({
+          databaseUrl: settings.databaseUrl,
+          dataDir: resolve(settings.dataDir),
+          cells: cellsOf(settings),
+          schedulers: settings.schedulers,
+          conductors: settings.conductors,
+          listen: { host: "127.0.0.1", port: settings.port },
+          logger,
+          fail,
+        });
+        process.stdout.write(`${greeting(cloud.apiUrl, settings)}\n`);
+      },
+      close: async () => cloud?.close(),
+    }),
+    readyNote: () => cloud?.apiUrl ?? "",
+  });
+}
+
+/** `cell-1`, `cell-2`, …, each with its share of the hosts. */
+function cellsOf({ cells, hosts }: { readonly cells: number; readonly hosts: number }) {
+  return Array.from({ length: cells }, (_, index) => {
+    const share = Math.floor(hosts / cells) + (index < hosts % cells ? 1 : 0);
+    const name = `cell-${index + 1}`;
+    return { name, hosts: generateHosts(`${name}-host`, share) };
+  });
+}
+
+function greeting(apiUrl: string, { cells, hosts }: { readonly cells: number; readonly hosts: number }): string {
+  const json = "-H 'content-type: application/json'";
+  return [
+    `${hosts} hosts in ${cells} cells. Try:`,
+    "",
+    `  curl -s ${apiUrl}/v2.1/flavors ${json} -d '{"flavor": {"id": "small", "name": "small", "vcpus": 2, "ram": 4096, "disk": 20}}'`,
+    `  curl -s ${apiUrl}/v2.1/servers ${json} -d '{"server": {"name": "first", "flavorRef": "small", "imageRef": "", "networks": "none"}}'`,
+    `  curl -s ${apiUrl}/v2.1/servers/detail`,
+    `  curl -s ${apiUrl}/v2.1/os-hypervisors/detail`,
+    `  curl -s -X DELETE ${apiUrl}/v2.1/servers/ID`,
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,192 @@
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
+import { MemorySoftState } from "../../adapters/memory/memory-soft-state.ts";
+import { apiPermissions, apiStreams } from "../../adapters/nats/streams.ts";
+import { ensureDatabase } from "../../adapters/postgres/databases.ts";
+import { registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
+import { migrate } from "../../adapters/postgres/migrate.ts";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { createRegistry } from "../../adapters/telemetry/metrics.ts";
+import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { DeadlineError } from "../../runtime/deadline.ts";
+import type { Logger } from "../../runtime/logger.ts";
+import type { Service } from "../../runtime/service.ts";
+import type { HostPort } from "../../runtime/setting-kinds.ts";
+import { createApi } from "../../services/api/service.ts";
+import { DEFAULT_API_SETTINGS } from "../../services/api/settings.ts";
+import { FileJournal } from "../../services/compute-agent/file-journal.ts";
+import type { HostConfig } from "../../services/compute-agent/host-config.ts";
+import { createMemoryJournal } from "../../services/compute-agent/memory-journal.ts";
+import { createScheduler } from "../../services/scheduler/service.ts";
+import { DEFAULT_SCHEDULER_SETTINGS } from "../../services/scheduler/settings.ts";
+import { openApiDatabase } from "../api-database.ts";
+import type { AuditedCell } from "../audit/read-cloud.ts";
+import { createEmbeddedCell, type EmbeddedCell } from "./embedded-cell.ts";
+import { type CloudObserver, observeApiStore } from "./observe-stores.ts";
+
+export interface EmbeddedCloudOptions {
+  /** The API database, with the cells' databases beside it; null: the embedded Postgres in `dataDir`. */
+  readonly databaseUrl: string | null;
+  /** Keeps the embedded Postgres and the agents' journals; null: a temporary one that goes with the cloud. */
+  readonly dataDir: string | null;
+  readonly cells: readonly { readonly name: string; readonly hosts: readonly HostConfig[] }[];
+  readonly schedulers: number;
+  /** Of each cell. */
+  readonly conductors: number;
+  readonly listen: HostPort;
+  readonly logger: Logger;
+  /** Told of what is committed, at the moment that it is. None unless given. */
+  readonly observer?: CloudObserver;
+  /** A part cannot go on: the cloud must be closed. */
+  readonly fail: (error: unknown) => void;
+}
+
+/** All four services in one process, over real databases, with the in-process bus, soft state and agent link. */
+export interface EmbeddedCloud {
+  /** Base of the Compute API, without a path. */
+  readonly apiUrl: string;
+  /** For an audit that also knows what runs on the hosts. */
+  readonly databaseUrl: string;
+  readonly cells: readonly AuditedCell[];
+  /** Stops everything, the api first. Repeatable. */
+  close(): Promise<void>;
+}
+
+const READY_MS = 120_000;
+const POLL_MS = 20;
+
+/**
+ * Starts a cloud and resolves once it serves and every host is in its cell's ledger and in the views. A failed start leaves
+ * nothing running.
+ */
+export async function startCloud(options: EmbeddedCloudOptions): Promise<EmbeddedCloud> {
+  // What was started, in order; closed the other way round.
+  const started: (() => Promise<void>)[] = [];
+  let closing: Promise<void> | null = null;
+  const close = (): Promise<void> => {
+    closing ??= closeAll(started);
+    return closing;
+  };
+  try {
+    const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "berth-cloud-"));
+    if (options.dataDir === null) started.push(async () => rmSync(dataDir, { recursive: true, force: true }));
+    const database = await openApiDatabase({ databaseUrl: options.databaseUrl, dataDir });
+    started.push(() => database.close());
+    const start = async (service: Service): Promise<void> => {
+      started.push(() => service.close());
+      await service.start();
+    };
+    const cells: EmbeddedCell[] = [];
+    for (const cell of options.cells) {
+      const databaseUrl = (await database.cellUrl?.(cell.name)) ?? (await cellUrlBeside(database.url, cell.name));
+      await migrate(databaseUrl, "cell");
+      const journal =
+        options.dataDir === null
+          ? createMemoryJournal()
+          : new FileJournal(join(dataDir, "agents", `${cell.name}.journal`));
+      cells.push(
+        createEmbeddedCell({
+          ...options,
+          ...cell,
+          databaseUrl,
+          journal,
+          clock: systemClock,
+          observer: options.observer ?? null,
+        }),
+      );
+    }
+    const tier = await createTier(options, database.url, cells);
+    started.push(() => tier.close());
+    for (const cell of cells) await start(cell);
+    for (const scheduler of tier.schedulers) await start(scheduler);
+    await start(tier.api);
+    await waitUntilReady(cells);
+    const { host, port } = tier.api.address;
+    return {
+      apiUrl: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+      databaseUrl: database.url,
+      cells,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** The API tier: its database, its bus, the schedulers' soft state, and the services on them. */
+async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, cells: readonly EmbeddedCell[]) {
+  await migrate(databaseUrl, "api");
+  const pool = createPool({ url: databaseUrl, applicationName: "berth api tier" });
+  const store = new PostgresApiStore(pool);
+  const observed = options.observer === undefined ? store : observeApiStore(store, options.observer);
+  for (const { name, databaseUrl: cellUrl } of cells) {
+    await store.putCell({ name, databaseUrl: cellUrl, natsUrl: null, disabled: false });
+  }
+  const broker = new MemoryBroker(systemClock);
+  const bus = broker.connect(apiPermissions);
+  await bus.ensureStreams(apiStreams);
+  const softState = new MemorySoftState(systemClock);
+  const registry = createRegistry({ service: "api" });
+  registerFollowerMetrics(registry, cells);
+  const shared = { store: observed, bus, clock: systemClock, tracing: noTracing };
+  const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
+    const name = `scheduler-${index + 1}`;
+    return createScheduler(
+      {
+        ...shared,
+        softState,
+        cells: cells.map((cell) => ({
+          name: cell.name,
+          store: cell.store,
+          bus: cell.bus,
+          view: cell.view,
+          source: cell.follower,
+        })),
+        logger: options.logger.child({ scheduler: name }),
+        registry: createRegistry({ service: "scheduler", withProcess: false }),
+      },
+      { ...DEFAULT_SCHEDULER_SETTINGS, schedulerId: randomUUID() },
+    );
+  });
+  const api = createApi(
+    { ...shared, cells, logger: options.logger.child({ service: "api" }), registry },
+    { ...DEFAULT_API_SETTINGS, http: { ...DEFAULT_API_SETTINGS.http, listen: options.listen } },
+  );
+  const close = async (): Promise<void> => {
+    broker.close();
+    await softState.close();
+    await store.close();
+  };
+  return { api, schedulers, close };
+}
+
+async function waitUntilReady(cells: readonly EmbeddedCell[]): Promise<void> {
+  const deadline = systemClock.monotonic() + READY_MS;
+  while (!cells.every((cell) => cell.ready)) {
+    if (systemClock.monotonic() > deadline) throw new DeadlineError("reporting the hosts to their cells", READY_MS);
+    await delay(POLL_MS);
+  }
+  await Promise.all(cells.map((cell) => cell.follower.waitUntilSeen(READY_MS)));
+}
+
+/** Beside an API database of the user's own: a database on the same server, named for both. */
+async function cellUrlBeside(apiUrl: string, cell: string): Promise<string> {
+  const url = new URL(apiUrl);
+  const name = `${url.pathname.slice(1) || "berth"}_cell_${cell}`;
+  await ensureDatabase(apiUrl, name);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function closeAll(started: (() => Promise<void>)[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const stop of started.reverse()) await stop().catch((error: unknown) => errors.push(error));
+  if (errors.length > 0) throw new AggregateError(errors, "closing the cloud failed");
+}

@@ -1,0 +1,62 @@
+import type { ApiStore } from "../../core/cell/api-store.ts";
+import type { CellStore } from "../../core/cell/cell-store.ts";
+import { overriding } from "./overriding.ts";
+
+/** What a composition in one process can tell of its servers at the moment that it is committed. */
+export interface CloudObserver {
+  /** So many claims went through: dispatches and hops. */
+  claimed(claims: number): void;
+  attemptFailed(serverUuid: string): void;
+  active(serverUuid: string): void;
+  failed(serverUuid: string, reason: string): void;
+}
+
+/** Tells of requests that no scheduler could place. */
+export function observeApiStore<Store extends Pick<ApiStore, "failRequests">>(
+  store: Store,
+  observer: CloudObserver,
+): Store {
+  const replacements: Pick<ApiStore, "failRequests"> = {
+    async failRequests(failures) {
+      await store.failRequests(failures);
+      for (const { serverUuid, fault } of failures) observer.failed(serverUuid, fault);
+    },
+  };
+  return overriding(store, replacements as Partial<Store>);
+}
+
+/** Tells of claims and of how builds end. */
+export function observeCellStore(store: CellStore, observer: CloudObserver): CellStore {
+  return overriding(store, {
+    async dispatch(dispatches) {
+      const outcomes = await store.dispatch(dispatches);
+      observer.claimed(outcomes.filter((outcome) => outcome.kind === "dispatched").length);
+      return outcomes;
+    },
+    async hop(hops) {
+      const outcomes = await store.hop(hops);
+      for (const [index, outcome] of outcomes.entries()) {
+        if (outcome.kind !== "committed") continue;
+        observer.claimed(1);
+        observer.attemptFailed(hops[index]!.serverUuid);
+      }
+      return outcomes;
+    },
+    async commitActive(commits) {
+      const outcomes = await store.commitActive(commits);
+      for (const [index, outcome] of outcomes.entries()) {
+        if (outcome.kind === "committed") observer.active(commits[index]!.serverUuid);
+      }
+      return outcomes;
+    },
+    async commitError(errors) {
+      const outcomes = await store.commitError(errors);
+      for (const [index, outcome] of outcomes.entries()) {
+        if (outcome.kind !== "committed") continue;
+        observer.attemptFailed(errors[index]!.serverUuid);
+        observer.failed(errors[index]!.serverUuid, errors[index]!.reason);
+      }
+      return outcomes;
+    },
+  });
+}

@@ -1,0 +1,86 @@
+import type { Logger } from "../../runtime/logger.ts";
+import { auditTwice } from "../audit/audit-twice.ts";
+import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
+import { startCloud } from "../embedded/embedded-cloud.ts";
+import type { CloudObserver } from "../embedded/observe-stores.ts";
+import { dealToCells, hostOf } from "./map-machines.ts";
+import { Outcomes } from "./outcomes.ts";
+import { AUDIT_PAUSE_MS, preciseNow, type ReplayTarget } from "./target.ts";
+import type { Machine } from "./trace.ts";
+
+export interface EmbeddedTargetOptions {
+  readonly machines: readonly Machine[];
+  readonly cells: number;
+  readonly schedulers: number;
+  readonly conductors: number;
+  readonly databaseUrl: string | null;
+  /** Null: a temporary one. */
+  readonly dataDir: string | null;
+  readonly logger: Logger;
+  readonly fail: (error: unknown) => void;
+}
+
+/** Boots the machines as hosts of a cloud in this process, which tells of outcomes at the moment that they are committed. */
+export async function startEmbeddedTarget(options: EmbeddedTargetOptions): Promise<ReplayTarget> {
+  const outcomes = new Outcomes();
+  const observer = new OutcomeObserver(outcomes);
+  const dealt = dealToCells(options.machines, options.cells);
+  const cloud = await startCloud({
+    ...options,
+    cells: dealt.map((machines, index) => ({ name: `cell-${index + 1}`, hosts: machines.map(hostOf) })),
+    listen: { host: "127.0.0.1", port: 0 },
+    observer,
+  });
+  return {
+    apiUrl: cloud.apiUrl,
+    outcomes,
+    claims: () => observer.claims,
+    audit: () =>
+      auditTwice({
+        apiUrl: cloud.databaseUrl,
+        cells: cloud.cells,
+        pauseMs: AUDIT_PAUSE_MS,
+        // All has ended: whatever still lies about is lost.
+        patienceMs: 0,
+        conductorSettings: conductorSettingNames,
+      }),
+    close: () => cloud.close(),
+  };
+}
+
+class OutcomeObserver implements CloudObserver {
+  claims = 0;
+  readonly #outcomes: Outcomes;
+  readonly #failedAttempts = new Map<string, number>();
+
+  constructor(outcomes: Outcomes) {
+    this.#outcomes = outcomes;
+  }
+
+  claimed(claims: number): void {
+    this.claims += claims;
+  }
+
+  attemptFailed(serverUuid: string): void {
+    this.#failedAttempts.set(serverUuid, (this.#failedAttempts.get(serverUuid) ?? 0) + 1);
+  }
+
+  active(serverUuid: string): void {
+    this.#outcomes.tell(serverUuid, { kind: "active", atMs: preciseNow(), failedAttempts: this.#take(serverUuid) });
+  }
+
+  failed(serverUuid: string, reason: string): void {
+    this.#outcomes.tell(serverUuid, {
+      kind: "error",
+      atMs: preciseNow(),
+      failedAttempts: this.#take(serverUuid),
+      reason,
+    });
+  }
+
+  #take(serverUuid: string): number {
+    const failed = this.#failedAttempts.get(serverUuid) ?? 0;
+    this.#failedAttempts.delete(serverUuid);
+    return failed;
+  }
+}

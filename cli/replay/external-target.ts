@@ -1,0 +1,30 @@
+import { readCells } from "../../adapters/postgres/cell-records.ts";
+import { auditTwice } from "../audit/audit-twice.ts";
+import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
+import { Outcomes } from "./outcomes.ts";
+import { AUDIT_PAUSE_MS, type ReplayTarget } from "./target.ts";
+
+/** A cloud that runs already, known by its public API and, for the audit, by its API database. */
+export function externalTarget(options: {
+  readonly apiUrl: string;
+  readonly databaseUrl: string | null;
+}): ReplayTarget {
+  const { apiUrl, databaseUrl } = options;
+  return {
+    apiUrl,
+    outcomes: new Outcomes(),
+    claims: () => null,
+    async audit() {
+      if (databaseUrl === null) return null;
+      return auditTwice({
+        apiUrl: databaseUrl,
+        cells: await readCells(databaseUrl),
+        pauseMs: AUDIT_PAUSE_MS,
+        // Others may use the cloud at the same time.
+        patienceMs: 30_000,
+        conductorSettings: conductorSettingNames,
+      });
+    },
+    close: async () => {},
+  };
+}

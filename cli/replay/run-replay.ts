@@ -1,0 +1,121 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { AuditReport } from "../audit/audit-twice.ts";
+import { ComputeClient } from "./compute-client.ts";
+import { driveSteps } from "./drive-steps.ts";
+import { failOnPurpose } from "./fail-on-purpose.ts";
+import { flavorOfTask, type ReplayFlavor } from "./flavor-of-task.ts";
+import { type OutcomePolls, pollOutcomes } from "./poll-outcomes.ts";
+import { Progress, type ProgressOutput } from "./progress.ts";
+import { Tally } from "./tally.ts";
+import { preciseNow, type ReplayTarget } from "./target.ts";
+import type { Trace, TraceTask } from "./trace.ts";
+import { stepsOf } from "./trace-steps.ts";
+
+export interface ReplayOptions {
+  readonly trace: Trace;
+  readonly target: ReplayTarget;
+  /** Share of the tasks whose first build fails on purpose. */
+  readonly fail: number;
+  readonly seed: number;
+  /** Trace seconds a second; null: as fast as it goes. */
+  readonly speed: number | null;
+  /** Delete nothing. */
+  readonly keep: boolean;
+  readonly inFlightMax: number;
+  /** How outcomes are asked for. */
+  readonly polls: Pick<OutcomePolls, "everyMs" | "waitedMs" | "serversMax">;
+  readonly output: ProgressOutput;
+  /** Stops it: rejects with the signal's reason. */
+  readonly signal: AbortSignal;
+}
+
+export interface ReplayEnd {
+  readonly tally: Tally;
+  readonly claims: number;
+  readonly audit: AuditReport | null;
+}
+
+/** HTTP connections: more than there are cores to serve them gains nothing, fewer starve the api's batches. */
+const CONNECTIONS = 64;
+/** Nothing ended for so long: something is stuck, and the audit will say what. */
+const STALL_MS = 60_000;
+const DRAIN_MS = 60_000;
+const DRAIN_POLL_MS = 100;
+
+/** Drives the whole trace through the API, waits until all has ended, and audits the cloud. */
+export async function runReplay(options: ReplayOptions): Promise<ReplayEnd> {
+  const { trace, target } = options;
+  const client = new ComputeClient({ apiUrl: target.apiUrl, connections: CONNECTIONS });
+  const tally = new Tally(trace);
+  const ended = new AbortController();
+  const signal = AbortSignal.any([options.signal, ended.signal]);
+  const progress = new Progress(options.output, tally, preciseNow);
+  try {
+    const flavorOf = await createFlavors(client, trace);
+    progress.start();
+    const driven = driveSteps(
+      { client, outcomes: target.outcomes, tally, now: preciseNow },
+      {
+        steps: stepsOf(trace.tasks, { keep: options.keep }),
+        flavorOf,
+        metadataOf: failOnPurpose(trace.tasks, { share: options.fail, seed: options.seed }),
+        speed: options.speed,
+        inFlightMax: options.inFlightMax,
+      },
+    );
+    const polled = pollOutcomes({ client, outcomes: target.outcomes, ...options.polls, signal });
+    await Promise.race([driven, never(polled), watchForStall(tally, options.speed, signal), rejectOn(options.signal)]);
+    progress.stop();
+    if (!options.keep) await waitUntilDeleted(client);
+    return { tally, claims: target.claims() ?? tally.claims, audit: await target.audit() };
+  } finally {
+    progress.stop();
+    ended.abort();
+    await client.close();
+  }
+}
+
+async function createFlavors(client: ComputeClient, trace: Trace): Promise<(task: TraceTask) => ReplayFlavor> {
+  const models = [...new Set(trace.machines.filter((machine) => machine.gpus > 0).map((machine) => machine.gpuModel))];
+  const byTask = new Map(trace.tasks.map((task) => [task, flavorOfTask(task, models)]));
+  const distinct = new Map([...byTask.values()].map((flavor) => [flavor.id, flavor]));
+  await Promise.all([...distinct.values()].map((flavor) => client.createFlavor(flavor)));
+  return (task) => byTask.get(task)!;
+}
+
+/** Deletes are answered before they are done. Only servers of this replay are there in a cloud of its own; elsewhere it gives up waiting. */
+async function waitUntilDeleted(client: ComputeClient): Promise<void> {
+  const deadline = preciseNow() + DRAIN_MS;
+  while (preciseNow() < deadline) {
+    const left = await client.listServers({ limit: "1" });
+    if (left.length === 0) return;
+    await delay(DRAIN_POLL_MS);
+  }
+}
+
+/** Rejects when nothing has ended for a while, unless the trace's own pauses may be the reason. */
+async function watchForStall(tally: Tally, speed: number | null, signal: AbortSignal): Promise<never> {
+  let seen = -1;
+  let sinceMs = preciseNow();
+  for (;;) {
+    await delay(1_000, undefined, { signal });
+    const now = tally.ended + tally.deleted;
+    if (now !== seen || speed !== null) {
+      seen = now;
+      sinceMs = preciseNow();
+    } else if (preciseNow() - sinceMs > STALL_MS) {
+      throw new Error(`nothing has ended for ${STALL_MS / 1000} s; ${tally.ended} of ${tally.tasks} tasks had`);
+    }
+  }
+}
+
+/** Passes a rejection on and nothing else. */
+function never(work: Promise<unknown>): Promise<never> {
+  return new Promise((_, reject) => work.catch(reject));
+}
+
+function rejectOn(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) =>
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }),
+  );
+}

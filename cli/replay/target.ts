@@ -1,0 +1,22 @@
+import type { AuditReport } from "../audit/audit-twice.ts";
+import type { Outcomes } from "./outcomes.ts";
+
+/** The cloud that a replay drives. */
+export interface ReplayTarget {
+  readonly apiUrl: string;
+  /** Told of each creation's end. */
+  readonly outcomes: Outcomes;
+  /** Claims that went through so far; null: the tally's own count is all there is. */
+  claims(): number | null;
+  /** Null: the databases are not known, so nothing can be audited. */
+  audit(): Promise<AuditReport | null>;
+  close(): Promise<void>;
+}
+
+/** Milliseconds since the epoch with fractions: what latencies are measured by. */
+export function preciseNow(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+/** Long enough for claims, commits and orders that are in flight at the first reading. */
+export const AUDIT_PAUSE_MS = 2_000;

@@ -1,0 +1,160 @@
+import type { Pool } from "pg";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { type AuditReport, auditTwice } from "../../cli/audit/audit-twice.ts";
+import { auditText, isClean } from "../../cli/audit/print-report.ts";
+import { attemptIdOf } from "../../core/cell/server.ts";
+import {
+  conductorId,
+  dispatchOf,
+  hostName,
+  hostTree,
+  numbered,
+  providerOf,
+  serverId,
+  serverSpec,
+  taskId,
+} from "../contract/cell-fixtures.ts";
+import { freshDatabase, type TestDatabase } from "../databases.ts";
+
+let cell: TestDatabase;
+let api: TestDatabase;
+let pool: Pool;
+let apiPool: Pool;
+
+beforeAll(async () => {
+  [cell, api] = await Promise.all([freshDatabase("cell"), freshDatabase("api")]);
+  pool = createPool({ url: cell.url, applicationName: "audit test" });
+  apiPool = createPool({ url: api.url, applicationName: "audit test" });
+});
+afterAll(async () => {
+  await Promise.all([pool?.end(), apiPool?.end()]);
+  await Promise.all([cell?.drop(), api?.drop()]);
+});
+
+/** Server 1 is ACTIVE on host 0, server 2 is being built there. */
+beforeEach(async () => {
+  await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories,
+    resource_providers, attempts, tasks, servers, hosts, agents, conductors restart identity`);
+  await apiPool.query("truncate requests, cells");
+  const store = new PostgresCellStore(pool);
+  const requests = new PostgresApiStore(apiPool);
+  await new PostgresLedger(pool).putTrees([hostTree(0, 10), hostTree(1, 10)]);
+  await store.hostsUp(
+    "agent",
+    [0, 1].map((host) => ({ name: hostName(host), rootProvider: providerOf(host) })),
+  );
+  await store.renewLease({ id: conductorId(0), name: "conductor", leaseMs: 3_600_000 });
+  await requests.putCell({ name: "c1", databaseUrl: cell.url, natsUrl: null, disabled: false });
+  await requests.accept([serverSpec(1), serverSpec(2)]);
+  await requests.assignCells([1, 2].map((server) => ({ serverUuid: serverId(server), from: null, to: "c1" })));
+  await store.dispatch([1, 2].map((server) => dispatchOf({ server, task: server, hosts: [0, 1], vcpus: 2 })));
+  const [taken] = await store.takeTasks(conductorId(0), [taskId(1), taskId(2)]);
+  await store.commitActive([{ taskId: taskId(1), serverUuid: serverId(1), epoch: taken!.epoch, selection: 0 }]);
+});
+
+const guest = (server: number, selection = 0) => ({
+  serverUuid: serverId(server),
+  attemptId: attemptIdOf(taskId(server), selection),
+});
+
+function audit(guests: Readonly<Record<string, readonly ReturnType<typeof guest>[]>> = {}): Promise<AuditReport> {
+  const runningGuests = (): ReadonlyMap<string, readonly ReturnType<typeof guest>[]> => new Map(Object.entries(guests));
+  return auditTwice({
+    apiUrl: api.url,
+    cells: [{ name: "c1", databaseUrl: cell.url, runningGuests }],
+    pauseMs: 0,
+    patienceMs: 0,
+    conductorSettings: ["cell", "cellDatabaseUrl"],
+  });
+}
+const found = (report: AuditReport): string[] => report.violations.map(({ law, what }) => `${law}: ${what}`);
+
+describe("berth audit", () => {
+  it("finds nothing in a cloud that is in order, with a build under way", async () => {
+    const report = await audit({ [hostName(0)]: [guest(1)], [hostName(1)]: [] });
+    expect(report.violations).toEqual([]);
+    expect(report.counts).toEqual({ providers: 2, consumers: 2, servers: 2, requests: 2, hostsAsked: 2 });
+    expect(auditText(report)).toMatch(/law 5, every accepted request ends +holds/);
+  });
+
+  it.each([
+    [
+      "used was changed",
+      "update inventories set used = used + 1 where used > 0",
+      ["1: used is not the sum of the allocations"],
+    ],
+    [
+      "a host shrank below what is allocated",
+      "update inventories set total = 3 where used > 0",
+      ["1: more is allocated than there is"],
+    ],
+    [
+      "an allocation lost its consumer and its server",
+      `delete from attempts; delete from tasks; delete from servers where uuid = '${serverId(1)}'; delete from consumers where uuid = '${serverId(1)}'`,
+      [
+        "2: an allocation belongs to no server that lives there",
+        "5: a server waits for a task that does not exist",
+        "5: an accepted request has not ended and nobody works on it",
+      ],
+    ],
+    [
+      "a deleted server holds on",
+      `update servers set status = 'DELETED', host = null where uuid = '${serverId(1)}'`,
+      ["2: an allocation belongs to no server that lives there"],
+    ],
+    [
+      "a server is at home elsewhere than its allocation",
+      `update servers set host = 'host-1' where uuid = '${serverId(1)}'`,
+      ["2: an allocation belongs to no server that lives there"],
+    ],
+    [
+      "the owner of a task died and nobody took over",
+      "update conductors set lease_expires_at = now() - interval '1 minute'",
+      ["5: nobody works on a build task"],
+    ],
+    [
+      "a task ended and its server did not",
+      "update tasks set ended_at = now()",
+      ["5: a server waits for a task that does not exist"],
+    ],
+  ])("sees that %s", async (_title, damage, expected) => {
+    await pool.query(damage);
+    expect(found(await audit()).sort()).toEqual(expected);
+  });
+
+  it("sees requests that nobody works on", async () => {
+    await new PostgresApiStore(apiPool).accept([serverSpec(3)]);
+    const requests = `insert into requests (server_uuid, state, cell, spec, project_id, user_id, name, created_at)
+      select '${numbered(0xe, 1)}', 'dispatched', 'c1', spec, project_id, user_id, name, created_at from requests limit 1`;
+    await apiPool.query(requests);
+    expect((await audit()).violations.map(({ where }) => where).sort()).toEqual(
+      [serverId(3), numbered(0xe, 1)].map((uuid) => `server ${uuid}`).sort(),
+    );
+  });
+
+  it("sees guests that run twice, elsewhere, or after their server's end", async () => {
+    const report = await audit({ [hostName(0)]: [guest(1)], [hostName(1)]: [guest(1, 1), guest(7)] });
+    expect(found(report).sort()).toEqual([
+      "4: a guest runs that is not at home",
+      "4: a guest runs that is not at home",
+      "4: a server runs twice",
+    ]);
+  });
+
+  it("goes on without a cell that cannot be read, and is not clean then", async () => {
+    const url = new URL(cell.url);
+    url.pathname = "/no_such_database";
+    const report = await auditTwice({
+      apiUrl: api.url,
+      cells: [{ name: "c1", databaseUrl: url.href }],
+      ...{ pauseMs: 0, patienceMs: 0, conductorSettings: [] },
+    });
+    expect(report.violations).toEqual([]);
+    expect(isClean(report)).toBe(false);
+    expect(auditText(report)).toContain("cell c1 could not be read");
+  });
+});
