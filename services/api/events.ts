@@ -84,6 +84,17 @@ export class ApiEvents {
     this.#logger.warn({ cell }, "a cell's event could not be read and was dropped");
   }
 
+  cellUnwatched(cell: string, error: unknown): void {
+    this.#logger.warn({ cell, err: error }, "the cell's events cannot be read yet; trying again");
+  }
+
+  streamsMissing(error: unknown): void {
+    this.#logger.warn(
+      { err: error },
+      "the streams of the API tier could not be set up; a sweep finds what is not published",
+    );
+  }
+
   cellUnreachable(cell: string, error: unknown): void {
     this.#unreachable.inc({ cell });
     this.#logger.warn({ cell, err: error }, "the cell does not answer");

@@ -13,7 +13,7 @@ export interface CellPort {
   readonly name: string;
   readonly store: ServerStore;
   /** The cell's own bus: its tasks go down there, its events come up. */
-  readonly bus: Pick<Bus, "publish" | "consume">;
+  readonly bus: Pick<Bus, "publish" | "consume" | "ensureStreams">;
   /** The cell's ledger view, for what hosts offer and have in use; null: this process follows none. */
   readonly view: Pick<LedgerView, "tree" | "slots" | "column"> | null;
 }

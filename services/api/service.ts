@@ -1,7 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
+import { apiStreams } from "../../adapters/nats/streams.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
-import type { Bus, Subscription } from "../../runtime/bus.ts";
+import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
@@ -19,18 +20,18 @@ import { registerVersion, registerVersionList } from "./http/version-routes.ts";
 import { registerHypervisorRoutes } from "./hypervisors/hypervisor-routes.ts";
 import type { ApiDatabasePort, CellPort } from "./ports.ts";
 import { RequestAcceptor } from "./servers/accept-requests.ts";
-import { consumeCellEvents } from "./servers/consume-cell-events.ts";
 import { UNSUPPORTED_CREATE_FIELDS } from "./servers/create-schema.ts";
 import { RequestFinder } from "./servers/find-server.ts";
 import { DeletionMarker } from "./servers/mark-deleted.ts";
 import { registerServerRoutes, type ServerDeps } from "./servers/server-routes.ts";
+import { CellWatch } from "./servers/watch-cells.ts";
 import type { ApiSettings } from "./settings.ts";
 
 export interface ApiDeps {
   readonly store: ApiDatabasePort;
   readonly cells: readonly CellPort[];
   /** The API tier's own bus. */
-  readonly bus: Pick<Bus, "publish">;
+  readonly bus: Pick<Bus, "publish" | "ensureStreams">;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly registry: Registry;
@@ -50,7 +51,7 @@ export interface ApiService extends Service {
 export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   const parts = createParts(deps, settings);
   const { http, events, server } = parts;
-  let subscriptions: Subscription[] = [];
+  const watch = new CellWatch(deps.cells, { marker: server.marker, events, clock: deps.clock });
   let serving = false;
   let closed: Promise<void> | null = null;
 
@@ -67,8 +68,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
 
   const close = async () => {
     serving = false;
-    await Promise.all(subscriptions.map((subscription) => subscription.stop()));
-    subscriptions = [];
+    await watch.close();
     await http.close();
     await Promise.all([server.acceptor.settle(), server.marker.settle()]);
   };
@@ -82,8 +82,9 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     async start() {
       try {
         await http.ready();
-        for (const cell of deps.cells)
-          subscriptions.push(await consumeCellEvents(cell, { marker: server.marker, events }));
+        // Without the bus requests are accepted all the same: it must not keep the api from starting.
+        const streams = deps.bus.ensureStreams(apiStreams).catch((error: unknown) => events.streamsMissing(error));
+        await Promise.all([streams, watch.start()]);
         const { host, port } = settings.http.listen;
         events.listening(await http.listen({ host, port }));
         serving = true;

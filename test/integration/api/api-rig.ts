@@ -8,6 +8,7 @@ import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
 import { apiStreams, cellEventsSubject, cellStreams } from "../../../adapters/nats/streams.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../../adapters/telemetry/tracing.ts";
+import type { ApiStore } from "../../../core/cell/api-store.ts";
 import type { ServerStore } from "../../../core/cell/cell-store.ts";
 import { claim, swap } from "../../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../../core/ledger/ids.ts";
@@ -36,7 +37,7 @@ export interface RigCell {
 
 /** The api over in-memory twins, with two cells of three hosts each, whose other services are played by the test. */
 export class ApiRig {
-  readonly store = new MemoryApiStore({ clock: systemClock });
+  readonly store: ApiStore;
   readonly cells: ReadonlyMap<string, RigCell>;
   readonly api: ApiService;
   readonly #brokers: MemoryBroker[] = [];
@@ -51,7 +52,9 @@ export class ApiRig {
     apiBus: Bus,
     views: ReadonlyMap<string, LedgerView>,
     settings: Partial<ApiSettings>,
+    store: ApiStore,
   ) {
+    this.store = store;
     this.cells = new Map(cells.map((cell) => [cell.name, cell]));
     this.#brokers = brokers;
     this.api = createApi(
@@ -64,6 +67,7 @@ export class ApiRig {
           view: views.get(cell.name) ?? null,
         })),
         bus: {
+          ensureStreams: (specs) => apiBus.ensureStreams(specs),
           publish: (subject, data, options) => {
             if (this.busDown) return Promise.reject(new Error("the bus is down"));
             this.toldSchedulers.push(ScheduleRequest.decode(data).server?.uuid ?? "");
@@ -79,7 +83,11 @@ export class ApiRig {
     );
   }
 
-  static async start(settings: Partial<ApiSettings> = {}): Promise<ApiRig> {
+  /** `store`: the API database, the in-memory twin unless given; it stays the caller's. */
+  static async start(
+    settings: Partial<ApiSettings> = {},
+    store: ApiStore = new MemoryApiStore({ clock: systemClock }),
+  ): Promise<ApiRig> {
     const brokers = [new MemoryBroker(systemClock)];
     const apiBus = brokers[0]!.connect();
     await apiBus.ensureStreams(apiStreams);
@@ -104,7 +112,7 @@ export class ApiRig {
       cells.push({ name, store, bus, toldConductors: [], dead: false });
       views.set(name, view);
     }
-    const rig = new ApiRig(cells, brokers, apiBus, views, settings);
+    const rig = new ApiRig(cells, brokers, apiBus, views, settings, store);
     for (const { name } of cells) {
       await rig.store.putCell({ name, databaseUrl: "postgres://x", natsUrl: null, disabled: false });
     }
@@ -244,21 +252,13 @@ function mortal(cell: RigCell): ServerStore {
 }
 
 /** The cell's bus, with a note of what went down. */
-function listening(cell: RigCell): Pick<Bus, "publish" | "consume"> {
+function listening(cell: RigCell): Pick<Bus, "publish" | "consume" | "ensureStreams"> {
   return {
+    ensureStreams: (specs) => cell.bus.ensureStreams(specs),
     publish: (subject, data, options) => {
       cell.toldConductors.push(Task.decode(data).server?.uuid ?? "");
       return cell.bus.publish(subject, data, options);
     },
     consume: (consumer, options, onMessage) => cell.bus.consume(consumer, options, onMessage),
   };
-}
-
-/** Resolves when `condition` holds; rejects after some seconds with what it was about. */
-export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`never happened: ${what}`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }

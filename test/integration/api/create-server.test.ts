@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ApiRig, until } from "./api-rig.ts";
+import { eventually } from "../../eventually.ts";
+import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
 beforeEach(async () => {
@@ -48,7 +49,7 @@ describe("POST /servers", () => {
         flavor: { id: "1", memoryMib: 512, extraSpecs: { "resources:VCPU": "1" } },
       },
     });
-    await until("the schedulers were told", () => rig.toldSchedulers.includes(server.id));
+    await eventually("the schedulers were told", () => rig.toldSchedulers.includes(server.id));
   });
 
   it("takes a flavor by its URL, and by a number", async () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { hostName } from "../../contract/cell-fixtures.ts";
-import { ApiRig, until } from "./api-rig.ts";
+import { eventually } from "../../eventually.ts";
+import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
 beforeEach(async () => {
@@ -19,7 +20,7 @@ describe("DELETE /servers/{id}", () => {
     expect(await remove(uuid)).toBe(204);
     expect(await isGone(uuid)).toBe(true);
     expect(await rig.store.assignCells([{ serverUuid: uuid, from: null, to: "north" }])).toEqual([{ kind: "ended" }]);
-    await until("the request is noted as gone", async () => (await stateOf(uuid)) === "deleted");
+    await eventually("the request is noted as gone", async () => (await stateOf(uuid)) === "deleted");
     expect(await remove(uuid)).toBe(404);
   });
 
@@ -37,7 +38,7 @@ describe("DELETE /servers/{id}", () => {
     const taken = await rig.take("north", task);
     expect(await remove(uuid)).toBe(204);
     expect(await rig.cell("north").store.commitActive([{ ...taken, selection: 0 }])).toEqual([{ kind: "fenced" }]);
-    await until("the conductors were told", () => rig.cell("north").toldConductors.includes(uuid));
+    await eventually("the conductors were told", () => rig.cell("north").toldConductors.includes(uuid));
     expect((await rig.get(`/v2.1/servers/${uuid}`)).json().server["OS-EXT-STS:task_state"]).toBe("deleting");
   });
 
@@ -51,7 +52,7 @@ describe("DELETE /servers/{id}", () => {
     expect(await isGone(uuid)).toBe(true);
     expect(await remove(uuid)).toBe(404);
     await rig.tellDeleted("north", uuid);
-    await until("the cell's word has come up", async () => (await stateOf(uuid)) === "deleted");
+    await eventually("the cell's word has come up", async () => (await stateOf(uuid)) === "deleted");
   });
 
   it("deletes a server in ERROR, whether it had a cell or not", async () => {
@@ -65,7 +66,7 @@ describe("DELETE /servers/{id}", () => {
     await rig.cell("north").store.commitError([{ ...taken, selection: 0, attemptReason: "no", reason: "no" }]);
     expect(await remove(failed)).toBe(204);
     expect(await isGone(failed)).toBe(true);
-    await until("the request is noted as gone", async () => (await stateOf(failed)) === "deleted");
+    await eventually("the request is noted as gone", async () => (await stateOf(failed)) === "deleted");
   });
 
   it("accepts the delete though the cell is dead: the request stays cancelled for the sweep", async () => {
@@ -80,7 +81,7 @@ describe("DELETE /servers/{id}", () => {
     await rig.cell("north").bus.publish("cell.north.events", new Uint8Array([255, 255, 255]));
     await rig.tellDeleted("north", "not a uuid");
     await rig.tellDeleted("north", uuid);
-    await until("the readable one counts", async () => (await stateOf(uuid)) === "deleted");
+    await eventually("the readable one counts", async () => (await stateOf(uuid)) === "deleted");
   });
 });
 

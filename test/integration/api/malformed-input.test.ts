@@ -1,12 +1,24 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createPool } from "../../../adapters/postgres/pool.ts";
+import { PostgresApiStore } from "../../../adapters/postgres/postgres-api-store.ts";
+import { freshDatabase, type TestDatabase } from "../../databases.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
+let database: TestDatabase;
+let store: PostgresApiStore;
+// On Postgres, since it refuses texts that the in-memory twin takes.
 beforeAll(async () => {
-  rig = await ApiRig.start();
+  database = await freshDatabase("api");
+  store = new PostgresApiStore(createPool({ url: database.url, applicationName: "malformed input test" }));
+  rig = await ApiRig.start({}, store);
 });
-afterAll(() => rig.close());
+afterAll(async () => {
+  await rig.close();
+  await store.close();
+  await database.drop();
+});
 
 const text = fc.oneof(
   fc.string({ unit: "binary" }),

@@ -1,0 +1,21 @@
+import { otlpEndpointIn } from "../../adapters/telemetry/otlp-endpoint.ts";
+import { runService } from "../../runtime/lifecycle.ts";
+import { openApi } from "./open-api.ts";
+import { runOnlyPlacement } from "./placement/only-placement.ts";
+import type { ApiService } from "./service.ts";
+import { apiDeclaration } from "./settings.ts";
+
+/** `berth api`: serves until SIGTERM or SIGINT; resolves with the exit code. With `--only placement`, that API alone. */
+export function main(argv: readonly string[]): Promise<number> {
+  if (argv.some((word) => word === "--only" || word.startsWith("--only="))) return runOnlyPlacement(process, argv);
+  return runService(process, {
+    name: "api",
+    argv,
+    declaration: apiDeclaration,
+    create: (context) => openApi(context, otlpEndpointIn(process.env)),
+    readyNote: (service) => {
+      const { host, port } = (service as ApiService).address;
+      return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+    },
+  });
+}

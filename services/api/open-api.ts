@@ -1,0 +1,97 @@
+import { createNatsBus, type NatsBus } from "../../adapters/nats/nats-bus.ts";
+import { followerEvents, registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
+import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { createRegistry } from "../../adapters/telemetry/metrics.ts";
+import { startTracing } from "../../adapters/telemetry/tracing.ts";
+import type { CellRecord } from "../../core/cell/api-store.ts";
+import { LedgerView } from "../../core/ledger/view.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import type { ServiceContext } from "../../runtime/lifecycle.ts";
+import type { Logger } from "../../runtime/logger.ts";
+import type { CellPort } from "./ports.ts";
+import { type ApiService, createApi } from "./service.ts";
+import { type ApiOptions, apiSettings } from "./settings.ts";
+
+/** What was opened, to be closed the other way round. */
+type Closers = (() => Promise<unknown>)[];
+
+/**
+ * The api over Postgres and NATS, for the cells that the API database names now. Closing it closes all that was opened for it.
+ * A failed opening leaves nothing open.
+ */
+export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint: string | null): Promise<ApiService> {
+  const { settings, logger } = context;
+  const closers: Closers = [];
+  const closeAll = async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  };
+  try {
+    const store = new PostgresApiStore(openPool(settings.databaseUrl, "API database", logger));
+    closers.push(() => store.close());
+    const bus = openBus(settings.natsUrl, "API tier", logger, closers);
+    const opened = (await store.cells()).map((cell) => openCell(cell, logger, closers));
+    const registry = createRegistry({ service: "api" });
+    registerFollowerMetrics(registry, opened);
+    const tracing = startTracing({ service: "berth-api", exportTo: otlpEndpoint });
+    closers.push(() => tracing.close());
+    const cells = opened.map((one) => one.port);
+    const api = createApi({ store, cells, bus, clock: systemClock, logger, registry, tracing }, apiSettings(settings));
+    closers.push(() => api.close());
+    return {
+      http: api.http,
+      start: () => api.start(),
+      close: closeAll,
+      get address() {
+        return api.address;
+      },
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
+  const { name, databaseUrl, natsUrl } = cell;
+  if (natsUrl === null)
+    throw new Error(`cell ${name} has no NATS URL: give it one with \`berth cell add ${name} --nats-url …\``);
+  const pool = openPool(databaseUrl, `cell ${name}`, logger);
+  closers.push(() => pool.end());
+  const view = new LedgerView();
+  const follower = new LedgerFollower({
+    cell: name,
+    databaseUrl,
+    view,
+    clock: systemClock,
+    events: followerEvents(logger),
+  });
+  closers.push(() => follower.close());
+  follower.start();
+  const bus = openBus(natsUrl, `cell ${name}`, logger, closers);
+  const port: CellPort = { name, store: new PostgresCellStore(pool), bus, view };
+  return { port, follower, view };
+}
+
+const CONNECTIONS_MAX = 12;
+
+function openPool(url: string, what: string, logger: Logger) {
+  return createPool({
+    url,
+    applicationName: "berth api",
+    connectionsMax: CONNECTIONS_MAX,
+    onConnectionLost: (error) => logger.warn({ err: error, database: what }, "database connection lost"),
+  });
+}
+
+function openBus(url: string, what: string, logger: Logger, closers: Closers): NatsBus {
+  const bus = createNatsBus({
+    url,
+    name: "berth api",
+    onEvent: (event) => logger.info({ bus: what, event }, "bus connection"),
+  });
+  closers.push(() => bus.close());
+  return bus;
+}
