@@ -29,6 +29,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./audit.ts")).run(argv),
   },
   {
+    name: "api",
+    summary: "serve the Compute API (with --only placement: the Placement API alone)",
+    run: async (argv) => (await import("../services/api/main.ts")).main(argv),
+  },
+  {
     name: "db migrate",
     summary: "bring the API database and every cell's database up to this version",
     run: async (argv) => (await import("./db-migrate.ts")).run(argv),
