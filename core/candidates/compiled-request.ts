@@ -3,7 +3,6 @@ import type { AggregateUuid, ResourceClass, Trait } from "../ledger/ids.ts";
 import { InventoryColumn } from "../ledger/inventory-column.ts";
 import type { NamedSets } from "../ledger/named-sets.ts";
 import type { LedgerView } from "../ledger/view.ts";
-import type { PendingUse } from "./pending-use.ts";
 import type { Refusal, RefusalCount } from "./refusal.ts";
 import type { CandidateRequest, RequestGroup } from "./request.ts";
 
@@ -71,9 +70,7 @@ export class CompiledRequest {
   readonly refused: Int32Array;
   readonly #refusals: Refusal[] = [...FIXED_REFUSALS];
 
-  /** `pending` must be of the same view; it is counted as used. */
-  constructor(view: LedgerView, request: CandidateRequest, pending?: PendingUse) {
-    pending?.follow();
+  constructor(view: LedgerView, request: CandidateRequest) {
     this.view = view;
     this.request = request;
     this.isolate = request.groupPolicy === "isolate";

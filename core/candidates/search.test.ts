@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { gpuHost, host, provider, viewOf } from "../../test/view-builders.ts";
 import { aggregateUuid, providerUuid, type ResourceClass, resourceClass, trait } from "../ledger/ids.ts";
 import type { LedgerView } from "../ledger/view.ts";
-import { PendingUse } from "./pending-use.ts";
 import { describeRefusal } from "./refusal.ts";
 import { ANY_TREE, type CandidateRequest, OPEN_HOSTS, type RequestGroup, requestGroup } from "./request.ts";
 import { CandidateSearch, type SearchOptions } from "./search.ts";
@@ -59,19 +58,19 @@ describe("candidate search over flat hosts", () => {
   });
 
   it("counts claims in flight as used", () => {
-    const pending = new PendingUse(flat);
-    pending.add("claim", [{ provider: providerUuid("a"), resourceClass: VCPU, amount: 4 }]);
-    expect(found(flat, request([want({ VCPU: 5 })]), { pending })).toEqual(["c:VCPU=5"]);
-    pending.settle("claim");
-    expect(found(flat, request([want({ VCPU: 5 })]), { pending })).toEqual(["a:VCPU=5", "c:VCPU=5"]);
+    flat.hold("claim", [{ provider: providerUuid("a"), resourceClass: VCPU, amount: 4 }]);
+    expect(found(flat, request([want({ VCPU: 5 })]))).toEqual(["c:VCPU=5"]);
+    flat.letGo("claim");
+    expect(found(flat, request([want({ VCPU: 5 })]))).toEqual(["a:VCPU=5", "c:VCPU=5"]);
   });
 
   it("keeps claims in flight through a reload that moves every slot", () => {
     const view = viewOf(provider("a", { VCPU: 8 }));
-    const pending = new PendingUse(view);
-    pending.add("claim", [{ provider: providerUuid("a"), resourceClass: VCPU, amount: 4 }]);
+    view.hold("claim", [{ provider: providerUuid("a"), resourceClass: VCPU, amount: 4 }]);
     view.adopt(viewOf(provider("z", { VCPU: 8 }), provider("a", { VCPU: 8 })));
-    expect(found(view, request([want({ VCPU: 5 })]), { pending })).toEqual(["z:VCPU=5"]);
+    expect(found(view, request([want({ VCPU: 5 })]))).toEqual(["z:VCPU=5"]);
+    view.letGo("claim");
+    expect(found(view, request([want({ VCPU: 5 })]))).toEqual(["z:VCPU=5", "a:VCPU=5"]);
   });
 
   it("respects min_unit, max_unit and step_size", () => {

@@ -3,7 +3,6 @@ import type { ProviderUuid } from "../ledger/ids.ts";
 import type { AllocationItem } from "../ledger/model.ts";
 import type { LedgerView } from "../ledger/view.ts";
 import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "./compiled-request.ts";
-import type { PendingUse } from "./pending-use.ts";
 import type { RefusalCount } from "./refusal.ts";
 import type { CandidateRequest } from "./request.ts";
 import { scanTrees } from "./scan-trees.ts";
@@ -22,7 +21,6 @@ export interface Candidate {
 }
 
 export interface SearchOptions {
-  readonly pending?: PendingUse;
   /** Where in the view's list of trees to begin; any whole number. */
   readonly start?: number;
   /** Most steps spent on one tree; 20,000 unless given. */
@@ -50,7 +48,7 @@ export class CandidateSearch implements Iterable<Candidate> {
   constructor(view: LedgerView, request: CandidateRequest, options: SearchOptions = {}) {
     this.#view = view;
     this.#version = view.version;
-    this.#compiled = new CompiledRequest(view, request, options.pending);
+    this.#compiled = new CompiledRequest(view, request);
     const trees = Math.max(1, view.slots.rootCount);
     this.#start = (((options.start ?? 0) % trees) + trees) % trees;
     this.#workPerTree = options.workPerTree ?? WORK_PER_TREE;

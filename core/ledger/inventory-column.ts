@@ -91,12 +91,6 @@ export class InventoryColumn {
     if (this.has(slot)) this.free[slot] = this.free[slot]! - amount;
   }
 
-  /** Take back all that is held. */
-  holdNothing(): void {
-    for (const [slot, amount] of this.#held) if (this.has(slot)) this.free[slot] = this.free[slot]! + amount;
-    this.#held.clear();
-  }
-
   /** The inventory of a provider, or undefined. */
   at(slot: number): (Inventory & { readonly used: number }) | undefined {
     if (!this.has(slot)) return undefined;

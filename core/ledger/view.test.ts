@@ -103,6 +103,24 @@ describe("LedgerView", () => {
     expect(view.tree(providerUuid("other"))).toEqual(["other", "child"]);
   });
 
+  it("holds a claim off what is free until it is let go of, whatever becomes of the slots", () => {
+    const view = viewOf(HOST_ROWS);
+    const free = (uuid: string) => view.column(VCPU)!.free[view.slots.find(providerUuid(uuid))];
+    view.hold("claim", [
+      { provider: providerUuid("root"), resourceClass: VCPU, amount: 5 },
+      { provider: providerUuid("child"), resourceClass: VCPU, amount: 3 },
+    ]);
+    expect([free("root"), free("child")]).toEqual([7, 5]);
+    view.apply(putInventory("root", 16, 9));
+    expect(free("root")).toBe(2);
+    view.apply({ kind: "provider-removed", uuid: providerUuid("child") });
+    view.applyAll([putProvider("new", "root", "root"), putInventory("new", 8, 0)]);
+    expect(free("new")).toBe(8);
+    view.letGo("claim");
+    view.letGo("claim");
+    expect([free("root"), free("new"), view.heldCount]).toEqual([7, 8, 0]);
+  });
+
   it("keeps what one holds of it through a reload", () => {
     const view = viewOf(HOST_ROWS);
     const layout = view.layout;
@@ -125,17 +143,15 @@ describe("LedgerView", () => {
       fc
         .tuple(fc.constantFrom("trait-added" as const, "trait-removed" as const), names, fc.constantFrom("X", "Y"))
         .map(([kind, uuid, name]): RowChange => ({ kind, provider: providerUuid(uuid), trait: trait(name) })),
-      fc
-        .tuple(names, fc.constantFrom("h1", "h2"), fc.boolean())
-        .map(
-          ([uuid, host, up]): RowChange => ({
-            kind: "host-put",
-            host,
-            provider: providerUuid(uuid),
-            up,
-            disabled: false,
-          }),
-        ),
+      fc.tuple(names, fc.constantFrom("h1", "h2"), fc.boolean()).map(
+        ([uuid, host, up]): RowChange => ({
+          kind: "host-put",
+          host,
+          provider: providerUuid(uuid),
+          up,
+          disabled: false,
+        }),
+      ),
       fc.constantFrom("h1", "h2").map((host): RowChange => ({ kind: "host-removed", host })),
     );
     fc.assert(

@@ -1,6 +1,7 @@
+import { HeldClaims } from "./held-claims.ts";
 import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "./ids.ts";
 import { InventoryColumn } from "./inventory-column.ts";
-import type { Inventory, Provider } from "./model.ts";
+import type { AllocationItem, Inventory, Provider } from "./model.ts";
 import { NamedSets } from "./named-sets.ts";
 import { ProviderSlots } from "./provider-slots.ts";
 import type { RowChange } from "./row-change.ts";
@@ -19,6 +20,7 @@ export class LedgerView {
   #traits = new NamedSets<Trait>();
   #aggregates = new NamedSets<AggregateUuid>();
   #hosts = new ViewHosts();
+  readonly #held = new HeldClaims();
   #version = 0;
   #layout = 0;
 
@@ -114,16 +116,23 @@ export class LedgerView {
   }
 
   /**
-   * Count so much as used beside what the ledger says (a negative amount takes it back), for claims that are on their way: see
-   * PendingUse in core/candidates. Does not survive `adopt`.
+   * Count a claim that is on its way as used, until it is let go of by its id (the view shows it, or it came to nothing).
+   * Survives reloads; replaces what the id stood for before. All who search this view see it.
    */
-  hold(slot: number, resourceClass: ResourceClass, amount: number): void {
-    this.#columns.get(resourceClass)?.hold(slot, amount);
+  hold(id: string, items: readonly AllocationItem[]): void {
+    this.#held.add({ slots: this.#slots, columns: this.#columns }, id, items);
+    this.#version += 1;
   }
 
-  /** Take back all that is held. */
-  holdNothing(): void {
-    for (const column of this.#columns.values()) column.holdNothing();
+  /** An unknown id is no error. */
+  letGo(id: string): void {
+    this.#held.drop(id);
+    this.#version += 1;
+  }
+
+  /** Claims held now. */
+  get heldCount(): number {
+    return this.#held.count;
   }
 
   clear(): void {
@@ -139,6 +148,7 @@ export class LedgerView {
     this.#hosts = loaded.#hosts;
     this.#version += 1;
     this.#layout += 1;
+    this.#held.holdAnew({ slots: this.#slots, columns: this.#columns });
   }
 
   /** A provider with all that the view knows of it; undefined if unknown. Cost: allocates; not for searches. */
@@ -197,6 +207,7 @@ export class LedgerView {
     this.#slots.aggregateSet[slot] = NamedSets.EMPTY;
     this.#slots.forget(slot);
     this.#layout += 1;
+    this.#held.holdAnew({ slots: this.#slots, columns: this.#columns });
   }
 
   #putInventory(change: RowChange & { readonly kind: "inventory-put" }): void {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Flavor } from "../../proto/gen/berth/shared.ts";
 import { gpuHost, host, provider, viewOf } from "../../test/view-builders.ts";
-import { PendingUse } from "../candidates/pending-use.ts";
 import type { LedgerView } from "../ledger/view.ts";
 import { type CellHosts, type ChoiceOptions, HostChooser } from "./choose-hosts.ts";
 import { placementQuery } from "./placement-query.ts";
@@ -13,7 +12,7 @@ import { OwnSlice } from "./weighers/own-slice.ts";
 import type { Weigher } from "./weighers/weigher.ts";
 
 const chooser = new HostChooser();
-const cell = (name: string, view: LedgerView): CellHosts => ({ name, view, pending: new PendingUse(view) });
+const cell = (name: string, view: LedgerView): CellHosts => ({ name, view });
 const by = (...weighers: readonly Weigher[]) => weighers.map((weigher) => ({ weigher, multiplier: 1 }));
 
 function choose(cells: readonly CellHosts[], extraSpecs: Record<string, string>, options: Partial<ChoiceOptions> = {}) {
@@ -144,7 +143,7 @@ describe("HostChooser", () => {
   it("leaves out hosts that were tried, and room that is claimed and not yet seen", () => {
     const one = cell("one", viewOf(flat("a", 0), flat("b", 15)));
     expect(hostsChosen([one], {}, { excludedHosts: new Map([["one", new Set(["a"])]]) })).toEqual(["b"]);
-    one.pending.add("claim", [{ provider: "b" as never, resourceClass: "VCPU" as never, amount: 1 }]);
+    one.view.hold("claim", [{ provider: "b" as never, resourceClass: "VCPU" as never, amount: 1 }]);
     expect(hostsChosen([one], {})).toEqual(["a"]);
   });
 

@@ -1,6 +1,5 @@
 import type { Selection } from "../../proto/gen/berth/shared.ts";
 import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "../candidates/compiled-request.ts";
-import type { PendingUse } from "../candidates/pending-use.ts";
 import { type RefusalCount, sumRefusals } from "../candidates/refusal.ts";
 import { type CandidateRequest, OPEN_HOSTS } from "../candidates/request.ts";
 import { scanTrees } from "../candidates/scan-trees.ts";
@@ -18,7 +17,6 @@ import type { HostBatch, WeighedBy } from "./weighers/weigher.ts";
 export interface CellHosts {
   readonly name: string;
   readonly view: LedgerView;
-  readonly pending: PendingUse;
 }
 
 export interface ChoiceOptions {
@@ -75,7 +73,7 @@ export class HostChooser {
   ): HostBatch {
     const trees = excludedHosts ? { ...OPEN_HOSTS, excludedHosts } : OPEN_HOSTS;
     const asked: CandidateRequest = { groups: query.groups, groupPolicy: query.groupPolicy, trees, limit: 1 };
-    const request = new CompiledRequest(cell.view, asked, cell.pending);
+    const request = new CompiledRequest(cell.view, asked);
     const total = cell.view.slots.rootCount;
     let roots = this.#buffers[index];
     if (!roots || roots.length < total) {

@@ -1,0 +1,60 @@
+import type { ResourceClass } from "./ids.ts";
+import type { InventoryColumn } from "./inventory-column.ts";
+import type { AllocationItem } from "./model.ts";
+import type { ProviderSlots } from "./provider-slots.ts";
+
+interface Arrays {
+  readonly slots: ProviderSlots;
+  readonly columns: ReadonlyMap<ResourceClass, InventoryColumn>;
+}
+
+/**
+ * Claims that a ledger view does not show yet - on their way to the database, or committed and not yet replicated - taken
+ * off what is free, so that searches see them as used at no cost.
+ */
+export class HeldClaims {
+  readonly #claims = new Map<string, { readonly items: readonly AllocationItem[]; held: readonly Held[] }>();
+
+  get count(): number {
+    return this.#claims.size;
+  }
+
+  add(arrays: Arrays, id: string, items: readonly AllocationItem[]): void {
+    this.drop(id);
+    this.#claims.set(id, { items, held: hold(arrays, items) });
+  }
+
+  drop(id: string): void {
+    const claim = this.#claims.get(id);
+    if (!claim) return;
+    this.#claims.delete(id);
+    for (const { column, slot, amount } of claim.held) column.hold(slot, -amount);
+  }
+
+  /** Slots or columns are others now: hold all claims anew. */
+  holdAnew(arrays: Arrays): void {
+    for (const claim of this.#claims.values()) {
+      for (const { column, slot, amount } of claim.held) column.hold(slot, -amount);
+      claim.held = hold(arrays, claim.items);
+    }
+  }
+}
+
+interface Held {
+  readonly column: InventoryColumn;
+  readonly slot: number;
+  readonly amount: number;
+}
+
+/** Returns what was held: not what is of providers or inventories that the view does not know. */
+function hold({ slots, columns }: Arrays, items: readonly AllocationItem[]): Held[] {
+  const held: Held[] = [];
+  for (const { provider, resourceClass, amount } of items) {
+    const slot = slots.find(provider);
+    const column = columns.get(resourceClass);
+    if (slot < 0 || !column) continue;
+    column.hold(slot, amount);
+    held.push({ column, slot, amount });
+  }
+  return held;
+}
