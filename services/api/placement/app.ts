@@ -1,5 +1,6 @@
 import type { CandidateSource } from "../../../core/placement/candidate-query.ts";
 import type { PlacementStore } from "../../../core/placement/placement-store.ts";
+import type { Cors } from "./cors.ts";
 import {
   type Answer,
   type Call,
@@ -21,6 +22,8 @@ export interface PlacementDeps {
   readonly source: CandidateSource;
   readonly authenticate: Authenticate;
   readonly policy: Policy;
+  /** Without it browsers may not call from other sites. */
+  readonly cors?: Cors | undefined;
   /** Told of every error that is not the client's, once, with its request id. */
   readonly onUnexpected: (error: unknown, request: PlacementRequest) => void;
 }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { handlePlacement, type PlacementDeps } from "./app.ts";
-import { errorDocument, PlacementError, type PlacementResponse } from "./http.ts";
+import { errorDocument, PlacementError, type PlacementRequest, type PlacementResponse } from "./http.ts";
 
 /**
  * Serves the Placement API below `mount` ("" for the root). Everything below it - unknown paths, wrong verbs, bodies of any
@@ -30,7 +30,7 @@ async function serve(
   const headers: Record<string, string | undefined> = {};
   for (const [name, value] of Object.entries(request.headers))
     headers[name] = Array.isArray(value) ? value.join(", ") : value;
-  const response = await handlePlacement(deps, {
+  const call: PlacementRequest = {
     method: request.method,
     path,
     mount,
@@ -39,8 +39,9 @@ async function serve(
     headers,
     body: (request.body as Uint8Array | undefined) ?? new Uint8Array(),
     requestId: request.id,
-  });
-  return send(reply, response);
+  };
+  const answer = () => handlePlacement(deps, call);
+  return send(reply, deps.cors ? await deps.cors.around(call, answer) : await answer());
 }
 
 /** Past Fastify's own reply: it would add a charset to the content type, which some clients compare. */
