@@ -62,6 +62,10 @@ export async function runService<Settings extends ProcessDeclared>(
     if (early === undefined) host.stdout.write(`ready${run.readyNote ? ` ${run.readyNote(service)}` : ""}\n`);
     return await finish(await endings.first, service, run, logger, endings.second);
   } catch (error) {
+    if (error instanceof SettingsError) {
+      host.stderr.write(`${run.declaration.command}: ${error.message}\n`);
+      return 2;
+    }
     logger.fatal({ err: error }, "could not start");
     return 1;
   } finally {

@@ -25,6 +25,8 @@ export function createProbes(options: {
   readonly listen: HostPort;
   readonly registry: Registry;
   readonly isReady: () => boolean | Promise<boolean>;
+  /** Further pages by path; what they return is served as JSON. */
+  readonly pages?: Readonly<Record<string, () => unknown>>;
 }): Probes {
   const server = createServer((request, response) => {
     answer(request.url ?? "/", options).then(
@@ -50,10 +52,15 @@ interface Answer {
 
 async function answer(
   url: string,
-  options: { readonly registry: Registry; readonly isReady: () => boolean | Promise<boolean> },
+  options: {
+    readonly registry: Registry;
+    readonly isReady: () => boolean | Promise<boolean>;
+    readonly pages?: Readonly<Record<string, () => unknown>>;
+  },
 ): Promise<Answer> {
   const type = "text/plain";
-  switch (url.split("?")[0]) {
+  const path = url.split("?")[0] ?? "/";
+  switch (path) {
     case "/healthz":
       return { status: 200, type, body: "ok\n" };
     case "/readyz": {
@@ -62,8 +69,11 @@ async function answer(
     }
     case "/metrics":
       return { status: 200, type: options.registry.contentType, body: await options.registry.metrics() };
-    default:
-      return { status: 404, type, body: "not found\n" };
+    default: {
+      const page = options.pages?.[path];
+      if (page === undefined) return { status: 404, type, body: "not found\n" };
+      return { status: 200, type: "application/json", body: `${JSON.stringify(page())}\n` };
+    }
   }
 }
 

@@ -42,15 +42,23 @@ export const FAKE_METADATA_KEY = "berth:fake";
 export function scriptOf(metadata: Readonly<Record<string, string>>): FakeScript | null {
   const text = metadata[FAKE_METADATA_KEY];
   if (text === undefined) return null;
+  try {
+    return parseScript(text);
+  } catch (error) {
+    throw new Error(`metadata ${FAKE_METADATA_KEY}: ${(error as Error).message}`);
+  }
+}
+
+/** A script from its JSON. Throws an Error that says what is wrong with it. */
+export function parseScript(text: string): FakeScript {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
   } catch {
-    throw new Error(`metadata ${FAKE_METADATA_KEY} is no JSON`);
+    throw new Error("no JSON");
   }
   const [first] = Value.Errors(FakeScript, parsed);
-  if (first !== undefined)
-    throw new Error(`metadata ${FAKE_METADATA_KEY}: ${first.instancePath || "/"} ${first.message}`);
+  if (first !== undefined) throw new Error(`${first.instancePath || "/"} ${first.message}`);
   return parsed as FakeScript;
 }
 

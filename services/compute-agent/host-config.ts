@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { type Static, Type } from "typebox";
 import { Value } from "typebox/value";
 import type { ProviderReport, TreeReport } from "../../proto/gen/berth/agent.ts";
+import { SettingsError } from "../../runtime/settings.ts";
 import { FakeScript } from "./fake-script.ts";
 
 const Uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
@@ -55,20 +56,20 @@ type ProviderConfig = Pick<HostConfig, "name" | "uuid" | "inventories" | "traits
 
 const HostsFile = Type.Object({ hosts: Type.Array(HostConfig, { minItems: 1 }) }, { additionalProperties: false });
 
-/** Reads `{"hosts": […]}` from a JSON file. Throws an Error whose one line names the file and the place in it. */
+/** Reads `{"hosts": […]}` from a JSON file. Throws a SettingsError whose one line names the file and the place in it. */
 export function readHostsFile(path: string): readonly HostConfig[] {
   let parsed: unknown;
   try {
     parsed = JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
-    throw new Error(`hosts file ${path}: ${error instanceof Error ? error.message : error}`);
+    throw new SettingsError(`hosts file ${path}: ${error instanceof Error ? error.message : error}`);
   }
   const [first] = Value.Errors(HostsFile, parsed);
-  if (first !== undefined) throw new Error(`hosts file ${path}: ${first.instancePath || "/"} ${first.message}`);
+  if (first !== undefined) throw new SettingsError(`hosts file ${path}: ${first.instancePath || "/"} ${first.message}`);
   const { hosts } = parsed as Static<typeof HostsFile>;
   const names = new Set<string>();
   for (const host of hosts) {
-    if (names.has(host.name)) throw new Error(`hosts file ${path}: host ${host.name} is there twice`);
+    if (names.has(host.name)) throw new SettingsError(`hosts file ${path}: host ${host.name} is there twice`);
     names.add(host.name);
   }
   return hosts;

@@ -113,6 +113,10 @@ export class ConductorEvents {
     this.#nowAndThen("event", () => this.#logger.warn({ err: reason }, "an event did not go up"));
   }
 
+  busFailed(error: unknown): void {
+    this.#logger.warn({ err: error }, "cannot take messages yet; tasks are swept up meanwhile");
+  }
+
   databaseFailed(what: string, error: unknown): void {
     this.#metrics.databaseFailures.inc({ what });
     this.#nowAndThen(`database ${what}`, () =>

@@ -2,6 +2,7 @@ import type { Registry } from "prom-client";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener } from "../../core/agent/link.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { closeOnce } from "../../runtime/close-once.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
 import { type AgentConnection, AgentRegistry, type AgentReport } from "./agent-registry.ts";
@@ -48,7 +49,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
   });
   const parts = assemble(deps, settings, events, stop.signal);
   let ready = false;
-  const close = async () => {
+  const close = closeOnce(async () => {
     ready = false;
     await parts.intake.stop();
     await parts.watch.stop();
@@ -57,11 +58,10 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
     await parts.lease.stop();
     parts.registry.close();
     await deps.listener.close();
-  };
-  let closing: Promise<void> | null = null;
+  });
   return {
     get ready() {
-      return ready;
+      return ready && parts.intake.subscribed;
     },
     get taskCount() {
       return parts.runs.size;
@@ -74,15 +74,11 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
         await parts.intake.start();
         ready = true;
       } catch (error) {
-        closing ??= close();
-        await closing;
+        await close();
         throw error;
       }
     },
-    close() {
-      closing ??= close();
-      return closing;
-    },
+    close,
   };
 }
 

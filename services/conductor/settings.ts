@@ -1,3 +1,7 @@
+import { processSettings } from "../../runtime/lifecycle.ts";
+import { boolean, duration, hostPort, integer, text, url } from "../../runtime/setting-kinds.ts";
+import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
+
 /** How a conductor behaves. All times in milliseconds. */
 export interface ConductorSettings {
   /** The cell that it serves. */
@@ -41,3 +45,63 @@ export const CONDUCTOR_DEFAULTS = {
   tasksMax: 20_000,
   auditHostsPerSecond: 20,
 } as const satisfies Omit<ConductorSettings, "cell" | "conductorId" | "name">;
+
+/** All that a conductor is told; no address or password of anything above its cell (law 3). */
+export const conductorDeclaration = {
+  command: "berth conductor",
+  about: "Carries through the tasks of one cell, with the agents that connect to it.",
+  settings: {
+    ...processSettings,
+    cell: setting(text({ pattern: /^[a-z0-9][a-z0-9-]{0,62}$/, allowed: "lower-case letters, digits and dashes" }), {
+      about: "name of the cell",
+    }),
+    cellDatabaseUrl: setting(url("postgres", "postgresql"), { about: "the cell's database" }),
+    natsUrl: setting(url("nats", "tls"), { about: "NATS with the user of the cell's conductors" }),
+    listen: setting(hostPort, { about: "where agents connect", default: "127.0.0.1:8776" }),
+    metricsListen: setting(hostPort, { about: "where /healthz, /readyz and /metrics are", default: "127.0.0.1:0" }),
+    name: optional(text(), { about: "how this conductor is called in logs; the address it listens on unless given" }),
+    tlsCa: optional(text(), { about: "file of the CA that signs agents' certificates; with --tls-cert and --tls-key" }),
+    tlsCert: optional(text(), { about: "file of this conductor's certificate" }),
+    tlsKey: optional(text(), { about: "file of its key" }),
+    plainText: setting(boolean, { about: "allow agents of other machines without TLS", default: "false" }),
+    databaseConnections: setting(integer({ min: 2, max: 100 }), {
+      about: "connections to the database",
+      default: "10",
+    }),
+    lease: setting(duration({ minMs: 1_000, maxMs: 600_000 }), {
+      about: "others take over the tasks of a conductor that was silent for so long",
+      default: "5s",
+    }),
+    hostGrace: setting(duration({ minMs: 0, maxMs: 600_000 }), {
+      about: "how long a host that is not connected may take before a build goes elsewhere",
+      default: "3s",
+    }),
+    attemptTimeout: setting(duration({ minMs: 100, maxMs: 86_400_000 }), {
+      about: "how long one host may take for a build",
+      default: "10m",
+    }),
+    agentUnseen: setting(duration({ minMs: 1_000, maxMs: 3_600_000 }), {
+      about: "hosts are down when no conductor has heard of their agent for so long",
+      default: "5s",
+    }),
+    tasksMax: setting(integer({ min: 1, max: 1_000_000 }), { about: "tasks in the works", default: "20000" }),
+  },
+} as const;
+
+export type ConductorOptions = ValuesOf<typeof conductorDeclaration.settings>;
+
+/** What a process was given, as the service wants it. */
+export function conductorSettings(options: ConductorOptions, conductorId: string): ConductorSettings {
+  return Object.freeze({
+    ...CONDUCTOR_DEFAULTS,
+    cell: options.cell,
+    conductorId,
+    name: options.name ?? `${options.listen.host}:${options.listen.port}`,
+    leaseMs: options.lease,
+    renewMs: Math.min(CONDUCTOR_DEFAULTS.renewMs, options.lease / 4),
+    hostGraceMs: options.hostGrace,
+    attemptTimeoutMs: options.attemptTimeout,
+    unseenMs: options.agentUnseen,
+    tasksMax: options.tasksMax,
+  });
+}

@@ -1,7 +1,8 @@
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { cellTasksConsumer } from "../../adapters/nats/streams.ts";
-import type { BusMessage, Subscription } from "../../runtime/bus.ts";
+import { BusError, type BusMessage, busErrorIsTransient, type Subscription } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { retry } from "../../runtime/retry.ts";
 import { Ticker } from "../../runtime/ticker.ts";
 import type { StepCommitter } from "./commit-steps.ts";
 import type { ConductorEvents } from "./events.ts";
@@ -13,6 +14,7 @@ const SWEEP_MAX = 500;
 /** Every so many sweeps it looks for tasks that it owns without knowing: the answer to a take was lost. */
 const OWNED_EVERY = 10;
 const RETRY_MS = 1_000;
+const SUBSCRIBE_RETRY = { delayMs: 200, delayMsMax: 2_000 };
 
 export interface TaskIntakeOptions {
   readonly bus: ConductorBus;
@@ -39,6 +41,7 @@ export class TaskIntake {
   #subscription: Subscription | null = null;
   #sweeps = 0;
   #stopped = false;
+  readonly #stop = new AbortController();
 
   constructor(options: TaskIntakeOptions) {
     this.#options = options;
@@ -51,19 +54,41 @@ export class TaskIntake {
     });
   }
 
+  /** True while messages come in. Without them the sweep still finds every task, only later. */
+  get subscribed(): boolean {
+    return this.#subscription !== null;
+  }
+
+  /** Resolves when tasks are swept up; messages follow as soon as the bus has the stream. Rejects when it never will. */
   async start(): Promise<void> {
-    const { bus, settings } = this.#options;
-    this.#subscription = await bus.consume(
-      cellTasksConsumer,
-      { maxInFlight: settings.messagesInFlightMax },
-      (message) => this.#onMessage(message),
-    );
+    try {
+      await this.#subscribe();
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      this.#options.events.busFailed(error);
+      // It only rejects when the conductor stops.
+      retry(() => this.#subscribe(), {
+        ...SUBSCRIBE_RETRY,
+        triesMax: Number.MAX_SAFE_INTEGER,
+        clock: this.#options.clock,
+        signal: this.#stop.signal,
+      }).catch(() => {});
+    }
     this.#sweeper.start();
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#stop.abort();
     await Promise.all([this.#subscription?.stop(), this.#sweeper.stop()]);
+  }
+
+  async #subscribe(): Promise<void> {
+    const { bus, settings } = this.#options;
+    const limits = { maxInFlight: settings.messagesInFlightMax };
+    const subscription = await bus.consume(cellTasksConsumer, limits, (message) => this.#onMessage(message));
+    if (this.#stopped) await subscription.stop();
+    else this.#subscription = subscription;
   }
 
   #onMessage(message: BusMessage): void {
@@ -114,6 +139,10 @@ export class TaskIntake {
     const unknown = owned.filter((taskId) => !runs.has(taskId) && !this.#taking.has(taskId));
     await Promise.all(unknown.map((taskId) => this.#take(taskId, {})));
   }
+}
+
+function isTransient(error: unknown): boolean {
+  return error instanceof BusError && busErrorIsTransient[error.code];
 }
 
 /** The id in a Task's bytes, without reading the rest: the row has it all. Null: these are no Task. */

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { attemptIdOf } from "../../core/cell/server.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";
-import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { hostTree, serverId, taskId } from "../contract/cell-fixtures.ts";
 import { eventually } from "../eventually.ts";
 import { SmallCell } from "../small-cell.ts";

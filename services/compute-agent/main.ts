@@ -1,0 +1,19 @@
+import { otlpEndpointIn } from "../../adapters/telemetry/otlp-endpoint.ts";
+import { runService } from "../../runtime/lifecycle.ts";
+import { type AgentProcess, openAgent } from "./open-agent.ts";
+import { agentDeclaration } from "./settings.ts";
+
+/** `berth compute-agent`: resolves with the exit code. */
+export function main(argv: readonly string[]): Promise<number> {
+  return runService(process, {
+    name: "compute-agent",
+    argv,
+    declaration: agentDeclaration,
+    create: (context) =>
+      openAgent(context, {
+        otlpEndpoint: otlpEndpointIn(process.env),
+        crash: () => process.kill(process.pid, "SIGKILL"),
+      }),
+    readyNote: (service) => (service as AgentProcess).note,
+  });
+}

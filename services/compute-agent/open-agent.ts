@@ -1,0 +1,60 @@
+import { join } from "node:path";
+import { createGrpcDialer } from "../../adapters/grpc/grpc-dialer.ts";
+import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
+import { createRegistry } from "../../adapters/telemetry/metrics.ts";
+import { startTracing } from "../../adapters/telemetry/tracing.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { closeOnce } from "../../runtime/close-once.ts";
+import type { ServiceContext } from "../../runtime/lifecycle.ts";
+import { createProbes } from "../../runtime/probes.ts";
+import type { Service } from "../../runtime/service.ts";
+import { FakeDriver } from "./fake-driver.ts";
+import { FileJournal } from "./file-journal.ts";
+import { type ComputeAgent, createComputeAgent } from "./service.ts";
+import { type AgentOptions, hostsOf } from "./settings.ts";
+
+/** An agent on its real parts (and the fake driver), with its probes; it owns them all. */
+export interface AgentProcess extends Service {
+  /** Where the probes are; after `start`. */
+  readonly note: string;
+}
+
+/** `crash` ends the process at once, as `kill -9` does: the fake driver may be told to. */
+export function openAgent(
+  { settings: options, logger, fail }: ServiceContext<AgentOptions>,
+  process: { readonly otlpEndpoint: string | null; readonly crash: () => void },
+): AgentProcess {
+  const hosts = hostsOf(options);
+  const clock = systemClock;
+  const { agentId, seed, buildLimit, conductors } = options;
+  const tracing = startTracing({ service: "berth-compute-agent", instance: agentId, exportTo: process.otlpEndpoint });
+  const registry = createRegistry({ service: "compute-agent" });
+  const scripts = new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const])));
+  const loseConnections = () => agent.loseConnections();
+  const driver = new FakeDriver({ clock, seed, scripts, crash: process.crash, loseConnections });
+  const journal = new FileJournal(join(options.dataDir, `${agentId}.journal`));
+  const dialer = createGrpcDialer({ tls: tlsFilesOf(options) });
+  const agent: ComputeAgent = createComputeAgent(
+    { dialer, journal, driver, clock, logger, registry, tracing, fail },
+    { agentId, conductors, hosts, buildLimit },
+  );
+  const probes = createProbes({
+    listen: options.metricsListen,
+    registry,
+    isReady: () => agent.ready,
+    pages: { "/guests": () => ({ guests: driver.guests() }) },
+  });
+  return {
+    get note() {
+      return `${hosts.length} hosts, probes at ${probes.address.host}:${probes.address.port}`;
+    },
+    async start() {
+      await probes.start();
+      await agent.start();
+    },
+    close: closeOnce(async () => {
+      await agent.close();
+      await Promise.all([probes.close(), tracing.close()]);
+    }),
+  };
+}

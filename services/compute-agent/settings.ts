@@ -1,0 +1,64 @@
+import { processSettings } from "../../runtime/lifecycle.ts";
+import { hostPort, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
+import { optional, SettingsError, setting, type ValuesOf } from "../../runtime/settings.ts";
+import { type FakeScript, parseScript } from "./fake-script.ts";
+import { generateHosts, type HostConfig, readHostsFile } from "./host-config.ts";
+
+const name = text({ pattern: /^[A-Za-z0-9._-]{1,100}$/, allowed: "letters, digits, dots, dashes and underscores" });
+const address = text({ pattern: /^\S+:\d{1,5}$/, allowed: "host:port" });
+const script: Kind<FakeScript> = {
+  allowed: "a script of the fake driver as JSON",
+  placeholder: "JSON",
+  parse: (given) => {
+    try {
+      return parseScript(given);
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+export const agentDeclaration = {
+  command: "berth compute-agent",
+  about: "Carries hosts: reports what they offer and builds servers on them, by the fake driver.",
+  settings: {
+    ...processSettings,
+    agentId: setting(name, { about: "name of this agent, the same after each restart" }),
+    conductors: setting(listOf(address), { about: "addresses of all conductors of the cell" }),
+    hostsFile: optional(text(), { about: "JSON file with the hosts; see docs/compute-agent.md" }),
+    hosts: optional(integer({ min: 1, max: 100_000 }), {
+      about: "instead of a file: so many equal hosts, named after the agent",
+    }),
+    dataDir: setting(text(), { about: "where the journal is kept", default: ".berth" }),
+    buildLimit: setting(integer({ min: 1, max: 10_000 }), { about: "builds at a time on one host", default: "10" }),
+    fake: optional(script, { about: "how the fake driver behaves on hosts without a script of their own" }),
+    seed: setting(integer({ min: 0, max: 2 ** 31 }), {
+      about: "decides which builds a script's probability befalls",
+      default: "1",
+    }),
+    metricsListen: setting(hostPort, {
+      about: "where /healthz, /readyz, /metrics and /guests are",
+      default: "127.0.0.1:0",
+    }),
+    tlsCa: optional(text(), {
+      about: "file of the CA that signs conductors' certificates; with --tls-cert and --tls-key",
+    }),
+    tlsCert: optional(text(), { about: "file of this agent's certificate" }),
+    tlsKey: optional(text(), { about: "file of its key" }),
+  },
+} as const;
+
+export type AgentOptions = ValuesOf<typeof agentDeclaration.settings>;
+
+/** The hosts that a process was told to carry. Throws a SettingsError, or what the file's reader says. */
+export function hostsOf(
+  options: Pick<AgentOptions, "agentId" | "hostsFile" | "hosts" | "fake">,
+): readonly HostConfig[] {
+  if ((options.hostsFile === null) === (options.hosts === null)) {
+    throw new SettingsError("give either BERTH_HOSTS_FILE (--hosts-file) or BERTH_HOSTS (--hosts)");
+  }
+  const hosts =
+    options.hostsFile === null ? generateHosts(options.agentId, options.hosts ?? 1) : readHostsFile(options.hostsFile);
+  const { fake } = options;
+  return fake === null ? hosts : hosts.map((host) => ({ fake, ...host }));
+}

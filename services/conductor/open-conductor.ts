@@ -1,0 +1,75 @@
+import { randomUUID } from "node:crypto";
+import { createGrpcAgentListener } from "../../adapters/grpc/grpc-listener.ts";
+import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
+import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
+import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { createRegistry } from "../../adapters/telemetry/metrics.ts";
+import { startTracing } from "../../adapters/telemetry/tracing.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { closeOnce } from "../../runtime/close-once.ts";
+import type { ServiceContext } from "../../runtime/lifecycle.ts";
+import { createProbes } from "../../runtime/probes.ts";
+import type { Service } from "../../runtime/service.ts";
+import { createConductor } from "./service.ts";
+import { type ConductorOptions, conductorSettings } from "./settings.ts";
+
+/** A conductor on the real parts, with its probes; it owns them all. */
+export interface ConductorProcess extends Service {
+  /** Where agents connect, and where the probes are; after `start`. */
+  readonly note: string;
+}
+
+/** Binds the agents' port; everything else begins with `start`. */
+export async function openConductor(
+  { settings: options, logger }: ServiceContext<ConductorOptions>,
+  otlpEndpoint: string | null,
+): Promise<ConductorProcess> {
+  const settings = conductorSettings(options, randomUUID());
+  const about = `berth conductor ${settings.name}`;
+  const pool = createPool({
+    url: options.cellDatabaseUrl,
+    applicationName: about,
+    connectionsMax: options.databaseConnections,
+  });
+  const onEvent = (event: { readonly kind: string }) => logger.info({ ...event }, "NATS");
+  const bus = createNatsBus({ url: options.natsUrl, name: about, onEvent });
+  const tracing = startTracing({ service: "berth-conductor", instance: settings.name, exportTo: otlpEndpoint });
+  const registry = createRegistry({ service: "conductor" });
+  const { host, port } = options.listen;
+  const listen = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const listener = await createGrpcAgentListener({ listen, tls: tlsFilesOf(options), plainText: options.plainText });
+  const conductor = createConductor(
+    {
+      store: new PostgresCellStore(pool),
+      ledger: new PostgresLedger(pool),
+      bus,
+      listener,
+      clock: systemClock,
+      logger,
+      registry,
+      tracing,
+    },
+    settings,
+  );
+  const probes = createProbes({ listen: options.metricsListen, registry, isReady: () => conductor.ready });
+  return {
+    get note() {
+      return `agents at ${listener.address}, probes at ${probes.address.host}:${probes.address.port}`;
+    },
+    async start() {
+      const pending = await pendingMigrations(pool, "cell");
+      if (pending.length > 0)
+        throw new Error(`the cell's database lacks ${pending.join(", ")}; run \`berth db migrate\``);
+      await probes.start();
+      await conductor.start();
+    },
+    close: closeOnce(async () => {
+      await conductor.close();
+      await Promise.all([probes.close(), bus.close(), tracing.close()]);
+      await pool.end();
+    }),
+  };
+}
