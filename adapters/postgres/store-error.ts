@@ -20,56 +20,42 @@ export class StoreError extends Error {
   }
 }
 
-/** What to do about an error: run the transaction anew (it was rolled back for certain), tell the caller, or tell the programmer. */
-export type Verdict = "again" | StoreErrorCode;
-
-/** By SQLSTATE or system error; by SQLSTATE class (two characters) where the whole class is alike. */
-const VERDICTS: Readonly<Record<string, Verdict>> = {
-  "40001": "again", // serialization_failure
-  "40P01": "again", // deadlock_detected
-  "08": "unavailable", // connection exceptions
-  "53": "unavailable", // insufficient resources: disk, memory, connections
-  "55P03": "unavailable", // lock_not_available
-  "57": "unavailable", // operator intervention: shutdown, crash, cannot_connect_now, query_canceled
-  "58": "unavailable", // system errors: I/O
-  "25P03": "unavailable", // idle_in_transaction_session_timeout
-  "25006": "unavailable", // read_only_sql_transaction: a standby that is being promoted
-  ECONNREFUSED: "unavailable",
-  ECONNRESET: "unavailable",
-  EPIPE: "unavailable",
-  ETIMEDOUT: "unavailable",
-  ENOTFOUND: "unavailable",
-  EAI_AGAIN: "unavailable",
-  EHOSTUNREACH: "unavailable",
-  ENETUNREACH: "unavailable",
-};
+/** What may be asked again, by SQLSTATE, SQLSTATE class (two characters) or system error. Everything else is a bug. */
+const UNAVAILABLE: ReadonlySet<string> = new Set([
+  "08", // connection exceptions
+  "40", // transaction rollback: a deadlock or a conflict that outlived its retries
+  "53", // insufficient resources: disk, memory, connections
+  "57", // operator intervention: shutdown, crash, cannot_connect_now, query_canceled
+  "58", // system errors: I/O
+  "55P03", // lock_not_available
+  "25P03", // idle_in_transaction_session_timeout
+  "25006", // read_only_sql_transaction: a standby that is being promoted
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+]);
 
 /** What the driver says of a connection, without a code. */
 const CONNECTION_LOST = /connection terminated|timeout|not queryable|client was closed|connection error/i;
 
-export function verdictOf(error: unknown): Verdict {
-  if (!(error instanceof Error) || error instanceof AssertionError) return "bug";
+export function storeErrorCodeOf(error: unknown): StoreErrorCode {
+  if (!(error instanceof Error)) return "bug";
   const code = (error as { readonly code?: unknown }).code;
-  if (typeof code === "string") return VERDICTS[code] ?? VERDICTS[code.slice(0, 2)] ?? "bug";
-  return CONNECTION_LOST.test(error.message) ? "unavailable" : "bug";
+  if (typeof code !== "string") return CONNECTION_LOST.test(error.message) ? "unavailable" : "bug";
+  return UNAVAILABLE.has(code) || UNAVAILABLE.has(code.slice(0, 2)) ? "unavailable" : "bug";
 }
 
-/** Most times that a transaction is run when Postgres keeps choosing it as the victim. */
-const TRIES_MAX = 5;
-
-/**
- * Runs one transaction, anew when it was the victim of a deadlock. Throws a `StoreError` for what else goes wrong;
- * assertions pass through. `work` may have no effect but on the database.
- */
+/** Does a store's work; throws a `StoreError` for whatever goes wrong, but lets assertions pass through. */
 export async function runStored<Result>(operation: string, work: () => Promise<Result>): Promise<Result> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await work();
-    } catch (error) {
-      if (error instanceof AssertionError || error instanceof StoreError) throw error;
-      const verdict = verdictOf(error);
-      if (verdict === "again" && tries < TRIES_MAX) continue;
-      throw new StoreError(verdict === "again" ? "unavailable" : verdict, operation, error);
-    }
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof AssertionError || error instanceof StoreError) throw error;
+    throw new StoreError(storeErrorCodeOf(error), operation, error);
   }
 }

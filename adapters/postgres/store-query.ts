@@ -1,5 +1,6 @@
 import type { Pool, PoolClient, QueryResultRow } from "pg";
 import { runStored } from "./store-error.ts";
+import { retryConflicts } from "./transaction.ts";
 
 /** One statement that a store sends: prepared under its name on each connection. */
 export interface StoreQuery {
@@ -8,9 +9,9 @@ export interface StoreQuery {
   readonly values: readonly unknown[];
 }
 
-/** The rows of one statement, which is its own transaction. Throws `StoreError`. */
+/** The rows of one statement, which is its own transaction: run anew when it was the victim of a deadlock. Throws `StoreError`. */
 export function queryStored<Row extends QueryResultRow>(pool: Pool, query: StoreQuery): Promise<readonly Row[]> {
-  return runStored(query.name, () => queryRows<Row>(pool, query));
+  return runStored(query.name, () => retryConflicts(() => queryRows<Row>(pool, query)));
 }
 
 /** The rows of one statement within a transaction. */

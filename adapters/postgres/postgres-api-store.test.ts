@@ -1,0 +1,44 @@
+import type { Pool } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { apiStoreContract } from "../../test/contract/api-store.contract.ts";
+import { serverId, serverSpec } from "../../test/contract/cell-fixtures.ts";
+import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
+import { createPool } from "./pool.ts";
+import { PostgresApiStore } from "./postgres-api-store.ts";
+
+let database: TestDatabase;
+let pool: Pool;
+beforeAll(async () => {
+  database = await freshDatabase("api");
+  pool = createPool({ url: database.url, applicationName: "api store test" });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+apiStoreContract("Postgres", async () => {
+  await pool.query("truncate cells, flavors, requests");
+  return { store: new PostgresApiStore(pool), close: async () => undefined };
+});
+
+test("three sweeps at once hand out each stale request to one of them", async () => {
+  await pool.query("truncate requests");
+  const store = new PostgresApiStore(pool);
+  const uuids = Array.from({ length: 60 }, (_, server) => serverId(server));
+  await store.accept(uuids.map((_, server) => serverSpec(server)));
+  await pool.query("update requests set updated_at = updated_at - interval '1 minute'");
+  const swept = (await Promise.all([1, 2, 3].map(() => store.stale(30_000, 60)))).flat();
+  const rest = await store.stale(30_000, 60);
+  expect([...swept, ...rest].map((record) => record.serverUuid).sort()).toEqual(uuids.sort());
+  expect(await store.stale(30_000, 60)).toEqual([]);
+});
+
+test("a store whose database is away says so, and closes more than once", async () => {
+  const url = new URL(database.url);
+  url.port = "1";
+  const store = new PostgresApiStore(createPool({ url: url.href, applicationName: "api store test" }));
+  await expect(store.ping()).rejects.toMatchObject({ name: "StoreError", code: "unavailable", operation: "ping" });
+  await store.close();
+  await store.close();
+});

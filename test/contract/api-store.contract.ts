@@ -1,0 +1,350 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ApiStore, CellRecord, FlavorRecord } from "../../core/cell/api-store.ts";
+import { serverId, serverSpec } from "./cell-fixtures.ts";
+
+export interface ApiSubject {
+  readonly store: ApiStore;
+  close(): Promise<void>;
+}
+
+const cell = (name: string, changes: Partial<CellRecord> = {}): CellRecord => ({
+  name,
+  databaseUrl: `postgres://${name}`,
+  natsUrl: null,
+  disabled: false,
+  ...changes,
+});
+const flavor = (id: string, changes: Partial<FlavorRecord> = {}): FlavorRecord => ({
+  id,
+  name: `flavor ${id}`,
+  vcpus: 2,
+  memoryMib: 2048,
+  diskGib: 20,
+  ephemeralGib: 0,
+  swapMib: 0,
+  extraSpecs: {},
+  rxtxFactor: 1,
+  isPublic: true,
+  description: null,
+  ...changes,
+});
+
+/** What both bodies of the API tier's database promise. */
+export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSubject>): void {
+  describe(`the API tier's store in ${name}`, () => {
+    let subject: ApiSubject;
+    let store: ApiStore;
+    beforeEach(async () => {
+      subject = await makeSubject();
+      store = subject.store;
+    });
+    afterEach(() => subject.close());
+
+    const accept = (...servers: readonly number[]): Promise<void> =>
+      store.accept(servers.map((server) => serverSpec(server)));
+    const stateOf = async (server: number) => {
+      const [record] = await store.requests([serverId(server)]);
+      return record && [record.state, record.cell];
+    };
+    const assign = async (server: number, from: string | null, to: string) =>
+      (await store.assignCells([{ serverUuid: serverId(server), from, to }]))[0];
+
+    test("answers when it is asked whether it is there", async () => {
+      await store.ping();
+    });
+
+    test("answers an empty batch with nothing", async () => {
+      await store.accept([]);
+      await store.failRequests([]);
+      await store.markDeleted([]);
+      expect(await store.assignCells([])).toEqual([]);
+      expect(await store.requests([])).toEqual([]);
+    });
+
+    test("cells are listed by name, and a second put changes them", async () => {
+      await store.putCell(cell("west", { natsUrl: "nats://west" }));
+      await store.putCell(cell("east"));
+      await store.putCell(cell("east", { databaseUrl: "postgres://moved", disabled: true }));
+      expect(await store.cells()).toEqual([
+        cell("east", { databaseUrl: "postgres://moved", disabled: true }),
+        cell("west", { natsUrl: "nats://west" }),
+      ]);
+    });
+
+    describe("a flavor", () => {
+      test("has an id and a name that no other has", async () => {
+        const tiny = flavor("1", { extraSpecs: { "resources:VCPU": "1" }, description: "small", swapMib: 5 });
+        expect(await store.createFlavor(tiny)).toBe("created");
+        expect(await store.createFlavor(flavor("1", { name: "another" }))).toBe("id-taken");
+        expect(await store.createFlavor(flavor("2", { name: "flavor 1" }))).toBe("name-taken");
+        expect(await store.createFlavor(flavor("10"))).toBe("created");
+        expect(await store.flavor("1")).toEqual(tiny);
+        expect(await store.flavor("2")).toBeNull();
+        expect((await store.flavors()).map((one) => one.id)).toEqual(["1", "10"]);
+      });
+
+      test("can be deleted once, and its name is free again", async () => {
+        await store.createFlavor(flavor("1"));
+        expect(await store.deleteFlavor("1")).toBe(true);
+        expect(await store.deleteFlavor("1")).toBe(false);
+        expect(await store.createFlavor(flavor("2", { name: "flavor 1" }))).toBe("created");
+      });
+
+      test("gets its extra specs in one step each, also from many callers at once", async () => {
+        await store.createFlavor(flavor("1", { extraSpecs: { old: "1" } }));
+        expect(await store.updateExtraSpecs("2", () => ({}))).toBeNull();
+        const keys = Array.from({ length: 8 }, (_, index) => `key${index}`);
+        await Promise.all(keys.map((key) => store.updateExtraSpecs("1", (specs) => ({ ...specs, [key]: "x" }))));
+        const { old: _, ...rest } = (await store.flavor("1"))!.extraSpecs;
+        expect(Object.keys(rest).sort()).toEqual(keys);
+        expect(await store.updateExtraSpecs("1", () => ({ only: "this" }))).toEqual({ only: "this" });
+        expect((await store.flavor("1"))?.extraSpecs).toEqual({ only: "this" });
+      });
+    });
+
+    describe("a request", () => {
+      test("is kept as it was accepted, and a repeat changes nothing", async () => {
+        await accept(1, 2);
+        await assign(1, null, "east");
+        await store.accept([serverSpec(1, { name: "another" })]);
+        const [record] = await store.requests([serverId(1)]);
+        expect(record).toEqual({
+          serverUuid: serverId(1),
+          state: "dispatched",
+          cell: "east",
+          spec: serverSpec(1),
+          fault: null,
+          cancellation: null,
+          createdAtMs: serverSpec(1).createdAtMs,
+          updatedAtMs: expect.any(Number),
+        });
+        const asked = [serverId(2), "nonsense", serverId(9), serverId(1)];
+        expect((await store.requests(asked)).map((one) => one.serverUuid)).toEqual([serverId(2), serverId(1)]);
+      });
+
+      test("goes to the cell only from where the caller thinks it is", async () => {
+        await accept(1);
+        expect(await assign(1, "east", "west")).toEqual({ kind: "moved", cell: null });
+        expect(await assign(1, null, "east")).toEqual({ kind: "assigned" });
+        expect(await assign(1, null, "west")).toEqual({ kind: "moved", cell: "east" });
+        expect(await assign(1, "east", "east")).toEqual({ kind: "assigned" });
+        expect(await assign(1, "east", "west")).toEqual({ kind: "assigned" });
+        expect(await stateOf(1)).toEqual(["dispatched", "west"]);
+        expect(await assign(9, null, "east")).toEqual({ kind: "ended" });
+      });
+
+      test("named twice in a batch is assigned in the order of the batch", async () => {
+        await accept(1, 2);
+        const assignment = (server: number, from: string | null, to: string) => ({
+          serverUuid: serverId(server),
+          from,
+          to,
+        });
+        expect(
+          await store.assignCells([
+            assignment(1, null, "east"),
+            assignment(1, null, "west"),
+            assignment(2, null, "west"),
+            assignment(1, "east", "north"),
+          ]),
+        ).toEqual([{ kind: "assigned" }, { kind: "moved", cell: "east" }, { kind: "assigned" }, { kind: "assigned" }]);
+        expect(await stateOf(1)).toEqual(["dispatched", "north"]);
+      });
+
+      test("fails only where the caller thinks it is, and only once", async () => {
+        await accept(1, 2, 3);
+        await assign(2, null, "east");
+        const failure = (server: number, in_: string | null, fault: string) => ({
+          serverUuid: serverId(server),
+          cell: in_,
+          fault,
+        });
+        await store.failRequests([
+          failure(1, null, "No valid host"),
+          failure(2, "west", "wrong cell"),
+          failure(3, "east", "not there"),
+          failure(9, null, "unknown"),
+        ]);
+        expect([await stateOf(1), await stateOf(2), await stateOf(3)]).toEqual([
+          ["failed", null],
+          ["dispatched", "east"],
+          ["accepted", null],
+        ]);
+        await store.failRequests([failure(1, null, "again"), failure(2, "east", "used up")]);
+        expect(await store.requests([serverId(1), serverId(2)])).toMatchObject([
+          { fault: "No valid host" },
+          { state: "failed", fault: "used up" },
+        ]);
+        expect(await assign(1, null, "east")).toEqual({ kind: "ended" });
+      });
+
+      test("that is cancelled is placed no more, and tells which cell has to know", async () => {
+        await accept(1, 2);
+        await assign(2, null, "east");
+        expect(await store.cancel(serverId(1), "req-a")).toMatchObject({ state: "cancelled", cell: null });
+        const cancelled = await store.cancel(serverId(2), "req-b");
+        expect(cancelled).toMatchObject({
+          state: "cancelled",
+          cell: "east",
+          cancellation: { requestId: "req-b", atMs: expect.any(Number) },
+        });
+        expect(await store.cancel(serverId(2), "req-c")).toEqual(cancelled);
+        expect(await assign(2, "east", "west")).toEqual({ kind: "ended" });
+        await store.failRequests([{ serverUuid: serverId(2), cell: "east", fault: "late" }]);
+        expect(await stateOf(2)).toEqual(["cancelled", "east"]);
+        expect(await store.cancel(serverId(9), "req-d")).toBeNull();
+        expect(await store.cancel("nonsense", "req-d")).toBeNull();
+      });
+
+      test("that failed is gone at once when it is cancelled", async () => {
+        await accept(1);
+        await store.failRequests([{ serverUuid: serverId(1), cell: null, fault: "No valid host" }]);
+        expect(await store.cancel(serverId(1), "req-a")).toMatchObject({ state: "deleted" });
+        expect(await store.cancel(serverId(1), "req-a")).toBeNull();
+      });
+
+      test("is deleted when its cell has confirmed it, however often", async () => {
+        await accept(1, 2, 3);
+        await assign(2, null, "east");
+        await store.cancel(serverId(3), "req-a");
+        await store.markDeleted([serverId(3), serverId(2), serverId(3), "nonsense", serverId(9)]);
+        await store.markDeleted([serverId(2)]);
+        expect(await Promise.all([1, 2, 3].map(stateOf))).toEqual([
+          ["accepted", null],
+          ["deleted", "east"],
+          ["deleted", null],
+        ]);
+        expect(await store.cancel(serverId(2), "req-b")).toBeNull();
+      });
+    });
+
+    describe("a list", () => {
+      const list = async (query: Partial<Parameters<ApiStore["listRequests"]>[0]> = {}): Promise<string[]> =>
+        (await store.listRequests({ projectId: null, marker: null, limit: 100, ...query })).map(
+          (record) => record.serverUuid,
+        );
+
+      test("has the newest first, those of one millisecond by uuid, a page at a time", async () => {
+        const sameMs = 1_700_000_000_500;
+        await store.accept([
+          serverSpec(3, { createdAtMs: sameMs }),
+          serverSpec(1, { createdAtMs: sameMs }),
+          serverSpec(2, { createdAtMs: sameMs }),
+          serverSpec(4, { createdAtMs: sameMs + 1 }),
+          serverSpec(5, { createdAtMs: sameMs - 1 }),
+        ]);
+        const all = [4, 1, 2, 3, 5].map(serverId);
+        expect(await list()).toEqual(all);
+        const paged: string[] = [];
+        for (let marker: string | null = null; ; marker = paged.at(-1) ?? null) {
+          const page = await list({ marker, limit: 2 });
+          if (page.length === 0) break;
+          paged.push(...page);
+        }
+        expect(paged).toEqual(all);
+      });
+
+      test("leaves out what is cancelled or deleted, which may still be a marker", async () => {
+        await accept(1, 2, 3, 4);
+        await store.cancel(serverId(3), "req-a");
+        await store.markDeleted([serverId(2)]);
+        expect(await list()).toEqual([4, 1].map(serverId));
+        expect(await list({ marker: serverId(3) })).toEqual([serverId(1)]);
+        expect(await list({ marker: serverId(2), limit: 1 })).toEqual([serverId(1)]);
+        expect(await list({ marker: serverId(9) })).toEqual([]);
+        expect(await list({ marker: "nonsense" })).toEqual([]);
+      });
+
+      test("is narrowed by project, by a part of the name taken literally, and by the last change", async () => {
+        await store.accept([
+          serverSpec(1, { projectId: "a", name: "web_1%" }),
+          serverSpec(2, { projectId: "a", name: "web-1" }),
+          serverSpec(3, { projectId: "b", name: "web_1" }),
+        ]);
+        expect(await list({ projectId: "a" })).toEqual([2, 1].map(serverId));
+        expect(await list({ nameContains: "_1" })).toEqual([3, 1].map(serverId));
+        expect(await list({ nameContains: "%" })).toEqual([serverId(1)]);
+        expect(await list({ nameContains: "" })).toHaveLength(3);
+        expect(await list({ projectId: "a", nameContains: "web", marker: serverId(2) })).toEqual([serverId(1)]);
+        const [first] = await store.requests([serverId(1)]);
+        expect(await list({ changedSinceMs: first!.updatedAtMs })).toContain(serverId(1));
+        expect(await list({ changedSinceMs: first!.updatedAtMs + 3_600_000, projectId: "a" })).toEqual([]);
+      });
+    });
+
+    describe("a sweep", () => {
+      test("finds what was accepted or cancelled and is touched by nobody, oldest first, up to the limit", async () => {
+        for (const server of [3, 1, 2, 4, 5]) await accept(server);
+        await assign(4, null, "east");
+        await store.markDeleted([serverId(5)]);
+        await store.cancel(serverId(3), "req-a");
+        expect(await store.stale(3_600_000, 10)).toEqual([]);
+        const stale = await store.stale(0, 2);
+        expect(stale.map((record) => [record.serverUuid, record.state])).toEqual([
+          [serverId(1), "accepted"],
+          [serverId(2), "accepted"],
+        ]);
+        // What was handed out is touched by that: it comes last now.
+        expect((await store.stale(0, 10)).map((record) => record.serverUuid)).toEqual([3, 1, 2].map(serverId));
+      });
+    });
+
+    describe("when several call at once", () => {
+      const servers = Array.from({ length: 24 }, (_, index) => index + 1);
+
+      test("four schedulers assign the same requests: each goes to one of their cells", async () => {
+        await accept(...servers);
+        const cells = ["c0", "c1", "c2", "c3"];
+        const outcomes = await Promise.all(
+          cells.map((to, index) => {
+            const batch = servers.map((server) => ({ serverUuid: serverId(server), from: null, to }));
+            return store.assignCells(index % 2 === 0 ? batch : batch.reverse());
+          }),
+        );
+        for (const [at, server] of servers.entries()) {
+          const [, home] = (await stateOf(server)) ?? [];
+          const answers = outcomes.map((batch, index) => batch[index % 2 === 0 ? at : servers.length - 1 - at]);
+          expect(answers).toEqual(
+            cells.map((name) => (name === home ? { kind: "assigned" } : { kind: "moved", cell: home })),
+          );
+        }
+      });
+
+      test("a cancel against an assignment: it tells the cell, or nothing was assigned", async () => {
+        await accept(...servers);
+        await Promise.all(
+          servers.map(async (server) => {
+            const [assigned, cancelled] = await Promise.all([
+              assign(server, null, "east"),
+              store.cancel(serverId(server), "req-a"),
+            ]);
+            expect([
+              ["assigned", "east"],
+              ["ended", null],
+            ]).toContainEqual([assigned?.kind, cancelled?.cell]);
+            expect(cancelled?.state).toBe("cancelled");
+          }),
+        );
+      });
+
+      test("sweeps, failures, repeats and deletes of the same requests end, and what is deleted stays so", async () => {
+        await accept(...servers);
+        const failures = servers.map((server) => ({
+          serverUuid: serverId(server),
+          cell: null,
+          fault: "No valid host",
+        }));
+        await Promise.all([
+          store.markDeleted(servers.map(serverId)),
+          store.failRequests([...failures].reverse()),
+          store.stale(0, 24),
+          store.stale(0, 24),
+          store.accept(servers.map((server) => serverSpec(server)).reverse()),
+          store.markDeleted(servers.map(serverId).reverse()),
+        ]);
+        const records = await store.requests(servers.map(serverId));
+        expect(records.map((record) => record.state)).toEqual(servers.map(() => "deleted"));
+      });
+    });
+  });
+}
