@@ -48,7 +48,7 @@ const anyItem: fc.Arbitrary<AllocationItem> = fc
     fc.integer({ min: 1, max: 6 }),
   )
   .map(([tree, member, name, amount]) => item(providerOf(tree, member), name, amount));
-const items = fc.uniqueArray(anyItem, {
+const items: fc.Arbitrary<AllocationItem[]> = fc.uniqueArray(anyItem, {
   maxLength: 4,
   selector: ({ provider, resourceClass: name }) => `${provider} ${name}`,
 });
@@ -79,6 +79,23 @@ export const anyChange: fc.Arbitrary<AllocationChange> = fc
     fc.boolean(),
   )
   .map(([steps, bumpProviders]) => (bumpProviders ? { steps, bumpProviders } : { steps }));
+
+/** First claims alone, each of another consumer: what schedulers send, and what the SQL body has a short way for. */
+const firstClaims: fc.Arbitrary<readonly AllocationChange[]> = fc
+  .uniqueArray(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 6 })
+  .chain((digits) =>
+    fc.tuple(
+      ...digits.map((digit) =>
+        fc.tuple(fc.constantFrom(null, "any" as const), owner, items).map(
+          ([generation, itsOwner, itsItems]): AllocationChange => ({
+            steps: [
+              { kind: "replace", consumer: consumerOf(digit), expected: generation, owner: itsOwner, items: itsItems },
+            ],
+          }),
+        ),
+      ),
+    ),
+  );
 
 const anyInventory = fc
   .record({
@@ -161,6 +178,10 @@ export const anyCommand: fc.Arbitrary<LedgerCommand> = fc.oneof(
       kind: fc.constant("allocations" as const),
       changes: fc.array(anyChange, { minLength: 1, maxLength: 8 }),
     }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant("allocations" as const), changes: firstClaims }),
   },
   {
     weight: 1,

@@ -268,6 +268,21 @@ export function ledgerContract(name: string, makeSubject: () => Promise<LedgerSu
         expect((await ledger.dump()).consumers).toMatchObject([owner]);
       });
 
+      it("answers a change without steps, beside one with two", async () => {
+        const two = change(
+          replace(server("1"), null, [item(HOST, "VCPU", 1)]),
+          replace(server("2"), null, [item(HOST, "VCPU", 1)]),
+        );
+        const generations = new Map([
+          [server("1"), 1],
+          [server("2"), 1],
+        ]);
+        expect(await apply(change(), two)).toEqual([
+          { kind: "committed", generations: new Map() },
+          { kind: "committed", generations },
+        ]);
+      });
+
       it("answers an empty batch with nothing", async () => {
         expect(await apply()).toEqual([]);
       });
