@@ -1,4 +1,3 @@
-import { cpus } from "node:os";
 import type { Pool } from "pg";
 import { ensureDatabase } from "../adapters/postgres/databases.ts";
 import { startEmbedded } from "../adapters/postgres/embedded.ts";
@@ -7,16 +6,14 @@ import { createPool } from "../adapters/postgres/pool.ts";
 import { PostgresLedger } from "../adapters/postgres/postgres-ledger.ts";
 import { type AllocationChange, type AllocationOutcome, claim } from "../core/ledger/allocation-change.ts";
 import { type ConsumerUuid, consumerUuid, type ProviderUuid, providerUuid, resourceClass } from "../core/ledger/ids.ts";
+import type { Ledger } from "../core/ledger/ledger-port.ts";
 import type { ProviderTree } from "../core/ledger/provider-tree.ts";
 import { Batcher } from "../runtime/batcher.ts";
+import { measure, report } from "./measure.ts";
 
-/**
- * Durable claims per second (fsync on, load generator included): 10,000 hosts of three classes, each claim one new consumer
- * with three items. Every point runs for a fixed time, five times; its median is shown.
- */
 const HOSTS = 10_000;
-const RUN_MS = Number(process.env.BENCH_RUN_MS ?? 3_000);
-const RUNS = Number(process.env.BENCH_RUNS ?? 5);
+const TREES_BATCH = 1_000;
+const RUN_MS = 3_000;
 const CLASSES = ["VCPU", "MEMORY_MB", "DISK_GB"].map(resourceClass);
 const OWNER = { projectId: "project", userId: "user", type: "INSTANCE" };
 
@@ -75,64 +72,67 @@ function nextClaim(hosts: number): AllocationChange {
 }
 
 /** Claims per second over one run. Throws if one was refused: there is room for all. */
-async function measure(pool: Pool, point: Point): Promise<number> {
-  const ledger = new PostgresLedger(pool);
+async function claimsPerSecond(ledger: Ledger, point: Point): Promise<number> {
   const batcher = new Batcher<AllocationChange, AllocationOutcome>({
     run: (changes) => ledger.applyAllocations(changes),
     maxItems: point.batchMax,
     concurrency: point.connections,
   });
   const started = performance.now();
-  const end = started + RUN_MS;
   let claimed = 0;
-  const worker = async (): Promise<void> => {
-    while (performance.now() < end) {
+  const claimUntilEnd = async (): Promise<void> => {
+    while (performance.now() < started + RUN_MS) {
       const outcome = await batcher.submit(nextClaim(point.hosts));
       if (outcome.kind !== "committed") throw new Error(`a claim was refused: ${JSON.stringify(outcome)}`);
       claimed += 1;
     }
   };
-  await Promise.all(Array.from({ length: point.inFlight }, worker));
+  await Promise.all(Array.from({ length: point.inFlight }, claimUntilEnd));
   return (claimed * 1_000) / (performance.now() - started);
 }
 
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
-
-const server = await startEmbedded();
-try {
-  await ensureDatabase(server.url("postgres"), "bench_claims");
-  await migrate(server.url("bench_claims"), "cell");
-  const pool = createPool({ url: server.url("bench_claims"), applicationName: "bench", connectionsMax: 2 });
-  const loaded = performance.now();
-  const all = trees();
-  for (let start = 0; start < HOSTS; start += 1_000) {
-    await new PostgresLedger(pool).putTrees(all.slice(start, start + 1_000));
+/**
+ * Durable claims per second through the batching path, fsync on, load generator included: 10,000 hosts of three classes,
+ * each claim a new consumer with three items. Points run for three seconds; one by one is what the ratios compare with.
+ */
+export async function run(): Promise<void> {
+  const server = await startEmbedded();
+  try {
+    await ensureDatabase(server.url("postgres"), "bench_claims");
+    const url = server.url("bench_claims");
+    await migrate(url, "cell");
+    const pool = createPool({ url, applicationName: "bench", connectionsMax: 2 });
+    try {
+      await measurePoints(pool);
+    } finally {
+      await pool.end();
+    }
+  } finally {
+    await server.stop();
   }
-  const loadMs = Math.round(performance.now() - loaded);
-  const { rows } = await pool.query<{ version: string; fsync: string; synchronous_commit: string }>(
-    `select current_setting('server_version') as version, current_setting('fsync') as fsync,
-       current_setting('synchronous_commit') as synchronous_commit`,
-  );
-  const [cpu] = cpus();
-  console.log(
-    `${cpus().length} × ${cpu?.model.trim()}, Node ${process.version}, Postgres ${rows[0]?.version}, ` +
-      `fsync ${rows[0]?.fsync}, synchronous_commit ${rows[0]?.synchronous_commit}`,
-  );
-  console.log(
-    `${HOSTS} hosts × ${CLASSES.length} classes, put in ${loadMs} ms; medians of ${RUNS} runs of ${RUN_MS} ms\n`,
+}
+
+async function measurePoints(pool: Pool): Promise<void> {
+  const ledger = new PostgresLedger(pool);
+  const started = performance.now();
+  const all = trees();
+  for (let at = 0; at < HOSTS; at += TREES_BATCH) await ledger.putTrees(all.slice(at, at + TREES_BATCH));
+  process.stdout.write(
+    `  ${HOSTS} trees put in ${Math.round(performance.now() - started)} ms; ${await durability(pool)}\n`,
   );
   let baseline: number | undefined;
   for (const point of POINTS) {
-    const runs: number[] = [];
-    for (let run = 0; run < RUNS; run += 1) runs.push(await measure(pool, point));
-    const rate = median(runs);
-    baseline ??= rate;
-    const ratio = `${(rate / baseline).toFixed(1)} ×`;
-    console.log(
-      `${point.name.padEnd(44)} ${Math.round(rate).toLocaleString("en").padStart(8)} claims/s ${ratio.padStart(8)}`,
-    );
+    const measured = await measure(() => claimsPerSecond(ledger, point));
+    baseline ??= measured.median;
+    report(point.name, measured, `claims/s ${(measured.median / baseline).toFixed(1).padStart(6)} ×`);
   }
-  await pool.end();
-} finally {
-  await server.stop();
+}
+
+/** What Postgres says of its promises: without them the figures would be no figures. */
+async function durability(pool: Pool): Promise<string> {
+  const { rows } = await pool.query<{ settings: string }>(
+    `select string_agg(name || ' ' || setting, ', ' order by name) as settings
+     from pg_settings where name in ('fsync', 'synchronous_commit', 'server_version')`,
+  );
+  return rows[0]?.settings ?? "";
 }
