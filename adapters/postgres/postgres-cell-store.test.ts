@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { dispatchOf, hostTree } from "../../test/contract/cell-fixtures.ts";
 import { cellStoreContract } from "../../test/contract/cell-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
 import { emptyCellTables } from "../../test/empty-cell.ts";
@@ -21,4 +22,12 @@ afterAll(async () => {
 cellStoreContract("Postgres", async () => {
   await emptyCellTables(pool);
   return { store: new PostgresCellStore(pool), ledger: new PostgresLedger(pool), close: async () => undefined };
+});
+
+test("a dispatch names its transaction as the rows that it wrote do", async () => {
+  await emptyCellTables(pool);
+  await new PostgresLedger(pool).putTrees([hostTree(0, 4)]);
+  const [dispatched] = await new PostgresCellStore(pool).dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
+  const { rows } = await pool.query<{ xid: string }>("select xmin::text as xid from servers");
+  expect(dispatched).toEqual({ kind: "dispatched", xid: Number(rows[0]?.xid) });
 });

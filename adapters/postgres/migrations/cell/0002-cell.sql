@@ -45,11 +45,11 @@ create table servers (
   updated_at timestamptz not null default now(),
   launched_at timestamptz,
   deleted_at timestamptz
-) with (fillfactor = 80);
--- Becoming ACTIVE must stay a heap-only update: `status` is in no index, not in a predicate either (what is DELETED has no
--- host), and `updated_at` in a summarizing one alone.
+) with (fillfactor = 50);
+-- Becoming ACTIVE must stay a heap-only update (so for what follows below, too): a batch of builds lies on a few pages and
+-- is written in one transaction, hence half of each page is left free; `status` is in no index, nor in a predicate (what is
+-- DELETED has no host), and `updated_at` in a summarizing one alone.
 create index on servers (host) where host is not null;
-create index on servers (project_id, created_at desc, uuid);
 create index on servers using brin (updated_at) with (pages_per_range = 16, autosummarize = on);
 
 -- A durable task, and the outbox row of its message. `payload` is the Task of proto/berth/cell.proto. `epoch` rises each
@@ -59,7 +59,8 @@ create table tasks (
   id uuid primary key,
   server_uuid uuid not null,
   kind text not null check (kind in ('build', 'delete')),
-  payload bytea not null,
+  -- Never compressed: a long one would cost more time than it saves space.
+  payload bytea storage external not null,
   epoch int not null default 0,
   owner uuid,
   -- Which selection of the plan is being tried (0 is the chosen host). An attempt's id is `<task id>/<selection>`.
@@ -67,7 +68,7 @@ create table tasks (
   created_at timestamptz not null default now(),
   ended_at timestamptz,
   outcome text check (outcome in ('success', 'error', 'deleted', 'cancelled'))
-) with (fillfactor = 80);
+) with (fillfactor = 40);
 create index on tasks (server_uuid);
 -- Not by owner, so that taking a task is a heap-only update.
 create index on tasks (created_at, id) where ended_at is null;
@@ -84,5 +85,5 @@ create table attempts (
   result text check (result in ('success', 'failed', 'skipped', 'cancelled')),
   reason text,
   primary key (task_id, selection)
-) with (fillfactor = 80);
+) with (fillfactor = 50);
 create index on attempts (server_uuid);
