@@ -1,0 +1,160 @@
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../runtime/logger.ts";
+
+/** A fault that many requests meet at once is logged once in so long; each is counted. */
+const REPEATED_LOG_MS = 1_000;
+
+/** One method for each thing that is worth telling an operator: a log line, a counter, or both. */
+export class SchedulerEvents {
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #metrics: ReturnType<typeof createMetrics>;
+  readonly #loggedAtMs = new Map<string, number>();
+
+  constructor(options: {
+    readonly logger: Logger;
+    readonly registry: Registry;
+    readonly clock: Clock;
+    readonly claimsInFlight: () => number;
+    readonly requestsInFlight: () => number;
+  }) {
+    this.#logger = options.logger;
+    this.#clock = options.clock;
+    this.#metrics = createMetrics(options.registry, options);
+  }
+
+  decided(tookMs: number): void {
+    this.#metrics.decisionSeconds.observe(tookMs / 1_000);
+  }
+
+  dispatched(serverUuid: string, cell: string, host: string, ageMs: number): void {
+    this.#metrics.placed.inc({ outcome: "dispatched" });
+    this.#metrics.placeSeconds.observe(Math.max(0, ageMs) / 1_000);
+    this.#logger.debug({ server: serverUuid, cell, host, ageMs }, "dispatched");
+  }
+
+  foundPresent(serverUuid: string, cell: string): void {
+    this.#metrics.placed.inc({ outcome: "present" });
+    this.#logger.info({ server: serverUuid, cell }, "a request that was delivered twice is dispatched already");
+  }
+
+  foundEnded(serverUuid: string): void {
+    this.#metrics.placed.inc({ outcome: "ended" });
+    this.#logger.debug({ server: serverUuid }, "a request ended before it was placed");
+  }
+
+  refused(serverUuid: string, fault: string): void {
+    this.#metrics.placed.inc({ outcome: "refused" });
+    this.#logger.info({ server: serverUuid, fault }, "no valid host");
+  }
+
+  putOff(serverUuid: string, why: string): void {
+    this.#metrics.placed.inc({ outcome: "later" });
+    this.#nowAndThen("later", () => this.#logger.warn({ server: serverUuid, why }, "a request is tried again later"));
+  }
+
+  placingFailed(serverUuid: string, error: unknown): void {
+    this.#metrics.placed.inc({ outcome: "failed" });
+    this.#nowAndThen("failed", () =>
+      this.#logger.error({ server: serverUuid, err: error }, "placing a request failed; it is tried again later"),
+    );
+  }
+
+  raceLost(serverUuid: string, cell: string, host: string, why: string): void {
+    this.#metrics.racesLost.inc();
+    this.#logger.debug({ server: serverUuid, cell, host, why }, "a claim did not fit any more");
+  }
+
+  lookedAgain(serverUuid: string): void {
+    this.#metrics.secondLooks.inc();
+    this.#logger.debug({ server: serverUuid }, "no host in the view; looked again at a fresh one");
+  }
+
+  leftCell(serverUuid: string, cell: string): void {
+    this.#metrics.cellsLeft.inc();
+    this.#logger.info({ server: serverUuid, cell }, "a request left the cell that it was assigned to");
+  }
+
+  publishFailed(taskId: string, cell: string, error: unknown): void {
+    this.#metrics.publishFailures.inc();
+    this.#nowAndThen(`publish ${cell}`, () =>
+      this.#logger.warn(
+        { task: taskId, cell, err: error },
+        "a task was not published; the cell's conductors sweep it up",
+      ),
+    );
+  }
+
+  malformed(error: unknown): void {
+    this.#logger.error({ err: error }, "dropped a message of the work queue that cannot be read");
+  }
+
+  swept(requests: number, deletes: number): void {
+    this.#metrics.swept.inc(requests + deletes);
+    this.#logger.info({ requests, deletes }, "swept up requests that nobody carried on");
+  }
+
+  sweepFailed(error: unknown): void {
+    this.#nowAndThen("sweep", () => this.#logger.error({ err: error }, "the sweep failed; trying again"));
+  }
+
+  cellOpened(cell: string): void {
+    this.#logger.info({ cell }, "cell opened");
+  }
+
+  cellUnreachable(cell: string, error: unknown): void {
+    this.#nowAndThen(`cell ${cell}`, () => this.#logger.warn({ cell, err: error }, "a cell cannot be reached"));
+  }
+
+  refreshFailed(what: string, error: unknown): void {
+    this.#nowAndThen(`refresh ${what}`, () => this.#logger.warn({ what, err: error }, "could not learn what is new"));
+  }
+
+  #nowAndThen(what: string, log: () => void): void {
+    const nowMs = this.#clock.monotonic();
+    if (nowMs - (this.#loggedAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < REPEATED_LOG_MS) return;
+    this.#loggedAtMs.set(what, nowMs);
+    log();
+  }
+}
+
+function createMetrics(
+  registry: Registry,
+  read: { readonly claimsInFlight: () => number; readonly requestsInFlight: () => number },
+) {
+  const registers = [registry];
+  const counter = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []) =>
+    new Counter<Label>({ name: `berth_scheduler_${name}`, help, labelNames, registers });
+  const gauge = (name: string, help: string, value: () => number) =>
+    new Gauge({
+      name: `berth_scheduler_${name}`,
+      help,
+      registers,
+      collect() {
+        this.set(value());
+      },
+    });
+  gauge("claims_in_flight", "claims that the views do not show yet", read.claimsInFlight);
+  gauge("requests_in_flight", "requests in the works", read.requestsInFlight);
+  return {
+    placed: counter("requests_total", "requests carried on, by outcome", ["outcome"]),
+    racesLost: counter("races_lost_total", "claims that did not fit any more"),
+    secondLooks: counter("second_looks_total", "searches repeated on a fresh view before a refusal"),
+    cellsLeft: counter("cells_left_total", "requests that left the cell that they were assigned to"),
+    publishFailures: counter("publish_failures_total", "tasks that were stored and not published"),
+    swept: counter("swept_total", "requests that the sweep carried on"),
+    decisionSeconds: new Histogram({
+      name: "berth_scheduler_decision_seconds",
+      help: "one choice of host and alternates",
+      buckets: [0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05],
+      registers,
+    }),
+    placeSeconds: new Histogram({
+      name: "berth_scheduler_place_seconds",
+      help: "from accepted to dispatched",
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
+      registers,
+    }),
+  };
+}

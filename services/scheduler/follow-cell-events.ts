@@ -1,0 +1,96 @@
+import { cellEventsForSchedulers } from "../../adapters/nats/streams.ts";
+import type { SoftState } from "../../core/scheduling/soft-state.ts";
+import { CellEvent, EventKind } from "../../proto/gen/berth/cell.ts";
+import type { BusMessage, Subscription } from "../../runtime/bus.ts";
+import type { SchedulerEvents } from "./events.ts";
+import type { SchedulerCell } from "./ports.ts";
+
+const EVENTS_IN_FLIGHT_MAX = 1_000;
+
+/** How often builds failed of late, by cell and host: a copy of the soft state's counts that searches can read at once. */
+export class BuildFailureCounts {
+  readonly #softState: SoftState;
+  #byCell: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map();
+
+  constructor(softState: SoftState) {
+    this.#softState = softState;
+  }
+
+  of(cell: string): ReadonlyMap<string, number> | undefined {
+    return this.#byCell.get(cell);
+  }
+
+  async refresh(): Promise<void> {
+    const byCell = new Map<string, Map<string, number>>();
+    for (const [key, count] of await this.#softState.buildFailures()) {
+      const slash = key.indexOf("/");
+      const cell = key.slice(0, slash);
+      const hosts = byCell.get(cell) ?? new Map<string, number>();
+      byCell.set(cell, hosts.set(key.slice(slash + 1), count));
+    }
+    this.#byCell = byCell;
+  }
+
+  failed(cell: string, host: string): Promise<void> {
+    return this.#softState.recordBuildFailure(cell, host);
+  }
+
+  /** Costs a call only for a host that had failed. */
+  async succeeded(cell: string, host: string): Promise<void> {
+    if (this.of(cell)?.has(host)) await this.#softState.clearBuildFailures(cell, host);
+  }
+}
+
+/** Learns from a cell's events which hosts fail; each event reaches one of the schedulers. */
+export class CellEvents {
+  readonly #cell: SchedulerCell;
+  readonly #failures: BuildFailureCounts;
+  readonly #events: SchedulerEvents;
+  #subscription: Subscription | null = null;
+  #stopped = false;
+
+  constructor(options: {
+    readonly cell: SchedulerCell;
+    readonly failures: BuildFailureCounts;
+    readonly events: SchedulerEvents;
+  }) {
+    this.#cell = options.cell;
+    this.#failures = options.failures;
+    this.#events = options.events;
+  }
+
+  /** Begins to listen, unless it does already. A cell without its stream yet is no error: placing needs no events. */
+  async listen(): Promise<void> {
+    if (this.#subscription || this.#stopped) return;
+    try {
+      this.#subscription = await this.#cell.bus.consume(
+        cellEventsForSchedulers,
+        { maxInFlight: EVENTS_IN_FLIGHT_MAX },
+        (message) => this.#take(message),
+      );
+    } catch (error) {
+      this.#events.refreshFailed(`events of cell ${this.#cell.name}`, error);
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#subscription?.stop();
+  }
+
+  #take(message: BusMessage): void {
+    const event = decodeEvent(message.data);
+    if (event?.kind === EventKind.EVENT_KIND_ATTEMPT_FAILED) void this.#failures.failed(this.#cell.name, event.host);
+    if (event?.kind === EventKind.EVENT_KIND_SERVER_ACTIVE) void this.#failures.succeeded(this.#cell.name, event.host);
+    message.ack();
+  }
+}
+
+/** Null: not an event; it teaches nothing. */
+function decodeEvent(data: Uint8Array): CellEvent | null {
+  try {
+    return CellEvent.decode(data);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,253 @@
+import { describeRefusal, sumRefusals } from "../../core/candidates/refusal.ts";
+import type { DispatchOutcome } from "../../core/cell/cell-store.ts";
+import { claim } from "../../core/ledger/allocation-change.ts";
+import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids.ts";
+import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../core/ledger/model.ts";
+import type { HostChoice } from "../../core/scheduling/choose-hosts.ts";
+import { describeBadExtraSpec, type PlacementQuery, placementQuery } from "../../core/scheduling/placement-query.ts";
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { CellLink } from "./cell-link.ts";
+import type { PlacingState, RequestChooser } from "./choose-for-request.ts";
+import type { SchedulerEvents } from "./events.ts";
+import type { RequestWrites } from "./request-writes.ts";
+import type { SchedulerSettings } from "./settings.ts";
+
+export type Placement =
+  /** Claim, server and task are committed; the task is still to be published. */
+  | { readonly kind: "dispatched"; readonly link: CellLink; readonly task: Task; readonly host: string }
+  /** Somebody dispatched it before: it was delivered twice. */
+  | { readonly kind: "present"; readonly cell: string }
+  /** Cancelled, failed or deleted in the meantime: nothing is to be done. */
+  | { readonly kind: "ended" }
+  /** Nowhere placed, and said so in the API database. */
+  | { readonly kind: "refused"; readonly fault: string }
+  /** Neither placed nor refused: to be tried again. */
+  | { readonly kind: "later"; readonly why: string };
+
+/** Claims that may be lost before a request is put off. */
+const TRIES_MAX = 30;
+/** Times that a view is waited for before a refusal. */
+const LOOKS_MAX = 5;
+
+interface Placing extends PlacingState {
+  readonly spec: ServerSpec;
+  /** Since the views were waited for, nobody showed that they were wrong. */
+  fresh: boolean;
+  looks: number;
+  /** Cells whose view did not catch up at the last look. */
+  unseen: readonly string[];
+}
+
+/** `null`: go on choosing. */
+type Step = Placement | null;
+
+/**
+ * Places one request: choose → assign to the cell → dispatch there; what has no room leads to the next choice.
+ *
+ * A request may be in several hands at once, by redelivery. What keeps its server in one cell: a cell is assigned by
+ * compare-and-set before anything is claimed there; within it the server's row decides; and it is left only after it was shut
+ * for the server. Nothing is given up before the end is known: dispatched, ended, or failed in the API database.
+ */
+export class RequestPlacer {
+  readonly #links: { get(name: string): CellLink | undefined; all(): CellLink[] };
+  readonly #chooser: RequestChooser;
+  readonly #writes: RequestWrites;
+  readonly #settings: SchedulerSettings;
+  readonly #clock: Clock;
+  readonly #events: SchedulerEvents;
+  readonly #newId: () => string;
+
+  constructor(deps: {
+    readonly links: { get(name: string): CellLink | undefined; all(): CellLink[] };
+    readonly chooser: RequestChooser;
+    readonly writes: RequestWrites;
+    readonly settings: SchedulerSettings;
+    readonly clock: Clock;
+    readonly events: SchedulerEvents;
+    readonly newId: () => string;
+  }) {
+    this.#links = deps.links;
+    this.#chooser = deps.chooser;
+    this.#writes = deps.writes;
+    this.#settings = deps.settings;
+    this.#clock = deps.clock;
+    this.#events = deps.events;
+    this.#newId = deps.newId;
+  }
+
+  /** Rejects when a store could not be asked: then it may be dispatched or not, and is to be tried again. */
+  async place(spec: ServerSpec): Promise<Placement> {
+    const read = spec.flavor ? placementQuery(spec.flavor) : null;
+    const query: PlacementQuery = read?.kind === "query" ? read.query : { groups: [], groupPolicy: "none" };
+    const placing = newPlacing(spec, query);
+    const malformed = read?.kind === "query" ? null : read ? describeBadExtraSpec(read) : "the request has no flavor";
+    for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+      const step = malformed === null ? await this.#tryOnce(placing) : await this.#refuse(placing, malformed);
+      if (step) return step;
+    }
+    return { kind: "later", why: `lost ${TRIES_MAX} claims to others` };
+  }
+
+  async #tryOnce(placing: Placing): Promise<Step> {
+    const { at } = placing;
+    const home = at === null ? undefined : this.#links.get(at);
+    if (at !== null && !placing.shut.has(at) && !home?.cell.source.ready) {
+      return { kind: "later", why: `cell ${at}, which it is assigned to, cannot be reached` };
+    }
+    const choice = this.#chooser.choose(placing, this.#links.all());
+    if (choice.kind === "none") return this.#lookAgain(placing, choice);
+    const link = this.#links.get(choice.cell);
+    const [first] = choice.selections;
+    if (!link || !first) return null;
+    const task: Task = {
+      id: this.#newId(),
+      server: placing.spec,
+      work: { $case: "build", value: { selections: [...choice.selections] } },
+    };
+    const items = itemsOf(first);
+    link.claims.ask(task.id, items);
+    try {
+      return await this.#claim(placing, link, { task, host: first.host, items });
+    } finally {
+      link.claims.giveUpUnlessCommitted(task.id);
+    }
+  }
+
+  /** Assigns the request to the cell and dispatches it there. */
+  async #claim(
+    placing: Placing,
+    link: CellLink,
+    plan: { readonly task: Task; readonly host: string; readonly items: readonly AllocationItem[] },
+  ): Promise<Step> {
+    const left = await this.#leave(placing, link.name);
+    if (left) return left;
+    const { serverUuid, spec } = placing;
+    const assigned = await this.#writes.assign({ serverUuid, from: placing.at, to: link.name });
+    if (assigned.kind === "ended") return { kind: "ended" };
+    if (assigned.kind === "moved") {
+      placing.at = assigned.cell;
+      return null;
+    }
+    placing.at = link.name;
+    const owner = { projectId: spec.projectId, userId: spec.userId, type: CONSUMER_TYPE_INSTANCE };
+    const change = claim(consumerUuid(serverUuid), owner, plan.items);
+    const outcome = await link.dispatch({ task: plan.task, change });
+    return this.#afterDispatch(placing, link, plan, outcome);
+  }
+
+  #afterDispatch(
+    placing: Placing,
+    link: CellLink,
+    { task, host }: { readonly task: Task; readonly host: string },
+    outcome: DispatchOutcome,
+  ): Step {
+    switch (outcome.kind) {
+      case "dispatched":
+        link.claims.commit(task.id, outcome.xid);
+        return { kind: "dispatched", link, task, host };
+      case "already-dispatched":
+        return { kind: "present", cell: link.name };
+      case "closed":
+        placing.shut.add(link.name);
+        return null;
+      case "no-capacity":
+      case "stale": {
+        const hosts = placing.tried.get(link.name) ?? new Set<string>();
+        placing.tried.set(link.name, hosts.add(host));
+        placing.fresh = false;
+        this.#events.raceLost(placing.serverUuid, link.name, host, outcome.kind);
+        return null;
+      }
+      default:
+        return outcome satisfies never;
+    }
+  }
+
+  /** Makes sure that it can never be dispatched any more where it is assigned, unless that is `to`. */
+  async #leave(placing: Placing, to: string | null): Promise<Step> {
+    const { at, serverUuid } = placing;
+    if (at === null || at === to || placing.shut.has(at)) return null;
+    const home = this.#links.get(at);
+    if (!home) return { kind: "later", why: `cell ${at}, which it is assigned to, is not known here` };
+    if ((await home.shut(serverUuid)) === "present") return { kind: "present", cell: at };
+    placing.shut.add(at);
+    this.#events.leftCell(serverUuid, at);
+    return null;
+  }
+
+  /** A view that is behind must not refuse: own claims get their answers, the views catch up, and hosts that had no room may have some. */
+  async #lookAgain(placing: Placing, choice: HostChoice & { readonly kind: "none" }): Promise<Step> {
+    if (placing.fresh || placing.looks >= LOOKS_MAX) return this.#refuseForNow(placing, choice);
+    placing.looks += 1;
+    this.#events.lookedAgain(placing.serverUuid);
+    const links = this.#links.all().filter((link) => !link.disabled && !placing.shut.has(link.name));
+    const seen = await Promise.allSettled(links.map((link) => this.#waitUntilSeen(link)));
+    placing.unseen = links.filter((_, index) => seen[index]?.status === "rejected").map((link) => link.name);
+    placing.tried.clear();
+    placing.fresh = true;
+    return null;
+  }
+
+  async #waitUntilSeen(link: CellLink): Promise<void> {
+    await link.claims.answered();
+    await link.cell.source.waitUntilSeen(this.#settings.seenDeadlineMs);
+  }
+
+  #refuseForNow(placing: Placing, choice: HostChoice & { readonly kind: "none" }): Promise<Step> | Step {
+    const ageMs = this.#clock.now() - placing.spec.createdAtMs;
+    if (placing.unseen.length > 0 && ageMs < this.#settings.placeWithinMs) {
+      return { kind: "later", why: `no host in the other cells, and no answer from ${placing.unseen.join(", ")}` };
+    }
+    return this.#refuse(placing, noValidHost(choice, placing.unseen));
+  }
+
+  async #refuse(placing: Placing, fault: string): Promise<Step> {
+    const left = await this.#leave(placing, null);
+    if (left) return left;
+    const record = await this.#writes.fail({ serverUuid: placing.serverUuid, cell: placing.at, fault });
+    switch (record?.state) {
+      case "failed":
+        return { kind: "refused", fault };
+      case "accepted":
+      case "dispatched":
+        // Another scheduler has it, in another cell than this one knew; should that one die, this one carries it on.
+        placing.at = record.cell;
+        placing.fresh = false;
+        return null;
+      default:
+        return { kind: "ended" };
+    }
+  }
+}
+
+function newPlacing(spec: ServerSpec, query: PlacementQuery): Placing {
+  return {
+    spec,
+    serverUuid: spec.uuid,
+    query,
+    at: null,
+    shut: new Set(),
+    tried: new Map(),
+    fresh: false,
+    looks: 0,
+    unseen: [],
+  };
+}
+
+function itemsOf(selection: Selection): AllocationItem[] {
+  return (selection.allocation?.items ?? []).map((item) => ({
+    provider: providerUuid(item.provider),
+    resourceClass: resourceClass(item.resourceClass),
+    amount: item.amount,
+  }));
+}
+
+/** Nova's words, and then what Nova leaves out: why. */
+function noValidHost(choice: HostChoice & { readonly kind: "none" }, unseen: readonly string[]): string {
+  const reasons = sumRefusals(choice.refusals).map(({ refusal, trees }) => `${trees} ${describeRefusal(refusal)}`);
+  if (unseen.length > 0) reasons.push(`no answer from cell ${unseen.join(", ")}`);
+  const looked = choice.trees === 0 ? "There are no hosts" : `Of ${choice.trees} hosts`;
+  return `No valid host was found. ${looked}${reasons.length > 0 ? `: ${reasons.join("; ")}` : ""}.`;
+}

@@ -1,0 +1,32 @@
+import type { ApiStore } from "../../core/cell/api-store.ts";
+import type { DispatchStore, ServerStore } from "../../core/cell/cell-store.ts";
+import type { LedgerView } from "../../core/ledger/view.ts";
+import type { ViewSource } from "../../core/ledger/view-source.ts";
+import type { Bus } from "../../runtime/bus.ts";
+
+/** The part of the API database that a scheduler uses. */
+export type SchedulerStore = Pick<
+  ApiStore,
+  "cells" | "requests" | "assignCells" | "failRequests" | "stale" | "markDeleted"
+>;
+
+/** The part of a cell's database that a scheduler uses. */
+export type SchedulerCellStore = DispatchStore & Pick<ServerStore, "requestDelete">;
+
+/** A cell, as far as a scheduler reaches into it. */
+export interface SchedulerCell {
+  readonly name: string;
+  readonly store: SchedulerCellStore;
+  /** The cell's own bus: tasks go down there, events come up. */
+  readonly bus: Pick<Bus, "publish" | "consume">;
+  readonly view: LedgerView;
+  readonly source: ViewSource;
+}
+
+/** A cell that the scheduler had opened itself, and has to close. */
+export interface OpenedCell extends SchedulerCell {
+  close(): Promise<void>;
+}
+
+/** The API tier's own bus. */
+export type SchedulerBus = Pick<Bus, "publish" | "consume">;

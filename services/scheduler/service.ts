@@ -1,0 +1,118 @@
+import { randomUUID } from "node:crypto";
+import type { Registry } from "prom-client";
+import type { Tracing } from "../../adapters/telemetry/tracing.ts";
+import type { CellRecord } from "../../core/cell/api-store.ts";
+import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import type { SoftState } from "../../core/scheduling/soft-state.ts";
+import { buildFailures } from "../../core/scheduling/weighers/build-failures.ts";
+import { freeCpu } from "../../core/scheduling/weighers/free-cpu.ts";
+import { freeMemory } from "../../core/scheduling/weighers/free-memory.ts";
+import { gpuBestFit } from "../../core/scheduling/weighers/gpu-best-fit.ts";
+import { OwnSlice } from "../../core/scheduling/weighers/own-slice.ts";
+import type { WeighedBy } from "../../core/scheduling/weighers/weigher.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../runtime/logger.ts";
+import type { Service } from "../../runtime/service.ts";
+import { SelfAnnouncer } from "./announce-self.ts";
+import { RequestChooser } from "./choose-for-request.ts";
+import { SchedulerEvents } from "./events.ts";
+import { BuildFailureCounts } from "./follow-cell-events.ts";
+import { CellKeeper } from "./keep-cells.ts";
+import { RequestPlacer } from "./place-request.ts";
+import type { OpenedCell, SchedulerBus, SchedulerCell, SchedulerStore } from "./ports.ts";
+import { RequestWrites } from "./request-writes.ts";
+import type { SchedulerSettings } from "./settings.ts";
+import { RequestSweep } from "./sweep-requests.ts";
+import { RequestIntake } from "./take-requests.ts";
+
+/** All of these stay the caller's, except the cells that `openCell` opened. */
+export interface SchedulerDeps {
+  readonly store: SchedulerStore;
+  /** The API tier's own bus. */
+  readonly bus: SchedulerBus;
+  /** Cells that are open already. */
+  readonly cells: readonly SchedulerCell[];
+  /** Opens a cell that the API database names and `cells` does not. */
+  readonly openCell?: (record: CellRecord) => Promise<OpenedCell>;
+  readonly softState: SoftState;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly tracing: Tracing;
+}
+
+export interface Scheduler extends Service {
+  /** It takes requests. */
+  readonly ready: boolean;
+}
+
+/** One of the schedulers, side by side with any number of others. */
+export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings): Scheduler {
+  const parts = assemble(deps, settings);
+  let ready = false;
+  let closing: Promise<void> | null = null;
+  const close = async () => {
+    ready = false;
+    await parts.sweep.stop();
+    await parts.intake.stop();
+    await parts.announcer.close();
+    await parts.cells.close();
+  };
+  return {
+    get ready() {
+      return ready;
+    },
+    async start() {
+      try {
+        await parts.cells.start();
+        await parts.announcer.start();
+        await parts.intake.start();
+        parts.sweep.start();
+        ready = true;
+      } catch (error) {
+        closing ??= close();
+        await closing;
+        throw error;
+      }
+    },
+    close() {
+      closing ??= close();
+      return closing;
+    },
+  };
+}
+
+function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
+  const { store, bus, clock, softState, tracing } = deps;
+  const events: SchedulerEvents = new SchedulerEvents({
+    logger: deps.logger,
+    registry: deps.registry,
+    clock,
+    claimsInFlight: () => cells.all().reduce((sum, link) => sum + link.claims.count, 0),
+    requestsInFlight: () => intake.size,
+  });
+  const slice = new OwnSlice(settings.schedulerId);
+  const failures = new BuildFailureCounts(softState);
+  const open = deps.openCell ?? null;
+  const cells: CellKeeper = new CellKeeper({ store, given: deps.cells, open, failures, clock, events }, settings);
+  const weighers = weighersOf(settings, slice, failures);
+  const chooser = new RequestChooser({ chooser: new HostChooser(), weighers, settings, clock, events });
+  const writes = new RequestWrites(store, settings.batchMax);
+  const newId = randomUUID;
+  const placer = new RequestPlacer({ links: cells, chooser, writes, settings, clock, events, newId });
+  const intake: RequestIntake = new RequestIntake({ bus, placer, clock, events, tracing }, settings);
+  const isBusy = () => intake.full;
+  const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
+  const announcer = new SelfAnnouncer({ softState, slice, failures, clock, events }, settings);
+  return { cells, intake, sweep, announcer };
+}
+
+function weighersOf({ multipliers }: SchedulerSettings, slice: OwnSlice, failures: BuildFailureCounts): WeighedBy[] {
+  return [
+    { weigher: freeCpu, multiplier: multipliers.freeCpu },
+    { weigher: freeMemory, multiplier: multipliers.freeMemory },
+    { weigher: gpuBestFit, multiplier: multipliers.gpuBestFit },
+    { weigher: buildFailures((cell) => failures.of(cell)), multiplier: multipliers.buildFailures },
+    { weigher: slice, multiplier: multipliers.ownSlice },
+  ];
+}

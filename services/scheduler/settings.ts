@@ -1,0 +1,125 @@
+import { processSettings } from "../../runtime/lifecycle.ts";
+import { duration, float, hostPort, integer, url } from "../../runtime/setting-kinds.ts";
+import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
+
+/** How much each weigher counts; see core/scheduling/weighers. */
+export interface WeigherMultipliers {
+  readonly freeCpu: number;
+  readonly freeMemory: number;
+  readonly gpuBestFit: number;
+  readonly buildFailures: number;
+  readonly ownSlice: number;
+}
+
+/** How a scheduler behaves. All times in milliseconds. */
+export interface SchedulerSettings {
+  /** New for each process. */
+  readonly schedulerId: string;
+  /** Hosts that a build may try: the chosen one and its alternates. */
+  readonly attemptsMax: number;
+  /** Requests taken from the queue and not answered yet. */
+  readonly requestsInFlightMax: number;
+  /** Requests begun in one turn of the event loop, so that answers are not kept waiting. */
+  readonly requestsPerTurn: number;
+  /** Most elements of one call of a store. */
+  readonly batchMax: number;
+  /** The chosen host is one of the best so many, whose weight is at most the tolerance below the best. */
+  readonly spread: number;
+  readonly spreadTolerance: number;
+  readonly multipliers: WeigherMultipliers;
+  /** How long a cell's view may take to catch up before a request is refused, or asked again. */
+  readonly seenDeadlineMs: number;
+  /** While a cell does not answer, "No valid host" is not said before a request is so old. */
+  readonly placeWithinMs: number;
+  /** A committed claim that no view has shown after so long counts as seen. */
+  readonly claimExpiryMs: number;
+  readonly sweepMs: number;
+  /** Requests that nobody touched for so long are swept up. */
+  readonly staleMs: number;
+  readonly sweepLimit: number;
+  readonly cellRefreshMs: number;
+  readonly announceMs: number;
+  readonly announceTtlMs: number;
+}
+
+export const DEFAULT_SCHEDULER_SETTINGS = {
+  attemptsMax: 3,
+  requestsInFlightMax: 256,
+  requestsPerTurn: 16,
+  batchMax: 64,
+  spread: 5,
+  spreadTolerance: 0.05,
+  multipliers: { freeCpu: 1, freeMemory: 1, gpuBestFit: 5, buildFailures: 4, ownSlice: 2 },
+  seenDeadlineMs: 2_000,
+  placeWithinMs: 60_000,
+  claimExpiryMs: 10_000,
+  sweepMs: 2_000,
+  staleMs: 10_000,
+  sweepLimit: 500,
+  cellRefreshMs: 5_000,
+  announceMs: 1_000,
+  announceTtlMs: 5_000,
+} as const satisfies Omit<SchedulerSettings, "schedulerId">;
+
+const multiplier = float({ min: -1_000_000, max: 1_000_000 });
+const { multipliers } = DEFAULT_SCHEDULER_SETTINGS;
+
+export const schedulerDeclaration = {
+  command: "berth scheduler",
+  about: "Places accepted requests: chooses a host and alternates, claims, hands the build to the cell.",
+  settings: {
+    ...processSettings,
+    databaseUrl: setting(url("postgres", "postgresql"), { about: "API database" }),
+    natsUrl: setting(url("nats", "tls"), { about: "NATS with the API tier's user" }),
+    redisUrl: setting(url("redis", "rediss"), { about: "Redis for what schedulers tell each other" }),
+    listen: optional(hostPort, { about: "where to serve /healthz, /readyz and /metrics; nowhere unless given" }),
+    maxAttempts: setting(integer({ min: 1, max: 20 }), { about: "hosts that a build may try", default: "3" }),
+    requestsInFlight: setting(integer({ min: 1, max: 10_000 }), {
+      about: "requests in the works at a time",
+      default: "256",
+    }),
+    spread: setting(integer({ min: 1, max: 1_000 }), {
+      about: "the chosen host is one of the best so many that are about as good",
+      default: "5",
+    }),
+    placeWithin: setting(duration({ minMs: 1_000, maxMs: 86_400_000 }), {
+      about: "how long a request waits for a cell that does not answer before it is refused",
+      default: "60s",
+    }),
+    weightFreeCpu: setting(multiplier, { about: "weight of free CPU", default: `${multipliers.freeCpu}` }),
+    weightFreeMemory: setting(multiplier, { about: "weight of free memory", default: `${multipliers.freeMemory}` }),
+    weightGpuBestFit: setting(multiplier, {
+      about: "weight of keeping GPUs whole and together",
+      default: `${multipliers.gpuBestFit}`,
+    }),
+    weightBuildFailures: setting(multiplier, {
+      about: "weight of avoiding hosts that failed of late",
+      default: `${multipliers.buildFailures}`,
+    }),
+    weightOwnSlice: setting(multiplier, {
+      about: "weight of staying out of other schedulers' way",
+      default: `${multipliers.ownSlice}`,
+    }),
+  },
+} as const satisfies Declaration<Record<string, ReturnType<typeof setting<unknown>>>>;
+
+export type SchedulerOptions = ValuesOf<typeof schedulerDeclaration.settings>;
+
+/** The service's settings from what the command was given. */
+export function schedulerSettings(options: SchedulerOptions, schedulerId: string): SchedulerSettings {
+  return {
+    ...DEFAULT_SCHEDULER_SETTINGS,
+    schedulerId,
+    attemptsMax: options.maxAttempts,
+    requestsInFlightMax: options.requestsInFlight,
+    spread: options.spread,
+    placeWithinMs: options.placeWithin,
+    multipliers: {
+      freeCpu: options.weightFreeCpu,
+      freeMemory: options.weightFreeMemory,
+      gpuBestFit: options.weightGpuBestFit,
+      buildFailures: options.weightBuildFailures,
+      ownSlice: options.weightOwnSlice,
+    },
+  };
+}

@@ -1,0 +1,175 @@
+import { type Span, SpanKind } from "@opentelemetry/api";
+import { schedulerRequestsConsumer } from "../../adapters/nats/streams.ts";
+import { carrierOf, contextOf } from "../../adapters/telemetry/propagation.ts";
+import { failSpan, type Tracing } from "../../adapters/telemetry/tracing.ts";
+import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { BusMessage, Subscription } from "../../runtime/bus.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { SchedulerEvents } from "./events.ts";
+import type { Placement, RequestPlacer } from "./place-request.ts";
+import type { SchedulerBus } from "./ports.ts";
+import type { SchedulerSettings } from "./settings.ts";
+
+const RETRY_MS_MIN = 200;
+const RETRY_MS_MAX = 10_000;
+
+interface Taken {
+  readonly message: BusMessage;
+  readonly spec: ServerSpec;
+}
+
+/**
+ * Takes accepted requests from the work queue and has them placed. A message is acknowledged once its request's end is
+ * certain: dispatched and published (or the publish failed: the task's row is there), ended, or refused. Else it is asked for again.
+ */
+export class RequestIntake {
+  readonly #bus: SchedulerBus;
+  readonly #placer: RequestPlacer;
+  readonly #clock: Clock;
+  readonly #events: SchedulerEvents;
+  readonly #tracing: Tracing;
+  readonly #settings: SchedulerSettings;
+  readonly #waiting: Taken[] = [];
+  readonly #running = new Set<Promise<void>>();
+  #turn = false;
+  #subscription: Subscription | null = null;
+
+  constructor(
+    deps: {
+      readonly bus: SchedulerBus;
+      readonly placer: RequestPlacer;
+      readonly clock: Clock;
+      readonly events: SchedulerEvents;
+      readonly tracing: Tracing;
+    },
+    settings: SchedulerSettings,
+  ) {
+    this.#bus = deps.bus;
+    this.#placer = deps.placer;
+    this.#clock = deps.clock;
+    this.#events = deps.events;
+    this.#tracing = deps.tracing;
+    this.#settings = settings;
+  }
+
+  /** Requests in the works. */
+  get size(): number {
+    return this.#waiting.length + this.#running.size;
+  }
+
+  /** As many as may be: there are probably more in the queue. */
+  get full(): boolean {
+    return this.size >= this.#settings.requestsInFlightMax;
+  }
+
+  async start(): Promise<void> {
+    const maxInFlight = this.#settings.requestsInFlightMax;
+    this.#subscription = await this.#bus.consume(schedulerRequestsConsumer, { maxInFlight }, (message) =>
+      this.#take(message),
+    );
+  }
+
+  /** Takes no more, gives back what was not begun, and resolves when what was begun has ended. */
+  async stop(): Promise<void> {
+    await this.#subscription?.stop();
+    for (const { message } of this.#waiting.splice(0)) message.retry(0);
+    await Promise.all(this.#running);
+  }
+
+  #take(message: BusMessage): void {
+    const spec = decodeSpec(message.data);
+    if (spec instanceof Error) {
+      this.#events.malformed(spec);
+      message.ack();
+      return;
+    }
+    this.#waiting.push({ message, spec });
+    this.#nextTurn();
+  }
+
+  /** Choosing keeps the event loop busy: some requests a turn, so that answers come in between. */
+  #nextTurn(): void {
+    if (this.#turn || this.#waiting.length === 0) return;
+    this.#turn = true;
+    setImmediate(() => {
+      this.#turn = false;
+      for (const taken of this.#waiting.splice(0, this.#settings.requestsPerTurn)) this.#begin(taken);
+      this.#nextTurn();
+    });
+  }
+
+  #begin(taken: Taken): void {
+    const running = this.#place(taken).finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  /** Never rejects. */
+  async #place({ message, spec }: Taken): Promise<void> {
+    const span = this.#tracing.start("scheduler place", {
+      parent: contextOf(message.headers),
+      kind: SpanKind.CONSUMER,
+      attributes: { "berth.server": spec.uuid, "berth.deliveries": message.deliveries },
+    });
+    try {
+      await this.#finish(message, spec, await this.#placer.place(spec), span);
+    } catch (error) {
+      failSpan(span, error);
+      this.#events.placingFailed(spec.uuid, error);
+      message.retry(retryMs(message.deliveries));
+    } finally {
+      span.end();
+    }
+  }
+
+  async #finish(message: BusMessage, spec: ServerSpec, placement: Placement, span: Span): Promise<void> {
+    switch (placement.kind) {
+      case "dispatched":
+        span.setAttributes({ "berth.cell": placement.link.name, "berth.host": placement.host });
+        this.#events.dispatched(spec.uuid, placement.link.name, placement.host, this.#clock.now() - spec.createdAtMs);
+        await this.#publish(placement, carrierOf(span));
+        break;
+      case "present":
+        this.#events.foundPresent(spec.uuid, placement.cell);
+        break;
+      case "ended":
+        this.#events.foundEnded(spec.uuid);
+        break;
+      case "refused":
+        failSpan(span, placement.fault);
+        this.#events.refused(spec.uuid, placement.fault);
+        break;
+      case "later":
+        this.#events.putOff(spec.uuid, placement.why);
+        message.retry(retryMs(message.deliveries));
+        return;
+      default:
+        placement satisfies never;
+    }
+    message.ack();
+  }
+
+  /** The task is stored: if the message is lost, the cell's conductors find the row. */
+  async #publish(
+    { link, task }: Placement & { readonly kind: "dispatched" },
+    headers: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    try {
+      await link.publish(task, headers);
+    } catch (error) {
+      this.#events.publishFailed(task.id, link.name, error);
+    }
+  }
+}
+
+function decodeSpec(data: Uint8Array): ServerSpec | Error {
+  try {
+    return ScheduleRequest.decode(data).server ?? new Error("a schedule request without a server");
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function retryMs(deliveries: number): number {
+  return Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(deliveries - 1, 10));
+}
