@@ -1,7 +1,9 @@
 import type { Socket } from "node:net";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { handlePlacement, type PlacementDeps } from "./app.ts";
+import type { Cors } from "./cors.ts";
 import { errorDocument, PlacementError, type PlacementRequest, type PlacementResponse } from "./http.ts";
+import { openApiDocument } from "./openapi.ts";
 
 /**
  * Serves the Placement API below `mount` ("" for the root). Everything below it - unknown paths, wrong verbs, bodies of any
@@ -13,6 +15,8 @@ export async function mountPlacement(fastify: FastifyInstance, deps: PlacementDe
     scope.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
     scope.setErrorHandler((error: FastifyError, request, reply) => sendTransportError(error, request, reply, deps));
     const handler = (request: FastifyRequest, reply: FastifyReply) => serve(deps, mount, request, reply);
+    const document = JSON.stringify(openApiDocument(mount));
+    scope.get(`${mount}/openapi.json`, (request, reply) => serveDocument(document, deps, request, reply));
     scope.all(`${mount}/*`, handler);
     scope.all(mount === "" ? "/" : mount, handler);
   });
@@ -27,21 +31,45 @@ async function serve(
   const url = request.raw.url ?? "/";
   const mark = url.indexOf("?");
   const path = (mark < 0 ? url : url.slice(0, mark)).slice(mount.length);
-  const headers: Record<string, string | undefined> = {};
-  for (const [name, value] of Object.entries(request.headers))
-    headers[name] = Array.isArray(value) ? value.join(", ") : value;
   const call: PlacementRequest = {
     method: request.method,
     path,
     mount,
     origin: `${request.protocol}://${request.host}`,
     query: mark < 0 ? "" : url.slice(mark + 1),
-    headers,
+    headers: headersOf(request),
     body: (request.body as Uint8Array | undefined) ?? new Uint8Array(),
     requestId: request.id,
   };
-  const answer = () => handlePlacement(deps, call);
-  return send(reply, deps.cors ? await deps.cors.around(call, answer) : await answer());
+  return send(reply, await shared(deps.cors, call, () => handlePlacement(deps, call)));
+}
+
+/** The API's description; anybody may read it. */
+async function serveDocument(
+  document: string,
+  deps: PlacementDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const call = { method: request.method, headers: headersOf(request), requestId: request.id };
+  const headers = { "content-type": "application/json", "x-openstack-request-id": request.id };
+  return send(reply, await shared(deps.cors, call, async () => ({ status: 200, headers, body: document })));
+}
+
+/** The answer, with what a browser of another site needs where CORS is set up. */
+function shared(
+  cors: Cors | undefined,
+  call: Parameters<Cors["around"]>[0],
+  answer: () => Promise<PlacementResponse>,
+): Promise<PlacementResponse> {
+  return cors === undefined ? answer() : cors.around(call, answer);
+}
+
+function headersOf(request: FastifyRequest): PlacementRequest["headers"] {
+  const headers: Record<string, string | undefined> = {};
+  for (const [name, value] of Object.entries(request.headers))
+    headers[name] = Array.isArray(value) ? value.join(", ") : value;
+  return headers;
 }
 
 /** Past Fastify's own reply: it would add a charset to the content type, which some clients compare. */
