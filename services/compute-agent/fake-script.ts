@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Static, Type } from "typebox";
-import { Value } from "typebox/value";
+import { firstFault } from "./first-fault.ts";
 
 /**
  * How the fake driver behaves. In a host's configuration it is for all builds on that host; in a server's metadata, as
@@ -57,8 +57,8 @@ export function parseScript(text: string): FakeScript {
   } catch {
     throw new Error("no JSON");
   }
-  const [first] = Value.Errors(FakeScript, parsed);
-  if (first !== undefined) throw new Error(`${first.instancePath || "/"} ${first.message}`);
+  const fault = firstFault(FakeScript, parsed);
+  if (fault !== null) throw new Error(fault);
   return parsed as FakeScript;
 }
 

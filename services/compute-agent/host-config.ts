@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Static, Type } from "typebox";
-import { Value } from "typebox/value";
 import type { ProviderReport, TreeReport } from "../../proto/gen/berth/agent.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import { FakeScript } from "./fake-script.ts";
+import { firstFault } from "./first-fault.ts";
 
 const Uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
 const Count = (minimum: number) => Type.Integer({ minimum, maximum: 2_147_483_647 });
@@ -64,8 +64,8 @@ export function readHostsFile(path: string): readonly HostConfig[] {
   } catch (error) {
     throw new SettingsError(`hosts file ${path}: ${error instanceof Error ? error.message : error}`);
   }
-  const [first] = Value.Errors(HostsFile, parsed);
-  if (first !== undefined) throw new SettingsError(`hosts file ${path}: ${first.instancePath || "/"} ${first.message}`);
+  const fault = firstFault(HostsFile, parsed);
+  if (fault !== null) throw new SettingsError(`hosts file ${path}: ${fault}`);
   const { hosts } = parsed as Static<typeof HostsFile>;
   const names = new Set<string>();
   for (const host of hosts) {

@@ -10,6 +10,12 @@ import type { GuestSettler } from "./settle-guests.ts";
 
 const LIST_ANSWER_MS = 10_000;
 
+interface Query {
+  readonly connection: AgentConnection;
+  readonly resolve: (guests: readonly Guest[]) => void;
+  readonly reject: (error: Error) => void;
+}
+
 /** Compares what a host has with what the cell's database says that it should have. */
 export class GuestComparer {
   readonly #store: Pick<ConductorStore, "residents">;
@@ -19,7 +25,7 @@ export class GuestComparer {
   readonly #events: ConductorEvents;
   /** When the guests of each host's hello are settled. */
   readonly #settled = new WeakMap<AgentConnection, Map<string, Promise<void>>>();
-  readonly #queries = new Map<number, (guests: readonly Guest[]) => void>();
+  readonly #queries = new Map<number, Query>();
   #lastQuery = 0;
 
   constructor(options: {
@@ -71,17 +77,24 @@ export class GuestComparer {
   }
 
   listed(list: GuestList): void {
-    this.#queries.get(list.query)?.(list.guests);
+    this.#queries.get(list.query)?.resolve(list.guests);
+  }
+
+  lost(connection: AgentConnection): void {
+    for (const query of this.#queries.values()) {
+      if (query.connection === connection) query.reject(new Error(`agent ${connection.agentId} was lost`));
+    }
   }
 
   #list(connection: AgentConnection, host: string): Promise<readonly Guest[]> {
+    if (connection.stream.closed) return Promise.reject(new Error(`agent ${connection.agentId} was lost`));
     this.#lastQuery += 1;
     const query = this.#lastQuery;
-    const answer = new Promise<readonly Guest[]>((resolve) => this.#queries.set(query, resolve));
+    const { promise, resolve, reject } = Promise.withResolvers<readonly Guest[]>();
+    this.#queries.set(query, { connection, resolve, reject });
     connection.stream.send({ body: { $case: "listGuests", value: { host, query } } });
-    return withDeadline(answer, LIST_ANSWER_MS, `listing the guests of ${host}`, this.#clock).finally(() =>
-      this.#queries.delete(query),
-    );
+    const answer = withDeadline(promise, LIST_ANSWER_MS, `listing the guests of ${host}`, this.#clock);
+    return answer.finally(() => this.#queries.delete(query));
   }
 
   async #settle(host: string, guests: readonly Guest[]): Promise<void> {

@@ -52,11 +52,12 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
   const close = closeOnce(async () => {
     ready = false;
     await parts.intake.stop();
-    await parts.watch.stop();
     stop.abort();
     parts.runs.abandonAll();
     await parts.lease.stop();
+    // With the streams closed, nothing that the watch waits for is still to come.
     parts.registry.close();
+    await parts.watch.stop();
     await deps.listener.close();
   });
   return {
@@ -100,6 +101,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
       onReport,
       onLost: (connection, hosts) => {
         trees.lost(connection);
+        comparer.lost(connection);
         for (const host of hosts) {
           settler.hostLost(host);
           runs.hostLost(host);

@@ -8,6 +8,9 @@ import type { ConductorLedger, ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
 import { describeTreeRefusal, treeOfReport } from "./tree-of.ts";
 
+/** Hosts that are compared at a time before they are brought up again. */
+const RAISES_AT_A_TIME = 50;
+
 interface HostUp {
   readonly agentId: string;
   readonly name: string;
@@ -96,11 +99,14 @@ export class TreeKeeper {
   async #raiseAll(connection: AgentConnection): Promise<void> {
     this.#raising.add(connection);
     try {
+      const hosts = [...(this.#up.get(connection)?.values() ?? [])];
       const raise = async (up: HostUp) => {
         await this.#comparer.compare(connection, up.name);
         if (this.#carries(connection, up.name)) await this.#commits.answered("hosts-up", this.#hostUp, up);
       };
-      await Promise.all([...(this.#up.get(connection)?.values() ?? [])].map(raise));
+      for (let start = 0; start < hosts.length; start += RAISES_AT_A_TIME) {
+        await Promise.all(hosts.slice(start, start + RAISES_AT_A_TIME).map(raise));
+      }
     } finally {
       this.#raising.delete(connection);
     }

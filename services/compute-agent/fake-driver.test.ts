@@ -1,0 +1,111 @@
+import { describe, expect, test } from "vitest";
+import { systemClock } from "../../runtime/clock.ts";
+import { serverSpec } from "../../test/contract/cell-fixtures.ts";
+import { FakeDriver } from "./fake-driver.ts";
+import type { FakeScript } from "./fake-script.ts";
+
+interface Told {
+  readonly driver: FakeDriver;
+  readonly told: string[];
+}
+
+function driverOf(script: FakeScript, seed = 1): Told {
+  const told: string[] = [];
+  const driver = new FakeDriver({
+    clock: systemClock,
+    seed,
+    scripts: new Map([["h", script]]),
+    crash: () => told.push("crash"),
+    loseConnections: () => told.push("lost"),
+  });
+  return { driver, told };
+}
+
+function prepare(
+  { driver, told }: Told,
+  attempt: number,
+  options: { fake?: string; signal?: AbortSignal; selection?: number } = {},
+) {
+  const metadata: Record<string, string> = options.fake === undefined ? {} : { "berth:fake": options.fake };
+  const order = {
+    host: "h",
+    serverUuid: `s${attempt}`,
+    attemptId: `t${attempt}/${options.selection ?? 0}`,
+    server: serverSpec(attempt, { metadata }),
+    allocation: undefined,
+  };
+  const signal = options.signal ?? new AbortController().signal;
+  return driver.prepare(order, { signal, onStep: (step) => told.push(step) });
+}
+
+describe("the fake driver", () => {
+  test("prepares at once unless it is told otherwise, starts and destroys", async () => {
+    const made = driverOf({});
+    expect(await prepare(made, 1)).toEqual({ kind: "prepared" });
+    const guest = { host: "h", serverUuid: "s1", attemptId: "t1/0" };
+    expect(made.driver.guests()).toEqual([{ ...guest, running: false }]);
+    await made.driver.start(guest);
+    expect(made.driver.guests()).toEqual([{ ...guest, running: true }]);
+    await made.driver.destroy(guest);
+    await made.driver.destroy(guest);
+    expect(made.driver.guests()).toEqual([]);
+  });
+
+  test("fails the first builds of a host, the first selections of a server", async () => {
+    const made = driverOf({ outcome: "reschedule", first: 2 });
+    const kinds = [];
+    for (const attempt of [1, 2, 3]) kinds.push((await prepare(made, attempt)).kind);
+    expect(kinds).toEqual(["failed", "failed", "prepared"]);
+    const fake = JSON.stringify({ outcome: "abort", first: 1, reason: "bad image" });
+    expect(await prepare(made, 4, { fake })).toEqual({ kind: "failed", failure: "abort", reason: "bad image" });
+    expect(await prepare(made, 4, { fake, selection: 1 })).toEqual({ kind: "prepared" });
+  });
+
+  test("fails about the share of builds that it is told, the same ones for the same seed", async () => {
+    const failures = async (seed: number) => {
+      const made = driverOf({ outcome: "reschedule", probability: 0.2 }, seed);
+      const failed = [];
+      for (let attempt = 0; attempt < 1_000; attempt += 1)
+        if ((await prepare(made, attempt)).kind === "failed") failed.push(attempt);
+      return failed;
+    };
+    const [once, again, other] = [await failures(1), await failures(1), await failures(2)];
+    expect(again).toEqual(once);
+    expect(other).not.toEqual(once);
+    expect(once.length).toBeGreaterThan(130);
+    expect(once.length).toBeLessThan(270);
+  });
+
+  test.each(["hang", "crash"] as const)("told to %s, ends only when it is called off", async (outcome) => {
+    const made = driverOf({ outcome });
+    const cancel = new AbortController();
+    const build = prepare(made, 1, { signal: cancel.signal });
+    cancel.abort();
+    await expect(build).rejects.toThrow("called off");
+    expect(made.told).toEqual(outcome === "crash" ? ["crash"] : []);
+  });
+
+  test("told to lie, loses the connections and calls a guest failed that exists", async () => {
+    const made = driverOf({ outcome: "lie" });
+    expect((await prepare(made, 1)).kind).toBe("failed");
+    expect([made.told, made.driver.guests().length]).toEqual([["lost"], 1]);
+  });
+
+  test("tells its steps", async () => {
+    const made = driverOf({ steps: ["image", "disk"], duration_ms: 3 });
+    await prepare(made, 1);
+    expect(made.told).toEqual(["image", "disk"]);
+  });
+
+  test.each([
+    ["{", "no JSON"],
+    ['{"outcome":"explode"}', "/outcome"],
+    ['{"probability":2}', "/probability"],
+    ['{"typo":1}', "/typo is not known"],
+  ])("refuses the script %s for good", async (fake, why) => {
+    expect(await prepare(driverOf({}), 1, { fake })).toMatchObject({
+      failure: "abort",
+      reason: expect.stringContaining(why),
+    });
+  });
+});

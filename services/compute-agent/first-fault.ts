@@ -1,0 +1,10 @@
+import type { TSchema } from "typebox";
+import { Value } from "typebox/value";
+
+/** Where a value first breaks its schema, and how; null: it does not. */
+export function firstFault(schema: TSchema, value: unknown): string | null {
+  const [first] = Value.Errors(schema, value);
+  if (first === undefined) return null;
+  const why = first.message === "schema is false" ? "is not known" : first.message;
+  return `${first.instancePath || "/"} ${why}`;
+}

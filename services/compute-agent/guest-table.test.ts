@@ -1,0 +1,63 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { GuestTable } from "./guest-table.ts";
+import type { JournalRecord } from "./journal.ts";
+
+const name = (attempt: number, host = "h") => ({ host, serverUuid: `s${attempt % 3}`, attemptId: `t${attempt}/0` });
+
+const record: fc.Arbitrary<JournalRecord> = fc
+  .tuple(fc.nat({ max: 5 }), fc.constantFrom("h", "i"), fc.nat({ max: 3 }), fc.nat({ max: 1_000 }))
+  .map(([attempt, host, kind, atMs]) => {
+    const of = name(attempt, host);
+    if (kind === 0) return { kind: "gone", ...of };
+    if (kind === 1) return { kind: "tombstone", ...of, attemptId: atMs % 2 === 0 ? "" : of.attemptId, atMs };
+    if (kind === 2) return { kind: "failed", ...of, failure: "reschedule", reason: "x", atMs };
+    return { kind: "guest", ...of, state: (["building", "prepared", "running"] as const)[atMs % 3]!, atMs };
+  });
+
+function fold(records: readonly JournalRecord[]): GuestTable {
+  const table = new GuestTable();
+  for (const one of records) table.apply(one);
+  return table;
+}
+
+describe("the table of guests", () => {
+  test("folds from its own records to the same table", () => {
+    fc.assert(
+      fc.property(fc.array(record), (records) => {
+        const table = fold(records);
+        expect(fold(table.records()).records()).toEqual(table.records());
+      }),
+    );
+  });
+
+  test("a tombstone of a server covers all of its attempts, one of an attempt only that", () => {
+    const table = fold([
+      { kind: "tombstone", ...name(1), atMs: 1 },
+      { kind: "tombstone", ...name(2), attemptId: "", atMs: 1 },
+    ]);
+    const buried = [name(1), { ...name(1), attemptId: "t9/0" }, { ...name(2), attemptId: "t9/0" }, name(2, "other")];
+    expect(buried.map((of) => table.isBuried(of))).toEqual([true, false, true, false]);
+  });
+
+  test("forgets old tombstones and words of failed attempts, and the oldest of too many; guests never", () => {
+    const failed = (attempt: number, atMs: number): JournalRecord => ({
+      kind: "failed",
+      ...name(attempt),
+      failure: "abort",
+      reason: "",
+      atMs,
+    });
+    const table = fold([
+      { kind: "guest", ...name(0), state: "running", atMs: 0 },
+      failed(1, 5),
+      failed(2, 20),
+      failed(3, 21),
+      { kind: "tombstone", ...name(4), atMs: 5 },
+      { kind: "tombstone", ...name(5), atMs: 20 },
+    ]);
+    table.forget(10, 1);
+    expect(table.all().map((entry) => entry.attemptId)).toEqual(["t0/0", "t3/0"]);
+    expect([table.isBuried(name(4)), table.isBuried(name(5))]).toEqual([false, true]);
+  });
+});

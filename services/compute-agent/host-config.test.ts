@@ -1,0 +1,48 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { generateHosts, readHostsFile, treeOf } from "./host-config.ts";
+
+function fileOf(content: unknown): string {
+  const path = join(mkdtempSync(join(tmpdir(), "berth-hosts-")), "hosts.json");
+  writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content));
+  return path;
+}
+
+describe("the hosts file", () => {
+  test("makes a tree of a host and its children, parents first, with Placement's defaults", () => {
+    const gpu = { name: "gpu0", inventories: { PGPU: { total: 1 } }, traits: ["CUSTOM_V100"] };
+    const [host] = readHostsFile(
+      fileOf({ hosts: [{ name: "h1", inventories: { VCPU: { total: 8, allocation_ratio: 2 } }, children: [gpu] }] }),
+    );
+    const tree = treeOf(host!);
+    expect(tree.providers.map((provider) => provider.name)).toEqual(["h1", "h1_gpu0"]);
+    expect(tree.providers[1]).toMatchObject({ parent: tree.rootProvider, traits: ["CUSTOM_V100"] });
+    expect(tree.providers[0]?.inventories.VCPU).toEqual({
+      total: 8,
+      reserved: 0,
+      minUnit: 1,
+      maxUnit: 8,
+      stepSize: 1,
+      allocationRatio: 2,
+    });
+    expect(treeOf(host!)).toEqual(tree);
+  });
+
+  test.each([
+    ["{", "JSON"],
+    [{ hosts: [] }, "/hosts"],
+    [{ hosts: [{ name: "h", inventories: { VCPU: { total: 0 } } }] }, "/hosts/0/inventories/VCPU/total"],
+    [{ hosts: [{ name: "h", colour: "red" }] }, "/hosts/0"],
+    [{ hosts: [{ name: "h" }, { name: "h" }] }, "twice"],
+  ])("is refused with the place of the fault: %j", (content, place) => {
+    expect(() => readHostsFile(fileOf(content))).toThrow(place);
+  });
+
+  test("generated hosts have names and providers of their own", () => {
+    const trees = generateHosts("a1", 3).map(treeOf);
+    expect(trees.map((tree) => tree.host)).toEqual(["a1-1", "a1-2", "a1-3"]);
+    expect(new Set(trees.map((tree) => tree.rootProvider)).size).toBe(3);
+  });
+});

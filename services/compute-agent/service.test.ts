@@ -1,0 +1,235 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MemoryNetwork } from "../../adapters/memory/memory-link.ts";
+import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
+import { type AgentMessage, type AttemptReport, GuestState, type Hello } from "../../proto/gen/berth/agent.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { serverSpec } from "../../test/contract/cell-fixtures.ts";
+import { eventually } from "../../test/eventually.ts";
+import { FakeDriver } from "./fake-driver.ts";
+import type { FakeScript } from "./fake-script.ts";
+import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
+import { type ComputeAgent, createComputeAgent } from "./service.ts";
+
+/** A conductor of whom only the wire is real: it welcomes agents and keeps what they say. */
+class WireConductor {
+  readonly messages: NonNullable<AgentMessage["body"]>[] = [];
+  readonly listener: AgentListener;
+  stream: AgentStream | null = null;
+
+  constructor(network: MemoryNetwork, address: string) {
+    this.listener = network.listen(address);
+    this.listener.onAgent((stream) => {
+      this.stream = stream;
+      stream.onMessages((messages) =>
+        this.messages.push(...messages.flatMap(({ body }) => (body === undefined ? [] : [body]))),
+      );
+      stream.send({ body: { $case: "welcome", value: { conductorId: address, heartbeatMs: 1_000 } } });
+    });
+  }
+
+  hellos(): Hello[] {
+    return this.messages.flatMap((message) => (message.$case === "hello" ? [message.value] : []));
+  }
+
+  reports(attemptId: string): AttemptReport[] {
+    return this.messages.flatMap((message) =>
+      message.$case === "attempt" && message.value.attemptId === attemptId ? [message.value] : [],
+    );
+  }
+
+  build(attempt: number, fake: FakeScript = {}, timeoutMs = 60_000): void {
+    const server = serverSpec(attempt, { metadata: { "berth:fake": JSON.stringify(fake) } });
+    const value = { host: "h", attemptId: `t${attempt}/0`, server, allocation: undefined, timeoutMs, traceparent: "" };
+    this.stream?.send({ body: { $case: "build", value } });
+  }
+
+  order(what: "start" | "destroy", attempt: number, attemptId = `t${attempt}/0`): void {
+    this.stream?.send({ body: { $case: what, value: { host: "h", serverUuid: serverSpec(attempt).uuid, attemptId } } });
+  }
+
+  state(attempt: number, state: GuestState): Promise<AttemptReport> {
+    return eventually(`attempt ${attempt} to be ${state}`, () =>
+      this.reports(`t${attempt}/0`).findLast((report) => report.state === state),
+    );
+  }
+
+  destroyed(): Promise<unknown> {
+    return eventually("the answer to the destroy", () =>
+      this.messages.some((message) => message.$case === "destroyed"),
+    );
+  }
+}
+
+const { GUEST_STATE_BUILDING, GUEST_STATE_PREPARED, GUEST_STATE_RUNNING, GUEST_STATE_FAILED } = GuestState;
+
+let network: MemoryNetwork;
+let one: WireConductor;
+let two: WireConductor;
+let disk: MemoryDisk;
+let agents: ComputeAgent[];
+
+beforeEach(() => {
+  network = new MemoryNetwork();
+  one = new WireConductor(network, "one");
+  two = new WireConductor(network, "two");
+  disk = { records: [] };
+  agents = [];
+});
+afterEach(async () => {
+  for (const agent of agents) await agent.close();
+});
+
+async function startAgent(buildLimit = 10): Promise<{ agent: ComputeAgent; driver: FakeDriver }> {
+  const driver = new FakeDriver({
+    clock: systemClock,
+    seed: 1,
+    scripts: new Map(),
+    crash: () => {},
+    loseConnections: () => agent.loseConnections(),
+  });
+  const agent = createComputeAgent(
+    {
+      dialer: network.dialer(),
+      journal: createMemoryJournal(disk),
+      driver,
+      clock: systemClock,
+      logger: pino({ level: "silent" }),
+      registry: new Registry(),
+      tracing: noTracing,
+      fail: (error) => expect.unreachable(String(error)),
+    },
+    {
+      agentId: "a",
+      conductors: ["one", "two"],
+      hosts: [{ name: "h", inventories: { VCPU: { total: 8 } } }],
+      buildLimit,
+    },
+  );
+  await agent.start();
+  agents.push(agent);
+  await eventually("both hellos", () => one.hellos().length > 0 && two.hellos().length > 0);
+  return { agent, driver };
+}
+
+describe("an agent", () => {
+  test("reports its trees to one conductor, and to the other when that one is lost", async () => {
+    const { agent } = await startAgent();
+    const trees = (conductor: WireConductor) => conductor.messages.filter((message) => message.$case === "tree");
+    await eventually("the tree", () => trees(one).length + trees(two).length > 0);
+    const [sponsor, other] = trees(one).length > 0 ? [one, two] : [two, one];
+    expect([trees(other).length, agent.ready]).toEqual([0, false]);
+    await sponsor.listener.close();
+    const tree = await eventually("the tree again", () => trees(other).at(-1));
+    const { host, revision } = tree.value as { host: string; revision: number };
+    other.stream?.send({ body: { $case: "tree", value: { host, revision, refused: "" } } });
+    await eventually("to be ready", () => agent.ready);
+  });
+
+  test("prepares a guest once however often it is asked, and tells each who asks", async () => {
+    const { driver } = await startAgent();
+    one.build(1, { duration_ms: 50 });
+    one.build(1, { duration_ms: 50 });
+    await eventually("the attach", () => one.reports("t1/0").some((report) => report.state === GUEST_STATE_BUILDING));
+    two.build(1);
+    await two.state(1, GUEST_STATE_PREPARED);
+    one.build(1);
+    await one.state(1, GUEST_STATE_PREPARED);
+    expect(driver.guests()).toMatchObject([{ running: false }]);
+  });
+
+  test("has written what it prepared before it says so", async () => {
+    await startAgent();
+    one.build(1);
+    await one.state(1, GUEST_STATE_PREPARED);
+    expect(disk.records.findLast((record) => record.kind === "guest")).toMatchObject({ state: "prepared" });
+  });
+
+  test("lets a guest run only when told, and starts it once", async () => {
+    const { driver } = await startAgent();
+    one.order("start", 1);
+    expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({ reason: "there is no such guest" });
+    one.build(1);
+    await one.state(1, GUEST_STATE_PREPARED);
+    expect(driver.guests()).toMatchObject([{ running: false }]);
+    one.order("start", 1);
+    one.order("start", 1);
+    await one.state(1, GUEST_STATE_RUNNING);
+    expect(driver.guests()).toMatchObject([{ running: true }]);
+  });
+
+  test("refuses a Build that comes after the Destroy of its server, also after a restart", async () => {
+    const { agent } = await startAgent();
+    one.order("destroy", 1, "");
+    await one.destroyed();
+    one.build(1);
+    expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({ reason: "the server was destroyed here before" });
+    await agent.close();
+    const { driver } = await startAgent();
+    await eventually("the new stream", () => one.hellos().length === 2);
+    one.messages.length = 0;
+    one.build(1);
+    await one.state(1, GUEST_STATE_FAILED);
+    expect(driver.guests()).toEqual([]);
+  });
+
+  test("ends a build that is destroyed, and tells its builder", async () => {
+    const { agent, driver } = await startAgent();
+    one.build(1, { outcome: "hang" });
+    await eventually("the build", () => agent.guests().length === 1);
+    two.order("destroy", 1, "");
+    await two.destroyed();
+    await one.state(1, GUEST_STATE_FAILED);
+    expect([agent.guests(), driver.guests()]).toEqual([[], []]);
+  });
+
+  test("fails a build that hangs, when its time is over", async () => {
+    await startAgent();
+    one.build(1, { outcome: "hang" }, 50);
+    expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({ reason: "the build did not end within 0.05 s" });
+  });
+
+  test("builds no more than the limit at a time, and the others in order", async () => {
+    const { agent } = await startAgent(2);
+    for (let attempt = 1; attempt <= 5; attempt += 1) one.build(attempt, attempt <= 2 ? { outcome: "hang" } : {});
+    await eventually("all to be known", () => agent.guests().length === 5);
+    one.build(3);
+    await one.state(3, GUEST_STATE_BUILDING);
+    expect(
+      one.messages.filter((message) => message.$case === "attempt" && message.value.state === GUEST_STATE_PREPARED),
+    ).toEqual([]);
+    one.order("destroy", 1);
+    for (const attempt of [3, 4, 5]) await one.state(attempt, GUEST_STATE_PREPARED);
+  });
+
+  test("offers what it prepared to another conductor when the one that asked is lost", async () => {
+    await startAgent();
+    one.build(1);
+    await one.state(1, GUEST_STATE_PREPARED);
+    await one.listener.close();
+    await two.state(1, GUEST_STATE_PREPARED);
+  });
+
+  test("brings along what outlived it, and has removed what was half built", async () => {
+    const { agent } = await startAgent();
+    one.build(1);
+    one.build(2);
+    one.build(3, { outcome: "hang" });
+    await one.state(2, GUEST_STATE_PREPARED);
+    await one.state(1, GUEST_STATE_PREPARED);
+    one.order("start", 1);
+    await one.state(1, GUEST_STATE_RUNNING);
+    await agent.close();
+    const { driver } = await startAgent();
+    await eventually("the new stream", () => one.hellos().length === 2);
+    expect(one.hellos()[1]?.hosts[0]?.guests).toMatchObject([
+      { attemptId: "t1/0", state: GUEST_STATE_RUNNING },
+      { attemptId: "t2/0", state: GUEST_STATE_PREPARED },
+    ]);
+    expect(driver.guests()).toMatchObject([{ running: true }, { running: false }]);
+    one.build(3);
+    expect(await one.state(3, GUEST_STATE_FAILED)).toMatchObject({ reason: expect.stringContaining("restarted") });
+  });
+});

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import type { TreeReport } from "../../proto/gen/berth/agent.ts";
+import { describeTreeRefusal, treeOfReport } from "./tree-of.ts";
+
+const uuid = "00000000-0000-4000-8000-000000000001";
+const inventory = { total: 8, reserved: 0, minUnit: 1, maxUnit: 8, stepSize: 1, allocationRatio: 1 };
+const report = (change: Partial<typeof inventory>, id = uuid): TreeReport => ({
+  host: "h",
+  rootProvider: id,
+  providers: [
+    { uuid: id, name: "h", parent: "", inventories: { VCPU: { ...inventory, ...change } }, traits: ["CUSTOM_A"] },
+  ],
+  revision: 1,
+});
+
+test("takes a report over as the agent's own", () => {
+  expect(treeOfReport(report({}))).toMatchObject({ root: uuid, providers: [{ parent: null, expected: "any" }] });
+});
+
+test.each([
+  ["no UUID", report({}, "h1"), "is no UUID"],
+  ["a total of nothing", report({ total: 0 }), "out of range"],
+  ["a fraction", report({ maxUnit: 1.5 }), "out of range"],
+  ["more reserved than there is", report({ reserved: 9 }), "out of range"],
+  ["a ratio of zero", report({ allocationRatio: 0 }), "out of range"],
+])("refuses %s", (_, given, why) => {
+  expect(treeOfReport(given)).toEqual({ refused: expect.stringContaining(why) });
+});
+
+test("says why the ledger refused, in words", () => {
+  const provider = uuid as never;
+  expect(describeTreeRefusal({ kind: "in-use", provider, resourceClass: "VCPU" as never })).toContain("still use VCPU");
+  expect(describeTreeRefusal({ kind: "unchanged", generations: new Map() })).toBeNull();
+});
