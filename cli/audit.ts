@@ -3,6 +3,7 @@ import { boolean, duration } from "../runtime/setting-kinds.ts";
 import { setting } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { auditTwice } from "./audit/audit-twice.ts";
+import { conductorSettingNames } from "./audit/conductor-setting-names.ts";
 import { auditText, isClean } from "./audit/print-report.ts";
 import { runCommand } from "./run-command.ts";
 
@@ -33,7 +34,7 @@ export function run(argv: readonly string[]): Promise<number> {
         cells: await readCells(api.url),
         pauseMs: settings.pause,
         patienceMs: settings.patience,
-        conductorSettings: [],
+        conductorSettings: conductorSettingNames,
       });
       process.stdout.write(`${settings.json ? JSON.stringify(report, null, 2) : auditText(report)}\n`);
       return isClean(report) ? 0 : 1;
