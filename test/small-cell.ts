@@ -5,7 +5,7 @@ import { MemoryCellStore } from "../adapters/memory/memory-cell-store.ts";
 import { MemoryLedger } from "../adapters/memory/memory-ledger.ts";
 import { MemoryNetwork } from "../adapters/memory/memory-link.ts";
 import { cellEventsForApi, cellStreams, cellTasksSubject } from "../adapters/nats/streams.ts";
-import { noTracing } from "../adapters/telemetry/tracing.ts";
+import { noTracing, type Tracing } from "../adapters/telemetry/tracing.ts";
 import type { Server } from "../core/cell/server.ts";
 import { consumerUuid } from "../core/ledger/ids.ts";
 import { CellEvent, Task } from "../proto/gen/berth/cell.ts";
@@ -101,6 +101,11 @@ export class SmallCell {
   readonly #bus = this.#broker.connect();
   readonly #drivers: FakeDriver[] = [];
   readonly #closers: (() => Promise<void>)[] = [];
+  readonly #tracing: Tracing;
+
+  constructor(tracing: Tracing = noTracing) {
+    this.#tracing = tracing;
+  }
 
   async open(): Promise<this> {
     await this.#bus.ensureStreams(cellStreams(CELL));
@@ -127,7 +132,7 @@ export class SmallCell {
       bus,
       listener,
       clock: systemClock,
-      tracing: noTracing,
+      tracing: this.#tracing,
       ...silent(),
     };
     const id = conductorId(index);
@@ -178,7 +183,7 @@ export class SmallCell {
         journal: createMemoryJournal(options.disk),
         driver,
         clock: systemClock,
-        tracing: noTracing,
+        tracing: this.#tracing,
         fail: (error) => {
           throw error;
         },
@@ -235,8 +240,8 @@ export class SmallCell {
     if (outcome?.kind === "queued") await this.publish(Task.encode(outcome.task).finish());
   }
 
-  publish(message: Uint8Array): Promise<void> {
-    return this.#bus.publish(cellTasksSubject(CELL), message);
+  publish(message: Uint8Array, headers: Readonly<Record<string, string>> = {}): Promise<void> {
+    return this.#bus.publish(cellTasksSubject(CELL), message, { headers });
   }
 
   async server(server: number): Promise<Server> {

@@ -22,16 +22,20 @@ export interface AgentProcess extends Service {
 /** `crash` ends the process at once, as `kill -9` does: the fake driver may be told to. */
 export function openAgent(
   { settings: options, logger, fail }: ServiceContext<AgentOptions>,
-  process: { readonly otlpEndpoint: string | null; readonly crash: () => void },
+  surroundings: { readonly otlpEndpoint: string | null; readonly crash: () => void },
 ): AgentProcess {
   const hosts = hostsOf(options);
   const clock = systemClock;
   const { agentId, seed, buildLimit, conductors } = options;
-  const tracing = startTracing({ service: "berth-compute-agent", instance: agentId, exportTo: process.otlpEndpoint });
+  const tracing = startTracing({
+    service: "berth-compute-agent",
+    instance: agentId,
+    exportTo: surroundings.otlpEndpoint,
+  });
   const registry = createRegistry({ service: "compute-agent" });
   const scripts = new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const])));
   const loseConnections = () => agent.loseConnections();
-  const driver = new FakeDriver({ clock, seed, scripts, crash: process.crash, loseConnections });
+  const driver = new FakeDriver({ clock, seed, scripts, crash: surroundings.crash, loseConnections });
   const journal = new FileJournal(join(options.dataDir, `${agentId}.journal`));
   const dialer = createGrpcDialer({ tls: tlsFilesOf(options) });
   const agent: ComputeAgent = createComputeAgent(

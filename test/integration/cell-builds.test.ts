@@ -1,4 +1,6 @@
+import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-base";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";
 import { hostTree, serverId, taskId } from "../contract/cell-fixtures.ts";
@@ -106,4 +108,31 @@ test("a build that hangs is failed by its host when its time is over, and goes t
   await cell.boot(1, [1, 2], { fake: { outcome: "hang", first: 1 } });
   expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-2" });
   expect(await cell.store.attempts(serverId(1))).toMatchObject([{ reason: "the build did not end within 0.1 s" }, {}]);
+});
+
+test("a build is one trace, from the message's headers through the conductor to the agent", async () => {
+  const exporter = new InMemorySpanExporter();
+  const traced = await new SmallCell(startTracing({ service: "berth-test", exportTo: exporter })).open();
+  try {
+    await traced.startConductor(1);
+    await traced.startAgent({ id: "agent-1", hosts: [1] });
+    await traced.hostsUp(1);
+    const traceId = "0af7651916cd43dd8448eb211c80319c";
+    const message = await traced.boot(1, [1], { lost: true });
+    await traced.publish(message, { traceparent: `00-${traceId}-b7ad6b7169203331-01` });
+    await traced.become(1, "ACTIVE");
+    const spans = await eventually("both spans", () => {
+      const ended = exporter.getFinishedSpans();
+      return ended.length === 2 ? ended : null;
+    });
+    const [agent, conductor] = [...spans].sort((a, b) => (a.name < b.name ? -1 : 1));
+    expect([agent?.name, conductor?.name]).toEqual(["agent build", "conductor build"]);
+    expect(spans.map((span) => span.spanContext().traceId)).toEqual([traceId, traceId]);
+    expect([conductor?.parentSpanContext?.spanId, agent?.parentSpanContext?.spanId]).toEqual([
+      "b7ad6b7169203331",
+      conductor?.spanContext().spanId,
+    ]);
+  } finally {
+    await traced.close();
+  }
 });
