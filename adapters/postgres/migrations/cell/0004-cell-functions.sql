@@ -6,7 +6,7 @@
 --
 -- The settings force index look-ups: the first calls come when the tables are empty, and their plans stay.
 
--- Turns the changes at these positions into ones that ledger_apply refuses: no consumer is at generation -3.
+-- Turns the changes at these positions into ones that ledger_apply refuses: they expect a generation that none reaches.
 create function cell_without(changes ledger_batch, positions int[]) returns ledger_batch
   language plpgsql
 as $$
@@ -15,7 +15,7 @@ declare
   at int;
 begin
   foreach at in array positions loop
-    step_expected[coalesce(changes.change_step_end[at - 1], 0) + 1] := -3;
+    step_expected[coalesce(changes.change_step_end[at - 1], 0) + 1] := 2147483647;
   end loop;
   changes.step_expected := step_expected;
   return changes;
