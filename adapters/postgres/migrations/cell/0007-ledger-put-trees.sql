@@ -155,6 +155,7 @@ declare
   refused record;
 
   -- Of listed providers (0: of a tree that is not written), the ids and which of them are new.
+  id_sequence constant regclass := pg_get_serial_sequence('resource_providers', 'id');
   ids int[];
   is_new boolean[];
   class_ids int[];
@@ -272,7 +273,7 @@ begin
       select l.at, going[l.tree] and p.id is null as is_new,
         case
           when not going[l.tree] then 0
-          when p.id is null then nextval(pg_get_serial_sequence('resource_providers', 'id'))::int
+          when p.id is null then nextval(id_sequence)::int
           else p.id
         end as id
       from unnest(l_tree, l_uuid) with ordinality as l (tree, uuid, at)
