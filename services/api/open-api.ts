@@ -11,6 +11,10 @@ import { LedgerView } from "../../core/ledger/view.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { openAccess } from "./placement/open-access.ts";
+import { placementCell } from "./placement/placement-cell.ts";
+import { placementMounts } from "./placement/service.ts";
+import { DEFAULT_PLACEMENT_SETTINGS } from "./placement/settings.ts";
 import type { CellPort } from "./ports.ts";
 import { type ApiService, createApi } from "./service.ts";
 import { type ApiOptions, apiSettings } from "./settings.ts";
@@ -38,7 +42,12 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     const tracing = startTracing({ service: "berth-api", exportTo: otlpEndpoint });
     closers.push(() => tracing.close());
     const cells = opened.map((one) => one.port);
-    const api = createApi({ store, cells, bus, clock: systemClock, logger, registry, tracing }, apiSettings(settings));
+    const access = await openAccess(settings, logger);
+    closers.push(() => access.close());
+    const placement = { cells: opened.map((one) => one.placement), ...access, logger };
+    const mounts = placementMounts(placement, DEFAULT_PLACEMENT_SETTINGS);
+    const deps = { store, cells, bus, clock: systemClock, logger, registry, tracing, mounts };
+    const api = createApi(deps, apiSettings(settings));
     closers.push(() => api.close());
     return {
       http: api.http,
@@ -72,7 +81,7 @@ function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
   follower.start();
   const bus = openBus(natsUrl, `cell ${name}`, logger, closers);
   const port: CellPort = { name, store: new PostgresCellStore(pool), bus, view };
-  return { port, follower, view };
+  return { port, follower, view, placement: placementCell(name, pool, view, follower) };
 }
 
 const CONNECTIONS_MAX = 12;

@@ -2,6 +2,7 @@ import { processSettings } from "../../runtime/lifecycle.ts";
 import { duration, type HostPort, hostPort, integer, oneOf, url } from "../../runtime/setting-kinds.ts";
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 import { AUTH_KINDS, type AuthKind } from "./http/identity.ts";
+import { placementApiSettings } from "./placement/settings.ts";
 
 /** Settings of the HTTP server. Times in milliseconds. */
 export interface HttpSettings {
@@ -49,6 +50,7 @@ export const apiDeclaration = {
   about: "Serves the Compute API: accepts requests, answers for all cells.",
   settings: {
     ...processSettings,
+    ...placementApiSettings,
     databaseUrl: setting(url("postgres", "postgresql"), { about: "API database" }),
     natsUrl: setting(url("nats", "tls"), { about: "NATS with the API tier's user" }),
     listen: setting(hostPort, { about: "where to listen", default: "127.0.0.1:8774" }),

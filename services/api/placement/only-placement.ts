@@ -6,17 +6,15 @@ import { followerEvents, registerFollowerMetrics } from "../../../adapters/postg
 import { LedgerFollower } from "../../../adapters/postgres/follower/ledger-follower.ts";
 import { migrate } from "../../../adapters/postgres/migrate.ts";
 import { createPool } from "../../../adapters/postgres/pool.ts";
-import { PostgresLedger } from "../../../adapters/postgres/postgres-ledger.ts";
-import { createPlacementStore } from "../../../adapters/postgres/postgres-placement-store.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
 import { LedgerView } from "../../../core/ledger/view.ts";
 import { systemClock } from "../../../runtime/clock.ts";
 import { type ProcessPort, runService, type ServiceContext } from "../../../runtime/lifecycle.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import type { Service } from "../../../runtime/service.ts";
-import { authenticateNoauth2, authenticateNobody } from "./identity.ts";
-import { Policy } from "./policy/policy.ts";
-import { createPlacement, type PlacementCell, type PlacementService } from "./service.ts";
+import { openAccess } from "./open-access.ts";
+import { placementCell } from "./placement-cell.ts";
+import { createPlacement, type PlacementService } from "./service.ts";
 import { type PlacementOptions, placementDeclaration, placementSettings } from "./settings.ts";
 
 /** `berth api --only placement`: from settings to exit code. */
@@ -48,6 +46,8 @@ async function composePlacement({ settings, logger }: ServiceContext<PlacementOp
   };
   try {
     const databases = await findDatabases(settings, closers);
+    const access = await openAccess(settings, logger);
+    closers.push(() => access.close());
     const registry = createRegistry({ service: "placement" });
     const opened = databases.map((database) => openCell(database, logger, closers));
     registerFollowerMetrics(registry, opened);
@@ -56,8 +56,7 @@ async function composePlacement({ settings, logger }: ServiceContext<PlacementOp
     const service = createPlacement(
       {
         cells: [first.cell, ...others.map((one) => one.cell)],
-        authenticate: settings.auth === "noauth2" ? authenticateNoauth2 : authenticateNobody,
-        policy: new Policy(settings.enforceNewDefaults ? "secure" : "legacy"),
+        ...access,
         logger,
         registry,
       },
@@ -108,7 +107,5 @@ function openCell(database: LedgerDatabase, logger: Logger, closers: Closers) {
   });
   closers.push(() => follower.close());
   follower.start();
-  const store = createPlacementStore(pool, new PostgresLedger(pool));
-  const cell: PlacementCell = { name: database.cell, store, view, source: follower };
-  return { cell, view, follower };
+  return { cell: placementCell(database.cell, pool, view, follower), view, follower };
 }

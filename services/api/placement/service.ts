@@ -7,6 +7,7 @@ import { acceptRequestId, newRequestId } from "../../../runtime/request-id.ts";
 import type { Service } from "../../../runtime/service.ts";
 import type { HostPort } from "../../../runtime/setting-kinds.ts";
 import type { PlacementDeps } from "./app.ts";
+import type { Cors } from "./cors.ts";
 import type { PlacementRequest } from "./http.ts";
 import type { Authenticate } from "./identity.ts";
 import { answerBrokenRequest, mountPlacement } from "./mount.ts";
@@ -21,8 +22,8 @@ export interface PlacementServiceDeps {
   readonly cells: readonly [PlacementCell, ...PlacementCell[]];
   readonly authenticate: Authenticate;
   readonly policy: Policy;
+  readonly cors: Cors | null;
   readonly logger: Logger;
-  readonly registry: Registry;
 }
 
 export interface PlacementService extends Service {
@@ -43,6 +44,7 @@ export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSet
     }),
     authenticate: deps.authenticate,
     policy: deps.policy,
+    cors: deps.cors ?? undefined,
     onUnexpected: (error: unknown, request: PlacementRequest) =>
       deps.logger.error(
         { err: error, requestId: request.requestId, method: request.method, path: request.path },
@@ -51,8 +53,22 @@ export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSet
   };
 }
 
+/** Serves the Placement API under /placement of another server; nothing where there is no cell yet. */
+export function placementMounts(
+  deps: Omit<PlacementServiceDeps, "cells"> & { readonly cells: readonly PlacementCell[] },
+  settings: PlacementSettings,
+): ((http: FastifyInstance) => Promise<void>)[] {
+  const [first, ...others] = deps.cells;
+  if (first === undefined) return [];
+  const placement = placementDeps({ ...deps, cells: [first, ...others] }, settings);
+  return [(http) => mountPlacement(http, placement, "/placement")];
+}
+
 /** A process that serves the Placement API alone, at the root of its address. The deps stay the caller's. */
-export function createPlacement(deps: PlacementServiceDeps, settings: PlacementSettings): PlacementService {
+export function createPlacement(
+  deps: PlacementServiceDeps & { readonly registry: Registry },
+  settings: PlacementSettings,
+): PlacementService {
   const http: FastifyInstance = Fastify({
     logger: false,
     bodyLimit: settings.bodyBytesMax,

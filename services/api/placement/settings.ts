@@ -6,11 +6,13 @@ import {
   type HostPort,
   hostPort,
   integer,
+  listOf,
   oneOf,
   text,
   url,
 } from "../../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
+import { type CorsSettings, DEFAULT_CORS_SETTINGS } from "./cors.ts";
 
 /** Settings of the Placement API. Times in milliseconds. */
 export interface PlacementSettings {
@@ -45,6 +47,26 @@ export const DEFAULT_PLACEMENT_SETTINGS: PlacementSettings = {
   requestTimeoutMs: 30_000,
 };
 
+/** What the Placement API takes wherever it is served; spread it into a declaration. */
+export const placementApiSettings = {
+  enforceNewDefaults: setting(boolean, {
+    about: "Placement policy: secure RBAC defaults instead of the legacy ones",
+    default: "false",
+  }),
+  policyFile: optional(text(), { about: "Placement policy: YAML file of overrides, followed while running" }),
+  corsAllowedOrigin: optional(listOf(text()), { about: "origins whose pages may call the Placement API, or *" }),
+  corsAllowHeaders: optional(listOf(text()), { about: "request headers that such pages may set" }),
+};
+
+/** The settings of CORS; null: browsers may not call from other sites. */
+export function corsSettings(
+  options: Pick<ValuesOf<typeof placementApiSettings>, "corsAllowedOrigin" | "corsAllowHeaders">,
+): CorsSettings | null {
+  const { corsAllowedOrigin: origins, corsAllowHeaders: headers } = options;
+  if (origins === null) return null;
+  return { ...DEFAULT_CORS_SETTINGS, allowedOrigins: origins, ...(headers === null ? {} : { allowHeaders: headers }) };
+}
+
 export const PLACEMENT_AUTH_KINDS = ["none", "noauth2"] as const;
 
 export const placementDeclaration = {
@@ -63,10 +85,7 @@ export const placementDeclaration = {
       default: ".berth",
     }),
     auth: setting(oneOf(...PLACEMENT_AUTH_KINDS), { about: "how callers are known", default: "none" }),
-    enforceNewDefaults: setting(boolean, {
-      about: "policy: secure RBAC defaults instead of the legacy ones",
-      default: "false",
-    }),
+    ...placementApiSettings,
     defaultCell: optional(text(), { about: "the cell that new root providers go to" }),
     allocationCandidatesGenerationStrategy: setting(oneOf("depth-first", "breadth-first"), {
       about: "candidates of one tree after the other, or of all trees in turn",
