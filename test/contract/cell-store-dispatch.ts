@@ -13,7 +13,7 @@ import {
   taskId,
   VCPU,
 } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-store.contract.ts";
+import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
 /** What schedulers and the api may rely on. */
 export function dispatchContract(cell: () => CellUnderTest): void {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { attemptIdOf } from "../../core/cell/server.ts";
 import { deleteTask, dispatchOf, providerOf, serverId, taskId } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-store.contract.ts";
+import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
 const NEVER_MS = 3_600_000;
 const hostOf = (host: number): { readonly name: string; readonly rootProvider: string } => ({

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { DispatchOutcome } from "../../core/cell/cell-store.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, hostTree, serverId, swapTo, taskId } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf, HOST_VCPUS } from "./cell-store.contract.ts";
+import { type CellUnderTest, claimOf, HOST_VCPUS } from "./cell-under-test.ts";
 
 /** Each race is run so often on servers of its own. */
 const ROUNDS = 24;

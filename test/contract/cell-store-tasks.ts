@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Hop, TaskClaim } from "../../core/cell/cell-store.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
 import { conductorId, dispatchOf, hostName, providerOf, serverId, swapTo, taskId } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-store.contract.ts";
+import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
 const NEVER_MS = 3_600_000;
 const committed = { kind: "committed" };
