@@ -1,7 +1,7 @@
 import type { BusMessage, ConsumerSpec } from "../../runtime/bus.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { Fifo } from "../../runtime/fifo.ts";
-import type { StoredMessage } from "./memory-stream.ts";
+import type { StoredMessage } from "./stored-message.ts";
 
 /** One who takes messages of a consumer. */
 export interface Taker {

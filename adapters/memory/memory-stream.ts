@@ -2,18 +2,10 @@ import type { BusMessage, StreamSpec } from "../../runtime/bus.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 import { MemoryConsumer } from "./memory-consumer.ts";
+import type { StoredMessage } from "./stored-message.ts";
 
 /** How long a stream remembers the ids of messages. JetStream's default. */
 const dedupWindowMs = 120_000;
-
-/** What a stream holds of one message; shared by its consumers. */
-export interface StoredMessage {
-  readonly sequence: number;
-  readonly subject: string;
-  readonly data: Uint8Array;
-  readonly headers: BusMessage["headers"];
-  readonly storedAtMs: number;
-}
 
 /**
  * One stream of the in-process broker. A `work` stream keeps nothing itself: the message is with its only consumer until
