@@ -1,18 +1,10 @@
 import type { CandidateSource } from "../../../core/placement/candidate-query.ts";
 import type { PlacementStore } from "../../../core/placement/placement-store.ts";
 import type { Cors } from "./cors.ts";
-import {
-  type Answer,
-  type Call,
-  errorDocument,
-  type Identity,
-  notFound,
-  PlacementError,
-  type PlacementRequest,
-  type PlacementResponse,
-} from "./http.ts";
+import type { Answer, Call, Identity, PlacementRequest, PlacementResponse } from "./http.ts";
 import type { Authenticate } from "./identity.ts";
 import { MAX_MINOR, MIN_MINOR, type Microversion, negotiate } from "./microversion.ts";
+import { errorDocument, notFound, PlacementError } from "./placement-error.ts";
 import type { Policy } from "./policy/policy.ts";
 import { type Route, routeFor } from "./routes.ts";
 import { parseJson } from "./validate.ts";

@@ -1,4 +1,4 @@
-import { PlacementError } from "./http.ts";
+import { PlacementError } from "./placement-error.ts";
 
 export const MIN_MINOR = 0;
 export const MAX_MINOR = 39;

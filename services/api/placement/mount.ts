@@ -2,8 +2,9 @@ import type { Socket } from "node:net";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { handlePlacement, type PlacementDeps } from "./app.ts";
 import type { Cors } from "./cors.ts";
-import { errorDocument, PlacementError, type PlacementRequest, type PlacementResponse } from "./http.ts";
+import type { PlacementRequest, PlacementResponse } from "./http.ts";
 import { openApiDocument } from "./openapi.ts";
+import { errorDocument, PlacementError } from "./placement-error.ts";
 
 /**
  * Serves the Placement API below `mount` ("" for the root). Everything below it - unknown paths, wrong verbs, bodies of any

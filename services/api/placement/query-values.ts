@@ -7,7 +7,8 @@ import {
   trait,
 } from "../../../core/ledger/ids.ts";
 import type { AggregateRules, TraitRules } from "../../../core/placement/candidate-query.ts";
-import { badRequest, type Call } from "./http.ts";
+import type { Call } from "./http.ts";
+import { badRequest } from "./placement-error.ts";
 import { canonicalUuid } from "./uuids.ts";
 
 type Query = Pick<Call, "query" | "version">;

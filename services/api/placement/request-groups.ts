@@ -1,7 +1,8 @@
 import type { CandidateQuery, QueryGroup, TraitRules } from "../../../core/placement/candidate-query.ts";
-import { badRequest, type Call, ERROR_CODES } from "./http.ts";
+import type { Call } from "./http.ts";
+import { badRequest, ERROR_CODES } from "./placement-error.ts";
 import { aggregateRules, inTree, parseResources, rootTraitRules, traitRules } from "./query-values.ts";
-import { NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./schemas/common.ts";
+import { NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./schemas/patterns.ts";
 
 /** Reads the groups and what concerns them all. Throws 400, in upstream's order of checks. */
 export function readCandidateQuery(call: Call): CandidateQuery {

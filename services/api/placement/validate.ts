@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
-import { badRequest, type Call, type PlacementRequest } from "./http.ts";
+import type { Call, PlacementRequest } from "./http.ts";
 import type { Microversion } from "./microversion.ts";
+import { badRequest } from "./placement-error.ts";
 import { isUuidLike } from "./uuids.ts";
 
 /** Schemas of one body or query string, by the microversion from which each counts. */

@@ -1,6 +1,7 @@
 import { aggregateUuid } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, type Call, conflict, ERROR_CODES, json } from "../http.ts";
+import { type Answer, type Call, json } from "../http.ts";
+import { conflict, ERROR_CODES } from "../placement-error.ts";
 import { setAggregates as setSchema } from "../schemas/names.ts";
 import { canonicalUuid } from "../uuids.ts";
 import { readBody } from "../validate.ts";

@@ -6,17 +6,8 @@ import type {
   PlacementChangeOutcome,
   PlacementStore,
 } from "../../../../core/placement/placement-store.ts";
-import {
-  type Answer,
-  badRequest,
-  type Call,
-  conflict,
-  ERROR_CODES,
-  json,
-  noContent,
-  notFound,
-  type PlacementError,
-} from "../http.ts";
+import { type Answer, type Call, json, noContent } from "../http.ts";
+import { badRequest, conflict, ERROR_CODES, notFound, type PlacementError } from "../placement-error.ts";
 import { postAllocations as postSchema, putAllocations as putSchema } from "../schemas/allocations.ts";
 import { canonicalUuid } from "../uuids.ts";
 import { readBody } from "../validate.ts";

@@ -1,17 +1,8 @@
 import { type ProviderUuid, type ResourceClass, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { Inventory } from "../../../../core/ledger/model.ts";
 import type { InventoryOutcome, InventoryRow, PlacementStore } from "../../../../core/placement/placement-store.ts";
-import {
-  type Answer,
-  badRequest,
-  type Call,
-  conflict,
-  ERROR_CODES,
-  json,
-  noContent,
-  notFound,
-  PlacementError,
-} from "../http.ts";
+import { type Answer, type Call, json, noContent } from "../http.ts";
+import { badRequest, conflict, ERROR_CODES, notFound, PlacementError } from "../placement-error.ts";
 import {
   createInventory as createSchema,
   INVENTORY_DEFAULTS,

@@ -1,6 +1,6 @@
 import type { ResourceClass, Trait } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { badRequest } from "../http.ts";
+import { badRequest } from "../placement-error.ts";
 
 /** 400 when a resource class of a query does not exist. */
 export async function requireKnownClasses(store: PlacementStore, names: readonly ResourceClass[]): Promise<void> {

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { type ProviderUuid, providerUuid } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore, ProviderFilter, ProviderRow } from "../../../../core/placement/placement-store.ts";
-import { type Answer, badRequest, type Call, conflict, ERROR_CODES, json, noContent, notFound } from "../http.ts";
+import { type Answer, type Call, json, noContent } from "../http.ts";
+import { badRequest, conflict, ERROR_CODES, notFound } from "../placement-error.ts";
 import { aggregateRules, inTree, parseResources, traitRules } from "../query-values.ts";
 import {
   createProvider as createSchema,

@@ -1,6 +1,7 @@
 import { providerUuid, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, badRequest, type Call, conflict, ERROR_CODES, noContent } from "../http.ts";
+import { type Answer, type Call, noContent } from "../http.ts";
+import { badRequest, conflict, ERROR_CODES } from "../placement-error.ts";
 import { postReshaper as bodySchema } from "../schemas/allocations.ts";
 import { canonicalUuid } from "../uuids.ts";
 import { readBody } from "../validate.ts";

@@ -1,6 +1,7 @@
 import { type ResourceClass, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { NameRow, PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, badRequest, type Call, conflict, json, noContent, notFound } from "../http.ts";
+import { type Answer, type Call, json, noContent } from "../http.ts";
+import { badRequest, conflict, notFound } from "../placement-error.ts";
 import { resourceClass as bodySchema } from "../schemas/names.ts";
 import { readBody } from "../validate.ts";
 

@@ -1,6 +1,7 @@
 import { type Trait, trait } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, badRequest, type Call, conflict, ERROR_CODES, json, noContent, notFound } from "../http.ts";
+import { type Answer, type Call, json, noContent } from "../http.ts";
+import { badRequest, conflict, ERROR_CODES, notFound } from "../placement-error.ts";
 import { customNameInPath, listTraits as listSchema, setTraits as setSchema } from "../schemas/names.ts";
 import { checkQuery, isValid, readBody } from "../validate.ts";
 import { noSuchProvider, providerInPath } from "./providers.ts";

@@ -1,4 +1,4 @@
-import { closedObject, MAX_INT, mapOf, RESOURCE_CLASS_PATTERN, UUID_KEY_PATTERN, uuid } from "../schemas/common.ts";
+import { closedObject, MAX_INT, mapOf, RESOURCE_CLASS_PATTERN, UUID_KEY_PATTERN, uuid } from "../schemas/patterns.ts";
 
 // What the API answers with at its newest version. Older versions leave fields out; those that some version lacks are
 // optional here, so that a document fits the schema whatever version was asked for.

@@ -1,3 +1,4 @@
+import { setInventories } from "./inventories.ts";
 import {
   CONSUMER_TYPE_PATTERN,
   closedObject,
@@ -7,8 +8,7 @@ import {
   RESOURCE_CLASS_PATTERN,
   UUID_KEY_PATTERN,
   uuid,
-} from "./common.ts";
-import { setInventories } from "./inventories.ts";
+} from "./patterns.ts";
 
 const resources = mapOf(RESOURCE_CLASS_PATTERN, { type: "integer", minimum: 1 }, 1);
 

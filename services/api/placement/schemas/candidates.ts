@@ -1,4 +1,4 @@
-import { NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./common.ts";
+import { NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./patterns.ts";
 
 const text = { type: "string" };
 const limit = { type: "string", pattern: "^[1-9][0-9]*$" };

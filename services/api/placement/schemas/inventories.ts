@@ -1,4 +1,4 @@
-import { closedObject, MAX_FLOAT, MAX_INT, RESOURCE_CLASS_PATTERN } from "./common.ts";
+import { closedObject, MAX_FLOAT, MAX_INT, RESOURCE_CLASS_PATTERN } from "./patterns.ts";
 
 const generation = { type: "integer" };
 const unit = { type: "integer", minimum: 1, maximum: MAX_INT };

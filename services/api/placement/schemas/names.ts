@@ -1,4 +1,4 @@
-import { CONSUMER_TYPE_FILTER_PATTERN, CUSTOM_NAME_PATTERN, closedObject, ownerId, uuid } from "./common.ts";
+import { CONSUMER_TYPE_FILTER_PATTERN, CUSTOM_NAME_PATTERN, closedObject, ownerId, uuid } from "./patterns.ts";
 
 const customName = { type: "string", minLength: 1, maxLength: 255, pattern: CUSTOM_NAME_PATTERN };
 const generation = { type: "integer" };

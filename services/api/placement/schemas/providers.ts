@@ -1,4 +1,4 @@
-import { closedObject, uuid } from "./common.ts";
+import { closedObject, uuid } from "./patterns.ts";
 
 const name = { type: "string", minLength: 1, maxLength: 200 };
 const parent = { anyOf: [uuid, { type: "null" }] };

@@ -1,0 +1,145 @@
+import { hash } from "node:crypto";
+import { BoundedCache } from "../../../runtime/bounded-cache.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { SharedCache } from "../../../runtime/shared-cache.ts";
+import type { Identity, PlacementRequest } from "./http.ts";
+import { KeystoneClient, type KeystoneClientSettings } from "./keystone/keystone-client.ts";
+import { KeystoneError } from "./keystone/keystone-error.ts";
+import { decodeRecord, encodeRecord, type TokenRecord } from "./keystone/token-record.ts";
+import { PlacementError } from "./placement-error.ts";
+
+export interface KeystoneSettings extends KeystoneClientSettings {
+  /** How long a valid token is believed without asking again: so long a revoked one goes on working. */
+  readonly cacheTtlMs: number;
+  readonly invalidTtlMs: number;
+  readonly cacheEntriesMax: number;
+  /** Tokens that may be asked about at once; one more gets 503. */
+  readonly validationsMax: number;
+}
+
+export const DEFAULT_KEYSTONE_SETTINGS = {
+  userDomain: "Default",
+  projectDomain: "Default",
+  timeoutMs: 5_000,
+  triesMax: 3,
+  cacheTtlMs: 300_000,
+  invalidTtlMs: 10_000,
+  cacheEntriesMax: 20_000,
+  validationsMax: 256,
+} as const satisfies Partial<KeystoneSettings>;
+
+export interface KeystoneDeps {
+  readonly clock: Clock;
+  /** Shared with other processes; null: each asks for itself. Whoever writes to it can be anybody. */
+  readonly shared: SharedCache | null;
+  /** Told once an outage, without any token. */
+  readonly onLost: (error: KeystoneError) => void;
+  /** Told when the first question after an outage was answered. */
+  readonly onBack: () => void;
+}
+
+// What can be a header; the longest tokens (PKI) that were ever common had 8 KiB.
+const TOKEN = /^[\x21-\x7e]{1,16384}$/;
+
+/**
+ * Finds out by Keystone who asks. What it answered is remembered by the token's SHA-256: valid tokens until they expire, at
+ * most `cacheTtlMs`, here and in the shared cache; invalid ones for `invalidTtlMs`, here alone, where they cannot push out
+ * the valid. Those who ask about one token at once share one question.
+ * - well: Keystone answered last
+ * - lost: it did not; remembered tokens go on counting, others get 503
+ */
+export class KeystoneAuthenticator {
+  readonly #client: KeystoneClient;
+  readonly #deps: KeystoneDeps;
+  readonly #settings: KeystoneSettings;
+  readonly #valid: BoundedCache<TokenRecord>;
+  readonly #invalid: BoundedCache<true>;
+  readonly #asked = new Map<string, Promise<Identity | null>>();
+  #lost = false;
+
+  constructor(deps: KeystoneDeps, settings: KeystoneSettings) {
+    this.#deps = deps;
+    this.#settings = settings;
+    this.#client = new KeystoneClient(deps, settings);
+    this.#valid = new BoundedCache({ clock: deps.clock, entriesMax: settings.cacheEntriesMax });
+    this.#invalid = new BoundedCache({ clock: deps.clock, entriesMax: settings.cacheEntriesMax });
+  }
+
+  /** An `Authenticate`: 401 names Keystone as the place to get a token; 503 while it does not answer. */
+  readonly authenticate = async (asking: Pick<PlacementRequest, "headers">): Promise<Identity> => {
+    const token = asking.headers["x-auth-token"];
+    const identity = token === undefined || !TOKEN.test(token) ? null : await this.#identify(token);
+    if (identity !== null) return identity;
+    const headers = { "www-authenticate": `Keystone uri="${this.#settings.url}"` };
+    throw new PlacementError(401, "The request you have made requires authentication: send a valid x-auth-token.", {
+      headers,
+    });
+  };
+
+  async close(): Promise<void> {
+    await this.#client.close();
+  }
+
+  #identify(token: string): Promise<Identity | null> | Identity | null {
+    const key = hash("sha256", token);
+    const known = this.#valid.get(key);
+    // The caches count by a clock that never jumps, tokens expire by the one that does.
+    if (known !== undefined && known.untilMs > this.#deps.clock.now()) return known.identity;
+    if (this.#invalid.get(key)) return null;
+    const asked = this.#asked.get(key);
+    if (asked !== undefined) return asked;
+    const asking = this.#find(key, token).finally(() => this.#asked.delete(key));
+    this.#asked.set(key, asking);
+    return asking;
+  }
+
+  async #find(key: string, token: string): Promise<Identity | null> {
+    if (this.#asked.size >= this.#settings.validationsMax)
+      throw unavailable(new KeystoneError("keystone-overload", "too many tokens are being asked about"));
+    const text = await this.#deps.shared?.get(key);
+    const shared = typeof text === "string" ? decodeRecord(text) : null;
+    if (shared !== null && this.#remember(key, shared)) return shared.identity;
+
+    const answered = await this.#ask(token);
+    if (answered === null) {
+      this.#invalid.set(key, true, this.#settings.invalidTtlMs);
+      return null;
+    }
+    const untilMs = Math.min(answered.untilMs, this.#deps.clock.now() + this.#settings.cacheTtlMs);
+    const record = { ...answered, untilMs };
+    if (this.#remember(key, record))
+      void this.#deps.shared?.set(key, encodeRecord(record), untilMs - this.#deps.clock.now());
+    return record.identity;
+  }
+
+  /** Whether the record still counts. A record of a process whose clock is ahead counts no longer than our own would. */
+  #remember(key: string, record: TokenRecord): boolean {
+    const ttlMs = Math.min(record.untilMs - this.#deps.clock.now(), this.#settings.cacheTtlMs);
+    this.#valid.set(key, record, ttlMs);
+    return ttlMs > 0;
+  }
+
+  async #ask(token: string): Promise<TokenRecord | null> {
+    try {
+      const record = await this.#client.validate(token);
+      if (this.#lost) this.#deps.onBack();
+      this.#lost = false;
+      return record;
+    } catch (error) {
+      if (!(error instanceof KeystoneError)) throw error;
+      if (!this.#lost) this.#deps.onLost(error);
+      this.#lost = true;
+      throw unavailable(error);
+    }
+  }
+}
+
+function unavailable(error: KeystoneError): PlacementError {
+  const why = {
+    "keystone-unreachable": "The identity service does not answer, so the token could not be looked at",
+    "keystone-refuses-service": "This service could not log in to the identity service to look at the token",
+    "keystone-malformed": "The identity service gave an answer that could not be read",
+    "keystone-overload": "Too many tokens are being looked at",
+  }[error.code];
+  return new PlacementError(503, `${why}; try again later.`, { headers: { "retry-after": "5" } });
+}

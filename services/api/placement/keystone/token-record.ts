@@ -1,0 +1,62 @@
+import type { Identity } from "../http.ts";
+import { KeystoneError } from "./keystone-error.ts";
+
+/** What is kept of a valid token: whose it is, and until when that may be believed without asking again. */
+export interface TokenRecord {
+  readonly identity: Identity;
+  /** Milliseconds since the epoch. */
+  readonly untilMs: number;
+}
+
+interface TokenDocument {
+  readonly token: {
+    readonly user: { readonly id: string };
+    readonly project?: { readonly id: string };
+    readonly domain?: { readonly id: string };
+    readonly system?: { readonly all?: boolean };
+    /** With those that a role implies: Keystone has added them. */
+    readonly roles?: readonly { readonly name: string }[];
+    readonly expires_at: string;
+  };
+}
+
+/**
+ * The identity in Keystone's answer to a token, until the token expires. Throws for anything else.
+ * Source: https://docs.openstack.org/api-ref/identity/v3/#validate-and-show-information-for-token
+ */
+export function recordOfDocument(document: unknown): TokenRecord {
+  const token = (document as Partial<TokenDocument> | null)?.token;
+  const untilMs = Date.parse(token?.expires_at ?? "");
+  const roles = token?.roles ?? [];
+  const ids = [token?.user?.id, token?.project?.id ?? "", token?.domain?.id ?? "", ...roles.map((role) => role?.name)];
+  if (token === undefined || !Number.isFinite(untilMs) || !ids.every((id) => typeof id === "string"))
+    throw new KeystoneError("keystone-malformed", "Keystone's answer to a token is none that its API knows");
+  return {
+    identity: {
+      userId: token.user.id,
+      projectId: token.project?.id ?? null,
+      domainId: token.domain?.id ?? null,
+      systemScope: token.system === undefined ? null : "all",
+      roles: roles.map((role) => role.name),
+    },
+    untilMs,
+  };
+}
+
+/** The record as a shared cache keeps it. */
+export const encodeRecord = (record: TokenRecord): string => JSON.stringify(record);
+
+/** The record that a shared cache kept; null for anything else that is in it. */
+export function decodeRecord(text: string): TokenRecord | null {
+  try {
+    const { identity, untilMs } = JSON.parse(text) as TokenRecord;
+    const ids = [identity.userId, identity.projectId, identity.domainId, identity.systemScope];
+    const fits =
+      ids.every((id) => id === null || typeof id === "string") &&
+      identity.roles.every((role) => typeof role === "string") &&
+      typeof untilMs === "number";
+    return fits ? { identity, untilMs } : null;
+  } catch {
+    return null;
+  }
+}
