@@ -34,6 +34,21 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("../services/api/main.ts")).main(argv),
   },
   {
+    name: "scheduler",
+    summary: "place accepted requests: choose, claim, hand to the cell",
+    run: async (argv) => (await import("../services/scheduler/main.ts")).main(argv),
+  },
+  {
+    name: "conductor",
+    summary: "carry a cell's builds and deletes through, on alternates where hosts fail",
+    run: async (argv) => (await import("../services/conductor/main.ts")).main(argv),
+  },
+  {
+    name: "compute-agent",
+    summary: "run builds on hosts and report what they have",
+    run: async (argv) => (await import("../services/compute-agent/main.ts")).main(argv),
+  },
+  {
     name: "db migrate",
     summary: "bring the API database and every cell's database up to this version",
     run: async (argv) => (await import("./db-migrate.ts")).run(argv),

@@ -41,7 +41,9 @@ function installMissing(programs) {
   if (programs.length === 0) return;
   const packages = programs.join(" ");
   if (process.getuid?.() !== 0 || !isOnPath("apt-get")) {
-    console.error(`setup: missing: ${packages}; install them (Debian, Ubuntu: sudo apt-get install ${packages}) and run this again`);
+    console.error(
+      `setup: missing: ${packages}; install them (Debian, Ubuntu: sudo apt-get install ${packages}) and run this again`,
+    );
     process.exit(1);
   }
   console.log(`setup: installing ${packages} (apt-get)`);
