@@ -47,7 +47,7 @@ export const replaySettings = {
     about: "the API database: for the cloud in this process, instead of the embedded one; with --api, for the audit",
   }),
   dataDir: optional(text(), { about: "where the embedded Postgres keeps its data; a temporary place unless given" }),
-  logLevel: setting(oneOf(...LOG_LEVELS), { about: "least level that is logged", default: "warn" }),
+  logLevel: setting(oneOf(...LOG_LEVELS), { about: "least level that is logged", default: "fatal" }),
 };
 export type ReplaySettings = ValuesOf<typeof replaySettings>;
 

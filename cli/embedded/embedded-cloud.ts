@@ -157,7 +157,8 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   });
   const api = createApi(
     { ...shared, cells, logger: options.logger.child({ service: "api" }), registry },
-    { ...DEFAULT_API_SETTINGS, http: { ...DEFAULT_API_SETTINGS.http, listen: options.listen } },
+    // The only api there is hears of every change of a flavor itself.
+    { ...DEFAULT_API_SETTINGS, flavorCacheMs: 60_000, http: { ...DEFAULT_API_SETTINGS.http, listen: options.listen } },
   );
   const close = async (): Promise<void> => {
     broker.close();

@@ -81,16 +81,6 @@ export class ComputeClient {
     return shown((JSON.parse(answer.text) as { server: ServerDocument }).server);
   }
 
-  /** Up to `limit` servers of any project, by status if one is given. */
-  async listServers(query: Readonly<Record<string, string>>): Promise<ShownServer[]> {
-    const answer = await this.#send(
-      "GET",
-      `/v2.1/servers/detail?${new URLSearchParams({ all_tenants: "1", ...query })}`,
-    );
-    if (answer.status !== 200) throw refusal("servers", answer);
-    return (JSON.parse(answer.text) as { servers: ServerDocument[] }).servers.map(shown);
-  }
-
   /** How many attempts to build the server have failed. */
   async failedBuilds(uuid: string): Promise<number> {
     const path = `/v2.1/servers/${uuid}/os-instance-actions`;

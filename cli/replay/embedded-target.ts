@@ -1,3 +1,5 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { withClient } from "../../adapters/postgres/databases.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { auditTwice } from "../audit/audit-twice.ts";
 import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
@@ -35,6 +37,7 @@ export async function startEmbeddedTarget(options: EmbeddedTargetOptions): Promi
     apiUrl: cloud.apiUrl,
     outcomes,
     claims: () => observer.claims,
+    settle: () => untilNoOpenTasks(cloud.cells.map((cell) => cell.databaseUrl)),
     audit: () =>
       auditTwice({
         apiUrl: cloud.databaseUrl,
@@ -46,6 +49,20 @@ export async function startEmbeddedTarget(options: EmbeddedTargetOptions): Promi
       }),
     close: () => cloud.close(),
   };
+}
+
+const SETTLE_MS = 60_000;
+const SETTLE_POLL_MS = 100;
+
+async function untilNoOpenTasks(databaseUrls: readonly string[]): Promise<void> {
+  const deadline = preciseNow() + SETTLE_MS;
+  for (const databaseUrl of databaseUrls) {
+    await withClient(databaseUrl, async (client) => {
+      const isOpen = async (): Promise<boolean> =>
+        ((await client.query("select from tasks where ended_at is null limit 1")).rowCount ?? 0) > 0;
+      while ((await isOpen()) && preciseNow() < deadline) await delay(SETTLE_POLL_MS);
+    });
+  }
 }
 
 class OutcomeObserver implements CloudObserver {

@@ -14,6 +14,8 @@ export function externalTarget(options: {
     apiUrl,
     outcomes: new Outcomes(),
     claims: () => null,
+    // Others may use it, too: it never comes to rest. The audit reports only what persists.
+    settle: async () => {},
     async audit() {
       if (databaseUrl === null) return null;
       return auditTwice({

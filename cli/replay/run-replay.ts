@@ -39,8 +39,6 @@ export interface ReplayEnd {
 const CONNECTIONS = 64;
 /** Nothing ended for so long: something is stuck, and the audit will say what. */
 const STALL_MS = 60_000;
-const DRAIN_MS = 60_000;
-const DRAIN_POLL_MS = 100;
 
 /** Drives the whole trace through the API, waits until all has ended, and audits the cloud. */
 export async function runReplay(options: ReplayOptions): Promise<ReplayEnd> {
@@ -66,7 +64,7 @@ export async function runReplay(options: ReplayOptions): Promise<ReplayEnd> {
     const polled = pollOutcomes({ client, outcomes: target.outcomes, ...options.polls, signal });
     await Promise.race([driven, never(polled), watchForStall(tally, options.speed, signal), rejectOn(options.signal)]);
     progress.stop();
-    if (!options.keep) await waitUntilDeleted(client);
+    await target.settle();
     return { tally, claims: target.claims() ?? tally.claims, audit: await target.audit() };
   } finally {
     progress.stop();
@@ -81,16 +79,6 @@ async function createFlavors(client: ComputeClient, trace: Trace): Promise<(task
   const distinct = new Map([...byTask.values()].map((flavor) => [flavor.id, flavor]));
   await Promise.all([...distinct.values()].map((flavor) => client.createFlavor(flavor)));
   return (task) => byTask.get(task)!;
-}
-
-/** Deletes are answered before they are done. Only servers of this replay are there in a cloud of its own; elsewhere it gives up waiting. */
-async function waitUntilDeleted(client: ComputeClient): Promise<void> {
-  const deadline = preciseNow() + DRAIN_MS;
-  while (preciseNow() < deadline) {
-    const left = await client.listServers({ limit: "1" });
-    if (left.length === 0) return;
-    await delay(DRAIN_POLL_MS);
-  }
 }
 
 /** Rejects when nothing has ended for a while, unless the trace's own pauses may be the reason. */

@@ -104,13 +104,13 @@ export class Tally {
   }
 }
 
-/** The same words with other figures and names count as one reason. */
+/** The same words with other figures and names count as one reason, and what is said of several hosts alike is said once. */
 function shapeOf(reason: string): string {
   const shape = reason
     .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "…")
     .replace(/\d+/g, "#")
     .trim();
-  return shape === "" ? "no reason given" : shape.slice(0, 200);
+  return shape === "" ? "no reason given" : [...new Set(shape.split("; "))].join("; ").slice(0, 200);
 }
 
 function count(counts: Map<string, number>, key: string): void {

@@ -8,6 +8,8 @@ export interface ReplayTarget {
   readonly outcomes: Outcomes;
   /** Claims that went through so far; null: the tally's own count is all there is. */
   claims(): number | null;
+  /** Resolves when nothing is in flight any more, or after a while: deletes are answered before they are done. */
+  settle(): Promise<void>;
   /** Null: the databases are not known, so nothing can be audited. */
   audit(): Promise<AuditReport | null>;
   close(): Promise<void>;
