@@ -1,0 +1,109 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** For tests: as much of Keystone v3 as looking at tokens takes. */
+export interface FakeKeystone {
+  readonly url: string;
+  /** The tokens that are valid, with Keystone's description of each. */
+  readonly tokens: Map<string, unknown>;
+  /** What was asked, in order: `login`, or the token that was asked about. */
+  readonly asked: string[];
+  /** Answers with this status instead, or (0) not at all, until it is null again. */
+  broken: number | null;
+  password: string;
+  /** Called before each answer about a token. */
+  hold: () => Promise<void>;
+  /** The token that this service's own user has is not valid any more. */
+  revokeServiceToken(): void;
+  close(): Promise<void>;
+}
+
+/** A description of a token as Keystone gives it. */
+export function tokenDocument(fields: {
+  readonly user: string;
+  readonly project?: string;
+  readonly domain?: string;
+  readonly system?: boolean;
+  readonly roles: readonly string[];
+  readonly expiresAtMs: number;
+}): unknown {
+  const { user, project, domain, system, roles, expiresAtMs } = fields;
+  return {
+    token: {
+      methods: ["password"],
+      user: {
+        id: user,
+        name: `name of ${user}`,
+        domain: { id: "default", name: "Default" },
+        password_expires_at: null,
+      },
+      ...(project === undefined
+        ? {}
+        : { project: { id: project, name: "p", domain: { id: "default", name: "Default" } } }),
+      ...(domain === undefined ? {} : { domain: { id: domain, name: "d" } }),
+      ...(system === undefined ? {} : { system: { all: system } }),
+      roles: roles.map((name) => ({ id: `id of ${name}`, name })),
+      expires_at: new Date(expiresAtMs).toISOString(),
+      issued_at: new Date(0).toISOString(),
+      audit_ids: ["x"],
+    },
+  };
+}
+
+export async function startFakeKeystone(): Promise<FakeKeystone> {
+  let serviceToken = "";
+  let logins = 0;
+  const server = createServer((request, response) => {
+    void serve(request, response);
+  });
+  const fake: FakeKeystone = {
+    get url() {
+      return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v3`;
+    },
+    tokens: new Map(),
+    asked: [],
+    broken: null,
+    password: "secret",
+    hold: async () => {},
+    revokeServiceToken: () => {
+      serviceToken = "";
+    },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = (await request.toArray()).join("");
+    const subject = request.headers["x-subject-token"];
+    fake.asked.push(request.method === "POST" ? "login" : String(subject));
+    if (fake.broken === 0) return void request.socket.destroy();
+    if (fake.broken !== null) return answer(response, fake.broken, { error: {} });
+    if (request.url !== "/v3/auth/tokens?nocatalog") return answer(response, 404, {});
+    if (request.method === "POST") return logIn(response, body);
+    if (serviceToken === "" || request.headers["x-auth-token"] !== serviceToken) return answer(response, 401, {});
+    await fake.hold();
+    const document = fake.tokens.get(String(subject));
+    answer(response, document === undefined ? 404 : 200, document ?? { error: { code: 404 } });
+  }
+
+  function logIn(response: ServerResponse, body: string): void {
+    const { user } = JSON.parse(body).auth.identity.password;
+    const known = user.name === "placement" && user.password === fake.password && user.domain.name === "Default";
+    if (known) {
+      logins += 1;
+      serviceToken = `service-token-${logins}`;
+      response.setHeader("x-subject-token", serviceToken);
+    }
+    answer(response, known ? 201 : 401, { token: {} });
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return fake;
+}
+
+function answer(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify(body));
+}
