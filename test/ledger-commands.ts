@@ -86,11 +86,12 @@ const firstClaims: fc.Arbitrary<readonly AllocationChange[]> = fc
   .chain((digits) =>
     fc.tuple(
       ...digits.map((digit) =>
-        fc.tuple(fc.constantFrom(null, "any" as const), owner, items).map(
-          ([generation, itsOwner, itsItems]): AllocationChange => ({
+        fc.tuple(fc.constantFrom(null, "any" as const), owner, items, fc.boolean()).map(
+          ([generation, itsOwner, itsItems, bumpProviders]): AllocationChange => ({
             steps: [
               { kind: "replace", consumer: consumerOf(digit), expected: generation, owner: itsOwner, items: itsItems },
             ],
+            bumpProviders,
           }),
         ),
       ),

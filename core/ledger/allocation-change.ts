@@ -36,8 +36,12 @@ export type AllocationStep =
 export interface AllocationChange {
   readonly steps: readonly AllocationStep[];
   /**
-   * Raise the generation of every provider touched, as the Placement API does on each write of allocations. Berth's own
-   * claims don't: they compare capacity, and a generation that moves with each claim makes agents' tree reports collide.
+   * Raise, once a change, the generations that the Placement API raises when it writes allocations: of the providers that
+   * the items name, and of those that a consumer held which gives back all; a provider that a consumer merely moved away
+   * from keeps its own. Berth's own claims raise none: they compare capacity, and a generation that moves with each claim
+   * makes agents' tree reports collide.
+   *
+   * Source: `_set_allocations` of upstream's placement/objects/allocation.py. A move raises nothing: upstream has none.
    */
   readonly bumpProviders?: boolean;
 }

@@ -19,18 +19,23 @@ type Refusal = Exclude<AllocationOutcome, { readonly kind: "committed" | "no-cap
 export function decideAllocations(state: LedgerState, change: AllocationChange): Decision<AllocationOutcome> {
   const working = new WorkingLedger(state);
   for (const step of change.steps) {
-    const refusal = step.kind === "replace" ? replace(working, step) : move(working, step);
+    const bumps = change.bumpProviders === true;
+    const refusal = step.kind === "replace" ? replace(working, step, bumps) : move(working, step);
     if (refusal !== null) return unchanged<AllocationOutcome>(refusal);
   }
   const shortfalls = shortfallsOf(working, change);
   if (shortfalls.length > 0) return unchanged<AllocationOutcome>({ kind: "no-capacity", shortfalls });
   return {
     outcome: { kind: "committed", generations: generationsOf(working, change) },
-    delta: working.delta(change.bumpProviders === true),
+    delta: working.delta(),
   };
 }
 
-function replace(working: WorkingLedger, step: Extract<AllocationStep, { readonly kind: "replace" }>): Refusal | null {
+function replace(
+  working: WorkingLedger,
+  step: Extract<AllocationStep, { readonly kind: "replace" }>,
+  bumps: boolean,
+): Refusal | null {
   assertItems(step.items);
   const before = working.holder(step.consumer);
   const actual = before?.generation ?? null;
@@ -44,6 +49,10 @@ function replace(working: WorkingLedger, step: Extract<AllocationStep, { readonl
   }
   for (const item of before?.items ?? []) working.addUse(item, -item.amount);
   for (const item of step.items) working.addUse(item, item.amount);
+  if (bumps) {
+    const named = step.items.length > 0 ? step.items : (before?.items ?? []);
+    for (const { provider } of named) working.bump(provider);
+  }
   const { projectId, userId, type } = step.owner;
   const generation = (actual ?? 0) + 1;
   working.setHolder(

@@ -8,8 +8,9 @@ import type { RowChange } from "./row-change.ts";
 export class WorkingLedger {
   readonly #state: LedgerState;
   readonly #holders = new Map<ConsumerUuid, Holder | null>();
-  /** How much the steps so far have added to the use; an entry of 0 says: touched. */
+  /** How much the steps so far have added to the use. */
   readonly #added = new Map<ProviderUuid, Map<ResourceClass, number>>();
+  readonly #bumped = new Set<ProviderUuid>();
 
   constructor(state: LedgerState) {
     this.#state = state;
@@ -48,18 +49,23 @@ export class WorkingLedger {
     return { before, after };
   }
 
-  /** What the steps have changed, as records and rows. `bumpProviders`: raise the generation of each provider touched. */
-  delta(bumpProviders: boolean): LedgerDelta {
+  /** Raise the provider's generation, once however often it is said. */
+  bump(uuid: ProviderUuid): void {
+    this.#bumped.add(uuid);
+  }
+
+  /** What the steps have changed, as records and rows. */
+  delta(): LedgerDelta {
     const providers = new Map<ProviderUuid, Provider>();
     const rows: RowChange[] = [];
-    for (const [uuid, classes] of this.#added) {
+    for (const uuid of new Set([...this.#added.keys(), ...this.#bumped])) {
       const before = this.#state.providers.get(uuid);
       assert(before !== undefined, `provider ${uuid} is gone, yet it is allocated`);
       const inventories = new Map(before.inventories);
-      const generation = before.generation + (bumpProviders ? 1 : 0);
-      const provider: Provider = { ...before, generation, inventories };
-      if (bumpProviders) rows.push(providerRow(provider));
-      for (const [resourceClass, added] of classes) {
+      const bumped = this.#bumped.has(uuid);
+      const provider: Provider = { ...before, generation: before.generation + (bumped ? 1 : 0), inventories };
+      if (bumped) rows.push(providerRow(provider));
+      for (const [resourceClass, added] of this.#added.get(uuid) ?? []) {
         if (added === 0) continue;
         const { used: _, ...inventory } = this.inventory({ provider: uuid, resourceClass });
         const used = this.use({ provider: uuid, resourceClass }).after;

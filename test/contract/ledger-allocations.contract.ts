@@ -1,5 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type AllocationChange, claim, release, swap } from "../../core/ledger/allocation-change.ts";
+import {
+  type AllocationChange,
+  type AllocationStep,
+  claim,
+  release,
+  swap,
+} from "../../core/ledger/allocation-change.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import { change, INSTANCE, item, move, replace } from "../ledger-builders.ts";
 import { GPU, HOST, hostTree, type LedgerSubject, OTHER, otherTree, STRANGER, server, usedOf } from "./ledger-scene.ts";
@@ -223,15 +229,40 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       expect(await apply(exchange)).toMatchObject([{ kind: "committed" }]);
     });
 
-    it("raises the generations of the providers touched only when asked to", async () => {
-      await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]));
-      await apply({ ...swap(server("1"), INSTANCE, [item(OTHER, "VCPU", 1)]), bumpProviders: true });
-      const generations = (await ledger.dump()).providers.map(({ uuid, generation }) => [uuid, generation]);
-      expect(generations).toEqual([
-        [HOST, 1],
-        [GPU, 0],
-        [OTHER, 1],
-      ]);
+    describe("generations of providers", () => {
+      const raise = (step: AllocationStep): AllocationChange => ({ steps: [step], bumpProviders: true });
+      const generations = async () => (await ledger.dump()).providers.map(({ generation }) => generation);
+
+      it("stay as they are unless a change asks for more", async () => {
+        await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]));
+        await apply(swap(server("1"), INSTANCE, [item(OTHER, "VCPU", 1)]));
+        expect(await generations()).toEqual([0, 0, 0]);
+      });
+
+      it("rise where a consumer goes, not where it leaves, once however many classes it takes", async () => {
+        await apply(raise(replace(server("1"), null, [item(HOST, "VCPU", 1), item(HOST, "MEMORY_MB", 64)])));
+        expect(await generations()).toEqual([1, 0, 0]);
+        await apply(raise(replace(server("1"), 1, [item(GPU, "CUSTOM_GPU_MILLI", 1), item(OTHER, "VCPU", 1)])));
+        expect(await generations()).toEqual([1, 1, 1]);
+      });
+
+      it("rise where a consumer gives back all, also in one batch with its claim", async () => {
+        const items = [item(HOST, "VCPU", 1), item(OTHER, "VCPU", 1)];
+        await apply(raise(replace(server("1"), null, items)), raise(replace(server("1"), 1, [])));
+        expect(await generations()).toEqual([2, 0, 2]);
+      });
+
+      it("rise once a change, whichever of its consumers come and go", async () => {
+        await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]));
+        const exchange = change(replace(server("1"), 1, []), replace(server("2"), null, [item(HOST, "VCPU", 1)]));
+        await apply({ ...exchange, bumpProviders: true });
+        expect(await generations()).toEqual([1, 0, 0]);
+      });
+
+      it("do not rise with a change that is refused, nor when nothing was held", async () => {
+        await apply(raise(replace(server("1"), null, [item(HOST, "VCPU", 9)])), raise(replace(server("2"), "any", [])));
+        expect(await generations()).toEqual([0, 0, 0]);
+      });
     });
 
     it("takes names with quotes, braces and backslashes as they are", async () => {

@@ -11,6 +11,7 @@ create table traits (
   name text not null unique
 );
 
+-- fillfactor leaves room for heap-only updates: over the Placement API each write of allocations raises generations.
 create table resource_providers (
   id int generated always as identity primary key,
   uuid uuid not null unique,
@@ -20,11 +21,10 @@ create table resource_providers (
   generation int not null default 0,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now()
-);
+) with (fillfactor = 70);
 create index on resource_providers (root_id);
 create index on resource_providers (parent_id);
 
--- fillfactor leaves room for heap-only updates: `used` changes with every claim and no index covers it.
 -- fillfactor leaves room for heap-only updates: `used` changes with every claim and no index covers it. `updated_at` tells
 -- when the inventory itself was last written; claims leave it alone.
 create table inventories (

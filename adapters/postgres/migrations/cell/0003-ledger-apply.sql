@@ -271,7 +271,7 @@ begin
   -- One step a change, each for a consumer of its own that did not exist and may be new.
   if cardinality(found_at) = 0 and not 0 = any (b_owner) and consumer_count = cardinality(b_consumer)
     and b_change_end = array(select generate_series(1, consumer_count)) and 0 > all (b_expected)
-    and not true = any (b_bumps) and cardinality(i_source) = cardinality(batch.inventory_provider)
+    and cardinality(i_source) = cardinality(batch.inventory_provider)
   then
     inv_at := array(select w.at from unnest(i_source) with ordinality as w (source, at) order by w.source);
     select array_agg(i_stored[d.at] + d.demand order by d.at),
@@ -295,6 +295,16 @@ begin
       get diagnostics n = row_count;
       if n <> cardinality(i_row) then
         raise exception 'wrote % of % inventories', n, cardinality(i_row) using errcode = 'data_corrupted';
+      end if;
+      if true = any (b_bumps) then
+        update resource_providers p set generation = p.generation + b.times, updated_at = now()
+        from (
+          select i_provider[inv_at[b_item_inventory[h.at]]] as id, count(distinct w.change)::int as times
+          from unnest(b_bumps, b_item_end) with ordinality as w (bumps, item_end, change),
+            generate_series(coalesce(b_item_end[w.change - 1], 0) + 1, w.item_end) as h (at)
+          where w.bumps group by 1
+        ) b
+        where p.id = b.id;
       end if;
       return query select r.at, 'committed', '{1}'::int[], null::jsonb from generate_series(1, change_count) as r (at);
       return;
@@ -465,7 +475,8 @@ begin
         if b_move_to[s] > 0 then
           g_count := g_count + 1;
           g_flat[g_count] := greatest(c_gen[b_move_to[s]], 0);
-        elsif b_bumps[c] then
+        elsif b_bumps[c] and b_step_owner[s] = 0 then
+          -- It gave back all: what it held counts. Else what it claims does, below.
           for x in p_lo[s]..p_hi[s] loop
             bump_provider := bump_provider || i_provider[t_inv[x]];
             bump_change := bump_change || c;
