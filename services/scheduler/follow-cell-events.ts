@@ -1,4 +1,4 @@
-import { cellEventsForSchedulers } from "../../adapters/nats/streams.ts";
+import { cellEventsForSchedulers, cellStreams } from "../../adapters/nats/streams.ts";
 import type { SoftState } from "../../core/scheduling/soft-state.ts";
 import { CellEvent, EventKind } from "../../proto/gen/berth/cell.ts";
 import type { BusMessage, Subscription } from "../../runtime/bus.ts";
@@ -47,6 +47,7 @@ export class CellEvents {
   readonly #failures: BuildFailureCounts;
   readonly #events: SchedulerEvents;
   #subscription: Subscription | null = null;
+  #trying: Promise<void> | null = null;
   #stopped = false;
 
   constructor(options: {
@@ -59,23 +60,30 @@ export class CellEvents {
     this.#events = options.events;
   }
 
-  /** Begins to listen, unless it does already. A cell without its stream yet is no error: placing needs no events. */
-  async listen(): Promise<void> {
-    if (this.#subscription || this.#stopped) return;
-    try {
-      this.#subscription = await this.#cell.bus.consume(
-        cellEventsForSchedulers,
-        { maxInFlight: EVENTS_IN_FLIGHT_MAX },
-        (message) => this.#take(message),
-      );
-    } catch (error) {
-      this.#events.refreshFailed(`events of cell ${this.#cell.name}`, error);
-    }
+  /**
+   * Begins to listen, unless it does already; in the background, since placing needs no events and a cell's bus may be
+   * away. Call it again to have it tried again.
+   */
+  listen(): void {
+    if (this.#subscription || this.#stopped || this.#trying) return;
+    this.#trying = this.#subscribe()
+      .catch((error) => this.#events.refreshFailed(`events of cell ${this.#cell.name}`, error))
+      .finally(() => {
+        this.#trying = null;
+      });
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    await this.#trying;
     await this.#subscription?.stop();
+  }
+
+  async #subscribe(): Promise<void> {
+    const { bus, name } = this.#cell;
+    await bus.ensureStreams(cellStreams(name));
+    const options = { maxInFlight: EVENTS_IN_FLIGHT_MAX };
+    this.#subscription = await bus.consume(cellEventsForSchedulers, options, (message) => this.#take(message));
   }
 
   #take(message: BusMessage): void {

@@ -53,6 +53,11 @@ export class CellKeeper {
     return [...this.#links.values()];
   }
 
+  /** Resolves once every cell's view shows what is committed now, or after the deadline. */
+  async whenSeen(deadlineMs: number): Promise<void> {
+    await Promise.allSettled(this.all().map((link) => link.cell.source.waitUntilSeen(deadlineMs)));
+  }
+
   async close(): Promise<void> {
     await this.#ticker.stop();
     await Promise.all([...this.#events.values()].map((events) => events.stop()));
@@ -69,7 +74,7 @@ export class CellKeeper {
         this.#deps.events.cellUnreachable(record.name, error);
       }
     }
-    for (const events of this.#events.values()) await events.listen();
+    for (const events of this.#events.values()) events.listen();
   }
 
   async #follow(record: CellRecord): Promise<void> {

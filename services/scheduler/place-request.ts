@@ -31,6 +31,9 @@ const TRIES_MAX = 30;
 /** Times that a view is waited for before a refusal. */
 const LOOKS_MAX = 5;
 
+/** As Nova calls the zone of hosts that are in none. */
+const DEFAULT_AVAILABILITY_ZONE = "nova";
+
 interface Placing extends PlacingState {
   readonly spec: ServerSpec;
   /** Since the views were waited for, nobody showed that they were wrong. */
@@ -101,11 +104,7 @@ export class RequestPlacer {
     const link = this.#links.get(choice.cell);
     const [first] = choice.selections;
     if (!link || !first) return null;
-    const task: Task = {
-      id: this.#newId(),
-      server: placing.spec,
-      work: { $case: "build", value: { selections: [...choice.selections] } },
-    };
+    const task = buildTask(this.#newId(), placing.spec, choice.selections);
     const items = itemsOf(first);
     link.claims.ask(task.id, items);
     try {
@@ -234,6 +233,13 @@ function newPlacing(spec: ServerSpec, query: PlacementQuery): Placing {
     looks: 0,
     unseen: [],
   };
+}
+
+/** The zone stands in the task, so that the cell never has to ask for it. */
+function buildTask(id: string, server: ServerSpec, selections: readonly Selection[]): Task {
+  const availabilityZone = server.availabilityZone || DEFAULT_AVAILABILITY_ZONE;
+  const inZone = selections.map((selection) => ({ ...selection, availabilityZone }));
+  return { id, server, work: { $case: "build", value: { selections: inZone } } };
 }
 
 function itemsOf(selection: Selection): AllocationItem[] {

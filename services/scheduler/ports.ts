@@ -18,7 +18,7 @@ export interface SchedulerCell {
   readonly name: string;
   readonly store: SchedulerCellStore;
   /** The cell's own bus: tasks go down there, events come up. */
-  readonly bus: Pick<Bus, "publish" | "consume">;
+  readonly bus: SchedulerBus;
   readonly view: LedgerView;
   readonly source: ViewSource;
 }
@@ -28,5 +28,5 @@ export interface OpenedCell extends SchedulerCell {
   close(): Promise<void>;
 }
 
-/** The API tier's own bus. */
-export type SchedulerBus = Pick<Bus, "publish" | "consume">;
+/** What a scheduler does with a bus, the API tier's own or a cell's. */
+export type SchedulerBus = Pick<Bus, "publish" | "consume" | "ensureStreams">;

@@ -25,6 +25,9 @@ import type { SchedulerSettings } from "./settings.ts";
 import { RequestSweep } from "./sweep-requests.ts";
 import { RequestIntake } from "./take-requests.ts";
 
+/** How long a start waits for the views; a cell that takes longer takes part later. */
+const VIEWS_LOADED_MS = 5_000;
+
 /** All of these stay the caller's, except the cells that `openCell` opened. */
 export interface SchedulerDeps {
   readonly store: SchedulerStore;
@@ -65,6 +68,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
     async start() {
       try {
         await parts.cells.start();
+        await parts.cells.whenSeen(VIEWS_LOADED_MS);
         await parts.announcer.start();
         await parts.intake.start();
         parts.sweep.start();

@@ -1,6 +1,6 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
 import { duration, float, hostPort, integer, url } from "../../runtime/setting-kinds.ts";
-import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
+import { type Declaration, setting, type ValuesOf } from "../../runtime/settings.ts";
 
 /** How much each weigher counts; see core/scheduling/weighers. */
 export interface WeigherMultipliers {
@@ -72,7 +72,7 @@ export const schedulerDeclaration = {
     databaseUrl: setting(url("postgres", "postgresql"), { about: "API database" }),
     natsUrl: setting(url("nats", "tls"), { about: "NATS with the API tier's user" }),
     redisUrl: setting(url("redis", "rediss"), { about: "Redis for what schedulers tell each other" }),
-    listen: optional(hostPort, { about: "where to serve /healthz, /readyz and /metrics; nowhere unless given" }),
+    listen: setting(hostPort, { about: "where /healthz, /readyz and /metrics are", default: "127.0.0.1:0" }),
     maxAttempts: setting(integer({ min: 1, max: 20 }), { about: "hosts that a build may try", default: "3" }),
     requestsInFlight: setting(integer({ min: 1, max: 10_000 }), {
       about: "requests in the works at a time",

@@ -1,5 +1,5 @@
 import { type Span, SpanKind } from "@opentelemetry/api";
-import { schedulerRequestsConsumer } from "../../adapters/nats/streams.ts";
+import { apiStreams, schedulerRequestsConsumer } from "../../adapters/nats/streams.ts";
 import { carrierOf, contextOf } from "../../adapters/telemetry/propagation.ts";
 import { failSpan, type Tracing } from "../../adapters/telemetry/tracing.ts";
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
@@ -63,7 +63,9 @@ export class RequestIntake {
     return this.size >= this.#settings.requestsInFlightMax;
   }
 
+  /** Rejects when the bus cannot be reached. */
   async start(): Promise<void> {
+    await this.#bus.ensureStreams(apiStreams);
     const maxInFlight = this.#settings.requestsInFlightMax;
     this.#subscription = await this.#bus.consume(schedulerRequestsConsumer, { maxInFlight }, (message) =>
       this.#take(message),

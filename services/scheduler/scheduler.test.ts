@@ -1,0 +1,411 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { cellEventsSubject, conductorPermissions, schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
+import type { Dispatch } from "../../core/cell/cell-store.ts";
+import { CellEvent, EventKind } from "../../proto/gen/berth/cell.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { deleteTask, dispatchOf, serverId, serverSpec } from "../../test/contract/cell-fixtures.ts";
+import { eventually } from "../../test/eventually.ts";
+import { HeldSource, loadingSource, type RigCell, SchedulerRig } from "../../test/scheduler-rig.ts";
+import type { SchedulerCellStore } from "./ports.ts";
+
+let rig: SchedulerRig;
+let slowStores: SlowStore[];
+beforeEach(() => {
+  rig = new SchedulerRig();
+  slowStores = [];
+});
+afterEach(async () => {
+  for (const slow of slowStores) slow.letGo();
+  await rig.close();
+});
+
+/** A request for so many VCPUs and nothing else. */
+function wants(server: number, vcpus = 1, extraSpecs: Record<string, string> = {}): ServerSpec {
+  const spec = serverSpec(server, { createdAtMs: rig.clock.now() });
+  const onlyVcpus = { "resources:VCPU": `${vcpus}`, "resources:MEMORY_MB": "0", "resources:DISK_GB": "0" };
+  return { ...spec, flavor: { ...spec.flavor!, extraSpecs: { ...onlyVcpus, ...extraSpecs } } };
+}
+const ended = (count: number) => eventually("the messages to be acknowledged", () => rig.acked.length >= count);
+const hostOf = async (cell: RigCell, server: number) => (await cell.store.servers([serverId(server)]))[0]?.host ?? null;
+const usedIn = async (cell: RigCell) => {
+  const { providers } = await cell.ledger.dump();
+  return providers.map((provider) =>
+    [...provider.inventories.values()].reduce((sum, inventory) => sum + inventory.used, 0),
+  );
+};
+
+/** What another scheduler may have sent to a cell. */
+const dispatchToHost1 = (server: number) => dispatchOf({ server, task: 100 + server, hosts: [1] });
+
+/** The store of a cell whose dispatches wait, before or after they commit, until the test lets them go. */
+class SlowStore implements SchedulerCellStore {
+  readonly #store: RigCell["store"];
+  readonly #slowAt: "before" | "after";
+  readonly #gate = Promise.withResolvers<void>();
+  asked = 0;
+
+  constructor(store: RigCell["store"], slowAt: "before" | "after") {
+    this.#store = store;
+    this.#slowAt = slowAt;
+    slowStores.push(this);
+  }
+
+  letGo(): void {
+    this.#gate.resolve();
+  }
+
+  async dispatch(dispatches: readonly Dispatch[]) {
+    this.asked += 1;
+    if (this.#slowAt === "before") await this.#gate.promise;
+    const outcomes = await this.#store.dispatch(dispatches);
+    if (this.#slowAt === "after") await this.#gate.promise;
+    return outcomes;
+  }
+
+  close(uuids: readonly string[]) {
+    return this.#store.close(uuids);
+  }
+
+  requestDelete(...args: Parameters<SchedulerCellStore["requestDelete"]>) {
+    return this.#store.requestDelete(...args);
+  }
+}
+
+describe("placing", () => {
+  test("claims, stores and publishes the build, with alternates of the same cell", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4, 4, 4, 4]);
+    await rig.start([cell.open()]);
+    const published = await rig.publishedTo(cell);
+    await rig.accept([wants(1, 2)]);
+    await ended(1);
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+    expect(await hostOf(cell, 1)).toMatch(/^host-/);
+    expect((await usedIn(cell)).sort()).toEqual([0, 0, 0, 2]);
+    const [row] = cell.store.tasks();
+    const work = row?.task.work;
+    const hosts = work?.$case === "build" ? work.value.selections.map((selection) => selection.host) : [];
+    expect(new Set(hosts).size).toBe(3);
+    await eventually("the task to be published", () => published.length === 1);
+    expect(published).toEqual([`build ${serverId(1)} in one`]);
+  });
+
+  test("fills all cells to the last host and refuses the rest with the reasons counted", async () => {
+    const one = await rig.addCell("one");
+    const two = await rig.addCell("two");
+    await one.addHosts([4, 4]);
+    await two.addHosts([4]);
+    await rig.start([one.open(), two.open()]);
+    await rig.accept(Array.from({ length: 15 }, (_, index) => wants(index + 1)));
+    await ended(15);
+    const requests = await rig.apiStore.requests(Array.from({ length: 15 }, (_, index) => serverId(index + 1)));
+    expect(requests.filter((request) => request.state === "dispatched")).toHaveLength(12);
+    const failed = requests.filter((request) => request.state === "failed");
+    expect(failed.map((request) => request.fault)).toEqual(
+      Array.from({ length: 3 }, () => "No valid host was found. Of 3 hosts: 3 not enough VCPU (1 asked for)."),
+    );
+    expect([...(await usedIn(one)), ...(await usedIn(two))]).toEqual([4, 4, 4]);
+  });
+
+  test("refuses a flavor that cannot be read, by name", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    await rig.start([cell.open()]);
+    await rig.accept([wants(1, 1, { "trait:CUSTOM_X": "perhaps" })]);
+    await ended(1);
+    const [request] = await rig.apiStore.requests([serverId(1)]);
+    expect(request).toMatchObject({
+      state: "failed",
+      fault: "extra spec trait:CUSTOM_X=perhaps must be required or forbidden",
+    });
+  });
+
+  test("drops a message that is none, and goes on", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    await rig.start([cell.open()]);
+    await rig.apiBroker.connect().publish(schedulerRequestsSubject, new Uint8Array([255, 255, 255]));
+    await rig.accept([wants(1)]);
+    await ended(2);
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+  });
+
+  test("uses no disabled cell, and a cell that was added while it runs", async () => {
+    const one = await rig.addCell("one");
+    await one.addHosts([4]);
+    await rig.apiStore.putCell({ name: "one", databaseUrl: "postgres://one", natsUrl: null, disabled: true });
+    const closed: string[] = [];
+    const opened = new Map<string, RigCell>();
+    const openCell = async ({ name }: { readonly name: string }) => ({
+      ...opened.get(name)!.open(),
+      close: async () => void closed.push(name),
+    });
+    const scheduler = await rig.start([one.open()], { openCell });
+    const two = await rig.addCell("two");
+    await two.addHosts([4]);
+    opened.set("two", two);
+    await rig.accept([wants(1)]);
+    await ended(1);
+    expect(await rig.state(serverId(1))).toBe("failed");
+    rig.clock.advance(5_000);
+    await eventually("the new cell to be used", async () => {
+      await rig.accept([wants(2)]);
+      return (await rig.state(serverId(2))) === "dispatched two" || void rig.clock.advance(5_000);
+    });
+    await scheduler.close();
+    expect(closed).toEqual(["two"]);
+  });
+});
+
+describe("races", () => {
+  test("two schedulers whose views do not show the other's claim choose one host: the loser goes to the next by itself", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([1, 1, 1, 1]);
+    await rig.start([cell.openFrozen()]);
+    await rig.start([cell.openFrozen()]);
+    await rig.accept([wants(1), wants(2), wants(3), wants(4)]);
+    await ended(4);
+    expect(await usedIn(cell)).toEqual([1, 1, 1, 1]);
+    expect(rig.putOff).toEqual([]);
+  });
+
+  test("delivered again while the first scheduler is slow to dispatch: one server, one claim", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4, 4]);
+    const slow = new SlowStore(cell.store, "before");
+    await rig.start([cell.open({ store: slow })]);
+    await rig.accept([wants(1, 2)]);
+    await eventually("the slow scheduler to dispatch", () => slow.asked === 1);
+    await rig.start([cell.open()]);
+    await eventually("the second delivery to be placed", () => {
+      rig.clock.advance(5_000);
+      return rig.acked.length === 1;
+    });
+    slow.letGo();
+    await ended(2);
+    expect((await usedIn(cell)).sort()).toEqual([0, 2]);
+    expect(cell.store.tasks()).toHaveLength(1);
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+  });
+
+  test("dies between claim and publish: the second delivery finds the server, and the task's row remains for the cell", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    const slow = new SlowStore(cell.store, "after");
+    await rig.start([cell.open({ store: slow })]);
+    const published = await rig.publishedTo(cell);
+    await rig.accept([wants(1, 3)]);
+    await eventually("the claim to be committed", () => cell.store.tasks().length === 1);
+    await rig.start([cell.open()]);
+    await eventually("the second delivery to end", () => {
+      rig.clock.advance(5_000);
+      return rig.acked.length === 1;
+    });
+    expect(await usedIn(cell)).toEqual([3]);
+    expect(cell.store.tasks()).toHaveLength(1);
+    expect(published).toEqual([]);
+    await cell.store.renewLease({ id: "conductor", name: "conductor", leaseMs: 5_000 });
+    expect(await cell.store.sweepTasks("conductor", 2_000, 10)).toHaveLength(1);
+  });
+
+  test("refused in the cell that it was assigned to: leaves it for good and is placed in another", async () => {
+    const one = await rig.addCell("one");
+    const two = await rig.addCell("two");
+    await one.addHosts([1]);
+    await two.addHosts([1]);
+    // A scheduler assigned it to cell one, and died before it dispatched.
+    await rig.accept([wants(1)], false);
+    await rig.apiStore.assignCells([{ serverUuid: serverId(1), from: null, to: "one" }]);
+    await one.store.dispatch([dispatchToHost1(9)]);
+    await rig.start([one.open(), two.open()]);
+    await rig.accept([wants(1)]);
+    await ended(1);
+    expect(await rig.state(serverId(1))).toBe("dispatched two");
+    expect(await hostOf(one, 1)).toBeNull();
+    expect(await hostOf(two, 1)).toBe("host-1");
+    // The dead scheduler's claim, should it be on its way after all, is refused for ever.
+    expect(await one.store.dispatch([dispatchToHost1(1)])).toEqual([{ kind: "closed" }]);
+  });
+
+  test("slow to dispatch while another scheduler leaves the cell: follows the request and finds it placed", async () => {
+    const one = await rig.addCell("one");
+    const two = await rig.addCell("two");
+    await one.addHosts([1]);
+    const slow = new SlowStore(one.store, "before");
+    await rig.start([one.open({ store: slow }), two.open()]);
+    await rig.accept([wants(1)]);
+    await eventually("the slow scheduler to dispatch", () => slow.asked === 1);
+    await one.store.dispatch([dispatchToHost1(9)]);
+    await two.addHosts([1]);
+    await rig.start([one.open(), two.open()]);
+    await eventually("the second delivery to be placed", () => {
+      rig.clock.advance(5_000);
+      return rig.acked.length === 1;
+    });
+    expect(await rig.state(serverId(1))).toBe("dispatched two");
+    slow.letGo();
+    await ended(2);
+    expect(await rig.state(serverId(1))).toBe("dispatched two");
+    expect(await hostOf(one, 1)).toBeNull();
+    expect(two.store.tasks()).toHaveLength(1);
+  });
+
+  test("a slower scheduler's claim has landed where the request was to be left: it stays there", async () => {
+    const one = await rig.addCell("one");
+    const two = await rig.addCell("two");
+    await one.addHosts([1]);
+    await two.addHosts([1]);
+    await rig.accept([wants(1)], false);
+    await rig.apiStore.assignCells([{ serverUuid: serverId(1), from: null, to: "one" }]);
+    await one.store.dispatch([dispatchToHost1(1)]);
+    await rig.start([one.open(), two.open()]);
+    await rig.accept([wants(1)]);
+    await ended(1);
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+    expect(await usedIn(two)).toEqual([0]);
+  });
+
+  test("cancelled between assign and dispatch: nothing is claimed", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    const slow = new SlowStore(cell.store, "before");
+    await rig.start([cell.open({ store: slow })]);
+    await rig.accept([wants(1)]);
+    await eventually("the dispatch", () => slow.asked === 1);
+    const cancelled = await rig.apiStore.cancel(serverId(1), "req-2");
+    expect(cancelled).toMatchObject({ state: "cancelled", cell: "one" });
+    await cell.store.requestDelete([deleteTask(1, 8)]);
+    slow.letGo();
+    await ended(1);
+    expect(await rig.state(serverId(1))).toBe("cancelled one");
+    expect(await usedIn(cell)).toEqual([0]);
+    expect(await hostOf(cell, 1)).toBeNull();
+  });
+
+  test("cancelled before it is taken from the queue: dropped", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    await rig.accept([wants(1)]);
+    await rig.apiStore.cancel(serverId(1), "req-2");
+    await rig.start([cell.open()]);
+    await ended(1);
+    expect(await rig.state(serverId(1))).toBe("cancelled");
+    expect(await usedIn(cell)).toEqual([0]);
+  });
+
+  test("a view that is behind says full: the scheduler waits for it and finds room", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([1]);
+    await cell.store.dispatch([dispatchToHost1(9)]);
+    const source = new HeldSource();
+    const behind = cell.openFrozen({ source });
+    const started = rig.start([behind]);
+    await eventually("the start to wait for the view", () => source.waits === 1);
+    source.catchUp();
+    await started;
+    const removal = deleteTask(9, 9);
+    await cell.store.requestDelete([removal]);
+    await cell.store.renewLease({ id: "conductor", name: "conductor", leaseMs: 5_000 });
+    const [taken] = await cell.store.takeTasks("conductor", [removal.id]);
+    await cell.store.commitDeleted([{ taskId: taken!.task.id, serverUuid: serverId(9), epoch: taken!.epoch }]);
+    await rig.accept([wants(1)]);
+    await eventually("the scheduler to wait for the view", () => source.waits === 2);
+    expect(rig.acked).toEqual([]);
+    cell.store.follow((_, rows) => behind.view.applyAll(rows));
+    source.catchUp();
+    await ended(1);
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+  });
+
+  test("a claim is counted until the view shows it, however the answer and the view race", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([2]);
+    const opened = cell.open();
+    await rig.start([opened]);
+    await rig.accept([wants(1), wants(2), wants(3)]);
+    await ended(3);
+    expect(await usedIn(cell)).toEqual([2]);
+    expect(opened.view.heldCount).toBe(0);
+  });
+
+  test("a cell does not answer: its requests wait for it, others go to other cells", async () => {
+    const dead = await rig.addCell("dead");
+    const alive = await rig.addCell("alive");
+    await dead.addHosts([4]);
+    await alive.addHosts([4]);
+    const failing: SchedulerCellStore = {
+      dispatch: () => Promise.reject(new Error("the database is away")),
+      close: () => Promise.reject(new Error("the database is away")),
+      requestDelete: () => Promise.reject(new Error("the database is away")),
+    };
+    await rig.accept([wants(1)], false);
+    await rig.apiStore.assignCells([{ serverUuid: serverId(1), from: null, to: "dead" }]);
+    await rig.start([dead.open({ store: failing, source: loadingSource }), alive.open()]);
+    await rig.accept([wants(1), wants(2)]);
+    await ended(1);
+    await eventually("the other request to be put off", () => rig.putOff.includes(serverId(1)));
+    expect(await rig.state(serverId(2))).toBe("dispatched alive");
+    expect(await rig.state(serverId(1))).toBe("dispatched dead");
+  });
+});
+
+describe("sweep", () => {
+  test("an accepted request whose message was lost is queued and placed", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    await rig.start([cell.open()]);
+    await rig.accept([wants(1)], false);
+    await eventually("the sweep to find it", () => {
+      rig.clock.advance(2_000);
+      return rig.acked.length > 0;
+    });
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+  });
+
+  test("a cancelled request is cancelled in its cell too, and noted as gone once it is", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    await rig.accept([wants(1), wants(2), wants(3)], false);
+    await rig.apiStore.assignCells([1, 2].map((server) => ({ serverUuid: serverId(server), from: null, to: "one" })));
+    await cell.store.dispatch([dispatchToHost1(1)]);
+    for (const server of [1, 2, 3]) await rig.apiStore.cancel(serverId(server), "req-2");
+    await rig.start([cell.open()]);
+    const published = await rig.publishedTo(cell);
+    await eventually("the cell to be told", () => {
+      rig.clock.advance(2_000);
+      return published.length > 0;
+    });
+    expect(published[0]).toBe(`delete ${serverId(1)} in one`);
+    await eventually("the others to be gone", async () => (await rig.state(serverId(3))) === "deleted");
+    expect(await rig.state(serverId(2))).toBe("deleted one");
+    expect(await rig.state(serverId(1))).toBe("cancelled one");
+  });
+});
+
+describe("learning", () => {
+  test("a host on which builds failed is avoided, until one succeeds there", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4, 4]);
+    const conductor = cell.broker.connect(conductorPermissions("one"));
+    const tell = (kind: EventKind) =>
+      conductor.publish(
+        cellEventsSubject("one"),
+        CellEvent.encode({ kind, cell: "one", serverUuid: serverId(9), host: "host-1", reason: "", atMs: 0 }).finish(),
+      );
+    await rig.start([cell.open()]);
+    await tell(EventKind.EVENT_KIND_ATTEMPT_FAILED);
+    await eventually(
+      "the failure to be counted",
+      async () => (await rig.softState.buildFailures()).get("one/host-1") === 1,
+    );
+    rig.clock.advance(1_000);
+    await eventually("all to be placed", async () => {
+      await rig.accept([wants(rig.acked.length + 1)]);
+      return rig.acked.length >= 3;
+    });
+    expect(await hostOf(cell, 2)).toBe("host-2");
+    expect(await hostOf(cell, 3)).toBe("host-2");
+    await tell(EventKind.EVENT_KIND_SERVER_ACTIVE);
+    await eventually("the failure to be forgotten", async () => (await rig.softState.buildFailures()).size === 0);
+  });
+});
