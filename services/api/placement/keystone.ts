@@ -3,30 +3,11 @@ import { BoundedCache } from "../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedCache } from "../../../runtime/shared-cache.ts";
 import type { Identity, PlacementRequest } from "./http.ts";
-import { KeystoneClient, type KeystoneClientSettings } from "./keystone/keystone-client.ts";
+import { KeystoneClient } from "./keystone/keystone-client.ts";
 import { KeystoneError } from "./keystone/keystone-error.ts";
+import type { KeystoneSettings } from "./keystone/keystone-settings.ts";
 import { decodeRecord, encodeRecord, type TokenRecord } from "./keystone/token-record.ts";
 import { PlacementError } from "./placement-error.ts";
-
-export interface KeystoneSettings extends KeystoneClientSettings {
-  /** How long a valid token is believed without asking again: so long a revoked one goes on working. */
-  readonly cacheTtlMs: number;
-  readonly invalidTtlMs: number;
-  readonly cacheEntriesMax: number;
-  /** Tokens that may be asked about at once; one more gets 503. */
-  readonly validationsMax: number;
-}
-
-export const DEFAULT_KEYSTONE_SETTINGS = {
-  userDomain: "Default",
-  projectDomain: "Default",
-  timeoutMs: 5_000,
-  triesMax: 3,
-  cacheTtlMs: 300_000,
-  invalidTtlMs: 10_000,
-  cacheEntriesMax: 20_000,
-  validationsMax: 256,
-} as const satisfies Partial<KeystoneSettings>;
 
 export interface KeystoneDeps {
   readonly clock: Clock;

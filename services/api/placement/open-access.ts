@@ -3,6 +3,7 @@ import type { Logger } from "../../../runtime/logger.ts";
 import type { ValuesOf } from "../../../runtime/settings.ts";
 import { Cors } from "./cors.ts";
 import { type Authenticate, authenticateNoauth2, authenticateNobody } from "./identity.ts";
+import { openKeystone } from "./keystone/open-keystone.ts";
 import { Policy } from "./policy/policy.ts";
 import { PolicyFile } from "./policy/policy-file.ts";
 import { corsSettings, type PLACEMENT_AUTH_KINDS, type placementApiSettings } from "./settings.ts";
@@ -21,16 +22,37 @@ type AccessOptions = ValuesOf<typeof placementApiSettings> & { readonly auth: (t
 export async function openAccess(options: AccessOptions, logger: Logger): Promise<PlacementAccess> {
   const policy = new Policy(options.enforceNewDefaults ? "secure" : "legacy");
   const file = options.policyFile === null ? null : followPolicy(options.policyFile, policy, logger);
-  await file?.start();
   const cors = corsSettings(options);
+  const { authenticate, close } = openAuthenticate(options, logger);
+  try {
+    await file?.start();
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return {
-    authenticate: options.auth === "noauth2" ? authenticateNoauth2 : authenticateNobody,
+    authenticate,
     policy,
     cors: cors === null ? null : new Cors(cors),
     close: async () => {
+      await close();
       await file?.close();
     },
   };
+}
+
+function openAuthenticate(options: AccessOptions, logger: Logger): ReturnType<typeof openKeystone> {
+  const nothing = async () => {};
+  switch (options.auth) {
+    case "none":
+      return { authenticate: authenticateNobody, close: nothing };
+    case "noauth2":
+      return { authenticate: authenticateNoauth2, close: nothing };
+    case "keystone":
+      return openKeystone(options, logger);
+    default:
+      return options.auth satisfies never;
+  }
 }
 
 function followPolicy(path: string, policy: Policy, logger: Logger): PolicyFile {

@@ -13,6 +13,7 @@ import {
 } from "../../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
 import { type CorsSettings, DEFAULT_CORS_SETTINGS } from "./cors.ts";
+import { keystoneOptions } from "./keystone/keystone-options.ts";
 
 /** Settings of the Placement API. Times in milliseconds. */
 export interface PlacementSettings {
@@ -55,19 +56,40 @@ export const placementApiSettings = {
   }),
   policyFile: optional(text(), { about: "Placement policy: YAML file of overrides, followed while running" }),
   corsAllowedOrigin: optional(listOf(text()), { about: "origins whose pages may call the Placement API, or *" }),
-  corsAllowHeaders: optional(listOf(text()), { about: "request headers that such pages may set" }),
+  corsAllowHeaders: setting(listOf(text()), {
+    about: "request headers that such pages may set",
+    default: DEFAULT_CORS_SETTINGS.allowHeaders.join(","),
+  }),
+  corsAllowMethods: setting(listOf(text()), {
+    about: "methods that such pages may use",
+    default: DEFAULT_CORS_SETTINGS.allowMethods.join(","),
+  }),
+  corsExposeHeaders: setting(listOf(text()), {
+    about: "headers of answers that such pages may read",
+    default: DEFAULT_CORS_SETTINGS.exposeHeaders.join(","),
+  }),
+  corsMaxAge: setting(integer({ min: 0, max: 86_400 }), {
+    about: "seconds that a browser may remember this; 0: not said",
+    default: String(DEFAULT_CORS_SETTINGS.maxAgeSeconds),
+  }),
+  corsAllowCredentials: setting(boolean, { about: "whether such pages may send credentials", default: "true" }),
+  ...keystoneOptions,
 };
 
 /** The settings of CORS; null: browsers may not call from other sites. */
-export function corsSettings(
-  options: Pick<ValuesOf<typeof placementApiSettings>, "corsAllowedOrigin" | "corsAllowHeaders">,
-): CorsSettings | null {
-  const { corsAllowedOrigin: origins, corsAllowHeaders: headers } = options;
-  if (origins === null) return null;
-  return { ...DEFAULT_CORS_SETTINGS, allowedOrigins: origins, ...(headers === null ? {} : { allowHeaders: headers }) };
+export function corsSettings(options: ValuesOf<typeof placementApiSettings>): CorsSettings | null {
+  if (options.corsAllowedOrigin === null) return null;
+  return {
+    allowedOrigins: options.corsAllowedOrigin,
+    allowHeaders: options.corsAllowHeaders,
+    allowMethods: options.corsAllowMethods,
+    exposeHeaders: options.corsExposeHeaders,
+    maxAgeSeconds: options.corsMaxAge,
+    allowCredentials: options.corsAllowCredentials,
+  };
 }
 
-export const PLACEMENT_AUTH_KINDS = ["none", "noauth2"] as const;
+export const PLACEMENT_AUTH_KINDS = ["none", "noauth2", "keystone"] as const;
 
 export const placementDeclaration = {
   command: "berth api --only placement",

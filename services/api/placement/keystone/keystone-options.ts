@@ -1,0 +1,47 @@
+import { duration, type Kind, text, url } from "../../../../runtime/setting-kinds.ts";
+import { optional, SettingsError, setting, type ValuesOf } from "../../../../runtime/settings.ts";
+import { DEFAULT_KEYSTONE_SETTINGS, type KeystoneSettings } from "./keystone-settings.ts";
+
+const password: Kind<string> = { ...text(), secret: true };
+
+/** What knowing callers by Keystone takes; spread it into a declaration. */
+export const keystoneOptions = {
+  keystoneUrl: optional(url("http", "https"), { about: "Keystone, like http://keystone:5000/v3; for --auth keystone" }),
+  keystoneUser: setting(text(), { about: "the user by which tokens are looked at", default: "placement" }),
+  keystonePassword: optional(password, { about: "that user's password; better given in the environment" }),
+  keystoneProject: setting(text(), { about: "that user's project", default: "service" }),
+  keystoneUserDomain: setting(text(), {
+    about: "the user's domain",
+    default: DEFAULT_KEYSTONE_SETTINGS.userDomain,
+  }),
+  keystoneProjectDomain: setting(text(), {
+    about: "the project's domain",
+    default: DEFAULT_KEYSTONE_SETTINGS.projectDomain,
+  }),
+  keystoneCacheTtl: setting(duration({ minMs: 0, maxMs: 3_600_000 }), {
+    about: "how long a token is believed without asking again",
+    default: "300s",
+  }),
+  tokenCacheUrl: optional(url("redis", "rediss"), { about: "Redis in which processes share what they know of tokens" }),
+};
+
+export type KeystoneOptions = ValuesOf<typeof keystoneOptions>;
+
+/** What a process was given, as the authenticator wants it. Throws `SettingsError` when it does not suffice. */
+export function keystoneSettings(options: KeystoneOptions): KeystoneSettings {
+  const { keystoneUrl, keystonePassword } = options;
+  if (keystoneUrl === null)
+    throw new SettingsError("BERTH_KEYSTONE_URL (--keystone-url) is missing: --auth keystone needs it");
+  if (keystonePassword === null)
+    throw new SettingsError("BERTH_KEYSTONE_PASSWORD (--keystone-password) is missing: --auth keystone needs it");
+  return {
+    ...DEFAULT_KEYSTONE_SETTINGS,
+    url: keystoneUrl,
+    user: options.keystoneUser,
+    password: keystonePassword,
+    project: options.keystoneProject,
+    userDomain: options.keystoneUserDomain,
+    projectDomain: options.keystoneProjectDomain,
+    cacheTtlMs: options.keystoneCacheTtl,
+  };
+}

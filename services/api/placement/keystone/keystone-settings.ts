@@ -1,0 +1,21 @@
+import type { KeystoneClientSettings } from "./keystone-client.ts";
+
+export interface KeystoneSettings extends KeystoneClientSettings {
+  /** How long a valid token is believed without asking again: so long a revoked one goes on working. */
+  readonly cacheTtlMs: number;
+  readonly invalidTtlMs: number;
+  readonly cacheEntriesMax: number;
+  /** Tokens that may be asked about at once; one more gets 503. */
+  readonly validationsMax: number;
+}
+
+export const DEFAULT_KEYSTONE_SETTINGS = {
+  userDomain: "Default",
+  projectDomain: "Default",
+  timeoutMs: 5_000,
+  triesMax: 3,
+  cacheTtlMs: 300_000,
+  invalidTtlMs: 10_000,
+  cacheEntriesMax: 20_000,
+  validationsMax: 256,
+} as const satisfies Partial<KeystoneSettings>;
