@@ -1,13 +1,17 @@
-/** Resolves with the first answer of `read` that is neither null, undefined nor false; asks every 5 ms for up to 15 s. */
+/**
+ * Resolves with the first answer of `read` that is neither null, undefined nor false. Asks every 5 ms for up to 15 s, unless
+ * told otherwise: whole processes take longer.
+ */
 export async function eventually<Answer>(
   what: string,
   read: () => Answer | null | undefined | false | Promise<Answer | null | undefined | false>,
+  { everyMs = 5, withinMs = 15_000 }: { readonly everyMs?: number; readonly withinMs?: number } = {},
 ): Promise<Answer> {
-  const deadline = performance.now() + 15_000;
+  const deadline = performance.now() + withinMs;
   for (;;) {
     const answer = await read();
     if (answer !== null && answer !== undefined && answer !== false) return answer;
     if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }

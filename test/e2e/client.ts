@@ -1,0 +1,132 @@
+import { randomUUID } from "node:crypto";
+import type { ServerDetail } from "../../services/api/servers/server-schemas.ts";
+import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
+import { FAKE_METADATA_KEY } from "../../services/compute-agent/fake-script.ts";
+import { eventually } from "../eventually.ts";
+
+/** From here on reasons are shown in `details` of an action's events. */
+const MICROVERSION = "compute 2.84";
+const PATIENT = { everyMs: 50, withinMs: 90_000 };
+const BUILD_EVENT = "compute__do_build_and_run_instance";
+
+/** One try to build a server, oldest first. */
+export interface ShownAttempt {
+  readonly host: string | null;
+  readonly result: string | null;
+  readonly details: string | null;
+}
+
+interface Action {
+  readonly action: string;
+  readonly request_id: string;
+  readonly message: string | null;
+  readonly events?: readonly (ShownAttempt & { readonly event: string })[];
+}
+
+/** The Compute API as a client sees it: HTTP and JSON, nothing else. */
+export class ComputeApi {
+  readonly #url: () => string;
+
+  constructor(url: () => string) {
+    this.#url = url;
+  }
+
+  /** Makes a flavor of one VCPU and returns its id. */
+  async flavor(extraSpecs: Readonly<Record<string, string>> = {}): Promise<string> {
+    const id = `flavor-${randomUUID()}`;
+    await this.#expect(200, "POST", "/flavors", { flavor: { id, name: id, vcpus: 1, ram: 512, disk: 1 } });
+    await this.#expect(200, "POST", `/flavors/${id}/os-extra_specs`, { extra_specs: extraSpecs });
+    return id;
+  }
+
+  /** Asks for a server; `fake`: how the driver behaves with it. Resolves with its uuid once it is accepted. */
+  async boot(server: { readonly flavor: string; readonly name?: string; readonly fake?: FakeScript }): Promise<string> {
+    const { flavor: flavorRef, name = "e2e", fake } = server;
+    const metadata = fake === undefined ? {} : { [FAKE_METADATA_KEY]: JSON.stringify(fake) };
+    const body = { server: { name, flavorRef, imageRef: "", networks: "none", metadata } };
+    return (await this.#expect<{ server: { id: string } }>(202, "POST", "/servers", body)).server.id;
+  }
+
+  bootMany(count: number, server: Parameters<ComputeApi["boot"]>[0]): Promise<readonly string[]> {
+    return Promise.all(Array.from({ length: count }, () => this.boot(server)));
+  }
+
+  /** Null: there is none. */
+  async show(uuid: string): Promise<ServerDetail | null> {
+    const answer = await this.call("GET", `/servers/${uuid}`);
+    if (answer.status === 404) return null;
+    return (await read<{ server: ServerDetail }>(answer, 200)).server;
+  }
+
+  /** All that there are, newest first. */
+  async list(): Promise<readonly ServerDetail[]> {
+    return (await this.#expect<{ servers: ServerDetail[] }>(200, "GET", "/servers/detail?limit=1000")).servers;
+  }
+
+  async delete(uuid: string): Promise<void> {
+    await this.#expect(204, "DELETE", `/servers/${uuid}`);
+  }
+
+  /** Resolves with the servers, in the order of their uuids, when each is ACTIVE or ERROR. */
+  async ended(uuids: readonly string[]): Promise<readonly ServerDetail[]> {
+    const ending = async () => {
+      const listed = new Map((await this.list()).map((server) => [server.id, server]));
+      const servers = uuids.flatMap((uuid) => listed.get(uuid) ?? []);
+      const done = servers.filter(({ status }) => status === "ACTIVE" || status === "ERROR");
+      return done.length === uuids.length ? done : null;
+    };
+    return eventually(`${uuids.length} servers to be ACTIVE or ERROR`, ending, PATIENT);
+  }
+
+  async endedOne(uuid: string): Promise<ServerDetail> {
+    const [server] = await this.ended([uuid]);
+    if (server === undefined) throw new Error("no server");
+    return server;
+  }
+
+  async gone(uuids: readonly string[]): Promise<void> {
+    const left = async () => (await Promise.all(uuids.map((uuid) => this.show(uuid)))).every((one) => one === null);
+    await eventually(`${uuids.length} servers to be gone`, left, PATIENT);
+  }
+
+  /** What the server's instance actions say of its builds, oldest first. */
+  async attempts(uuid: string): Promise<readonly ShownAttempt[]> {
+    const { events = [] } = await this.action(uuid, "create");
+    return events
+      .filter(({ event }) => event === BUILD_EVENT)
+      .map(({ host, result, details }) => ({ host, result, details }))
+      .reverse();
+  }
+
+  async action(uuid: string, name: "create" | "delete"): Promise<Action> {
+    const path = `/servers/${uuid}/os-instance-actions`;
+    const { instanceActions } = await this.#expect<{ instanceActions: Action[] }>(200, "GET", path);
+    const found = instanceActions.find(({ action }) => action === name);
+    if (found === undefined) throw new Error(`server ${uuid} has no action ${name}`);
+    return (await this.#expect<{ instanceAction: Action }>(200, "GET", `${path}/${found.request_id}`)).instanceAction;
+  }
+
+  call(method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<Response> {
+    return fetch(`${this.#url()}/v2.1${path}`, {
+      method,
+      headers: { "openstack-api-version": MICROVERSION, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(60_000),
+    });
+  }
+
+  async #expect<Answer>(
+    status: number,
+    method: "GET" | "POST" | "DELETE",
+    path: string,
+    body?: unknown,
+  ): Promise<Answer> {
+    return read<Answer>(await this.call(method, path, body), status);
+  }
+}
+
+async function read<Answer>(answer: Response, status: number): Promise<Answer> {
+  const text = await answer.text();
+  if (answer.status !== status) throw new Error(`${answer.url}: ${answer.status} instead of ${status}: ${text}`);
+  return (text === "" ? null : JSON.parse(text)) as Answer;
+}

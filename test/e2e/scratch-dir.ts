@@ -1,0 +1,30 @@
+import { spawn } from "node:child_process";
+import { chmodSync, mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface ScratchDir {
+  readonly path: string;
+  remove(): Promise<void>;
+}
+
+/** Removes it once our end of the pipe closes without a word; what still runs in there ends by the same sign. */
+const WATCHER = 'read -r word; [ -n "$word" ] && exit; until rm -rf "$0" 2>/dev/null; do sleep 1; done';
+
+/** A directory that goes with this process, however that ends. */
+export function makeScratchDir(): ScratchDir {
+  const path = mkdtempSync(join(tmpdir(), "berth-e2e-"));
+  // Postgres' own account has to get through.
+  chmodSync(path, 0o711);
+  const watcher = spawn("/bin/sh", ["-c", WATCHER, path], { stdio: ["pipe", "ignore", "ignore"], detached: true });
+  watcher.stdin.on("error", () => undefined);
+  watcher.unref();
+  return {
+    path,
+    async remove() {
+      watcher.stdin.end("gone\n");
+      await rm(path, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}

@@ -1,0 +1,150 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+
+const BERTH = join(import.meta.dirname, "../../bin/berth");
+const LOG_CHARS_MAX = 1_000_000;
+
+/**
+ * The command takes the place of a shell that has left a watcher behind: the watcher reads from our pipe, whose end (our death,
+ * SIGKILL included) makes it kill the command, also one that was paused.
+ */
+const WATCHED =
+  'exec 3<&0; ( { read -r word; [ -n "$word" ] || kill -KILL $$; } <&3 >/dev/null 2>&1 & ); exec "$0" "$@" </dev/null 3<&-';
+
+export interface ServiceSpec {
+  /** For people: `conductor cell-1/2`. */
+  readonly name: string;
+  /** The words after `berth`. */
+  readonly argv: readonly string[];
+  /** All that it knows of its surroundings, beside the PATH. Asked anew for each start. */
+  readonly env: () => Readonly<Record<string, string>>;
+}
+
+interface Life {
+  readonly child: ChildProcess;
+  readonly exited: Promise<string>;
+  ended: string | null;
+}
+
+/** One `berth` command as a process of its own, which can be ended in every way and started again. */
+export class ServiceProcess {
+  readonly name: string;
+  readonly #spec: ServiceSpec;
+  #life: Life | null = null;
+  #log = "";
+  #marked = 0;
+
+  constructor(spec: ServiceSpec) {
+    this.name = spec.name;
+    this.#spec = spec;
+  }
+
+  get running(): boolean {
+    return this.#life !== null && this.#life.ended === null;
+  }
+
+  get pid(): number {
+    const pid = this.#life?.child.pid;
+    if (pid === undefined || !this.running) throw new Error(`${this.name} does not run`);
+    return pid;
+  }
+
+  /** Resolves with what stands after `ready` when it serves. Rejects, with its log, when it ends before. */
+  async start(): Promise<string> {
+    if (this.running) throw new Error(`${this.name} runs already`);
+    const life = this.#spawn();
+    const ready = new Promise<string>((resolve) => {
+      let line = "";
+      (life.child.stdout as Readable).on("data", (chunk: Buffer) => {
+        line = (line + chunk.toString()).slice(-LOG_CHARS_MAX);
+        const found = /^ready ?(.*)\n/m.exec(line);
+        if (found) resolve(found[1] ?? "");
+      });
+    });
+    const note = await Promise.race([ready, life.exited.then(() => null)]);
+    if (note === null) throw new Error(`${this.name} did not start (${life.ended}): ${this.#log.slice(-4_000)}`);
+    return note;
+  }
+
+  /** Runs a command that ends on its own; rejects, with its log, unless it ends with 0. */
+  async run(): Promise<void> {
+    const life = this.#spawn();
+    const ended = await life.exited;
+    if (ended !== "exit code 0") throw new Error(`${this.name}: ${ended}: ${this.#log.slice(-4_000)}`);
+  }
+
+  /** `kill -9`. Resolves when the process is gone. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  /** SIGTERM. Resolves with how it ended: `exit code 0` when all is well. */
+  stop(): Promise<string> {
+    return this.#end("SIGTERM");
+  }
+
+  /** Resolves when it has ended by itself, or by the machine's hand. */
+  async exited(): Promise<void> {
+    await this.#life?.exited;
+  }
+
+  /** It stands still, with all its connections open, until `resume`. */
+  pause(): void {
+    process.kill(this.pid, "SIGSTOP");
+  }
+
+  resume(): void {
+    process.kill(this.pid, "SIGCONT");
+  }
+
+  /** From here on `logSinceMark` tells. */
+  mark(): void {
+    this.#marked = this.#log.length;
+  }
+
+  /** Its last lines since the mark. */
+  logSinceMark(linesMax: number): string {
+    return this.#log.slice(this.#marked).trim().split("\n").slice(-linesMax).join("\n");
+  }
+
+  #spawn(): Life {
+    const env = { PATH: process.env.PATH ?? "", ...this.#spec.env() };
+    const child = spawn("/bin/sh", ["-c", WATCHED, BERTH, ...this.#spec.argv], {
+      stdio: ["pipe", "pipe", "pipe"],
+      detached: true,
+      env,
+    });
+    const exited = new Promise<string>((resolve) => {
+      const end = (how: string) => {
+        life.ended ??= how;
+        // Its process id is free for others now: the watcher must not signal it.
+        child.stdin?.end("gone\n");
+        this.#keep(`--- ${how}\n`);
+        resolve(how);
+      };
+      child.once("error", (error) => end(error.message));
+      child.once("exit", (code, signal) => end(signal === null ? `exit code ${code}` : `killed by ${signal}`));
+    });
+    const life: Life = { child, exited, ended: null };
+    child.stdin?.on("error", () => undefined); // the watcher is gone already
+    for (const output of [child.stdout, child.stderr]) output?.on("data", (chunk: Buffer) => this.#keep(`${chunk}`));
+    this.#life = life;
+    return life;
+  }
+
+  async #end(signal: "SIGTERM" | "SIGKILL"): Promise<string> {
+    const life = this.#life;
+    if (life === null) return "never started";
+    if (life.ended === null) life.child.kill(signal);
+    return life.exited;
+  }
+
+  #keep(text: string): void {
+    this.#log += text;
+    const excess = this.#log.length - LOG_CHARS_MAX;
+    if (excess <= 0) return;
+    this.#log = this.#log.slice(excess);
+    this.#marked = Math.max(0, this.#marked - excess);
+  }
+}
