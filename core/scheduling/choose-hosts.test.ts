@@ -76,6 +76,21 @@ describe("HostChooser", () => {
     expect(chosen).not.toContain("worse");
   });
 
+  it("spreads the alternates of a burst, each request's best first, so that it does not share two of them", () => {
+    const hosts = Array.from({ length: 200 }, (_, index) => flat(`h${index}`, index % 8));
+    const cells = [cell("one", viewOf(...hosts))];
+    const used = (name: string) => Number(name.slice(1)) % 8;
+    const alternates = Array.from({ length: 100 }, (_, seed) =>
+      hostsChosen(cells, {}, { seed: seed * 2654435761, weighers: by(freeCpu) }).slice(1),
+    );
+    for (const pair of alternates) {
+      expect(pair).toHaveLength(2);
+      expect(used(pair[0]!)).toBeLessThanOrEqual(used(pair[1]!));
+    }
+    const shared = Map.groupBy(alternates.flat(), (name) => name);
+    expect(shared.size).toBeGreaterThan(40);
+  });
+
   it("names what each provider gives and which group it serves", () => {
     const choice = choose([cell("one", viewOf(gpus("a", 2)))], {
       "resources1:CUSTOM_GPU_MILLI": "1000",

@@ -39,6 +39,9 @@ export type HostChoice =
   /** No host fits now; why, counted. */
   | { readonly kind: "none"; readonly refusals: readonly RefusalCount[]; readonly trees: number };
 
+/** Hosts drawn for each alternate that is wanted; the best of them are taken. */
+const DRAWN_PER_ALTERNATE = 8;
+
 /** Hosts ranked at first; all of them only if these turn out not to fit after all. */
 const RANKED_AT_FIRST = 32;
 
@@ -61,7 +64,7 @@ export class HostChooser {
       const trees = cells.reduce((sum, cell) => sum + cell.view.slots.rootCount, 0);
       return { kind: "none", refusals: sumRefusals(batches.flatMap((batch) => batch.request.refusals())), trees };
     }
-    const alternates = pool.take(options.alternates, best.batch);
+    const alternates = pool.takeSpread(options.alternates, best.batch);
     return { kind: "chosen", cell: best.batch.cell, selections: [best, ...alternates].map(selectionOf) };
   }
 
@@ -139,6 +142,26 @@ class HostPool {
       if (placed) taken.push(placed);
     }
     return taken;
+  }
+
+  /**
+   * Up to `most` hosts of a batch that fit: the best of a few that are drawn at random, best first. Were they the best of all, a
+   * burst of requests would share two alternates, and a tight fit would be taken by the time that somebody has to go there.
+   */
+  takeSpread(most: number, batch: HostBatch): PlacedHost[] {
+    const wanted = most * DRAWN_PER_ALTERNATE;
+    if (batch.count <= wanted) return this.take(most, batch);
+    const random = seededRandom(this.#seed ^ 0x5bd1e995);
+    const offset = this.#offsetOf(batch);
+    const drawn = new Set<number>();
+    while (drawn.size < wanted) drawn.add(offset + Math.floor(random() * batch.count));
+    const taken: PlacedHost[] = [];
+    for (const at of [...drawn].sort((a, b) => this.#weights[b]! - this.#weights[a]!)) {
+      if (taken.length === most) return taken;
+      const placed = this.#spent.has(at) ? null : this.place(at);
+      if (placed) taken.push(placed);
+    }
+    return [...taken, ...this.take(most - taken.length, batch)];
   }
 
   place(at: number): PlacedHost | null {
