@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { ensureDatabase } from "../adapters/postgres/databases.ts";
-import { startEmbedded } from "../adapters/postgres/embedded.ts";
+import { type EmbeddedPostgres, startEmbedded } from "../adapters/postgres/embedded.ts";
+import { EmbeddedError } from "../adapters/postgres/embedded-error.ts";
+import { urlsOfEmbedded } from "../adapters/postgres/embedded-running.ts";
 import { text, url } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
 
@@ -20,13 +22,17 @@ export interface ApiDatabase {
   close(): Promise<void>;
 }
 
-/** The API database of the settings, or the embedded one (`<data-dir>/postgres`), started now and stopped by `close`. */
-export async function openApiDatabase(settings: {
-  readonly databaseUrl: string | null;
-  readonly dataDir: string;
-}): Promise<ApiDatabase> {
+/**
+ * The API database of the settings, or the embedded one (`<data-dir>/postgres`), started now and stopped by `close`. With
+ * `beside`, one that another process has started (`berth dev`) will do, and is left running.
+ */
+export async function openApiDatabase(
+  settings: { readonly databaseUrl: string | null; readonly dataDir: string },
+  options: { readonly beside?: boolean } = {},
+): Promise<ApiDatabase> {
   if (settings.databaseUrl !== null) return { url: settings.databaseUrl, cellUrl: null, close: async () => undefined };
-  const server = await startEmbedded({ dataDir: join(settings.dataDir, "postgres") });
+  const dataDir = join(settings.dataDir, "postgres");
+  const server = await startOrJoin(dataDir, options.beside ?? false);
   const ensured = async (name: string): Promise<string> => {
     await ensureDatabase(server.url("postgres"), name);
     return server.url(name);
@@ -36,4 +42,14 @@ export async function openApiDatabase(settings: {
     cellUrl: (cell) => ensured(`berth_cell_${cell}`),
     close: () => server.stop(),
   };
+}
+
+async function startOrJoin(dataDir: string, mayJoin: boolean): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
+  try {
+    return await startEmbedded({ dataDir });
+  } catch (error) {
+    const url = mayJoin && error instanceof EmbeddedError && error.code === "in-use" ? urlsOfEmbedded(dataDir) : null;
+    if (url === null) throw error;
+    return { url, stop: async () => undefined };
+  }
 }

@@ -27,7 +27,7 @@ const declaration = {
 /** `berth audit`: reads every cell's database and the API database, and prints what is broken, where, and how that is known. */
 export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
-    const api = await openApiDatabase(settings);
+    const api = await openApiDatabase(settings, { beside: true });
     try {
       const report = await auditTwice({
         apiUrl: api.url,

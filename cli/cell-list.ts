@@ -13,7 +13,7 @@ const declaration = {
 /** `berth cell list`: one line a cell, passwords hidden. */
 export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
-    const api = await openApiDatabase(settings);
+    const api = await openApiDatabase(settings, { beside: true });
     try {
       await migrate(api.url, "api");
       const cells = await readCells(api.url);

@@ -1,0 +1,57 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { removeCluster } from "../../adapters/postgres/embedded-cluster.ts";
+import { ServiceProcess } from "../e2e/service-process.ts";
+import { eventually } from "../eventually.ts";
+
+const launcher = join(import.meta.dirname, "../../bin/berth");
+let dataDir: string;
+let dev: ServiceProcess;
+
+beforeAll(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "berth-dev-"));
+  const argv = ["dev", "--port", "0", "--hosts", "4", "--cells", "2", "--data-dir", dataDir, "--log-level", "error"];
+  dev = new ServiceProcess({ name: "dev", argv, env: () => ({}) });
+});
+afterAll(async () => {
+  await dev.kill();
+  removeCluster(join(dataDir, "postgres"));
+  removeCluster(dataDir);
+});
+
+async function call(method: string, url: string, body?: unknown): Promise<{ status: number; text: string }> {
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(url, body === undefined ? { method } : { method, headers, body: JSON.stringify(body) });
+  return { status: response.status, text: await response.text() };
+}
+
+const statusOf = async (url: string): Promise<string> => JSON.parse((await call("GET", url)).text).server.status;
+
+test("a whole cloud in one process boots servers, is audited while it runs, and finds them again after a restart", {
+  timeout: 90_000,
+}, async () => {
+  const first = await dev.start();
+  await call("POST", `${first}/v2.1/flavors`, { flavor: { id: "s", name: "s", vcpus: 2, ram: 4096, disk: 20 } });
+  const server = { name: "first", flavorRef: "s", imageRef: "", networks: "none" };
+  const created = await call("POST", `${first}/v2.1/servers`, { server });
+  expect(created.status).toBe(202);
+  const id = JSON.parse(created.text).server.id as string;
+  await eventually("the server is ACTIVE", async () => (await statusOf(`${first}/v2.1/servers/${id}`)) === "ACTIVE");
+
+  const audit = await promisify(execFile)(launcher, ["audit", "--data-dir", dataDir, "--json"]);
+  expect(JSON.parse(audit.stdout)).toMatchObject({ violations: [], unread: {}, counts: { servers: 1, consumers: 1 } });
+
+  expect(await dev.stop()).toBe("exit code 0");
+  const second = await dev.start();
+  expect(await statusOf(`${second}/v2.1/servers/${id}`)).toBe("ACTIVE");
+  expect((await call("DELETE", `${second}/v2.1/servers/${id}`)).status).toBe(204);
+  await eventually(
+    "the server is gone",
+    async () => (await call("GET", `${second}/v2.1/servers/${id}`)).status === 404,
+  );
+  expect(await dev.stop()).toBe("exit code 0");
+});
