@@ -15,6 +15,7 @@ import {
   schedulerRequestsSubject,
 } from "../adapters/nats/streams.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
+import { assert } from "../core/assert.ts";
 import { LedgerView } from "../core/ledger/view.ts";
 import { ViewError, type ViewSource } from "../core/ledger/view-source.ts";
 import { Task } from "../proto/gen/berth/cell.ts";
@@ -25,7 +26,7 @@ import { ManualClock } from "../runtime/manual-clock.ts";
 import type { SchedulerCell } from "../services/scheduler/ports.ts";
 import { createScheduler, type Scheduler, type SchedulerDeps } from "../services/scheduler/service.ts";
 import { DEFAULT_SCHEDULER_SETTINGS, type SchedulerSettings } from "../services/scheduler/settings.ts";
-import { hostName, hostTree, providerOf } from "./contract/cell-fixtures.ts";
+import { hostName, hostTree, providerOf, serverSpec } from "./contract/cell-fixtures.ts";
 
 /** A cell in memory with everything that stands between it and a scheduler within reach of the test. */
 export interface RigCell {
@@ -112,6 +113,14 @@ export class SchedulerRig {
     this.#schedulers.push(scheduler);
     await scheduler.start();
     return scheduler;
+  }
+
+  /** A request for so many VCPUs and nothing else, made now. */
+  wants(server: number, vcpus = 1, extraSpecs: Readonly<Record<string, string>> = {}): ServerSpec {
+    const spec = serverSpec(server, { createdAtMs: this.clock.now() });
+    assert(spec.flavor !== undefined, "the fixture has a flavor");
+    const onlyVcpus = { "resources:VCPU": `${vcpus}`, "resources:MEMORY_MB": "0", "resources:DISK_GB": "0" };
+    return { ...spec, flavor: { ...spec.flavor, extraSpecs: { ...onlyVcpus, ...extraSpecs } } };
   }
 
   /** Accepts the requests; `published` false: as if their messages were lost. */

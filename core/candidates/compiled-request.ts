@@ -21,6 +21,8 @@ export interface Demand {
 export interface GroupDemand {
   readonly suffixes: readonly string[];
   readonly demands: readonly Demand[];
+  /** The one demand, when room of it and traits are all that the group asks of a provider; else null. */
+  readonly plain: Demand | null;
   /** By trait-set number: 1 if a provider with that set may serve (numbered group: alone). Null: any may. */
   readonly traitsServe: Uint8Array | null;
   /** Unnumbered group: ids of traits, of each list the chosen providers must together have one. */
@@ -111,9 +113,14 @@ export class CompiledRequest {
     const requiredIds = required.map((names) => names.map((name) => traits.idOf(name)));
     const forbiddenIds = [...group.forbiddenTraits].map((name) => traits.idOf(name));
     const alone = group.suffix !== "";
+    const demands = [...group.resources].map(([resourceClass, amount]) =>
+      this.#compileDemand(group, resourceClass, amount),
+    );
+    const inAggregates = group.memberOf.length > 0 || group.forbiddenAggregates.size > 0;
     return {
       suffixes: groups.map((like) => like.suffix),
-      demands: [...group.resources].map(([resourceClass, amount]) => this.#compileDemand(group, resourceClass, amount)),
+      demands,
+      plain: demands.length === 1 && demands[0]!.roomDecides && !inAggregates ? demands[0]! : null,
       traitsServe:
         forbiddenIds.length > 0 || (alone && requiredIds.length > 0)
           ? servingSets(traits, alone ? requiredIds : [], forbiddenIds)
@@ -215,17 +222,23 @@ function idsOf<Name extends Trait | AggregateUuid>(
   return [...names].map((name) => sets.idOf(name));
 }
 
-/** Numbered groups that ask for the same, together; in the order of their first. */
+const likes = new WeakMap<readonly RequestGroup[], RequestGroup[][]>();
+
+/** Numbered groups that ask for the same, together; in the order of their first. Remembered: a query is searched for many times. */
 function likeGroups(groups: readonly RequestGroup[]): RequestGroup[][] {
-  const likes = new Map<string, RequestGroup[]>();
+  const known = likes.get(groups);
+  if (known) return known;
+  const byLikeness = new Map<string, RequestGroup[]>();
   for (const group of groups) {
     if (group.suffix === "") continue;
     const key = likenessOf(group);
-    const like = likes.get(key);
+    const like = byLikeness.get(key);
     if (like) like.push(group);
-    else likes.set(key, [group]);
+    else byLikeness.set(key, [group]);
   }
-  return [...likes.values()];
+  const gathered = [...byLikeness.values()];
+  likes.set(groups, gathered);
+  return gathered;
 }
 
 function likenessOf(group: RequestGroup): string {

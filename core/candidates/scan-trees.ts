@@ -154,26 +154,45 @@ function hasTogether(request: CompiledRequest, group: GroupDemand, root: number)
 
 /** Whether as many of these like groups find a place in the tree as there are, looked at by themselves. */
 function holdsGroup(request: CompiledRequest, group: GroupDemand, root: number, constrained: boolean): boolean {
-  const descendants = request.view.slots.descendants(root);
   const wanted = group.suffixes.length;
+  const eachOne = request.isolate || wanted === 1;
+  const places =
+    eachOne && group.plain !== null
+      ? plainPlaces(request, group, group.plain, root)
+      : placesIn(request, group, root, constrained);
+  return places >= wanted || request.refuse(codeOfGroup(request, group, root));
+}
+
+/** Providers of the tree with room for one of the group's likes, when one class and traits are all that it asks: the usual case. */
+function plainPlaces({ view }: CompiledRequest, group: GroupDemand, { column, amount }: Demand, root: number): number {
+  const { traitSet } = view.slots;
+  const { traitsServe } = group;
+  const { free } = column;
+  const descendants = view.slots.descendants(root);
+  let places = free[root]! >= amount && (traitsServe === null || traitsServe[traitSet[root]!] === 1) ? 1 : 0;
+  for (let index = 0; index < descendants.length; index += 1) {
+    const slot = descendants[index]!;
+    if (free[slot]! >= amount && (traitsServe === null || traitsServe[traitSet[slot]!] === 1)) places += 1;
+  }
+  return places;
+}
+
+function placesIn(request: CompiledRequest, group: GroupDemand, root: number, constrained: boolean): number {
+  const descendants = request.view.slots.descendants(root);
   let places = placesAt(request, group, root, constrained);
-  for (let index = 0; index < descendants.length && places < wanted; index += 1) {
+  for (let index = 0; index < descendants.length; index += 1) {
     places += placesAt(request, group, descendants[index]!, constrained);
   }
-  return places >= wanted || request.refuse(codeOfGroup(request, group, root));
+  return places;
 }
 
 /** How many of a numbered group's likes the provider could take, were there nothing else. */
 function placesAt(request: CompiledRequest, group: GroupDemand, slot: number, constrained: boolean): number {
-  const { demands } = group;
-  const first = demands[0]!;
-  if (!hasRoom(first, slot)) return 0;
   if (constrained && !mayServeNumbered(request.view, group, slot)) return 0;
-  let places = request.isolate ? 1 : placesFor(first, slot);
-  for (let index = 1; index < demands.length; index += 1) {
-    const demand = demands[index]!;
+  let places = request.isolate ? 1 : Number.POSITIVE_INFINITY;
+  for (const demand of group.demands) {
     if (!hasRoom(demand, slot)) return 0;
-    if (!request.isolate) places = Math.min(places, placesFor(demand, slot));
+    places = Math.min(places, placesFor(demand, slot));
   }
   return places;
 }
@@ -183,18 +202,20 @@ function placesFor({ column, amount }: Demand, slot: number): number {
   return Math.floor(Math.min(column.free[slot]!, column.maxUnit[slot]!) / amount);
 }
 
+/** What the group lacks in the tree: room of a class, the right traits where there is room, or else the right aggregates. */
 function codeOfGroup(request: CompiledRequest, group: GroupDemand, root: number): number {
-  const { slots } = request.view;
   const wanted = group.suffixes.length;
-  const tree = [root, ...slots.descendants(root)];
-  for (const demand of group.demands) {
-    let places = 0;
-    for (const slot of tree) if (hasRoom(demand, slot)) places += request.isolate ? 1 : placesFor(demand, slot);
-    if (places < wanted) return demand.lackCode;
+  if (group.plain !== null) {
+    const lacks = group.traitsServe === null || placesIn(request, group, root, false) < wanted;
+    return lacks ? group.plain.lackCode : group.traitCode;
   }
-  const { traitsServe } = group;
-  const allowed = traitsServe === null ? tree : tree.filter((slot) => traitsServe[slots.traitSet[slot]!] === 1);
-  const places = allowed.reduce((sum, slot) => sum + placesAt(request, group, slot, false), 0);
-  if (places < wanted) return traitsServe === null ? group.demands[0]!.lackCode : group.traitCode;
-  return group.aggregateCode;
+  for (const demand of group.demands) {
+    const alone = { ...group, ...NO_CONDITIONS, demands: [demand] };
+    if (placesIn(request, alone, root, false) < wanted) return demand.lackCode;
+  }
+  if (group.traitsServe === null) return isConstrained(group) ? group.aggregateCode : group.demands[0]!.lackCode;
+  const byTraits = placesIn(request, { ...group, ...NO_CONDITIONS, traitsServe: group.traitsServe }, root, true);
+  return byTraits < wanted ? group.traitCode : group.aggregateCode;
 }
+
+const NO_CONDITIONS = { traitsServe: null, memberSets: null, outsideSets: null };

@@ -6,7 +6,7 @@ import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "./compiled-r
 import type { RefusalCount } from "./refusal.ts";
 import type { CandidateRequest } from "./request.ts";
 import { scanTrees } from "./scan-trees.ts";
-import { type Assignment, assignmentsOfTree } from "./tree-search.ts";
+import { type Assignment, assignmentOnRoot, assignmentsOfTree } from "./tree-search.ts";
 import { WorkBudget } from "./work-budget.ts";
 
 /** One way to satisfy a request: an allocation candidate. */
@@ -67,15 +67,29 @@ export class CandidateSearch implements Iterable<Candidate> {
   *[Symbol.iterator](): Generator<Candidate> {
     let left = this.#compiled.request.limit;
     if (left <= 0) return;
+    const { slots } = this.#view;
+    const onlyUnnumbered = this.#compiled.numbered.length === 0;
+    const block = new Int32Array(Math.min(BLOCK, slots.rootCount));
     let round: TreeCursor[] = [];
-    for (const root of this.#sievedTrees()) {
-      const cursor = this.#openTree(root);
-      const assignment = this.#next(cursor);
-      if (!assignment) continue;
-      round.push(cursor);
-      yield candidateOf(this.#view, assignment);
-      left -= 1;
-      if (left === 0) return;
+    for (const [from, end] of this.#blocks()) {
+      this.#assertUnchanged();
+      const count = scanTrees(this.#compiled, from, end, block);
+      for (let index = 0; index < count; index += 1) {
+        const root = block[index]!;
+        // The only way there is, found without a search: the case of flat clouds.
+        if (onlyUnnumbered && slots.descendants(root).length === 0) {
+          yield candidateOf(this.#view, assignmentOnRoot(this.#compiled, root));
+          this.#assertUnchanged();
+        } else {
+          const cursor = this.#openTree(root);
+          const assignment = this.#next(cursor);
+          if (!assignment) continue;
+          round.push(cursor);
+          yield candidateOf(this.#view, assignment);
+        }
+        left -= 1;
+        if (left === 0) return;
+      }
     }
     while (round.length > 0) {
       const next: TreeCursor[] = [];
@@ -91,18 +105,17 @@ export class CandidateSearch implements Iterable<Candidate> {
     }
   }
 
-  *#sievedTrees(): Generator<number> {
+  /** Parts of the list of trees, from the start round to it again. */
+  #blocks(): [from: number, end: number][] {
     const total = this.#view.slots.rootCount;
-    const block = new Int32Array(Math.min(BLOCK, total));
-    for (const [first, end] of [
-      [this.#start, total],
-      [0, this.#start],
-    ] as const) {
-      for (let from = first; from < end; from += BLOCK) {
-        const count = scanTrees(this.#compiled, from, Math.min(end, from + BLOCK), block);
-        for (let index = 0; index < count; index += 1) yield block[index]!;
-      }
-    }
+    const blocks: [number, number][] = [];
+    for (let from = this.#start; from < total; from += BLOCK) blocks.push([from, Math.min(total, from + BLOCK)]);
+    for (let from = 0; from < this.#start; from += BLOCK) blocks.push([from, Math.min(this.#start, from + BLOCK)]);
+    return blocks;
+  }
+
+  #assertUnchanged(): void {
+    assert(this.#view.version === this.#version, "a candidate search goes on only while its view has not changed");
   }
 
   #openTree(root: number): TreeCursor {
@@ -111,7 +124,7 @@ export class CandidateSearch implements Iterable<Candidate> {
   }
 
   #next(cursor: TreeCursor): Assignment | undefined {
-    assert(this.#view.version === this.#version, "a candidate search goes on only while its view has not changed");
+    this.#assertUnchanged();
     const { done, value } = cursor.assignments.next();
     if (!done) {
       cursor.found = true;
@@ -131,16 +144,16 @@ interface TreeCursor {
 
 export function candidateOf(view: LedgerView, assignment: Assignment): Candidate {
   const { slots } = view;
-  return {
-    root: slots.uuid(assignment.root),
-    host: view.hosts.nameOf(assignment.root) ?? null,
-    items: assignment.items.map(({ slot, resourceClass, amount }) => ({
-      provider: slots.uuid(slot),
-      resourceClass,
-      amount,
-    })),
-    mappings: new Map(
-      assignment.mappings.map(({ suffix, slots: serving }) => [suffix, serving.map((slot) => slots.uuid(slot))]),
-    ),
-  };
+  const items: AllocationItem[] = [];
+  for (const { slot, resourceClass, amount } of assignment.items) {
+    items.push({ provider: slots.uuid(slot), resourceClass, amount });
+  }
+  const mappings = new Map<string, ProviderUuid[]>();
+  for (const { suffix, slots: serving } of assignment.mappings) {
+    mappings.set(
+      suffix,
+      serving.map((slot) => slots.uuid(slot)),
+    );
+  }
+  return { root: slots.uuid(assignment.root), host: view.hosts.nameOf(assignment.root) ?? null, items, mappings };
 }

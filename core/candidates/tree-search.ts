@@ -31,7 +31,7 @@ export function* assignmentsOfTree(request: CompiledRequest, root: number, budge
 }
 
 /** A flat tree that passed the scan serves an unnumbered group in exactly one way. */
-function assignmentOnRoot(request: CompiledRequest, root: number): Assignment {
+export function assignmentOnRoot(request: CompiledRequest, root: number): Assignment {
   const demands = request.unnumbered?.demands ?? [];
   return {
     root,

@@ -58,6 +58,8 @@ export class ProviderSlots {
     if (slot >= this.capacity) this.#grow(Math.max(64, this.capacity * 2));
     this.#uuids[slot] = uuid;
     this.#names[slot] = "";
+    // Without holes: reading beyond the end of an array is slow.
+    if (slot === this.#descendants.length) this.#descendants.push(undefined);
     this.#slotOf.set(uuid, slot);
     this.parent[slot] = -1;
     this.root[slot] = slot;

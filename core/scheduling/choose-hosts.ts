@@ -43,7 +43,7 @@ export type HostChoice =
 const DRAWN_PER_ALTERNATE = 8;
 
 /** Hosts ranked at first; all of them only if these turn out not to fit after all. */
-const RANKED_AT_FIRST = 32;
+const RANKED_AT_FIRST = 16;
 
 /**
  * Chooses a host and alternates for a request among cells: sieve → weigh → rank → combine, the last (which provider serves which

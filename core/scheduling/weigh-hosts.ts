@@ -1,4 +1,4 @@
-import type { HostBatch, WeighedBy, Weigher } from "./weighers/weigher.ts";
+import type { HostBatch, WeighedBy } from "./weighers/weigher.ts";
 
 /**
  * The weight of every host of every batch, one after the other: the sum of each weigher's normalised weight times its
@@ -21,43 +21,46 @@ export class HostWeights {
     if (total <= 1) return sums;
     for (const { weigher, multiplier } of weighers) {
       if (multiplier === 0) continue;
-      const raw = this.#raw.fill(0, 0, total);
-      if (weighAll(weigher, batches, raw)) addNormalised(sums, raw, total, weigher.scale, multiplier);
+      if (weigher.kind === "absolute") {
+        forEachBatch(batches, (batch, offset) => weigher.addTo(batch, sums, offset, multiplier));
+      } else {
+        const raw = this.#raw.fill(0, 0, total);
+        let said = false;
+        forEachBatch(batches, (batch, offset) => {
+          if (weigher.weigh(batch, raw, offset)) said = true;
+        });
+        if (said) addNormalised(sums, raw, { total, multiplier, lowest: weigher.lowest });
+      }
     }
     return sums;
   }
 }
 
-function weighAll(weigher: Weigher, batches: readonly HostBatch[], raw: Float64Array): boolean {
+function forEachBatch(batches: readonly HostBatch[], visit: (batch: HostBatch, offset: number) => void): void {
   let offset = 0;
-  let said = false;
   for (const batch of batches) {
-    if (weigher.weigh(batch, raw, offset)) said = true;
+    visit(batch, offset);
     offset += batch.count;
   }
-  return said;
 }
 
 function addNormalised(
   sums: Float64Array,
   raw: Float64Array,
-  total: number,
-  scale: Weigher["scale"],
-  multiplier: number,
+  {
+    total,
+    multiplier,
+    lowest,
+  }: { readonly total: number; readonly multiplier: number; readonly lowest: number | undefined },
 ): void {
-  if (scale.kind === "absolute") {
-    for (let index = 0; index < total; index += 1) sums[index] = sums[index]! + raw[index]! * multiplier;
-    return;
-  }
-  let lowest = scale.lowest ?? Number.POSITIVE_INFINITY;
-  let highest = Number.NEGATIVE_INFINITY;
+  let least = lowest ?? Number.POSITIVE_INFINITY;
+  let most = Number.NEGATIVE_INFINITY;
   for (let index = 0; index < total; index += 1) {
     const weight = raw[index]!;
-    if (weight > highest) highest = weight;
-    if (scale.lowest === undefined && weight < lowest) lowest = weight;
+    if (weight > most) most = weight;
+    if (lowest === undefined && weight < least) least = weight;
   }
-  if (highest <= lowest) return;
-  const factor = multiplier / (highest - lowest);
-  for (let index = 0; index < total; index += 1)
-    sums[index] = sums[index]! + Math.max(0, raw[index]! - lowest) * factor;
+  if (most <= least) return;
+  const factor = multiplier / (most - least);
+  for (let index = 0; index < total; index += 1) sums[index] = sums[index]! + Math.max(0, raw[index]! - least) * factor;
 }

@@ -1,9 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { cellEventsSubject, conductorPermissions, schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
+import { schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
 import type { Dispatch } from "../../core/cell/cell-store.ts";
-import { CellEvent, EventKind } from "../../proto/gen/berth/cell.ts";
-import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
-import { deleteTask, dispatchOf, serverId, serverSpec } from "../../test/contract/cell-fixtures.ts";
+import { deleteTask, dispatchOf, serverId } from "../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../test/eventually.ts";
 import { HeldSource, loadingSource, type RigCell, SchedulerRig } from "../../test/scheduler-rig.ts";
 import type { SchedulerCellStore } from "./ports.ts";
@@ -19,12 +17,7 @@ afterEach(async () => {
   await rig.close();
 });
 
-/** A request for so many VCPUs and nothing else. */
-function wants(server: number, vcpus = 1, extraSpecs: Record<string, string> = {}): ServerSpec {
-  const spec = serverSpec(server, { createdAtMs: rig.clock.now() });
-  const onlyVcpus = { "resources:VCPU": `${vcpus}`, "resources:MEMORY_MB": "0", "resources:DISK_GB": "0" };
-  return { ...spec, flavor: { ...spec.flavor!, extraSpecs: { ...onlyVcpus, ...extraSpecs } } };
-}
+const wants = (...args: Parameters<SchedulerRig["wants"]>) => rig.wants(...args);
 const ended = (count: number) => eventually("the messages to be acknowledged", () => rig.acked.length >= count);
 const hostOf = async (cell: RigCell, server: number) => (await cell.store.servers([serverId(server)]))[0]?.host ?? null;
 const usedIn = async (cell: RigCell) => {
@@ -346,66 +339,5 @@ describe("races", () => {
     await eventually("the other request to be put off", () => rig.putOff.includes(serverId(1)));
     expect(await rig.state(serverId(2))).toBe("dispatched alive");
     expect(await rig.state(serverId(1))).toBe("dispatched dead");
-  });
-});
-
-describe("sweep", () => {
-  test("an accepted request whose message was lost is queued and placed", async () => {
-    const cell = await rig.addCell("one");
-    await cell.addHosts([4]);
-    await rig.start([cell.open()]);
-    await rig.accept([wants(1)], false);
-    await eventually("the sweep to find it", () => {
-      rig.clock.advance(2_000);
-      return rig.acked.length > 0;
-    });
-    expect(await rig.state(serverId(1))).toBe("dispatched one");
-  });
-
-  test("a cancelled request is cancelled in its cell too, and noted as gone once it is", async () => {
-    const cell = await rig.addCell("one");
-    await cell.addHosts([4]);
-    await rig.accept([wants(1), wants(2), wants(3)], false);
-    await rig.apiStore.assignCells([1, 2].map((server) => ({ serverUuid: serverId(server), from: null, to: "one" })));
-    await cell.store.dispatch([dispatchToHost1(1)]);
-    for (const server of [1, 2, 3]) await rig.apiStore.cancel(serverId(server), "req-2");
-    await rig.start([cell.open()]);
-    const published = await rig.publishedTo(cell);
-    await eventually("the cell to be told", () => {
-      rig.clock.advance(2_000);
-      return published.length > 0;
-    });
-    expect(published[0]).toBe(`delete ${serverId(1)} in one`);
-    await eventually("the others to be gone", async () => (await rig.state(serverId(3))) === "deleted");
-    expect(await rig.state(serverId(2))).toBe("deleted one");
-    expect(await rig.state(serverId(1))).toBe("cancelled one");
-  });
-});
-
-describe("learning", () => {
-  test("a host on which builds failed is avoided, until one succeeds there", async () => {
-    const cell = await rig.addCell("one");
-    await cell.addHosts([4, 4]);
-    const conductor = cell.broker.connect(conductorPermissions("one"));
-    const tell = (kind: EventKind) =>
-      conductor.publish(
-        cellEventsSubject("one"),
-        CellEvent.encode({ kind, cell: "one", serverUuid: serverId(9), host: "host-1", reason: "", atMs: 0 }).finish(),
-      );
-    await rig.start([cell.open()]);
-    await tell(EventKind.EVENT_KIND_ATTEMPT_FAILED);
-    await eventually(
-      "the failure to be counted",
-      async () => (await rig.softState.buildFailures()).get("one/host-1") === 1,
-    );
-    rig.clock.advance(1_000);
-    await eventually("all to be placed", async () => {
-      await rig.accept([wants(rig.acked.length + 1)]);
-      return rig.acked.length >= 3;
-    });
-    expect(await hostOf(cell, 2)).toBe("host-2");
-    expect(await hostOf(cell, 3)).toBe("host-2");
-    await tell(EventKind.EVENT_KIND_SERVER_ACTIVE);
-    await eventually("the failure to be forgotten", async () => (await rig.softState.buildFailures()).size === 0);
   });
 });

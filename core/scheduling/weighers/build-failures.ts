@@ -1,4 +1,4 @@
-import type { Weigher } from "./weigher.ts";
+import type { AbsoluteWeigher } from "./weigher.ts";
 
 /** After so many failures in a row a host has lost half of the weigher's multiplier. */
 const HALF_AT = 3;
@@ -7,26 +7,28 @@ const HALF_AT = 3;
  * Avoids hosts on which builds failed of late by the host's fault (Nova's BuildFailureWeigher, but saturating: one stray failure
  * makes a host less liked, and bans it from nothing).
  */
-export function buildFailures(countsOf: (cell: string) => ReadonlyMap<string, number> | undefined): Weigher {
+export function buildFailures(countsOf: (cell: string) => ReadonlyMap<string, number> | undefined): AbsoluteWeigher {
   let penalties = new Float64Array(0);
   return {
     name: "build-failures",
-    scale: { kind: "absolute" },
-    weigh({ cell, request, roots, count }, weights, offset) {
+    kind: "absolute",
+    addTo({ cell, request, roots, count }, weights, offset, multiplier) {
       const counts = countsOf(cell);
-      if (!counts || counts.size === 0) return false;
+      if (!counts || counts.size === 0) return;
       const { slots, hosts } = request.view;
       if (penalties.length < slots.capacity) penalties = new Float64Array(slots.capacity);
       const failed: number[] = [];
       for (const [host, failures] of counts) {
         const slot = hosts.slotOf(host);
         if (slot < 0) continue;
-        penalties[slot] = -failures / (failures + HALF_AT);
+        penalties[slot] = (multiplier * failures) / (failures + HALF_AT);
         failed.push(slot);
       }
-      for (let index = 0; index < count; index += 1) weights[offset + index] = penalties[roots[index]!]!;
+      for (let index = 0; index < count; index += 1) {
+        const penalty = penalties[roots[index]!]!;
+        if (penalty !== 0) weights[offset + index] = weights[offset + index]! - penalty;
+      }
       for (const slot of failed) penalties[slot] = 0;
-      return true;
     },
   };
 }

@@ -1,12 +1,13 @@
 import { demandOf, weighFree } from "./free-of-class.ts";
-import type { Weigher } from "./weigher.ts";
+import type { RelativeWeigher } from "./weigher.ts";
 
 const CPU_CLASSES: ReadonlySet<string> = new Set(["VCPU", "PCPU", "CUSTOM_CPU_MILLI"]);
 
 /** Prefers hosts with more CPU free, and so spreads servers over hosts (Nova's CPUWeigher). */
-export const freeCpu: Weigher = {
+export const freeCpu: RelativeWeigher = {
   name: "free-cpu",
-  scale: { kind: "relative", lowest: 0 },
+  kind: "relative",
+  lowest: 0,
   weigh(batch, weights, offset) {
     const demand = demandOf(batch.request, CPU_CLASSES);
     if (demand) weighFree(batch, demand, weights, offset);

@@ -1,12 +1,13 @@
 import { demandOf, weighFree } from "./free-of-class.ts";
-import type { Weigher } from "./weigher.ts";
+import type { RelativeWeigher } from "./weigher.ts";
 
 const MEMORY_CLASSES: ReadonlySet<string> = new Set(["MEMORY_MB"]);
 
 /** Prefers hosts with more memory free (Nova's RAMWeigher). */
-export const freeMemory: Weigher = {
+export const freeMemory: RelativeWeigher = {
   name: "free-memory",
-  scale: { kind: "relative", lowest: 0 },
+  kind: "relative",
+  lowest: 0,
   weigh(batch, weights, offset) {
     const demand = demandOf(batch.request, MEMORY_CLASSES);
     if (demand) weighFree(batch, demand, weights, offset);

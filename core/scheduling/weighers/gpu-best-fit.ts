@@ -1,7 +1,7 @@
 import type { CompiledRequest, Demand } from "../../candidates/compiled-request.ts";
 import { hasRoom } from "../../candidates/compiled-request.ts";
 import type { InventoryColumn } from "../../ledger/inventory-column.ts";
-import type { HostBatch, Weigher } from "./weigher.ts";
+import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 
 /** VGPU, PGPU, CUSTOM_GPU_MILLI, CUSTOM_A100_GPU, … */
 const GPU_CLASS = /(^|_)[PV]?GPU(_|$)/;
@@ -11,22 +11,39 @@ const GPU_CLASS = /(^|_)[PV]?GPU(_|$)/;
  * for one that wants whole GPUs, and among equals: the host that is left with the fewest. A server that wants no GPU
  * goes to a host without any while there is one, then to the one with the fewest free.
  */
-export const gpuBestFit: Weigher = {
+export const gpuBestFit: AbsoluteWeigher = {
   name: "gpu-best-fit",
-  scale: { kind: "absolute" },
-  weigh(batch, weights, offset) {
+  kind: "absolute",
+  addTo(batch, weights, offset, multiplier) {
     const columns = gpuColumns(batch.request);
-    if (columns.length === 0) return false;
-    const wanted = batch.request.numbered.flatMap((group) =>
-      group.demands.filter((demand) => GPU_CLASS.test(demand.resourceClass)),
-    );
-    const onAny = batch.request.unnumbered?.demands.filter((demand) => GPU_CLASS.test(demand.resourceClass)) ?? [];
-    const demands = [...wanted, ...onAny];
-    if (demands.length === 0) weighUnwanted(batch, columns, weights, offset);
-    else weighRemainders(batch, demands, weights, offset);
-    return true;
+    if (columns.length === 0) return;
+    const wanted = gpusWanted(batch.request);
+    if (wanted.length === 0) addUnwanted(batch, columns, { weights, offset, multiplier });
+    else addRemainders(batch, wanted, { weights, offset, multiplier });
   },
 };
+
+/** Where to add weights to, and how much they count. */
+interface Sums {
+  readonly weights: Float64Array;
+  readonly offset: number;
+  readonly multiplier: number;
+}
+
+/** So many times the demand, each on one provider. */
+interface GpuDemand {
+  readonly demand: Demand;
+  readonly times: number;
+}
+
+function gpusWanted({ numbered, unnumbered }: CompiledRequest): GpuDemand[] {
+  const groups = unnumbered ? [...numbered, unnumbered] : numbered;
+  return groups.flatMap(({ demands, suffixes }) =>
+    demands
+      .filter((demand) => GPU_CLASS.test(demand.resourceClass))
+      .map((demand) => ({ demand, times: suffixes.length })),
+  );
+}
 
 function gpuColumns({ view }: CompiledRequest): Readonly<InventoryColumn>[] {
   const columns: Readonly<InventoryColumn>[] = [];
@@ -35,12 +52,8 @@ function gpuColumns({ view }: CompiledRequest): Readonly<InventoryColumn>[] {
 }
 
 /** 0 without GPUs; with some −0.5, down to −1 when all of them are free. */
-function weighUnwanted(
-  batch: HostBatch,
-  columns: readonly Readonly<InventoryColumn>[],
-  weights: Float64Array,
-  offset: number,
-): void {
+function addUnwanted(batch: HostBatch, columns: readonly Readonly<InventoryColumn>[], sums: Sums): void {
+  const { weights, offset, multiplier } = sums;
   const { slots } = batch.request.view;
   for (let index = 0; index < batch.count; index += 1) {
     const root = batch.roots[index]!;
@@ -55,35 +68,39 @@ function weighUnwanted(
         capacity += column.free[slot]! + column.used[slot]!;
       }
     }
-    weights[offset + index] = capacity > 0 ? -0.5 - (0.5 * free) / capacity : 0;
+    if (capacity > 0) weights[offset + index] = weights[offset + index]! - multiplier * (0.5 + (0.5 * free) / capacity);
   }
 }
 
 /** From 0 (nothing is left, of any GPU) down to −1. */
-function weighRemainders(batch: HostBatch, demands: readonly Demand[], weights: Float64Array, offset: number): void {
+function addRemainders(batch: HostBatch, wanted: readonly GpuDemand[], sums: Sums): void {
+  const { weights, offset } = sums;
+  const factor = sums.multiplier / (3 * wanted.length);
   const { slots } = batch.request.view;
   for (let index = 0; index < batch.count; index += 1) {
     const root = batch.roots[index]!;
     const descendants = slots.descendants(root);
     let remainder = 0;
     let left = 0;
-    for (const demand of demands) {
-      const { column, amount } = demand;
+    for (const { demand, times } of wanted) {
+      const { amount, roomDecides } = demand;
+      const { free, used } = demand.column;
       let tightest = 1;
-      let free = 0;
+      let freeSum = 0;
       let capacity = 0;
       for (let at = -1; at < descendants.length; at += 1) {
         const slot = at < 0 ? root : descendants[at]!;
-        const room = column.free[slot]!;
+        const room = free[slot]!;
         if (room < 0) continue;
-        const total = room + column.used[slot]!;
-        free += room;
+        const total = room + used[slot]!;
+        freeSum += room;
         capacity += total;
-        if (total > 0 && hasRoom(demand, slot)) tightest = Math.min(tightest, (room - amount) / total);
+        if (room >= amount && (roomDecides || hasRoom(demand, slot)))
+          tightest = Math.min(tightest, (room - amount) / total);
       }
       remainder += tightest;
-      if (capacity > 0) left += Math.max(0, free - amount) / capacity;
+      if (capacity > 0) left += Math.max(0, freeSum - amount * times) / capacity;
     }
-    weights[offset + index] = -(2 * remainder + left) / (3 * demands.length);
+    weights[offset + index] = weights[offset + index]! - factor * (2 * remainder + left);
   }
 }

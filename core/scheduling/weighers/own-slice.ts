@@ -1,6 +1,6 @@
 import type { LedgerView } from "../../ledger/view.ts";
 import { seedOf } from "../seeded-random.ts";
-import type { Weigher } from "./weigher.ts";
+import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 
 const UNKNOWN = 0;
 const MINE = 1;
@@ -13,9 +13,9 @@ const OTHERS = 2;
  * A host belongs to the live scheduler with the highest hash of (scheduler, host): rendezvous hashing, so that a scheduler
  * that comes or goes moves no more hosts than its own share.
  */
-export class OwnSlice implements Weigher {
+export class OwnSlice implements AbsoluteWeigher {
   readonly name = "own-slice";
-  readonly scale = { kind: "absolute" } as const;
+  readonly kind = "absolute";
   readonly #schedulerId: string;
   #members: readonly string[] = [];
   #owners = new WeakMap<LedgerView, { readonly layout: number; readonly bySlot: Uint8Array }>();
@@ -31,16 +31,15 @@ export class OwnSlice implements Weigher {
     this.#owners = new WeakMap();
   }
 
-  weigh({ request, roots, count }: Parameters<Weigher["weigh"]>[0], weights: Float64Array, offset: number): boolean {
-    if (this.#members.length < 2) return false;
+  addTo({ request, roots, count }: HostBatch, weights: Float64Array, offset: number, multiplier: number): void {
+    if (this.#members.length < 2) return;
     const { view } = request;
     const bySlot = this.#ownersOf(view);
     for (let index = 0; index < count; index += 1) {
       const root = roots[index]!;
       if (bySlot[root] === UNKNOWN) bySlot[root] = this.#owns(view.hosts.nameOf(root) ?? "") ? MINE : OTHERS;
-      weights[offset + index] = bySlot[root] === MINE ? 1 : 0;
+      if (bySlot[root] === MINE) weights[offset + index] = weights[offset + index]! + multiplier;
     }
-    return true;
   }
 
   #ownersOf(view: LedgerView): Uint8Array {

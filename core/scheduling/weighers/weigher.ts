@@ -10,19 +10,27 @@ export interface HostBatch {
 }
 
 /**
- * Says how good hosts are for a request, one aspect a weigher. More is better.
+ * Says how good hosts are for a request, one aspect a weigher; more is better. Cost: some nanoseconds a host; no allocation.
  *
- * `relative` weights are normalised over all hosts as Nova does it: (weight − lowest) ÷ (highest − lowest), where the lowest
- * may be given, so that small differences between well-filled hosts stay small. `absolute` ones are in [−1, 1] and stay as they are.
+ * - relative: its weights are normalised over all hosts as Nova does it: (weight − lowest) ÷ (highest − lowest), where the
+ *   lowest may be given, so that small differences between well-filled hosts stay small
+ * - absolute: its weights are in [−1, 1] and stay as they are
  */
-export interface Weigher {
+export type Weigher = RelativeWeigher | AbsoluteWeigher;
+
+export interface RelativeWeigher {
   readonly name: string;
-  readonly scale: { readonly kind: "relative"; readonly lowest?: number } | { readonly kind: "absolute" };
-  /**
-   * Writes the weight of each host of the batch to `weights` from `offset` on; what it leaves alone is 0. False: it has
-   * nothing to say of this request, and wrote nothing. Cost: some nanoseconds a host; no allocation.
-   */
+  readonly kind: "relative";
+  readonly lowest?: number;
+  /** Writes the weight of each host to `weights` from `offset` on. False: it has nothing to say of this request, and wrote nothing. */
   weigh(batch: HostBatch, weights: Float64Array, offset: number): boolean;
+}
+
+export interface AbsoluteWeigher {
+  readonly name: string;
+  readonly kind: "absolute";
+  /** Adds the weight of each host times the multiplier to `weights` from `offset` on. */
+  addTo(batch: HostBatch, weights: Float64Array, offset: number, multiplier: number): void;
 }
 
 /** A weigher and how much it counts; negative turns it around, as in Nova. */

@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { cellEventsSubject, conductorPermissions } from "../../adapters/nats/streams.ts";
+import { CellEvent, EventKind } from "../../proto/gen/berth/cell.ts";
+import { dispatchOf, serverId } from "../../test/contract/cell-fixtures.ts";
+import { eventually } from "../../test/eventually.ts";
+import { type RigCell, SchedulerRig } from "../../test/scheduler-rig.ts";
+
+let rig: SchedulerRig;
+beforeEach(() => {
+  rig = new SchedulerRig();
+});
+afterEach(() => rig.close());
+
+const wants = (server: number) => rig.wants(server);
+const hostOf = async (cell: RigCell, server: number) => (await cell.store.servers([serverId(server)]))[0]?.host ?? null;
+const dispatchToHost1 = (server: number) => dispatchOf({ server, task: 100 + server, hosts: [1] });
+
+describe("sweep", () => {
+  test("an accepted request whose message was lost is queued and placed", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    await rig.start([cell.open()]);
+    await rig.accept([wants(1)], false);
+    await eventually("the sweep to find it", () => {
+      rig.clock.advance(2_000);
+      return rig.acked.length > 0;
+    });
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+  });
+
+  test("a cancelled request is cancelled in its cell too, and noted as gone once it is", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    await rig.accept([wants(1), wants(2), wants(3)], false);
+    await rig.apiStore.assignCells([1, 2].map((server) => ({ serverUuid: serverId(server), from: null, to: "one" })));
+    await cell.store.dispatch([dispatchToHost1(1)]);
+    for (const server of [1, 2, 3]) await rig.apiStore.cancel(serverId(server), "req-2");
+    await rig.start([cell.open()]);
+    const published = await rig.publishedTo(cell);
+    await eventually("the cell to be told", () => {
+      rig.clock.advance(2_000);
+      return published.length > 0;
+    });
+    expect(published[0]).toBe(`delete ${serverId(1)} in one`);
+    await eventually("the others to be gone", async () => (await rig.state(serverId(3))) === "deleted");
+    expect(await rig.state(serverId(2))).toBe("deleted one");
+    expect(await rig.state(serverId(1))).toBe("cancelled one");
+  });
+});
+
+describe("learning", () => {
+  test("a host on which builds failed is avoided, until one succeeds there", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4, 4]);
+    const conductor = cell.broker.connect(conductorPermissions("one"));
+    const tell = (kind: EventKind) =>
+      conductor.publish(
+        cellEventsSubject("one"),
+        CellEvent.encode({ kind, cell: "one", serverUuid: serverId(9), host: "host-1", reason: "", atMs: 0 }).finish(),
+      );
+    await rig.start([cell.open()]);
+    await tell(EventKind.EVENT_KIND_ATTEMPT_FAILED);
+    await eventually(
+      "the failure to be counted",
+      async () => (await rig.softState.buildFailures()).get("one/host-1") === 1,
+    );
+    rig.clock.advance(1_000);
+    await eventually("all to be placed", async () => {
+      await rig.accept([wants(rig.acked.length + 1)]);
+      return rig.acked.length >= 3;
+    });
+    expect(await hostOf(cell, 2)).toBe("host-2");
+    expect(await hostOf(cell, 3)).toBe("host-2");
+    await tell(EventKind.EVENT_KIND_SERVER_ACTIVE);
+    await eventually("the failure to be forgotten", async () => (await rig.softState.buildFailures()).size === 0);
+  });
+});
