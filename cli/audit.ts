@@ -1,4 +1,5 @@
 import { readCells } from "../adapters/postgres/cell-records.ts";
+import { migrate } from "../adapters/postgres/migrate.ts";
 import { boolean, duration } from "../runtime/setting-kinds.ts";
 import { setting } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
@@ -29,6 +30,7 @@ export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const api = await openApiDatabase(settings, { beside: true });
     try {
+      await migrate(api.url, "api");
       const report = await auditTwice({
         apiUrl: api.url,
         cells: await readCells(api.url),

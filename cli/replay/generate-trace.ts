@@ -22,7 +22,7 @@ export function generateTrace(options: { readonly seed: number; readonly hosts: 
   return { hosts: machinesFile(machines), tasks: tasksFile(tasks) };
 }
 
-/** Most take a share of a GPU or one whole, a few take many, some none; they come evenly and stay for a tenth of the trace. */
+/** Most take a share of a GPU or one whole, a few take many, some none; they come evenly and stay for about a tenth of it. */
 function generateTask(index: number, random: () => number): TraceTask {
   const gpus = pick(random, [0, 1, 1, 1, 1, 1, 1, 1, 2, random() < 0.2 ? 8 : 4]);
   const gpuMilli = gpus === 0 ? 0 : gpus === 1 && random() < 0.6 ? pick(random, GPU_SHARES) : 1000;
@@ -35,7 +35,7 @@ function generateTask(index: number, random: () => number): TraceTask {
     gpuMilli,
     gpuModels: gpus === 1 && random() < 0.15 ? ["T4"] : [],
     createdAt,
-    deletedAt: createdAt + 500 + Math.floor(random() * 2_000),
+    deletedAt: createdAt + 300 + Math.floor(random() * 1_000),
   };
 }
 

@@ -40,7 +40,7 @@ export class Progress {
 
   #show(): void {
     const line = progressLine(this.#tally, (this.#now() - this.#startedMs) / 1000, this.#output.isTTY ?? false);
-    if (this.#output.isTTY) this.#output.write(`\r${line.slice(0, (this.#output.columns ?? 120) - 1)}\x1b[K`);
+    if (this.#output.isTTY) this.#output.write(`\r${line.slice(0, (this.#output.columns || 120) - 1)}\x1b[K`);
     else this.#output.write(`${line}\n`);
   }
 }
