@@ -1,5 +1,10 @@
 import { assert } from "../../core/assert.ts";
-import type { AllocationChange, AllocationOutcome, AllocationStep } from "../../core/ledger/allocation-change.ts";
+import type {
+  AllocationChange,
+  AllocationOutcome,
+  AllocationStep,
+  ExpectedGeneration,
+} from "../../core/ledger/allocation-change.ts";
 import type { ConsumerUuid } from "../../core/ledger/ids.ts";
 import type { AllocationItem, ConsumerOwner } from "../../core/ledger/model.ts";
 import { Interned } from "./interned.ts";
@@ -8,6 +13,15 @@ import { arrayLiteral, compositeLiteral, textArrayLiteral } from "./literals.ts"
 /** How the SQL types `ledger_batch` and `ledger_tree_batch` tell an expected generation that is no number. */
 export const EXPECTED_ANY = -1;
 export const EXPECTED_ABSENT = -2;
+/** A number that no generation can be: clients may send any. */
+const EXPECTED_IMPOSSIBLE = -3;
+const GENERATION_MAX = 2 ** 31 - 1;
+
+function encodeExpected(expected: ExpectedGeneration): number {
+  if (expected === "any") return EXPECTED_ANY;
+  if (expected === null) return EXPECTED_ABSENT;
+  return Number.isInteger(expected) && expected >= 0 && expected <= GENERATION_MAX ? expected : EXPECTED_IMPOSSIBLE;
+}
 
 /**
  * Encodes changes as the literal of one `ledger_batch`, to be passed as a single text parameter to whatever SQL function
@@ -34,7 +48,10 @@ export function decodeOutcome(change: AllocationChange, row: Omit<LedgerApplyRow
   if (row.kind !== "committed") {
     assert(row.detail !== null, `${row.kind} without its detail`);
     // ledger_apply names the fields of each refusal as AllocationOutcome does.
-    return { kind: row.kind, ...row.detail } as unknown as AllocationOutcome;
+    const refusal = { kind: row.kind, ...row.detail } as unknown as AllocationOutcome;
+    return refusal.kind === "consumer-conflict" && refusal.expected === EXPECTED_IMPOSSIBLE
+      ? { ...refusal, expected: impossibleExpected(change, refusal.consumer) }
+      : refusal;
   }
   const generations = new Map<ConsumerUuid, number>();
   let at = 0;
@@ -44,6 +61,16 @@ export function decodeOutcome(change: AllocationChange, row: Omit<LedgerApplyRow
     if (generation > 0) generations.set(consumer, generation);
   }
   return { kind: "committed", generations };
+}
+
+/** What was sent as `EXPECTED_IMPOSSIBLE`: the first such step of a consumer is always the one that is refused. */
+function impossibleExpected(change: AllocationChange, consumer: ConsumerUuid): ExpectedGeneration {
+  const step = change.steps.find(
+    (one) =>
+      one.kind === "replace" && one.consumer === consumer && encodeExpected(one.expected) === EXPECTED_IMPOSSIBLE,
+  );
+  assert(step?.kind === "replace", `no step expects of consumer ${consumer} what cannot be`);
+  return step.expected;
 }
 
 function consumersOf(step: AllocationStep): ConsumerUuid[] {
@@ -97,9 +124,7 @@ class ChangeEncoder {
     const owner = step.items.length === 0 ? 0 : this.#ownerIndex(step.owner);
     this.#noteFirst(consumer, owner);
     this.#stepConsumer.push(consumer);
-    this.#stepExpected.push(
-      step.expected === "any" ? EXPECTED_ANY : step.expected === null ? EXPECTED_ABSENT : step.expected,
-    );
+    this.#stepExpected.push(encodeExpected(step.expected));
     this.#stepMoveTo.push(0);
     this.#stepOwner.push(owner);
     this.#addItems(step.items);

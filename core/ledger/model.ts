@@ -16,13 +16,15 @@ export interface Inventory {
 /**
  * How much of an inventory may be allocated at most: floor((total − reserved) × allocation_ratio), as upstream
  * Placement computes it. The one place where this formula stands in TypeScript; SQL has it once, too
- * (`ledger_capacity`). Capped at 2^53 − 1, since upstream allows ratios that overflow any integer.
+ * (`ledger_capacity`). Kept within 2^53 − 1 both ways, since upstream allows ratios that overflow any integer.
  */
-export function capacityOf(inventory: Pick<Inventory, "total" | "reserved" | "allocationRatio">): number {
-  return Math.min(
-    Math.floor((inventory.total - inventory.reserved) * inventory.allocationRatio),
-    Number.MAX_SAFE_INTEGER,
-  );
+export function capacityOf({
+  total,
+  reserved,
+  allocationRatio,
+}: Pick<Inventory, "total" | "reserved" | "allocationRatio">): number {
+  const capacity = Math.floor((total - reserved) * allocationRatio);
+  return Math.max(Math.min(capacity, Number.MAX_SAFE_INTEGER), Number.MIN_SAFE_INTEGER);
 }
 
 /** A resource provider with all that it offers: a node of a provider tree. */

@@ -106,6 +106,14 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       ]);
     });
 
+    it("takes an expected generation that no consumer can have for one that this one has not", async () => {
+      await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]));
+      const wrong = [-1, -2, -3, 2 ** 31, 1e300];
+      expect(
+        await apply(...wrong.map((expected) => change(replace(server("1"), expected, [item(HOST, "VCPU", 1)])))),
+      ).toEqual(wrong.map((expected) => ({ kind: "consumer-conflict", consumer: server("1"), expected, actual: 1 })));
+    });
+
     it("refuses a provider and an inventory that it does not know", async () => {
       expect(
         await apply(

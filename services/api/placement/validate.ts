@@ -50,7 +50,8 @@ function sentence(error: ErrorObject, value: string): string {
     case "additionalProperties": {
       const patterns = Object.keys((error.parentSchema?.["patternProperties"] as object | undefined) ?? {});
       const name = show(params["additionalProperty"]);
-      if (patterns.length > 0) return `${name} does not match any of the regexes: ${patterns.map(show).join(", ")}`;
+      if (patterns.length > 0)
+        return `${name} does not match any of the regexes: ${patterns.map((pattern) => show(pattern)).join(", ")}`;
       return `Additional properties are not allowed (${name} was unexpected)`;
     }
     case "required":
@@ -71,7 +72,10 @@ function sentence(error: ErrorObject, value: string): string {
     case "format":
       return `${value} is not a ${show(params["format"])}`;
     case "type":
-      return `${value} is not of type ${[params["type"]].flat().map(show).join(", ")}`;
+      return `${value} is not of type ${[params["type"]]
+        .flat()
+        .map((type) => show(type))
+        .join(", ")}`;
     case "enum":
       return `${value} is not one of ${show(params["allowedValues"])}`;
     case "uniqueItems":
@@ -82,15 +86,26 @@ function sentence(error: ErrorObject, value: string): string {
 }
 
 const SHOWN_MAX = 300;
+const SHOWN_LEVELS = 4;
+const SHOWN_MEMBERS = 20;
 
-function show(value: unknown): string {
-  const text =
-    typeof value === "string"
-      ? `'${value}'`
-      : Array.isArray(value)
-        ? `[${value.map(show).join(", ")}]`
-        : (JSON.stringify(value) ?? "nothing");
+/** A value for people. Never deeper or longer than they would read: whoever sends a megabyte of brackets gets none back. */
+function show(value: unknown, levels = SHOWN_LEVELS): string {
+  const text = showWhole(value, levels);
   return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
+}
+
+function showWhole(value: unknown, levels: number): string {
+  if (typeof value === "string") return `'${value}'`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "nothing";
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  if (levels === 0) return `${open}…${close}`;
+  const members = Array.isArray(value)
+    ? value.slice(0, SHOWN_MEMBERS).map((one) => show(one, levels - 1))
+    : Object.entries(value)
+        .slice(0, SHOWN_MEMBERS)
+        .map(([key, one]) => `${JSON.stringify(key)}:${show(one, levels - 1)}`);
+  return Array.isArray(value) ? `[${members.join(", ")}]` : `{${members.join(",")}}`;
 }
 
 /** A part of a JSON pointer as the key it stands for. */
@@ -113,11 +128,29 @@ export function readBody<Body>(call: Pick<Call, "json" | "version">, schemas: Ve
 
 /** Parses the body's bytes as JSON, or throws 400. */
 export function parseJson(request: PlacementRequest): unknown {
+  const text = decodeBody(request.body);
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(request.body));
+    return JSON.parse(text, text.includes("\\u0000") ? refuseNul : undefined);
   } catch (error) {
     throw badRequest(`Malformed JSON: ${error instanceof Error ? error.message : "not readable"}`);
   }
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+function decodeBody(body: Uint8Array): string {
+  try {
+    return utf8.decode(body);
+  } catch {
+    throw badRequest("Malformed JSON: the body is not UTF-8");
+  }
+}
+
+/** The databases keep no NUL in a text. */
+function refuseNul(key: string, value: unknown): unknown {
+  if (key.includes("\0") || (typeof value === "string" && value.includes("\0")))
+    throw new Error("a text must not hold the character NUL");
+  return value;
 }
 
 /** Refuses query keys or values that the schema does not allow. Of a repeated key the last value is looked at. */

@@ -100,15 +100,16 @@ export async function postAllocations(call: Call, store: PlacementStore): Promis
   return noContent;
 }
 
-/** Bodies by canonical UUID. Throws 400 for a key that only looks like one. */
+/** Bodies by canonical UUID. Throws 400 for a key that only looks like one, and for two spellings of one. */
 export function consumersFrom(body: Readonly<Record<string, ConsumerBody>>): ReadonlyMap<string, ConsumerBody> {
-  return new Map(
-    Object.entries(body).map(([text, one]) => {
-      const uuid = canonicalUuid(text);
-      if (uuid === null) throw badRequest(`Malformed consumer_uuid: ${text}`);
-      return [uuid, one];
-    }),
-  );
+  const bodies = new Map<string, ConsumerBody>();
+  for (const [text, one] of Object.entries(body)) {
+    const uuid = canonicalUuid(text);
+    if (uuid === null) throw badRequest(`Malformed consumer_uuid: ${text}`);
+    if (bodies.has(uuid)) throw badRequest(`Consumer ${uuid} is named twice, in two spellings.`);
+    bodies.set(uuid, one);
+  }
+  return bodies;
 }
 
 /**
@@ -136,13 +137,17 @@ export async function changeFrom(
 }
 
 function itemsFrom(body: ConsumerBody): readonly AllocationItem[] {
+  const seen = new Set<string>();
   return Object.entries(body.allocations).flatMap(([text, { resources }]) => {
     const provider = canonicalUuid(text);
     if (provider === null) throw badRequest(`Allocation for resource provider '${text}' that does not exist.`);
+    if (seen.has(provider)) throw badRequest(`Resource provider ${provider} is named twice, in two spellings.`);
+    seen.add(provider);
     return Object.entries(resources).map(([name, amount]) => ({
       provider: providerUuid(provider),
       resourceClass: resourceClass(name),
-      amount,
+      // Past every max_unit, which an int holds: refused as what it stands for would be.
+      amount: Math.min(amount, Number.MAX_SAFE_INTEGER),
     }));
   });
 }

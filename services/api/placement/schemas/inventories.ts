@@ -8,7 +8,8 @@ const record = {
   min_unit: unit,
   max_unit: unit,
   step_size: unit,
-  allocation_ratio: { type: "number", maximum: MAX_FLOAT },
+  // Upstream has no minimum, and its database refuses what is below this.
+  allocation_ratio: { type: "number", minimum: -MAX_FLOAT, maximum: MAX_FLOAT },
 };
 const withDefaults = ["reserved", "min_unit", "max_unit", "step_size", "allocation_ratio"];
 
