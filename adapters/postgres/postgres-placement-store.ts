@@ -23,6 +23,7 @@ import {
 import { findProvider, findProviders } from "./placement/provider-rows.ts";
 import { reshape } from "./placement/reshape.ts";
 import { createProvider, deleteProvider, updateProvider } from "./placement/write-providers.ts";
+import { runStored } from "./store-error.ts";
 
 /** Most allocation changes that go to the database in one call. */
 const BATCH_MAX = 200;
@@ -30,7 +31,7 @@ const BATCH_MAX = 200;
 /**
  * The Placement API's view of one cell's database. Reads ask the database, so that each sees every write acknowledged
  * before it, through any process. Writes of allocations that arrive while others are on their way share the next
- * transaction; the ledger answers each as if it had been alone.
+ * transaction; the ledger answers each as if it had been alone. Throws `StoreError`.
  */
 export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllocations">): PlacementStore {
   const changes = new Batcher<AllocationChange, AllocationOutcome>({
@@ -39,7 +40,7 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
     concurrency: 2,
     maxQueued: 20_000,
   });
-  return {
+  return throwStoreErrors({
     provider: (uuid) => findProvider(pool, uuid),
     providers: (filter) => findProviders(pool, filter),
     createProvider: (provider) => createProvider(pool, provider),
@@ -72,5 +73,13 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
 
     usagesOfProvider: (uuid) => readUsagesOfProvider(pool, uuid),
     usagesOfProject: (projectId, userId) => readUsagesOfProject(pool, projectId, userId),
-  };
+  });
+}
+
+function throwStoreErrors(store: PlacementStore): PlacementStore {
+  const operations = Object.entries(store).map(([name, ask]: [string, (...args: never[]) => Promise<unknown>]) => [
+    name,
+    (...args: never[]) => runStored(name, () => ask(...args)),
+  ]);
+  return Object.fromEntries(operations) as PlacementStore;
 }

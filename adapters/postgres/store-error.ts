@@ -1,4 +1,5 @@
 import { AssertionError } from "../../core/assert.ts";
+import { QueueFullError } from "../../runtime/batcher.ts";
 
 /**
  * `unavailable`: the database could not be asked, or its answer was lost: what was asked may or may not have happened, and
@@ -45,6 +46,7 @@ const CONNECTION_LOST = /connection terminated|timeout|not queryable|client was 
 
 export function storeErrorCodeOf(error: unknown): StoreErrorCode {
   if (!(error instanceof Error)) return "bug";
+  if (error instanceof QueueFullError) return "unavailable";
   const code = (error as { readonly code?: unknown }).code;
   if (typeof code !== "string") return CONNECTION_LOST.test(error.message) ? "unavailable" : "bug";
   return UNAVAILABLE.has(code) || UNAVAILABLE.has(code.slice(0, 2)) ? "unavailable" : "bug";

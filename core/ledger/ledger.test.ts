@@ -149,6 +149,12 @@ function tableOf(rows: readonly RowChange[]): Map<string, RowChange> {
 
 function applyRow(table: Map<string, RowChange>, row: RowChange): void {
   switch (row.kind) {
+    case "class-known":
+    case "class-forgotten":
+    case "class-renamed":
+    case "trait-known":
+    case "trait-forgotten":
+      throw new Error("the pure ledger keeps no list of names");
     case "provider-put":
       table.set(row.uuid, row);
       break;

@@ -6,6 +6,11 @@ import type { Inventory } from "./model.ts";
  * replication stream of a cell's database share. Applying one twice does no harm; of two for one row the later wins.
  */
 export type RowChange =
+  | { readonly kind: "class-known" | "class-forgotten"; readonly resourceClass: ResourceClass }
+  /** Inventories of the old name are now of the new one. */
+  | { readonly kind: "class-renamed"; readonly from: ResourceClass; readonly to: ResourceClass }
+  /** The name exists, whether or not a provider has it. */
+  | { readonly kind: "trait-known" | "trait-forgotten"; readonly trait: Trait }
   | {
       readonly kind: "provider-put";
       readonly uuid: ProviderUuid;

@@ -1,7 +1,10 @@
 /** How a reader of a ledger view learns how fresh it is; the replication follower, or the in-process twin that is always so. */
 export interface ViewSource {
-  /** Resolves once the view shows everything that was committed before the call. Rejects with a ViewError after `deadlineMs`. */
-  waitUntilSeen(deadlineMs: number): Promise<void>;
+  /**
+   * Resolves once the view shows everything that was committed `staleMs` before the call (0 unless given: before the call
+   * itself). Rejects with a ViewError after `deadlineMs`.
+   */
+  waitUntilSeen(deadlineMs: number, staleMs?: number): Promise<void>;
   /** Called after each applied transaction with its id; claims in flight are settled by it. Returns the unsubscriber. */
   onApplied(handler: (xid: number) => void): () => void;
   /** False while it has never loaded, or is loading anew after a lost connection. */

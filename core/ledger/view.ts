@@ -1,6 +1,7 @@
 import { HeldClaims } from "./held-claims.ts";
 import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "./ids.ts";
 import { InventoryColumn } from "./inventory-column.ts";
+import { KnownNames } from "./known-names.ts";
 import type { AllocationItem, Inventory, Provider } from "./model.ts";
 import { NamedSets } from "./named-sets.ts";
 import { ProviderSlots } from "./provider-slots.ts";
@@ -20,6 +21,7 @@ export class LedgerView {
   #traits = new NamedSets<Trait>();
   #aggregates = new NamedSets<AggregateUuid>();
   #hosts = new ViewHosts();
+  #names = new KnownNames();
   readonly #held = new HeldClaims();
   #version = 0;
   #layout = 0;
@@ -51,6 +53,11 @@ export class LedgerView {
     return this.#aggregates;
   }
 
+  /** Classes and traits that exist; those of an in-memory ledger, which has no list of names, are not here. */
+  get names(): Readonly<KnownNames> {
+    return this.#names;
+  }
+
   /** The inventories of one class, or undefined if no provider ever had any. */
   column(resourceClass: ResourceClass): Readonly<InventoryColumn> | undefined {
     return this.#columns.get(resourceClass);
@@ -67,7 +74,11 @@ export class LedgerView {
   /** An estimate of what the view takes of the heap and its array buffers. */
   get memoryBytes(): number {
     let bytes =
-      this.#slots.memoryBytes + this.#hosts.memoryBytes + this.#traits.memoryBytes + this.#aggregates.memoryBytes;
+      this.#slots.memoryBytes +
+      this.#hosts.memoryBytes +
+      this.#names.memoryBytes +
+      this.#traits.memoryBytes +
+      this.#aggregates.memoryBytes;
     for (const column of this.#columns.values()) bytes += column.memoryBytes;
     return bytes;
   }
@@ -75,6 +86,21 @@ export class LedgerView {
   apply(change: RowChange): void {
     this.#version += 1;
     switch (change.kind) {
+      case "class-known":
+        this.#names.classes.add(change.resourceClass);
+        break;
+      case "class-forgotten":
+        this.#names.classes.delete(change.resourceClass);
+        break;
+      case "class-renamed":
+        this.#renameClass(change.from, change.to);
+        break;
+      case "trait-known":
+        this.#names.traits.add(change.trait);
+        break;
+      case "trait-forgotten":
+        this.#names.traits.delete(change.trait);
+        break;
       case "provider-put":
         this.#putProvider(change);
         break;
@@ -146,6 +172,7 @@ export class LedgerView {
     this.#traits = loaded.#traits;
     this.#aggregates = loaded.#aggregates;
     this.#hosts = loaded.#hosts;
+    this.#names = loaded.#names;
     this.#version += 1;
     this.#layout += 1;
     this.#held.holdAnew({ slots: this.#slots, columns: this.#columns });
@@ -223,6 +250,15 @@ export class LedgerView {
   #removeInventory(provider: ProviderUuid, resourceClass: ResourceClass): void {
     const slot = this.#slots.findMentioned(provider);
     if (slot >= 0 && this.#columns.get(resourceClass)?.remove(slot)) this.#slots.drop(slot);
+  }
+
+  #renameClass(from: ResourceClass, to: ResourceClass): void {
+    this.#names.classes.delete(from);
+    this.#names.classes.add(to);
+    const column = this.#columns.get(from);
+    if (!column) return;
+    this.#columns.delete(from);
+    this.#columns.set(to, column);
   }
 
   #changeTrait(kind: "trait-added" | "trait-removed", provider: ProviderUuid, name: Trait): void {

@@ -58,7 +58,17 @@ export interface CandidateAnswer {
   readonly boundReached: boolean;
 }
 
-/** Where candidates come from: the ledger views of the cells. Strict: sees every write acknowledged before the call. */
+/** The names that the query is made of must exist; all the unknown traits are listed, of the classes the first. */
+export type CandidateOutcome =
+  | ({ readonly kind: "found" } & CandidateAnswer)
+  | { readonly kind: "unknown-class"; readonly resourceClass: ResourceClass }
+  | { readonly kind: "unknown-traits"; readonly traits: readonly Trait[] };
+
+/** Where candidates come from: the ledger views of the cells. */
 export interface CandidateSource {
-  candidates(query: CandidateQuery): Promise<CandidateAnswer>;
+  /**
+   * Strict: the answer is of a state that shows every write acknowledged before the call; with `staleMs` at least every
+   * one acknowledged so many milliseconds before it.
+   */
+  candidates(query: CandidateQuery, staleMs: number): Promise<CandidateOutcome>;
 }

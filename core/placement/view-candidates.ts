@@ -1,6 +1,13 @@
+import type { ResourceClass, Trait } from "../ledger/ids.ts";
 import type { LedgerView } from "../ledger/view.ts";
 import type { ViewSource } from "../ledger/view-source.ts";
-import type { Candidate, CandidateAnswer, CandidateQuery, CandidateSource } from "./candidate-query.ts";
+import type {
+  Candidate,
+  CandidateAnswer,
+  CandidateOutcome,
+  CandidateQuery,
+  CandidateSource,
+} from "./candidate-query.ts";
 import { CandidateSearch, type SearchOptions } from "./search-candidates.ts";
 
 /** One cell's view, and how fresh it is. */
@@ -24,12 +31,26 @@ export function createViewCandidates(
   options: ViewCandidatesOptions,
 ): CandidateSource {
   return {
-    async candidates(query: CandidateQuery): Promise<CandidateAnswer> {
+    async candidates(query: CandidateQuery, staleMs: number): Promise<CandidateOutcome> {
       const searched = cells();
-      await Promise.all(searched.map((cell) => cell.source.waitUntilSeen(options.freshnessDeadlineMs)));
-      return searchCells(searched, query, options);
+      await Promise.all(searched.map((cell) => cell.source.waitUntilSeen(options.freshnessDeadlineMs, staleMs)));
+      return unknownNames(searched, query) ?? { kind: "found", ...searchCells(searched, query, options) };
     },
   };
+}
+
+/** The names are the same in all cells; while one is being added, it is enough that one cell has it. */
+function unknownNames(cells: readonly SearchedCell[], query: CandidateQuery): CandidateOutcome | null {
+  const isKnownClass = (name: ResourceClass): boolean => cells.some(({ view }) => view.names.classes.has(name));
+  for (const group of query.groups) {
+    for (const resourceClass of group.resources.keys()) {
+      if (!isKnownClass(resourceClass)) return { kind: "unknown-class", resourceClass };
+    }
+  }
+  const isKnownTrait = (name: Trait): boolean => cells.some(({ view }) => view.names.traits.has(name));
+  const traits = [query.rootTraits, ...query.groups].flatMap((rules) => [...rules.required.flat(), ...rules.forbidden]);
+  const unknown = [...new Set(traits.filter((name) => !isKnownTrait(name)))].sort();
+  return unknown.length > 0 ? { kind: "unknown-traits", traits: unknown } : null;
 }
 
 function searchCells(

@@ -29,6 +29,8 @@ export interface FollowerStats {
 interface Waiter {
   /** What the position has to reach; null until the database was asked (again). */
   target: Lsn | null;
+  /** When that was: the view that reaches the position shows everything committed before. */
+  askedAt: number;
   readonly resolve: () => void;
   readonly reject: (error: ViewError) => void;
   readonly timer: Timer;
@@ -73,6 +75,8 @@ export class LedgerFollower implements ViewSource {
   #rows = 0;
   #loads = 0;
   #lagMs: number | null = null;
+  /** The view shows everything that was committed before this moment of the monotonic clock. */
+  #seenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: {
     readonly cell: string;
@@ -112,9 +116,13 @@ export class LedgerFollower implements ViewSource {
     return () => this.#appliedHandlers.delete(handler);
   }
 
-  /** Also waits for a load, the first or one after a lost connection. */
-  waitUntilSeen(deadlineMs: number): Promise<void> {
+  /**
+   * Also waits for a load, the first or one after a lost connection; but who accepts a view as old as this one is answered
+   * without a question, even while the database is away.
+   */
+  waitUntilSeen(deadlineMs: number, staleMs = 0): Promise<void> {
     if (this.#mode === "closed") return Promise.reject(this.#closedError());
+    if (staleMs > 0 && this.#clock.monotonic() - this.#seenAt <= staleMs) return Promise.resolve();
     return new Promise((resolve, reject) => {
       const timer = this.#clock.setTimer(deadlineMs, () => {
         this.#waiters.delete(waiter);
@@ -122,7 +130,7 @@ export class LedgerFollower implements ViewSource {
           new ViewError("behind", this.cell, `the view of cell ${this.cell} did not catch up within ${deadlineMs} ms`),
         );
       });
-      const waiter: Waiter = { target: null, resolve, reject, timer };
+      const waiter: Waiter = { target: null, askedAt: Number.NEGATIVE_INFINITY, resolve, reject, timer };
       this.#waiters.add(waiter);
       void this.#ask();
     });
@@ -251,6 +259,7 @@ export class LedgerFollower implements ViewSource {
       const asked = [...this.#waiters].filter((waiter) => waiter.target === null);
       if (asked.length === 0) return;
       this.#asking = true;
+      const askedAt = this.#clock.monotonic();
       let position: Lsn | null = null;
       try {
         position = await session.askPosition();
@@ -261,7 +270,10 @@ export class LedgerFollower implements ViewSource {
       }
       if (this.#session !== session) continue;
       if (position === null) return;
-      for (const waiter of asked) waiter.target = position;
+      for (const waiter of asked) {
+        waiter.target = position;
+        waiter.askedAt = askedAt;
+      }
       this.#settle();
       if (this.#waiters.size > 0) {
         session.askKeepalive();
@@ -277,6 +289,7 @@ export class LedgerFollower implements ViewSource {
       if (waiter.target === null || waiter.target > position) continue;
       this.#waiters.delete(waiter);
       waiter.timer.cancel();
+      this.#seenAt = Math.max(this.#seenAt, waiter.askedAt);
       waiter.resolve();
     }
   }

@@ -66,24 +66,29 @@ export class LedgerRowTranslator {
     // The last writing of each provider: an earlier one of the same transaction may name a root that never came to be (the
     // reference is checked at commit only).
     const lastPuts = new Map<number, LedgerRow>();
-    for (const row of rows) {
-      this.#learn(row);
-      if (row.table === "provider-put") lastPuts.set(row.id, row);
-    }
     const changes: RowChange[] = [];
     for (const row of rows) {
+      const renamed = this.#learn(row);
+      if (renamed !== null) changes.push(renamed);
+      if (row.table === "provider-put") lastPuts.set(row.id, row);
+    }
+    for (const row of rows) {
       if (row.table === "provider-put" && lastPuts.get(row.id) !== row) continue;
-      const change = this.#changeOf(row);
-      if (change !== null) changes.push(change);
+      changes.push(this.#changeOf(row));
     }
     for (const row of rows) this.#forget(row);
     return changes;
   }
 
-  #learn(row: LedgerRow): void {
+  /** Returns what a class is called from now on, if it was called something else. */
+  #learn(row: LedgerRow): RowChange | null {
     if (row.table === "provider-put") this.#providers.set(row.id, providerUuid(row.uuid));
-    else if (row.table === "class-put") this.#classes.set(row.id, resourceClass(row.name));
     else if (row.table === "trait-put") this.#traits.set(row.id, trait(row.name));
+    if (row.table !== "class-put") return null;
+    const to = resourceClass(row.name);
+    const from = this.#classes.get(row.id);
+    this.#classes.set(row.id, to);
+    return from === undefined || from === to ? null : { kind: "class-renamed", from, to };
   }
 
   #forget(row: LedgerRow): void {
@@ -92,13 +97,16 @@ export class LedgerRowTranslator {
     else if (row.table === "trait-removed") this.#traits.delete(row.id);
   }
 
-  #changeOf(row: LedgerRow): RowChange | null {
+  #changeOf(row: LedgerRow): RowChange {
     switch (row.table) {
       case "class-put":
-      case "trait-put":
+        return { kind: "class-known", resourceClass: this.#class(row.id) };
       case "class-removed":
+        return { kind: "class-forgotten", resourceClass: this.#class(row.id) };
+      case "trait-put":
+        return { kind: "trait-known", trait: this.#trait(row.id) };
       case "trait-removed":
-        return null;
+        return { kind: "trait-forgotten", trait: this.#trait(row.id) };
       case "provider-put":
         return {
           kind: "provider-put",

@@ -6,6 +6,7 @@ import type { Authenticate } from "./identity.ts";
 import { MAX_MINOR, MIN_MINOR, type Microversion, negotiate } from "./microversion.ts";
 import { errorDocument, notFound, PlacementError } from "./placement-error.ts";
 import type { Policy } from "./policy/policy.ts";
+import { refusalOf } from "./refusal-of.ts";
 import { type Route, routeFor } from "./routes.ts";
 import { parseJson } from "./validate.ts";
 
@@ -18,6 +19,8 @@ export interface PlacementDeps {
   readonly cors?: Cors | undefined;
   /** Told of every error that is not the client's, once, with its request id. */
   readonly onUnexpected: (error: unknown, request: PlacementRequest) => void;
+  /** Told of every search that gave up at its bound on work. */
+  readonly onBoundReached: (request: PlacementRequest) => void;
 }
 
 const API_VERSION_HEADER = "openstack-api-version";
@@ -32,9 +35,10 @@ export async function handlePlacement(deps: PlacementDeps, request: PlacementReq
     const identity = await identify(deps, request);
     version = negotiate(request.headers);
     const answer = await dispatch(deps, request, version, identity);
+    if (answer.boundReached) deps.onBoundReached(request);
     return respond(request, version, answer);
   } catch (error) {
-    const refused = error instanceof PlacementError ? error : unexpected(deps, request, error);
+    const refused = error instanceof PlacementError ? error : (refusalOf(error) ?? unexpected(deps, request, error));
     return respondError(request, version, refused);
   }
 }
@@ -92,14 +96,17 @@ function authorize(policy: Policy, route: Route, identity: Identity | null, quer
   }
 }
 
-/** Refuses bytes that are no UTF-8 instead of replacing them. */
+/** Refuses bytes that are no UTF-8 instead of replacing them, and the one character that databases keep in no text. */
 function checkedQuery(query: string): string {
+  let decoded: string;
   try {
-    decodeURIComponent(query.replaceAll("+", " "));
-    return query;
+    decoded = decodeURIComponent(query.replaceAll("+", " "));
   } catch {
     throw new PlacementError(400, "Invalid query string parameters: the query string is not UTF-8");
   }
+  if (decoded.includes("\0"))
+    throw new PlacementError(400, "Invalid query string parameters: a value must not hold the character NUL");
+  return query;
 }
 
 function checkContentType(request: PlacementRequest): void {
@@ -150,6 +157,7 @@ function respond(request: PlacementRequest, version: Microversion, answer: Answe
       ...(dated
         ? { "last-modified": new Date(answer.lastModifiedMs!).toUTCString(), "cache-control": "no-cache" }
         : {}),
+      ...(answer.boundReached ? { "x-berth-search": "bound-reached" } : {}),
     },
     body,
   };

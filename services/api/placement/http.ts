@@ -55,6 +55,8 @@ export interface Answer {
   readonly location?: string;
   /** Milliseconds since the epoch; from 1.15 on it becomes `last-modified`. Null: say nothing of caching. */
   readonly lastModifiedMs: number | null;
+  /** A search gave up at its bound on work: the answer may lack something. It says so in a header. */
+  readonly boundReached?: boolean;
 }
 
 export const json = (value: unknown, lastModifiedMs: number, status = 200): Answer => ({

@@ -25,6 +25,7 @@ async function mounted(mount: string, cors?: Cors): Promise<FastifyInstance> {
     onUnexpected: (error) => {
       throw error;
     },
+    onBoundReached: () => {},
   };
   await mountPlacement(http, deps, mount);
   return http;

@@ -14,6 +14,7 @@ import { answerBrokenRequest, mountPlacement } from "./mount.ts";
 import type { Policy } from "./policy/policy.ts";
 import { registerPlacementProbes } from "./probes.ts";
 import type { PlacementSettings } from "./settings.ts";
+import { watchStore } from "./watch-store.ts";
 
 /** A cell whose ledger the Placement API shows. */
 export type PlacementCell = NamedStore & SearchedCell;
@@ -33,8 +34,15 @@ export interface PlacementService extends Service {
 
 /** The Placement API over these cells, ready to be mounted somewhere. */
 export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSettings): PlacementDeps {
+  const { logger } = deps;
+  const [first, ...others] = deps.cells;
+  const watch = (cell: PlacementCell): NamedStore =>
+    watchStore(cell, {
+      storeLost: (name, error) => logger.error({ cell: name, err: error }, "the cell's database cannot be asked"),
+      storeBack: (name) => logger.info({ cell: name }, "the cell's database answers again"),
+    });
   return {
-    store: new FederatedStore(deps.cells, settings.defaultCell),
+    store: new FederatedStore([watch(first), ...others.map(watch)], settings.defaultCell),
     source: createViewCandidates(() => deps.cells, {
       strategy: settings.generationStrategy,
       candidatesMax: settings.candidatesMax,
@@ -46,10 +54,12 @@ export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSet
     policy: deps.policy,
     cors: deps.cors ?? undefined,
     onUnexpected: (error: unknown, request: PlacementRequest) =>
-      deps.logger.error(
+      logger.error(
         { err: error, requestId: request.requestId, method: request.method, path: request.path },
         "unexpected error",
       ),
+    onBoundReached: ({ requestId, query }: PlacementRequest) =>
+      logger.warn({ requestId, query }, "a search for candidates gave up at its bound on work"),
   };
 }
 

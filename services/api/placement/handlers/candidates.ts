@@ -6,24 +6,43 @@ import type {
 } from "../../../../core/placement/candidate-query.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
 import type { Answer, Call } from "../http.ts";
+import { badRequest } from "../placement-error.ts";
 import { readCandidateQuery } from "../request-groups.ts";
 import { listCandidates as querySchema } from "../schemas/candidates.ts";
 import { checkQuery } from "../validate.ts";
-import { requireKnownClasses, requireKnownTraits } from "./known-names.ts";
+import { unknownClass, unknownTraits } from "./known-names.ts";
 
-/** GET /allocation_candidates */
-export async function listCandidates(call: Call, store: PlacementStore, source: CandidateSource): Promise<Answer> {
+const STALENESS_HEADER = "x-berth-staleness-ms";
+
+/**
+ * GET /allocation_candidates. Everything is read from the ledger view, also which names exist; so with the header
+ * `x-berth-staleness-ms: N` the answer shows at least what was acknowledged N milliseconds before, without asking a database.
+ */
+export async function listCandidates(call: Call, _store: PlacementStore, source: CandidateSource): Promise<Answer> {
   checkQuery(call, querySchema);
   const query = readCandidateQuery(call);
-  await requireKnownClasses(store, [...new Set(query.groups.flatMap((group) => [...group.resources.keys()]))]);
-  const traits = query.groups.flatMap((group) => [...group.required.flat(), ...group.forbidden]);
-  await requireKnownTraits(store, [...traits, ...query.rootTraits.required.flat(), ...query.rootTraits.forbidden], "");
-  const answer = await source.candidates(query);
-  return {
-    status: 200,
-    text: presentAnswer(call, query, answer.candidates, answer.summaries),
-    lastModifiedMs: Date.now(),
-  };
+  const outcome = await source.candidates(query, acceptedStaleness(call));
+  switch (outcome.kind) {
+    case "unknown-class":
+      throw unknownClass(outcome.resourceClass);
+    case "unknown-traits":
+      throw unknownTraits(outcome.traits);
+    case "found": {
+      const text = presentAnswer(call, query, outcome.candidates, outcome.summaries);
+      return { status: 200, text, lastModifiedMs: Date.now(), boundReached: outcome.boundReached };
+    }
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/** Milliseconds; 0 without the header. Throws 400. */
+function acceptedStaleness(call: Call): number {
+  const text = call.request.headers[STALENESS_HEADER];
+  if (text === undefined) return 0;
+  if (!/^\d{1,9}$/.test(text.trim()))
+    throw badRequest(`${STALENESS_HEADER} takes a whole number of milliseconds, below 1000000000. Got: ${text}`);
+  return Number(text);
 }
 
 /**

@@ -7,9 +7,15 @@ export async function requireKnownClasses(store: PlacementStore, names: readonly
   if (names.length === 0) return;
   const known = new Set((await store.resourceClasses()).map((row) => row.name));
   const unknown = names.find((name) => !known.has(name));
-  if (unknown !== undefined)
-    throw badRequest(`Invalid resource class in resources parameter: No such resource class ${unknown}.`);
+  if (unknown !== undefined) throw unknownClass(unknown);
 }
+
+export const unknownClass = (name: ResourceClass) =>
+  badRequest(`Invalid resource class in resources parameter: No such resource class ${name}.`);
+
+/** `names` sorted. */
+export const unknownTraits = (names: readonly Trait[], prefix = "") =>
+  badRequest(`${prefix}No such trait(s): ${names.join(", ")}.`);
 
 /** 400 when a trait of a query does not exist; all the unknown ones are named. */
 export async function requireKnownTraits(
@@ -20,5 +26,5 @@ export async function requireKnownTraits(
   if (names.length === 0) return;
   const known = new Set((await store.allTraits({})).map((row) => row.name));
   const unknown = [...new Set(names.filter((name) => !known.has(name)))].sort();
-  if (unknown.length > 0) throw badRequest(`${prefix}No such trait(s): ${unknown.join(", ")}.`);
+  if (unknown.length > 0) throw unknownTraits(unknown, prefix);
 }
