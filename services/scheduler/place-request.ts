@@ -4,13 +4,14 @@ import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../core/ledger/model.ts";
 import type { HostChoice } from "../../core/scheduling/choose-hosts.ts";
-import { describeBadExtraSpec, type PlacementQuery, placementQuery } from "../../core/scheduling/placement-query.ts";
+import { describeBadExtraSpec, type PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { CellLink } from "./cell-link.ts";
 import type { PlacingState, RequestChooser } from "./choose-for-request.ts";
 import type { SchedulerEvents } from "./events.ts";
+import { QueryCache } from "./query-cache.ts";
 import type { RequestWrites } from "./request-writes.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
@@ -61,6 +62,7 @@ export class RequestPlacer {
   readonly #clock: Clock;
   readonly #events: SchedulerEvents;
   readonly #newId: () => string;
+  readonly #queries = new QueryCache();
 
   constructor(deps: {
     readonly links: { get(name: string): CellLink | undefined; all(): CellLink[] };
@@ -82,7 +84,7 @@ export class RequestPlacer {
 
   /** Rejects when a store could not be asked: then it may be dispatched or not, and is to be tried again. */
   async place(spec: ServerSpec): Promise<Placement> {
-    const read = spec.flavor ? placementQuery(spec.flavor) : null;
+    const read = spec.flavor ? this.#queries.of(spec.flavor) : null;
     const query: PlacementQuery = read?.kind === "query" ? read.query : { groups: [], groupPolicy: "none" };
     const placing = newPlacing(spec, query);
     const malformed = read?.kind === "query" ? null : read ? describeBadExtraSpec(read) : "the request has no flavor";

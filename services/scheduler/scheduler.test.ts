@@ -162,6 +162,19 @@ describe("races", () => {
     expect(rig.putOff).toEqual([]);
   });
 
+  test("four schedulers want 500 places of 300: exactly 300 are given, and 200 refused", async () => {
+    const cells = [await rig.addCell("one"), await rig.addCell("two")];
+    for (const cell of cells) await cell.addHosts(Array.from({ length: 30 }, () => 5));
+    for (let index = 0; index < 4; index += 1) await rig.start(cells.map((cell) => cell.open()));
+    const servers = Array.from({ length: 500 }, (_, index) => index + 1);
+    await rig.accept(servers.map((server) => wants(server)));
+    await ended(500);
+    const requests = await rig.apiStore.requests(servers.map(serverId));
+    expect(requests.filter((request) => request.state === "dispatched")).toHaveLength(300);
+    expect(requests.filter((request) => request.state === "failed")).toHaveLength(200);
+    for (const cell of cells) expect(new Set(await usedIn(cell))).toEqual(new Set([5]));
+  });
+
   test("delivered again while the first scheduler is slow to dispatch: one server, one claim", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4, 4]);

@@ -20,7 +20,7 @@ export interface AllocationItem {
 
 /**
  * A way to fit a server on one host: what it takes, and which provider serves which request group of the flavor
- * ("" is the unnumbered group).
+ * ("" is the unnumbered group; when several providers serve it together, their UUIDs with commas between).
  */
 export interface AllocationRequest {
   items: AllocationItem[];
