@@ -161,6 +161,19 @@ describe("the tally", () => {
     expect(tally.allocatedNow).toEqual({ cpu: 25, memory: 12.5, gpu: 25 });
   });
 
+  it("counts builds whose alternates were full as one reason, whatever these lacked", () => {
+    const tally = new Tally({ machines: [machine("m")], tasks });
+    const lacking = (name: string) =>
+      `No valid host: h1: failed on purpose; h2: not tried, 5 ${name} requested of provider p, 1 of 1 in use`;
+    for (const [index, name] of ["CUSTOM_GPU_MILLI", "MEMORY_MB"].entries()) {
+      const outcome = { kind: "error", atMs: 1, failedAttempts: 1, reason: lacking(name) } as const;
+      tally.createEnded(tasks[index]!, 0, outcome);
+    }
+    expect([...tally.errorReasons]).toEqual([
+      ["No valid host: h#: failed on purpose; its alternates had no room left", 2],
+    ]);
+  });
+
   it("shows as an aligned table and a line of progress", () => {
     const tally = tallyOf();
     const lines = resultTable(resultOf(tally, 3, []), tally).split("\n");

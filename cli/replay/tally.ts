@@ -104,14 +104,20 @@ export class Tally {
   }
 }
 
-/** The same words with other figures and names count as one reason, and what is said of several hosts alike is said once. */
+/**
+ * The same words with other figures and names count as one reason; what is said of several hosts alike is said once, and
+ * alternates that no longer had room count alike, whatever they lacked.
+ */
 function shapeOf(reason: string): string {
   const shape = reason
     .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "…")
     .replace(/\d+/g, "#")
     .trim();
-  return shape === "" ? "no reason given" : [...new Set(shape.split("; "))].join("; ").slice(0, 200);
+  if (shape === "") return "no reason given";
+  const parts = shape.split("; ").map((part) => (part.includes(" requested of provider ") ? ALTERNATE_FULL : part));
+  return [...new Set(parts)].join("; ").slice(0, 200);
 }
+const ALTERNATE_FULL = "its alternates had no room left";
 
 function count(counts: Map<string, number>, key: string): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
