@@ -11,6 +11,8 @@ export interface FakeKeystone {
   /** Answers with this status instead, or (0) not at all, until it is null again. */
   broken: number | null;
   password: string;
+  /** How many more questions are refused for the token of the one who asks. */
+  serviceTokensRefused: number;
   /** Called before each answer about a token. */
   hold: () => Promise<void>;
   /** The token that this service's own user has is not valid any more. */
@@ -64,6 +66,7 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     asked: [],
     broken: null,
     password: "secret",
+    serviceTokensRefused: 0,
     hold: async () => {},
     revokeServiceToken: () => {
       serviceToken = "";
@@ -83,6 +86,10 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     if (request.url !== "/v3/auth/tokens?nocatalog") return answer(response, 404, {});
     if (request.method === "POST") return logIn(response, body);
     if (serviceToken === "" || request.headers["x-auth-token"] !== serviceToken) return answer(response, 401, {});
+    if (fake.serviceTokensRefused > 0) {
+      fake.serviceTokensRefused -= 1;
+      return answer(response, 401, {});
+    }
     await fake.hold();
     const document = fake.tokens.get(String(subject));
     answer(response, document === undefined ? 404 : 200, document ?? { error: { code: 404 } });

@@ -185,6 +185,17 @@ describe("this service's own token", () => {
     await Promise.all(["t2", "t3"].map((token) => ask(authenticator, token)));
     expect(keystone.asked.filter((what) => what === "login")).toEqual(["login", "login"]);
   });
+  test("may be refused once more: what Keystone gives in the second of a revocation is revoked, too", async () => {
+    const authenticator = create();
+    for (const token of ["t1", "t2"]) issue(token);
+    await ask(authenticator, "t1");
+    keystone.serviceTokensRefused = 2;
+    expect(await withPauses(ask(authenticator, "t2"))).toEqual(identity);
+    expect(keystone.asked.filter((what) => what === "login")).toHaveLength(3);
+    keystone.serviceTokensRefused = 3;
+    issue("t3");
+    await expect(withPauses(ask(authenticator, "t3"))).rejects.toMatchObject({ status: 503 });
+  });
   test("that cannot be got is 503, and told once; the password's change heals it", async () => {
     const authenticator = create({ password: "changed" });
     issue("t1");

@@ -21,6 +21,10 @@ export interface KeystoneClientSettings {
 
 const CONNECTIONS_MAX = 32;
 const ANSWER_BYTES_MAX = 1 << 20;
+/** How often our own token may be refused in a row. */
+const REFUSALS_MAX = 2;
+/** Keystone revokes by whole seconds: a token got in the second of a revocation is revoked with those before it. */
+const REVOCATION_MS = 1_000;
 const RETRY_DELAY_MS = 100;
 const RETRY_DELAY_MS_MAX = 1_000;
 
@@ -57,13 +61,14 @@ export class KeystoneClient {
 
   /** Whose the token is and until when; null when it is not valid (unknown, expired, revoked). Throws `KeystoneError`. */
   async validate(token: string): Promise<TokenRecord | null> {
-    for (let logins = 0; ; logins += 1) {
+    for (let refusals = 0; ; refusals += 1) {
       const serviceToken = this.#loggedIn();
       const headers = { "x-auth-token": await serviceToken, "x-subject-token": token };
       const reply = await this.#send("GET", `${this.#endpoint}?nocatalog`, headers);
       if (reply.status === 200) return recordOfDocument(parse(reply.body));
       if (reply.status === 404) return null;
-      if (reply.status !== 401 || logins > 0) throw refusesService(reply.status);
+      if (reply.status !== 401 || refusals === REFUSALS_MAX) throw refusesService(reply.status);
+      if (refusals > 0) await this.#pause(REVOCATION_MS);
       // Unless somebody has logged in again meanwhile.
       if (this.#serviceToken === serviceToken) this.#serviceToken = null;
     }
@@ -95,6 +100,12 @@ export class KeystoneClient {
     const reply = await this.#send("POST", `${this.#endpoint}?nocatalog`, { "content-type": "application/json" }, body);
     if (reply.status !== 201 || reply.subjectToken === null) throw refusesService(reply.status);
     return reply.subjectToken;
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#clock.setTimer(delayMs, resolve);
+    });
   }
 
   #send(

@@ -1,0 +1,120 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type Clock, systemClock } from "../../runtime/clock.ts";
+import { DEFAULT_KEYSTONE_SETTINGS } from "../../services/api/placement/keystone/keystone-settings.ts";
+import { KeystoneAuthenticator } from "../../services/api/placement/keystone.ts";
+import { RULES } from "../../services/api/placement/policy/defaults.ts";
+import { Policy } from "../../services/api/placement/policy/policy.ts";
+import { eventually } from "../eventually.ts";
+import { hasKeystone, type RealKeystone, SERVICE_PASSWORD, startRealKeystone } from "./real-keystone.ts";
+
+/** The system's clock, that can be put forward. */
+class ShiftedClock implements Clock {
+  shiftMs = 0;
+  now = () => systemClock.now() + this.shiftMs;
+  monotonic = () => systemClock.monotonic() + this.shiftMs;
+  setTimer = systemClock.setTimer;
+}
+
+// Needs Debian's package keystone: `npm run test:openstack` installs it.
+describe.runIf(hasKeystone)("a real Keystone", () => {
+  let keystone: RealKeystone;
+  const told: string[] = [];
+  const open: KeystoneAuthenticator[] = [];
+
+  beforeAll(async () => {
+    keystone = await startRealKeystone();
+  }, 180_000);
+  afterEach(async () => {
+    for (const authenticator of open.splice(0)) await authenticator.close();
+    told.length = 0;
+  });
+  afterAll(() => keystone?.stop());
+
+  function create(): {
+    readonly ask: (token: string) => ReturnType<KeystoneAuthenticator["authenticate"]>;
+    readonly clock: ShiftedClock;
+  } {
+    const clock = new ShiftedClock();
+    const authenticator = new KeystoneAuthenticator(
+      { clock, shared: null, onLost: (error) => told.push(error.code), onBack: () => told.push("back") },
+      {
+        ...DEFAULT_KEYSTONE_SETTINGS,
+        url: keystone.url,
+        user: "placement",
+        password: SERVICE_PASSWORD,
+        project: "service",
+        triesMax: 1,
+      },
+    );
+    open.push(authenticator);
+    return { ask: (token) => authenticator.authenticate({ headers: { "x-auth-token": token } }), clock };
+  }
+
+  test("says whose a token is, with the roles that are implied, so that policy lets its user", async () => {
+    const identity = await create().ask(await keystone.issue());
+    expect(identity).toMatchObject({
+      userId: expect.stringMatching(/^[0-9a-f]{32}$/),
+      systemScope: null,
+      domainId: null,
+    });
+    expect([...identity.roles].sort()).toEqual(expect.arrayContaining(["admin", "member", "reader"]));
+    const own = { project_id: identity.projectId };
+    expect(new Policy("secure").allows(RULES.providersCreate, identity, own)).toBe(true);
+  });
+
+  test.each([
+    ["system", { system: { all: true } }, { projectId: null, systemScope: "all" }],
+    ["no", null, { projectId: null, systemScope: null, roles: [] }],
+  ])(
+    "tells a token of %s scope from one of a project, and policy lets it do nothing",
+    async (_scope, scope, expected) => {
+      const identity = await create().ask(await keystone.issue(scope ?? "unscoped"));
+      expect(identity).toMatchObject(expected);
+      expect(new Policy("legacy").allows(RULES.providersList, identity, {})).toBe(false);
+    },
+  );
+
+  test("disowns a token that was revoked; one that was believed before is disowned when its time is up", async () => {
+    const token = await keystone.issue();
+    const { ask, clock } = create();
+    await ask(token);
+    await keystone.revoke(token);
+    await expect(create().ask(token)).rejects.toMatchObject({ status: 401 });
+    expect((await ask(token)).userId).not.toBeNull();
+    clock.shiftMs = DEFAULT_KEYSTONE_SETTINGS.cacheTtlMs;
+    await expect(ask(token)).rejects.toMatchObject({ status: 401 });
+  });
+
+  test("disowns a token that has expired", async () => {
+    await eventually("the end of the token's second", async () => {
+      const answer = await create()
+        .ask(keystone.shortLivedToken)
+        .catch((error: { readonly status: number }) => error);
+      return "status" in answer && answer.status === 401;
+    });
+  });
+
+  test("disowns what is no token at all", async () => {
+    for (const token of ["nonsense", "g".repeat(200)])
+      await expect(create().ask(token)).rejects.toMatchObject({ status: 401 });
+    expect(told).toEqual([]);
+  });
+
+  test("is asked with a new token of our own when it has revoked the old one", async () => {
+    const { ask } = create();
+    await ask(await keystone.issue());
+    await keystone.call("PATCH", `/users/${keystone.serviceUserId}`, { user: { password: SERVICE_PASSWORD } });
+    expect((await ask(await keystone.issue())).roles).toContain("admin");
+    expect(told).toEqual([]);
+  });
+
+  test("is out of reach for who does not know the service user's password", async () => {
+    const token = await keystone.issue();
+    await keystone.call("PATCH", `/users/${keystone.serviceUserId}`, { user: { enabled: false } });
+    const { ask } = create();
+    await expect(ask(token)).rejects.toMatchObject({ status: 503 });
+    await keystone.call("PATCH", `/users/${keystone.serviceUserId}`, { user: { enabled: true } });
+    await ask(token);
+    expect(told).toEqual(["keystone-refuses-service", "back"]);
+  });
+});

@@ -1,0 +1,142 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { request } from "undici";
+import { type ChildServer, startChildServer } from "../../runtime/child-server.ts";
+
+// Debian's packages; nothing else is looked for.
+const MANAGE = "/usr/bin/keystone-manage";
+const SERVE = "/usr/bin/keystone-wsgi-public";
+
+/** Whether Debian's keystone is installed. */
+export const hasKeystone = existsSync(MANAGE) && existsSync(SERVE);
+
+export const ADMIN_PASSWORD = "admin-secret";
+export const SERVICE_PASSWORD = "service-secret";
+
+/** A Keystone on 127.0.0.1 with nothing in it but its administrator and the user `placement` of the project `service`. */
+export interface RealKeystone {
+  readonly url: string;
+  /** The user by which services ask. */
+  readonly serviceUserId: string;
+  /** The administrator's token: of the project `admin`, or of another scope. */
+  issue(scope?: unknown): Promise<string>;
+  /** A token of the project `admin` that lived a second. */
+  readonly shortLivedToken: string;
+  /** A call as the administrator; throws for statuses of 400 and up. */
+  call(
+    method: "GET" | "PUT" | "POST" | "PATCH" | "DELETE",
+    path: string,
+    body?: unknown,
+  ): Promise<Record<string, Record<string, unknown>>>;
+  revoke(token: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Makes the database and the keys, and starts Keystone. Cost: some ten seconds. */
+export async function startRealKeystone(): Promise<RealKeystone> {
+  const dir = await mkdtemp(join(tmpdir(), "berth-keystone-"));
+  const servers: ChildServer[] = [];
+  const stop = async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    await rm(dir, { recursive: true, force: true });
+  };
+  try {
+    const config = await prepare(dir);
+    // One after the other: they share an SQLite database, and one that has read from it keeps the other from writing.
+    const brief = await serve(config.brief);
+    const shortLivedToken = await logIn(urlOf(brief)).finally(() => brief.stop());
+    const server = await serve(config.lasting);
+    servers.push(server);
+    return await withServiceUser(urlOf(server), shortLivedToken, stop);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Two configurations of one database and one set of keys: the second issues tokens that live a second. */
+async function prepare(dir: string): Promise<{ readonly lasting: string; readonly brief: string }> {
+  const write = async (name: string, expirationSeconds: number): Promise<string> => {
+    const path = join(dir, name);
+    await writeFile(
+      path,
+      `[database]\nconnection = sqlite:///${dir}/keystone.db\n` +
+        `[fernet_tokens]\nkey_repository = ${dir}/fernet\n[fernet_receipts]\nkey_repository = ${dir}/fernet\n` +
+        `[token]\nprovider = fernet\nexpiration = ${expirationSeconds}\n[cache]\nenabled = false\n[identity]\npassword_hash_rounds = 4\n`,
+    );
+    return path;
+  };
+  // What `fernet_setup` would make, which wants to give it to another user: the staged key and the one in use.
+  await mkdir(join(dir, "fernet"), { mode: 0o700 });
+  for (const number of [0, 1])
+    await writeFile(join(dir, "fernet", String(number)), `${randomBytes(32).toString("base64url")}=`, { mode: 0o600 });
+  const lasting = await write("lasting.conf", 3_600);
+  const manage = (...args: string[]) => promisify(execFile)(MANAGE, ["--config-file", lasting, ...args]);
+  await manage("db_sync");
+  await manage("bootstrap", "--bootstrap-password", ADMIN_PASSWORD);
+  return { lasting, brief: await write("brief.conf", 1) };
+}
+
+const urlOf = (server: ChildServer): string => `http://127.0.0.1:${server.port}/v3`;
+
+function serve(configFile: string): Promise<ChildServer> {
+  return startChildServer({
+    command: "/usr/bin/env",
+    args: (port) => [`OS_KEYSTONE_CONFIG_FILES=${configFile}`, SERVE, "--host", "127.0.0.1", "--port", String(port)],
+    greeting: "GET /v3 HTTP/1.0\r\n\r\n",
+    answer: "HTTP/1.0 200",
+  });
+}
+
+async function withServiceUser(url: string, shortLivedToken: string, stop: () => Promise<void>): Promise<RealKeystone> {
+  const token = await logIn(url);
+  const call: RealKeystone["call"] = async (method, path, body) => {
+    const headers = { "x-auth-token": token, "content-type": "application/json" };
+    const response = await request(`${url}${path}`, {
+      method,
+      headers,
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await response.body.text();
+    if (response.statusCode >= 400) throw new Error(`${method} ${path}: ${response.statusCode} ${text}`);
+    return text === "" ? {} : JSON.parse(text);
+  };
+  const idOf = async (path: string, kind: string, body: unknown) => String((await call("POST", path, body))[kind]?.id);
+  const project = await idOf("/projects", "project", { project: { name: "service" } });
+  const serviceUserId = await idOf("/users", "user", { user: { name: "placement", password: SERVICE_PASSWORD } });
+  const roles = (await call("GET", "/roles?name=admin")).roles as unknown as readonly { readonly id: string }[];
+  await call("PUT", `/projects/${project}/users/${serviceUserId}/roles/${roles[0]?.id}`);
+  return {
+    url,
+    serviceUserId,
+    shortLivedToken,
+    call,
+    stop,
+    issue: (scope) => logIn(url, scope),
+    revoke: async (revoked) => {
+      const headers = { "x-auth-token": token, "x-subject-token": revoked };
+      const response = await request(`${url}/auth/tokens`, { method: "DELETE", headers });
+      await response.body.dump();
+      if (response.statusCode !== 204) throw new Error(`revoking answered ${response.statusCode}`);
+    },
+  };
+}
+
+const OF_ADMIN_PROJECT = { project: { name: "admin", domain: { id: "default" } } };
+
+async function logIn(url: string, scope: unknown = OF_ADMIN_PROJECT): Promise<string> {
+  const user = { name: "admin", password: ADMIN_PASSWORD, domain: { id: "default" } };
+  const auth = { identity: { methods: ["password"], password: { user } }, ...(scope === null ? {} : { scope }) };
+  const headers = { "content-type": "application/json" };
+  const response = await request(`${url}/auth/tokens`, { method: "POST", headers, body: JSON.stringify({ auth }) });
+  await response.body.dump();
+  const token = response.headers["x-subject-token"];
+  if (response.statusCode !== 201 || typeof token !== "string")
+    throw new Error(`login answered ${response.statusCode}`);
+  return token;
+}
