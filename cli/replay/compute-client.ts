@@ -85,11 +85,14 @@ export class ComputeClient {
   async failedBuilds(uuid: string): Promise<number> {
     const path = `/v2.1/servers/${uuid}/os-instance-actions`;
     const list = await this.#send("GET", path);
+    // Deleted in the meantime.
+    if (list.status === 404) return 0;
     if (list.status !== 200) throw refusal("instance actions", list);
     const { instanceActions } = JSON.parse(list.text) as { instanceActions: { action: string; request_id: string }[] };
     const created = instanceActions.find(({ action }) => action === "create");
     if (created === undefined) return 0;
     const answer = await this.#send("GET", `${path}/${created.request_id}`);
+    if (answer.status === 404) return 0;
     if (answer.status !== 200) throw refusal("instance action", answer);
     const { instanceAction } = JSON.parse(answer.text) as {
       instanceAction: { events?: { event: string; result: string | null }[] };
