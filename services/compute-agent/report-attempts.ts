@@ -28,24 +28,33 @@ export function reportOf(entry: GuestEntry): AttemptReport {
   }
 }
 
+interface Asked {
+  readonly name: GuestName;
+  readonly streams: Set<ConductorStream>;
+}
+
 /**
- * Decides which conductor hears of an attempt: the one that asked for it last; when its stream is gone, any other, which
- * then looks in the cell's database whose the guest is. So a prepared guest is never forgotten by all of them.
+ * Decides which conductors hear of an attempt: all that asked for it. One that was slow, whose task another has taken over
+ * meanwhile, may ask again last, and only the other can commit what comes of it. When the streams of all who asked are gone,
+ * any other hears of it, which then looks in the cell's database whose the guest is. So a prepared guest is never forgotten
+ * by all of them.
  */
 export class AttemptReporter {
   readonly #store: GuestStore;
   readonly #anyWelcomed: () => ConductorStream | null;
   /** By attempt id. */
-  readonly #askedBy = new Map<string, { readonly stream: ConductorStream; readonly name: GuestName }>();
+  readonly #askedBy = new Map<string, Asked>();
 
   constructor(store: GuestStore, anyWelcomed: () => ConductorStream | null) {
     this.#store = store;
     this.#anyWelcomed = anyWelcomed;
   }
 
-  /** From now on this conductor hears of the attempt. */
+  /** From now on this conductor hears of the attempt, too. */
   attach(name: GuestName, stream: ConductorStream): void {
-    this.#askedBy.set(name.attemptId, { stream, name });
+    const asked = this.#askedBy.get(name.attemptId);
+    if (asked === undefined) this.#askedBy.set(name.attemptId, { name, streams: new Set([stream]) });
+    else asked.streams.add(stream);
   }
 
   /** Nobody waits for news of the attempt any more. */
@@ -54,9 +63,9 @@ export class AttemptReporter {
   }
 
   report(report: AttemptReport): void {
-    const asked = this.#askedBy.get(report.attemptId)?.stream;
-    const stream = asked !== undefined && !asked.closed ? asked : this.#anyWelcomed();
-    stream?.send({ body: { $case: "attempt", value: report } });
+    const asked = [...(this.#askedBy.get(report.attemptId)?.streams ?? [])].filter((stream) => !stream.closed);
+    const any = asked.length > 0 ? null : this.#anyWelcomed();
+    for (const stream of any === null ? asked : [any]) stream.send({ body: { $case: "attempt", value: report } });
   }
 
   /** The state of an attempt that the agent knows; one whose end is not durable yet counts as building. */
@@ -65,13 +74,13 @@ export class AttemptReporter {
     this.report(this.#store.isSettling(entry) ? { ...report, state: GuestState.GUEST_STATE_BUILDING } : report);
   }
 
-  /** What was prepared for a conductor that is gone is offered to another one. */
+  /** What was prepared for a conductor that is gone is offered to the others that asked, or to another one. */
   lost(stream: ConductorStream): void {
-    for (const [attemptId, asked] of this.#askedBy) {
-      if (asked.stream !== stream) continue;
-      const entry = this.#store.guest(asked.name.host, attemptId);
+    for (const [attemptId, { name, streams }] of this.#askedBy) {
+      if (!streams.delete(stream)) continue;
+      const entry = this.#store.guest(name.host, attemptId);
       if (entry?.state === "prepared") this.reportState(entry);
-      else if (entry?.state !== "building") this.#askedBy.delete(attemptId);
+      else if (streams.size === 0 && entry?.state !== "building") this.#askedBy.delete(attemptId);
     }
   }
 }

@@ -140,6 +140,18 @@ describe("an agent", () => {
     expect(driver.guests()).toMatchObject([{ running: false }]);
   });
 
+  test("a slow conductor that asks again takes no word from the one that took its task over", async () => {
+    await startAgent();
+    one.build(1, { duration_ms: 100 });
+    await eventually("the build", () => disk.records.length > 0);
+    two.build(1);
+    await two.state(1, GUEST_STATE_PREPARED);
+    await one.state(1, GUEST_STATE_PREPARED);
+    const told = one.reports("t1/0").length;
+    await two.listener.close();
+    await eventually("the guest to be offered again", () => one.reports("t1/0").length > told);
+  });
+
   test("has written what it prepared before it says so", async () => {
     await startAgent();
     one.build(1);
