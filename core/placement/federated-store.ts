@@ -2,6 +2,7 @@ import type { AllocationChange } from "../ledger/allocation-change.ts";
 import type { ConsumerUuid, ProviderUuid } from "../ledger/ids.ts";
 import { mergeNames, mergeUsages } from "./merge-cells.ts";
 import type { PlacementChangeOutcome, PlacementStore, Reshape, ReshapeOutcome } from "./placement-store.ts";
+import { Turns } from "./turns.ts";
 
 export interface NamedStore {
   readonly name: string;
@@ -13,12 +14,17 @@ export interface NamedStore {
  * cell that the request or the setting names, children follow their parent. A change of allocations stays within one cell.
  * Names (resource classes, traits) are the same in all cells. With one cell this adds nothing.
  *
+ * Which cell a consumer is in is looked up before it is written; within this process one write of a consumer waits for the
+ * other. Two processes that are sent first writes of one consumer for two cells in the same moment are not kept apart.
+ *
  * Cost: a provider's cell is asked of all cells once and then remembered; a wrong memory heals itself at the next miss.
  */
 export class FederatedStore implements PlacementStore {
   readonly #cells: readonly NamedStore[];
   readonly #defaultCell: string;
   readonly #homes = new Map<ProviderUuid, NamedStore>();
+  /** Lest two first writes of one consumer go to two cells. Several processes can still bring that about; see the class. */
+  readonly #turns = new Turns<ConsumerUuid>();
 
   constructor(cells: readonly [NamedStore, ...NamedStore[]], defaultCell: string | null) {
     this.#cells = cells;
@@ -182,41 +188,35 @@ export class FederatedStore implements PlacementStore {
 
   async applyAllocations(change: AllocationChange): Promise<PlacementChangeOutcome> {
     if (this.#cells.length === 1) return this.#cells[0]!.store.applyAllocations(change);
-    const cells = await this.#cellsOf(change, []);
-    if (cells.length > 1) return { kind: "several-cells", cells: cells.map((cell) => cell.name) };
-    return (cells[0] ?? this.#cells[0]!).store.applyAllocations(change);
+    return this.#turns.take(consumersOf(change), async () => {
+      const cells = await this.#cellsOf(change, []);
+      if (cells.length > 1) return { kind: "several-cells", cells: cells.map((cell) => cell.name) };
+      return (cells[0] ?? this.#cells[0]!).store.applyAllocations(change);
+    });
   }
 
   async reshape(reshape: Reshape): Promise<ReshapeOutcome> {
     if (this.#cells.length === 1) return this.#cells[0]!.store.reshape(reshape);
-    const cells = await this.#cellsOf(
-      reshape.change,
-      reshape.inventories.map((one) => one.provider),
-    );
-    if (cells.length > 1)
-      return { kind: "refused", outcome: { kind: "several-cells", cells: cells.map((cell) => cell.name) } };
-    return (cells[0] ?? this.#cells[0]!).store.reshape(reshape);
+    const providers = reshape.inventories.map((one) => one.provider);
+    return this.#turns.take(consumersOf(reshape.change), async () => {
+      const cells = await this.#cellsOf(reshape.change, providers);
+      if (cells.length > 1)
+        return { kind: "refused", outcome: { kind: "several-cells", cells: cells.map((cell) => cell.name) } };
+      return (cells[0] ?? this.#cells[0]!).store.reshape(reshape);
+    });
   }
 
   /** The cells that a change is about: of the providers it names, and of what its consumers hold now. */
   async #cellsOf(change: AllocationChange, providers: readonly ProviderUuid[]): Promise<readonly NamedStore[]> {
-    const named = new Set(providers);
-    const consumers = new Set<ConsumerUuid>();
-    for (const step of change.steps) {
-      if (step.kind === "move") {
-        consumers.add(step.from).add(step.to);
-        continue;
-      }
-      consumers.add(step.consumer);
-      for (const item of step.items) named.add(item.provider);
-    }
+    const items = change.steps.flatMap((step) => (step.kind === "replace" ? step.items : []));
+    const named = new Set([...providers, ...items.map((item) => item.provider)]);
     const homes = await Promise.all([...named].map((uuid) => this.#homeOf(uuid)));
-    const held = await this.#all((store) => store.consumers([...consumers]));
+    const held = await this.#all((store) => store.consumers([...consumersOf(change)]));
     const cells = new Set(homes.filter((home) => home !== null));
     held.forEach((list, at) => {
       if (list.length > 0) cells.add(this.#cells[at]!);
     });
-    return [...cells];
+    return this.#cells.filter((cell) => cells.has(cell));
   }
 
   // --- where things are
@@ -247,6 +247,10 @@ export class FederatedStore implements PlacementStore {
     this.#homes.set(uuid, this.#cells[at]!);
     return this.#cells[at]!;
   }
+}
+
+function consumersOf(change: AllocationChange): ReadonlySet<ConsumerUuid> {
+  return new Set(change.steps.flatMap((step) => (step.kind === "replace" ? [step.consumer] : [step.from, step.to])));
 }
 
 /** Providers whose cell is remembered; past it the memory starts anew. */

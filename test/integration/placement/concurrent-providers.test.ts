@@ -1,0 +1,140 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { resourceClass } from "../../../core/ledger/ids.ts";
+import { brokenSums, overCapacity } from "../../ledger-laws.ts";
+import { allAtOnce, allocationsBody, codeOf, countStatuses } from "../../placement/placement-client.ts";
+import { PlacementRig } from "../../placement/placement-rig.ts";
+
+const CLIENTS = 64;
+const VCPU = resourceClass("VCPU");
+
+describe("64 clients at one provider", () => {
+  let rig: PlacementRig;
+  let host: string;
+  beforeEach(async () => {
+    rig = await PlacementRig.start();
+    host = randomUUID();
+  });
+  afterEach(() => rig.close());
+
+  const claim = (consumer: string, vcpus: number) =>
+    rig.client.call("PUT", `/allocations/${consumer}`, { body: allocationsBody({ [host]: { VCPU: vcpus } }, null) });
+  const hostOf = async () => (await rig.dump()).providers.find(({ uuid }) => uuid === host)!;
+
+  test("claim one unit each, five times: as many get one as there are, each raising the generation", async () => {
+    await rig.client.makeProvider(host, { inventories: { VCPU: 100 } });
+    const answers = (
+      await allAtOnce(CLIENTS, async () => {
+        const own = [];
+        for (let round = 0; round < 5; round += 1) own.push(await claim(randomUUID(), 1));
+        return own;
+      })
+    ).flat();
+    expect(countStatuses(answers)).toEqual({ 204: 100, 409: 220 });
+    const { generation, inventories } = await hostOf();
+    expect([generation, inventories.get(VCPU)?.used]).toEqual([101, 100]);
+    expect(brokenSums(await rig.dump())).toEqual([]);
+  });
+
+  test("claim and give back in turns: never over capacity, and the sums are exact", async () => {
+    await rig.client.makeProvider(host, { inventories: { VCPU: 40 } });
+    let held = 0;
+    const turns = async (at: number) => {
+      for (let turn = 0; turn < 8; turn += 1) {
+        const consumer = randomUUID();
+        const answer = await claim(consumer, 1 + (at % 3));
+        expect([204, 409], answer.text).toContain(answer.status);
+        if (answer.status !== 204) continue;
+        if (turn === 7) held += 1 + (at % 3);
+        else await rig.client.must("DELETE", `/allocations/${consumer}`);
+      }
+    };
+    const watch = async () => {
+      for (let look = 0; look < 10; look += 1) {
+        const dump = await rig.dump();
+        expect([...brokenSums(dump), ...overCapacity(dump)]).toEqual([]);
+      }
+    };
+    await Promise.all([allAtOnce(CLIENTS, turns), watch()]);
+    expect((await hostOf()).inventories.get(VCPU)?.used).toBe(held);
+  });
+
+  test("several providers a claim, in opposite orders: no deadlock comes to light", async () => {
+    const other = randomUUID();
+    await rig.client.makeProvider(host, { inventories: { VCPU: 60 } });
+    await rig.client.makeProvider(other, { inventories: { VCPU: 60 } });
+    const answers = (
+      await allAtOnce(CLIENTS, async (at) => {
+        const [one, two] = at % 2 === 0 ? [host, other] : [other, host];
+        const body = allocationsBody({ [one]: { VCPU: 1 }, [two]: { VCPU: 1 } }, null);
+        const own = [];
+        for (let round = 0; round < 4; round += 1)
+          own.push(await rig.client.call("PUT", `/allocations/${randomUUID()}`, { body }));
+        return own;
+      })
+    ).flat();
+    expect(countStatuses(answers)).toEqual({ 204: 60, 409: 196 });
+    expect(brokenSums(await rig.dump())).toEqual([]);
+  });
+
+  test.each([
+    {
+      part: "aggregates",
+      body: () => ({ aggregates: [randomUUID()] }),
+      read: (at: Record<string, unknown>) => at["aggregates"],
+    },
+    {
+      part: "traits",
+      body: (at: number) => ({ traits: [`CUSTOM_T${at}`] }),
+      read: (at: Record<string, unknown>) => at["traits"],
+    },
+    {
+      part: "inventories",
+      body: (at: number) => ({ inventories: { VCPU: { total: at + 1 } } }),
+      read: (at: Record<string, unknown>) => (at["inventories"] as { VCPU: { total: number } }).VCPU.total,
+    },
+  ])("write its $part at one generation: one wins each, and what it wrote is there", async ({ part, body, read }) => {
+    await rig.client.makeProvider(host, {});
+    await allAtOnce(CLIENTS, (at) => rig.client.must("PUT", `/traits/CUSTOM_T${at}`));
+    const path = `/resource_providers/${host}/${part}`;
+    for (let generation = 0; generation < 8; generation += 1) {
+      // The same traits again would be no write: each round begins with another one's.
+      const bodies = Array.from({ length: CLIENTS }, (_, at) => body((at + generation * 7) % CLIENTS));
+      const answers = await allAtOnce(CLIENTS, (at) =>
+        rig.client.call("PUT", path, { body: { ...bodies[at], resource_provider_generation: generation } }),
+      );
+      expect(countStatuses(answers)).toEqual({ 200: 1, 409: CLIENTS - 1 });
+      const refused = answers.filter(({ status }) => status === 409);
+      expect(new Set(refused.map(codeOf))).toEqual(new Set(["placement.concurrent_update"]));
+      const winner = answers.find(({ status }) => status === 200)!.json as Record<string, unknown>;
+      const now = await rig.client.must<Record<string, unknown>>("GET", path);
+      expect(read(now)).toEqual(read(winner));
+      expect(now["resource_provider_generation"]).toBe(generation + 1);
+    }
+  });
+
+  test("make it: one does, under its name and its uuid", async () => {
+    const make = (name: string, uuid: string) =>
+      rig.client.call("POST", "/resource_providers", { body: { name, uuid } });
+    const byUuid = await allAtOnce(CLIENTS, (at) => make(`host-${at}`, host));
+    expect(countStatuses(byUuid)).toEqual({ 200: 1, 409: CLIENTS - 1 });
+    const byName = await allAtOnce(CLIENTS, () => make("same", randomUUID()));
+    expect(countStatuses(byName)).toEqual({ 200: 1, 409: CLIENTS - 1 });
+    expect((await rig.dump()).providers).toHaveLength(2);
+  });
+
+  test("claim from it while others delete it: it goes with nothing on it, or stays", async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const uuid = randomUUID();
+      await rig.client.makeProvider(uuid, { inventories: { VCPU: 10 } });
+      const [claimed, deleted] = await Promise.all([
+        rig.client.call("PUT", `/allocations/${randomUUID()}`, {
+          body: allocationsBody({ [uuid]: { VCPU: 1 } }, null),
+        }),
+        rig.client.call("DELETE", `/resource_providers/${uuid}`),
+      ]);
+      expect([`204 409`, `400 204`, `409 204`]).toContain(`${claimed.status} ${deleted.status}`);
+    }
+    expect(brokenSums(await rig.dump())).toEqual([]);
+  });
+});
