@@ -1,16 +1,36 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
+import {
+  cellTasksConsumer,
+  cellTasksSubject,
+  schedulerRequestsConsumer,
+  schedulerRequestsSubject,
+} from "../../adapters/nats/streams.ts";
+import { Task } from "../../proto/gen/berth/cell.ts";
+import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
+import { eventually } from "../eventually.ts";
 import { Cloud } from "./cloud.ts";
+import { streamState } from "./stream-state.ts";
+import { startTraceCollector, type TraceCollector } from "./trace-collector.ts";
 
 describe("a cloud of separate processes", () => {
   let cloud: Cloud;
+  let traces: TraceCollector;
   let flavor: string;
 
   beforeAll(async () => {
-    cloud = await Cloud.start();
+    traces = await startTraceCollector();
+    cloud = await Cloud.start({ env: { BERTH_OTLP_ENDPOINT: traces.url } });
     flavor = await cloud.compute.flavor();
   });
-  afterAll(() => cloud?.close());
+  afterAll(async () => {
+    await cloud?.close();
+    traces?.close();
+  });
   beforeEach(() => cloud.beforeTest());
+
+  /** Hosts of any cell on which the server holds something. */
+  const holders = async (uuid: string) => (await Promise.all(cloud.cells.map((cell) => cell.holders(uuid)))).flat();
 
   test("boots, lists, shows and deletes a server", async () => {
     const { compute } = cloud;
@@ -21,13 +41,118 @@ describe("a cloud of separate processes", () => {
     expect(host).toMatch(/^cell-[12]-agent-[12]-host-[123]$/);
     expect(await compute.show(uuid)).toMatchObject({ status: "ACTIVE", "OS-EXT-SRV-ATTR:host": host });
     expect(await compute.attempts(uuid)).toEqual([{ host, result: "Success", details: null }]);
+    expect(await holders(uuid)).toEqual([host]);
     await cloud.expectCleanAudit();
 
     await compute.delete(uuid);
     await compute.gone([uuid]);
     expect((await compute.list()).map((one) => one.id)).not.toContain(uuid);
     expect((await compute.action(uuid, "delete")).events).toMatchObject([{ result: "Success" }]);
-    for (const cell of cloud.cells) expect(await cell.holders(uuid)).toEqual([]);
+    expect(await holders(uuid)).toEqual([]);
     await cloud.expectCleanAudit();
+  });
+
+  test("builds on an alternate when the chosen host fails, and holds allocations only there", async () => {
+    const { compute } = cloud;
+    const uuid = await compute.boot({ flavor, fake: { outcome: "reschedule", first: 1, reason: "disk full" } });
+    const server = await compute.endedOne(uuid);
+    expect(server.status).toBe("ACTIVE");
+    const [failed, built, ...others] = await compute.attempts(uuid);
+    expect(failed).toMatchObject({ result: "Error", details: "disk full" });
+    expect(built).toEqual({ host: server["OS-EXT-SRV-ATTR:host"], result: "Success", details: null });
+    expect(others).toEqual([]);
+    expect(failed?.host).not.toBe(built?.host);
+    expect(await holders(uuid)).toEqual([built?.host]);
+    await cloud.expectCleanAudit();
+  });
+
+  test("says ERROR with the reason of every attempt when all hosts fail, and holds nothing", async () => {
+    const { compute } = cloud;
+    const uuid = await compute.boot({ flavor, fake: { outcome: "reschedule", reason: "disk full" } });
+    const server = await compute.endedOne(uuid);
+    expect(server.status).toBe("ERROR");
+    const attempts = await compute.attempts(uuid);
+    expect(attempts).toMatchObject([1, 2, 3].map(() => ({ result: "Error", details: "disk full" })));
+    expect(new Set(attempts.map(({ host }) => host)).size).toBe(3);
+    expect(server.fault?.message).toBe(`No valid host: ${attempts.map(({ host }) => `${host}: disk full`).join("; ")}`);
+    expect((await compute.action(uuid, "create")).message).toBe("Error");
+    expect(await holders(uuid)).toEqual([]);
+    await cloud.expectCleanAudit();
+  });
+
+  test("says ERROR without a second attempt when no host could build the server", async () => {
+    const { compute } = cloud;
+    const uuid = await compute.boot({ flavor, fake: { outcome: "abort", reason: "the image is corrupt" } });
+    const server = await compute.endedOne(uuid);
+    expect(server.status).toBe("ERROR");
+    const attempts = await compute.attempts(uuid);
+    expect(attempts).toMatchObject([{ result: "Error", details: "the image is corrupt" }]);
+    expect(server.fault?.message).toContain(`${attempts[0]?.host}: the image is corrupt`);
+    expect(await holders(uuid)).toEqual([]);
+    await cloud.expectCleanAudit();
+  });
+
+  test("says ERROR with the reasons counted when no host fits, and no cell hears of it", async () => {
+    const { compute } = cloud;
+    const uuid = await compute.boot({ flavor: await compute.flavor({ "resources:CUSTOM_UNICORN": "1" }) });
+    const server = await compute.endedOne(uuid);
+    expect(server).toMatchObject({ status: "ERROR", fault: { message: expect.stringMatching(/No valid host/i) } });
+    expect(await compute.attempts(uuid)).toEqual([]);
+    for (const cell of cloud.cells) expect(await cell.store.servers([uuid])).toEqual([]);
+    await cloud.expectCleanAudit();
+  });
+
+  test("builds once what the queues deliver again and again", async () => {
+    const { compute } = cloud;
+    const uuid = await compute.boot({ flavor });
+    const built = await compute.endedOne(uuid);
+    const cell = cloud.cells.find(({ name }) => built["OS-EXT-SRV-ATTR:host"]?.startsWith(name));
+    if (cell === undefined) throw new Error("built in no cell");
+    const [row] = await cell.query<{ payload: Buffer }>("select payload from tasks where server_uuid = $1", [uuid]);
+    const task = Task.decode(row?.payload ?? Buffer.alloc(0));
+    const above = createNatsBus({ url: cloud.nats.apiUrl, name: "e2e test" });
+    const below = createNatsBus({ url: cell.nats.cellApiUrl(cell.name), name: "e2e test" });
+    const request = ScheduleRequest.encode({ server: task.server }).finish();
+    for (let delivery = 0; delivery < 5; delivery += 1) {
+      await above.publish(schedulerRequestsSubject, request);
+      await below.publish(cellTasksSubject(cell.name), Task.encode(task).finish());
+    }
+    await Promise.all([above.close(), below.close()]);
+    await eventually("all deliveries to be answered", async () => {
+      const requests = await streamState(cloud.nats.apiUrl, schedulerRequestsConsumer.stream);
+      const tasks = await streamState(cell.nats.cellApiUrl(cell.name), cellTasksConsumer.stream);
+      return requests.messages + tasks.messages === 0;
+    });
+    expect(await compute.attempts(uuid)).toHaveLength(1);
+    expect(await holders(uuid)).toEqual([built["OS-EXT-SRV-ATTR:host"]]);
+    expect(await compute.show(uuid)).toMatchObject({ status: "ACTIVE", updated: built.updated });
+    await cloud.expectCleanAudit();
+  });
+
+  test("shows one boot as one trace through api, scheduler, conductor and agent", async () => {
+    const { compute } = cloud;
+    const uuid = await compute.boot({ flavor });
+    await compute.endedOne(uuid);
+    const trace = await eventually(
+      "the spans of all four services",
+      () => {
+        const agents = traces.spans.find(
+          (span) => span.service === "berth-compute-agent" && span.values.includes(uuid),
+        );
+        const spans = traces.spans.filter((span) => span.traceId === agents?.traceId);
+        return new Set(spans.map((span) => span.service)).size === 4 ? spans : null;
+      },
+      { everyMs: 50, withinMs: 60_000 },
+    );
+    const way = [];
+    for (let span = trace.find(({ service }) => service === "berth-compute-agent"); span !== undefined; ) {
+      way.unshift(span.service);
+      const { parentSpanId } = span;
+      span = trace.find(({ spanId }) => spanId === parentSpanId);
+    }
+    expect(way).toEqual(["berth-api", "berth-scheduler", "berth-conductor", "berth-compute-agent"]);
+    expect(traces.spans.filter((span) => span.values.includes(uuid)).map((span) => span.traceId)).toEqual(
+      traces.spans.filter((span) => span.values.includes(uuid)).map(() => trace[0]?.traceId),
+    );
   });
 });

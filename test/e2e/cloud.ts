@@ -52,6 +52,7 @@ export class Cloud {
   readonly #dir: ScratchDir;
   readonly #env: Environment;
   #apiUrl = "";
+  #serversAboveRun = true;
 
   private constructor(
     tier: Tier,
@@ -115,6 +116,7 @@ export class Cloud {
 
   /** Everything above the cells ends at once, as when its data centre loses power. */
   async killAbove(): Promise<void> {
+    this.#serversAboveRun = false;
     await Promise.all([
       ...[this.api, ...this.schedulers].map((one) => one.kill()),
       this.nats.kill(),
@@ -123,17 +125,9 @@ export class Cloud {
     ]);
   }
 
-  async restartAbove(): Promise<void> {
-    [this.#postgres] = await Promise.all([
-      startEmbedded({ ...POSTGRES_OPTIONS, dataDir: this.#postgres.dataDir }),
-      this.nats.restart(),
-      this.redis.restart(),
-    ]);
-    await this.makeWhole();
-  }
-
   /** Starts what is missing and waits until all serve and all hosts are up: what one test broke the next must not meet. */
   async makeWhole(): Promise<void> {
+    if (!this.#serversAboveRun) await this.#restartServersAbove();
     await Promise.all([
       this.api.running ? null : this.startApi(),
       ...this.schedulers.map((scheduler) => (scheduler.running ? null : scheduler.start())),
@@ -188,6 +182,15 @@ export class Cloud {
       this.redis.stop(),
     ]);
     await this.#dir.remove();
+  }
+
+  async #restartServersAbove(): Promise<void> {
+    [this.#postgres] = await Promise.all([
+      startEmbedded({ ...POSTGRES_OPTIONS, dataDir: this.#postgres.dataDir }),
+      this.nats.restart(),
+      this.redis.restart(),
+    ]);
+    this.#serversAboveRun = true;
   }
 
   /** As an operator does it. */

@@ -4,6 +4,7 @@ import type { Readable } from "node:stream";
 
 const BERTH = join(import.meta.dirname, "../../bin/berth");
 const LOG_CHARS_MAX = 1_000_000;
+const LINE_CHARS_MAX = 400;
 
 /**
  * The command takes the place of a shell that has left a watcher behind: the watcher reads from our pipe, whose end (our death,
@@ -84,11 +85,6 @@ export class ServiceProcess {
     return this.#end("SIGTERM");
   }
 
-  /** Resolves when it has ended by itself, or by the machine's hand. */
-  async exited(): Promise<void> {
-    await this.#life?.exited;
-  }
-
   /** It stands still, with all its connections open, until `resume`. */
   pause(): void {
     process.kill(this.pid, "SIGSTOP");
@@ -105,7 +101,8 @@ export class ServiceProcess {
 
   /** Its last lines since the mark. */
   logSinceMark(linesMax: number): string {
-    return this.#log.slice(this.#marked).trim().split("\n").slice(-linesMax).join("\n");
+    const lines = this.#log.slice(this.#marked).trim().split("\n").slice(-linesMax);
+    return lines.map((line) => line.slice(0, LINE_CHARS_MAX)).join("\n");
   }
 
   #spawn(): Life {

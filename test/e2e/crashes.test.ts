@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { cellTasksConsumer } from "../../adapters/nats/streams.ts";
+import { eventually } from "../eventually.ts";
+import type { AgentProcess, E2eCell } from "./cell.ts";
+import { Cloud } from "./cloud.ts";
+import { RunWatch } from "./run-watch.ts";
+import { streamState } from "./stream-state.ts";
+
+const PATIENT = { everyMs: 20, withinMs: 60_000 };
+/** Long enough that builds are under way when something dies; nothing waits for it to pass. */
+const BUILD = { duration_ms: 2_500 };
+
+describe("whatever process dies at whatever moment", () => {
+  let cloud: Cloud;
+  let cell: E2eCell;
+  let flavor: string;
+  let watch: RunWatch;
+
+  beforeAll(async () => {
+    const conductorEnv = { BERTH_LEASE: "3s", BERTH_HOST_GRACE: "2s", BERTH_AGENT_UNSEEN: "3s" };
+    cloud = await Cloud.start({ conductorEnv });
+    cell = cloud.cell("cell-1");
+    flavor = await cloud.compute.flavor({ [`trait:${cell.trait}`]: "required" });
+  });
+  afterAll(() => cloud?.close());
+  beforeEach(async () => {
+    await cloud.beforeTest();
+    watch = new RunWatch(cloud);
+  });
+
+  /** Each ended, holds what it runs on and nothing else, and never ran in two places. */
+  async function expectEndedOnOneHost(uuids: readonly string[]) {
+    const servers = await cloud.compute.ended(uuids);
+    await cloud.makeWhole();
+    await cloud.expectCleanAudit();
+    expect(await watch.stop()).toEqual([]);
+    const homes = servers.map((server) => (server.status === "ACTIVE" ? [server["OS-EXT-SRV-ATTR:host"]] : []));
+    expect(await Promise.all(uuids.map((uuid) => cell.holders(uuid)))).toEqual(homes);
+    return servers;
+  }
+
+  /** Open tasks that this conductor owns while their first attempt is under way. */
+  const inTheWorksOf = async (uuids: readonly string[], conductor: string) =>
+    (await cell.openTasks(uuids)).filter(({ owner }) => owner === conductor);
+
+  /** How many attempts are under way on this agent's hosts. */
+  const buildingOn = async (agent: AgentProcess, uuids: readonly string[]) => {
+    const open = "select from attempts where server_uuid = any($1) and host = any($2) and ended_at is null";
+    return (await cell.query(open, [uuids, agent.hosts])).length;
+  };
+
+  test("a conductor killed mid-build: another carries its builds on", async () => {
+    const uuids = await cloud.compute.bootMany(16, { flavor, fake: BUILD });
+    const [conductor] = cell.conductors;
+    if (conductor === undefined) throw new Error("no conductor");
+    await eventually(
+      "the conductor to build",
+      async () => (await inTheWorksOf(uuids, conductor.name)).length > 0,
+      PATIENT,
+    );
+    await conductor.kill();
+    const left = await inTheWorksOf(uuids, conductor.name);
+    expect(left.length).toBeGreaterThan(0);
+    const servers = await expectEndedOnOneHost(uuids);
+    expect(servers.map((server) => server.status)).toEqual(uuids.map(() => "ACTIVE"));
+    const epochs = await cell.query<{ epoch: number }>("select epoch from tasks where id = any($1)", [
+      left.map((task) => task.id),
+    ]);
+    expect(epochs.filter(({ epoch }) => epoch < 2)).toEqual([]);
+  });
+
+  test("a conductor that stood still, was replaced and wakes up changes nothing", async () => {
+    const uuids = await cloud.compute.bootMany(16, { flavor, fake: BUILD });
+    const [, conductor] = cell.conductors;
+    if (conductor === undefined) throw new Error("no conductor");
+    await eventually(
+      "the conductor to build",
+      async () => (await inTheWorksOf(uuids, conductor.name)).length > 0,
+      PATIENT,
+    );
+    conductor.pause();
+    await cloud.compute.ended(uuids);
+    conductor.resume();
+    const servers = await expectEndedOnOneHost(uuids);
+    expect(servers.map((server) => server.status)).toEqual(uuids.map(() => "ACTIVE"));
+  });
+
+  test("all schedulers killed between claim and publish: the cell builds what was claimed", async () => {
+    const { lastSequence } = await streamState(cell.nats.cellApiUrl(cell.name), cellTasksConsumer.stream);
+    // Without it nobody can publish; the claim needs only the database.
+    await cell.nats.kill();
+    const uuid = await cloud.compute.boot({ flavor });
+    await eventually("the claim", async () => (await cell.holders(uuid)).length === 1, PATIENT);
+    await Promise.all(cloud.schedulers.map((scheduler) => scheduler.kill()));
+    await cell.nats.restart();
+    const server = await cloud.compute.endedOne(uuid);
+    expect(server.status).toBe("ACTIVE");
+    expect((await streamState(cell.nats.cellApiUrl(cell.name), cellTasksConsumer.stream)).lastSequence).toBe(
+      lastSequence,
+    );
+    await expectEndedOnOneHost([uuid]);
+    expect(await cloud.compute.attempts(uuid)).toHaveLength(1);
+  });
+
+  test("a scheduler killed among others: every request ends", async () => {
+    const [scheduler] = cloud.schedulers;
+    const booting = cloud.compute.bootMany(120, { flavor });
+    await eventually(
+      "the first claims",
+      async () => (await cell.query("select from tasks where kind = 'build' and ended_at is null")).length > 0,
+      PATIENT,
+    );
+    await scheduler?.kill();
+    const servers = await expectEndedOnOneHost(await booting);
+    expect(servers.filter((server) => server.status !== "ACTIVE")).toEqual([]);
+  });
+
+  test("an agent killed mid-build: its servers go to alternates", async () => {
+    const uuids = await cloud.compute.bootMany(16, { flavor, fake: BUILD });
+    const [agent] = cell.agents;
+    if (agent === undefined) throw new Error("no agent");
+    await eventually("the agent to build", async () => (await buildingOn(agent, uuids)) > 0, PATIENT);
+    await agent.kill();
+    expect(await buildingOn(agent, uuids)).toBeGreaterThan(0);
+    const servers = await expectEndedOnOneHost(uuids);
+    expect(servers.filter(({ status }) => status === "ACTIVE").length).toBeGreaterThan(0);
+  });
+
+  test("an agent that dies by its own build: the next process cleans up, and the server runs once", async () => {
+    const uuid = await cloud.compute.boot({ flavor, fake: { outcome: "crash", first: 1 } });
+    await eventually("an agent's death", () => cell.agents.some((agent) => !agent.running), PATIENT);
+    const servers = await expectEndedOnOneHost([uuid]);
+    expect(servers.map(({ status }) => status)).toEqual(["ACTIVE"]);
+    // The first alternate may have been a host of the same agent.
+    const results = (await cloud.compute.attempts(uuid)).map(({ result }) => result);
+    expect(results.slice(-2)).toEqual(["Error", "Success"]);
+  });
+
+  test("a host that stood still while its builds went elsewhere comes back and runs none of them", async () => {
+    const uuids = await cloud.compute.bootMany(12, { flavor, fake: BUILD });
+    const [, agent] = cell.agents;
+    if (agent === undefined) throw new Error("no agent");
+    await eventually("the host to build", async () => (await buildingOn(agent, uuids)) > 0, PATIENT);
+    agent.pause();
+    await cloud.compute.ended(uuids);
+    agent.resume();
+    await expectEndedOnOneHost(uuids);
+  });
+});

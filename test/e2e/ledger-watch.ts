@@ -1,0 +1,71 @@
+import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { capacityOf } from "../../core/ledger/model.ts";
+import type { RowChange } from "../../core/ledger/row-change.ts";
+import { systemClock } from "../../runtime/clock.ts";
+
+/**
+ * Watches one cell's ledger for more than it has: by the log, every state that an inventory was ever committed in; and by
+ * snapshots taken again and again, whether `used` is the sum of the allocations and within capacity at that moment.
+ */
+export class LedgerWatch {
+  /** What broke the first law, in words. */
+  readonly violations: string[] = [];
+  /** Committed states of inventories that the log told of since the start. */
+  changes = 0;
+  /** Snapshots compared. */
+  snapshots = 0;
+  readonly #follower: LedgerFollower;
+  readonly #pool: ReturnType<typeof createPool>;
+  #sampling: Promise<void> | null = null;
+  #stopped = false;
+
+  constructor(cell: { readonly name: string; readonly databaseUrl: string }) {
+    this.#pool = createPool({ url: cell.databaseUrl, applicationName: "e2e watch", connectionsMax: 1 });
+    this.#follower = new LedgerFollower({
+      cell: cell.name,
+      databaseUrl: cell.databaseUrl,
+      view: { apply: (change) => this.#see(change), clear: () => undefined },
+      clock: systemClock,
+      events: { loaded: () => undefined, lost: (_, error) => this.violations.push(`lost the log: ${error.message}`) },
+    });
+  }
+
+  /** Resolves when it sees everything from now on. */
+  async start(): Promise<void> {
+    this.#follower.start();
+    await this.#follower.waitUntilSeen(60_000);
+    this.changes = 0;
+    this.#sampling = this.#sample();
+  }
+
+  /** Sees to the end what was committed so far, and stops. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#sampling;
+    await this.#follower.waitUntilSeen(60_000).finally(() => this.#follower.close());
+    await this.#pool.end();
+  }
+
+  #see(change: RowChange): void {
+    if (change.kind !== "inventory-put") return;
+    this.changes += 1;
+    const capacity = capacityOf(change.inventory);
+    if (change.used <= capacity) return;
+    this.violations.push(`${change.provider} ${change.resourceClass}: ${change.used} used of ${capacity}`);
+  }
+
+  async #sample(): Promise<void> {
+    while (!this.#stopped) {
+      const { rows } = await this.#pool.query<{ what: string }>(`
+        select format('provider %s class %s: used %s, allocated %s, of %s', i.provider_id, i.class_id, i.used,
+          coalesce(a.amount, 0), ledger_capacity(i.total, i.reserved, i.allocation_ratio)) as what
+        from inventories i
+        left join (select provider_id, class_id, sum(amount) as amount from allocations group by 1, 2) a
+          using (provider_id, class_id)
+        where i.used <> coalesce(a.amount, 0) or i.used > ledger_capacity(i.total, i.reserved, i.allocation_ratio)`);
+      this.violations.push(...rows.map(({ what }) => what));
+      this.snapshots += 1;
+    }
+  }
+}

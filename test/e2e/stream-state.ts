@@ -1,0 +1,36 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { inboxPrefixOf } from "../../adapters/nats/streams.ts";
+
+/** A bare connection with the user of `url`, for what the services' own bus would not do. */
+export function connectRaw(url: string, options: { readonly timeoutMs?: number } = {}): Promise<NatsConnection> {
+  const { host, username, password } = new URL(url);
+  return connect({
+    servers: host,
+    user: username,
+    pass: password,
+    inboxPrefix: inboxPrefixOf(username),
+    reconnect: false,
+    timeout: options.timeoutMs ?? 10_000,
+    noAsyncTraces: true,
+  });
+}
+
+export interface StreamState {
+  /** That wait, or are out and not acknowledged yet. */
+  readonly messages: number;
+  /** Of the last message that was ever stored. */
+  readonly lastSequence: number;
+}
+
+/** What a stream holds, by the server's word. */
+export async function streamState(url: string, stream: string): Promise<StreamState> {
+  const connection = await connectRaw(url);
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false });
+    const { state } = await manager.streams.info(stream);
+    return { messages: state.messages, lastSequence: state.last_seq };
+  } finally {
+    await connection.close();
+  }
+}
