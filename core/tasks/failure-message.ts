@@ -9,6 +9,18 @@ export interface PastAttempt {
 /** Longest reason of one host that goes into a message: drivers may hand over whole logs. */
 const REASON_CHARS_MAX = 300;
 
+/** Longest reason of one host that is kept as it came. */
+const KEPT_CHARS_MAX = 10_000;
+
+/**
+ * A host's reason as it can be kept: drivers hand over what a device or a library said, and a database refuses some of that
+ * (U+0000), which would leave the step that carries it unwritten for ever.
+ */
+export function keptReason(reason: string): string {
+  const text = reason.length <= KEPT_CHARS_MAX ? reason : `${reason.slice(0, KEPT_CHARS_MAX - 1)}…`;
+  return text.replace(/[^\P{Cc}\t\r\n]/gu, "\ufffd");
+}
+
 /** Why a build ended in ERROR when every host of its plan was used up, for the person who asked for the server. */
 export function exhaustedBuildMessage(attempts: readonly PastAttempt[]): string {
   return `No valid host: ${listed(attempts)}`;

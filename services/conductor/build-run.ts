@@ -9,7 +9,7 @@ import {
   beginBuild,
   stepBuild,
 } from "../../core/tasks/build-task.ts";
-import type { PastAttempt } from "../../core/tasks/failure-message.ts";
+import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
 import { hopChange } from "../../core/tasks/hop-change.ts";
 import { type AttemptReport, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
@@ -82,7 +82,7 @@ export class BuildRun implements TaskRun {
         else this.#settle(selection);
         break;
       case GuestState.GUEST_STATE_FAILED:
-        this.#step({ kind: "failed", selection, failure: failureOf(report), reason: report.reason });
+        this.#step({ kind: "failed", selection, failure: failureOf(report), reason: keptReason(report.reason) });
         break;
       default:
         break;

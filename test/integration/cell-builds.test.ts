@@ -55,6 +55,17 @@ describe("a build", () => {
     expect([await cell.heldOn(1), server.host, cell.existsOn(1)]).toEqual([[], null, []]);
   });
 
+  test("ends whatever a driver says, also what no database keeps", async () => {
+    await cell.boot(1, [1, 2], { fake: { outcome: "reschedule", reason: "device\u0000gone" } });
+    expect((await cell.become(1, "ERROR")).fault?.message).toBe(
+      "No valid host: host-1: device\ufffdgone; host-2: device\ufffdgone",
+    );
+    expect(await cell.store.attempts(serverId(1))).toMatchObject([
+      { reason: "device\ufffdgone" },
+      { reason: "device\ufffdgone" },
+    ]);
+  });
+
   test("ends in ERROR without a retry after a fatal failure", async () => {
     await cell.boot(1, [1, 2, 3], { fake: { outcome: "abort", reason: "the image is corrupt" } });
     const server = await cell.become(1, "ERROR");
