@@ -13,6 +13,14 @@ const report = (change: Partial<typeof inventory>, id = uuid): TreeReport => ({
   revision: 1,
 });
 
+function renamed(name: string): TreeReport {
+  return { ...report({}), providers: report({}).providers.map((provider) => ({ ...provider, name })) };
+}
+
+function traits(...names: string[]): TreeReport["providers"] {
+  return report({}).providers.map((provider) => ({ ...provider, traits: names }));
+}
+
 test("takes a report over as the agent's own", () => {
   expect(treeOfReport(report({}))).toMatchObject({ root: uuid, providers: [{ parent: null, expected: "any" }] });
 });
@@ -23,6 +31,14 @@ test.each([
   ["a fraction", report({ maxUnit: 1.5 }), "out of range"],
   ["more reserved than there is", report({ reserved: 9 }), "out of range"],
   ["a ratio of zero", report({ allocationRatio: 0 }), "out of range"],
+  ["a host's name that no database keeps", { ...report({}), host: "h\u0000" }, "is no name of a host"],
+  ["a provider without a name", renamed(""), "is no name of a provider"],
+  ["a provider's name that no database keeps", renamed("h\u0000"), "is no name of a provider"],
+  [
+    "a trait that none may have",
+    { ...report({}), providers: traits("CUSTOM_A\u0000") },
+    "is no resource class or trait",
+  ],
 ])("refuses %s", (_, given, why) => {
   expect(treeOfReport(given)).toEqual({ refused: expect.stringContaining(why) });
 });

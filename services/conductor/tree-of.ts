@@ -5,10 +5,20 @@ import type { InventoryReport, TreeReport } from "../../proto/gen/berth/agent.ts
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const INT_MAX = 2_147_483_647;
+/** No control character: the ledger's database refuses U+0000, and a person has to read the others. */
+const NAME = /^\P{Cc}{1,500}$/u;
+const CLASS_OR_TRAIT = /^[A-Z0-9_]{1,255}$/;
 
 /** The tree that a report speaks of; the agent owns it, so it overwrites. Else what is wrong with the report. */
 export function treeOfReport(report: TreeReport): ProviderTree | { readonly refused: string } {
+  if (!NAME.test(report.host)) return { refused: `${JSON.stringify(report.host)} is no name of a host` };
   for (const provider of report.providers) {
+    if (!NAME.test(provider.name)) return { refused: `${JSON.stringify(provider.name)} is no name of a provider` };
+    const strange = [...Object.keys(provider.inventories), ...provider.traits].find(
+      (name) => !CLASS_OR_TRAIT.test(name),
+    );
+    if (strange !== undefined)
+      return { refused: `provider ${provider.name}: ${JSON.stringify(strange)} is no resource class or trait` };
     if (!UUID.test(provider.uuid))
       return { refused: `provider ${provider.name}: ${JSON.stringify(provider.uuid)} is no UUID` };
     for (const [name, inventory] of Object.entries(provider.inventories)) {
