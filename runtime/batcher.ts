@@ -7,11 +7,18 @@ export class QueueFullError extends Error {
 }
 
 /**
+ * How far apart the batches of a step that commits start, in milliseconds. A commit costs the machine far more than a row in it; some
+ * milliseconds between two let a few more rows in, and a caller that comes alone still never waits.
+ */
+export const COMMIT_SPACING_MS = 10;
+
+/**
  * Group commit: items that arrive while a batch is on its way go together in the next one, so that the batch size follows
  * the load and an idle caller never waits.
  *
- * Two modes: idle (no batch out: the next item starts one at the end of this turn of the event loop) and busy (up to
- * `concurrency` batches out: items queue). A batch whose `run` rejects rejects all of its items; nothing is retried here.
+ * Three modes: idle (the next item starts a batch at the end of this turn of the event loop), spaced (the last batch started less
+ * than `spacingMs` ago: items gather until then, or until they fill a batch) and busy (`concurrency` batches are out: items
+ * queue). A batch whose `run` rejects rejects all of its items; nothing is retried here.
  */
 export class Batcher<Item, Result> {
   #queue: { item: Item; resolve: (result: Result) => void; reject: (error: unknown) => void }[] = [];
@@ -21,6 +28,9 @@ export class Batcher<Item, Result> {
   readonly #maxItems: number;
   readonly #concurrency: number;
   readonly #maxQueued: number;
+  readonly #spacingMs: number;
+  #lastStartMs = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | null = null;
 
   constructor(options: {
     readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
@@ -30,11 +40,14 @@ export class Batcher<Item, Result> {
     readonly concurrency?: number;
     /** Items that may wait; one more is refused. 100,000 unless given. */
     readonly maxQueued?: number;
+    /** Least time between the starts of two batches that are not full, in milliseconds; none unless given. */
+    readonly spacingMs?: number;
   }) {
     this.#run = options.run;
     this.#maxItems = options.maxItems;
     this.#concurrency = options.concurrency ?? 1;
     this.#maxQueued = options.maxQueued ?? 100_000;
+    this.#spacingMs = options.spacingMs ?? 0;
   }
 
   get queued(): number {
@@ -54,6 +67,14 @@ export class Batcher<Item, Result> {
 
   #schedule(): void {
     if (this.#scheduled || this.#running >= this.#concurrency || this.#queue.length === 0) return;
+    const waitMs = this.#queue.length >= this.#maxItems ? 0 : this.#lastStartMs + this.#spacingMs - performance.now();
+    if (waitMs > 0) {
+      this.#timer ??= setTimeout(() => {
+        this.#timer = null;
+        this.#schedule();
+      }, waitMs);
+      return;
+    }
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
@@ -65,6 +86,7 @@ export class Batcher<Item, Result> {
   async #flush(): Promise<void> {
     const batch = this.#queue.splice(0, this.#maxItems);
     if (batch.length === 0) return;
+    this.#lastStartMs = performance.now();
     this.#running += 1;
     try {
       const results = await this.#run(batch.map((entry) => entry.item));

@@ -1,4 +1,4 @@
-import { Batcher } from "../../runtime/batcher.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 
 const BATCH_MAX = 500;
 /** Batches of one kind that are on their way at a time: the next one fills while the first is written. */
@@ -25,5 +25,6 @@ export function batcherOf<Item, Outcome>(
   run: (items: readonly Item[]) => Promise<readonly Outcome[]>,
   maxItems = BATCH_MAX,
 ): Batcher<Item, Outcome> {
-  return new Batcher({ run, maxItems, concurrency: BATCHES_OUT_MAX, maxQueued: ITEMS_QUEUED_MAX });
+  const limits = { maxItems, concurrency: BATCHES_OUT_MAX, maxQueued: ITEMS_QUEUED_MAX };
+  return new Batcher({ run, ...limits, spacingMs: maxItems === 1 ? 0 : COMMIT_SPACING_MS });
 }

@@ -2,7 +2,7 @@ import { cellTasksSubject } from "../../adapters/nats/streams.ts";
 import type { DeleteOutcome, Dispatch, DispatchOutcome } from "../../core/cell/cell-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
 import { Task } from "../../proto/gen/berth/cell.ts";
-import { Batcher } from "../../runtime/batcher.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { ClaimsInFlight } from "./claims-in-flight.ts";
 import type { SchedulerCell } from "./ports.ts";
@@ -23,7 +23,13 @@ export class CellLink {
     const maxItems = settings.batchMax;
     this.cell = cell;
     this.claims = new ClaimsInFlight({ view, source, clock, expiryMs: settings.claimExpiryMs });
-    this.#dispatches = new Batcher({ run: (dispatches) => store.dispatch(dispatches), maxItems, concurrency: 2 });
+    const spacingMs = COMMIT_SPACING_MS;
+    this.#dispatches = new Batcher({
+      run: (dispatches) => store.dispatch(dispatches),
+      maxItems,
+      concurrency: 2,
+      spacingMs,
+    });
     this.#closes = new Batcher({ run: (uuids) => store.close(uuids), maxItems });
     this.#deletes = new Batcher({ run: (tasks) => store.requestDelete(tasks), maxItems });
   }

@@ -1,5 +1,5 @@
 import type { AssignCell, AssignOutcome, RequestFailure, RequestRecord } from "../../core/cell/api-store.ts";
-import { Batcher } from "../../runtime/batcher.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { SchedulerStore } from "./ports.ts";
 
 /** What a scheduler writes to the API database, single calls that come together as one batch. */
@@ -8,7 +8,12 @@ export class RequestWrites {
   readonly #fails: Batcher<RequestFailure, RequestRecord | null>;
 
   constructor(store: Pick<SchedulerStore, "assignCells" | "failRequests" | "requests">, batchMax: number) {
-    this.#assigns = new Batcher({ run: (assigns) => store.assignCells(assigns), maxItems: batchMax, concurrency: 2 });
+    this.#assigns = new Batcher({
+      run: (assigns) => store.assignCells(assigns),
+      maxItems: batchMax,
+      concurrency: 2,
+      spacingMs: COMMIT_SPACING_MS,
+    });
     this.#fails = new Batcher({ run: (failures) => failAndRead(store, failures), maxItems: batchMax });
   }
 

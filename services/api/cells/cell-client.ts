@@ -2,7 +2,7 @@ import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
 import type { DeleteOutcome } from "../../../core/cell/cell-store.ts";
 import type { Attempt, Host, Server } from "../../../core/cell/server.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
-import { Batcher } from "../../../runtime/batcher.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import type { ApiEvents } from "../events.ts";
@@ -36,7 +36,12 @@ export class CellClient {
     this.#events = deps.events;
     this.#settings = settings;
     this.#reads = new Batcher({ run: (uuids) => this.#readServers(uuids), maxItems: 1000, concurrency: 4 });
-    this.#deletes = new Batcher({ run: (tasks) => cell.store.requestDelete(tasks), maxItems: 200, concurrency: 2 });
+    this.#deletes = new Batcher({
+      run: (tasks) => cell.store.requestDelete(tasks),
+      maxItems: 200,
+      concurrency: 2,
+      spacingMs: COMMIT_SPACING_MS,
+    });
   }
 
   /** Null in the answer: the cell has no such server. */

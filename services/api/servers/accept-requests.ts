@@ -1,7 +1,7 @@
 import { schedulerRequestsSubject } from "../../../adapters/nats/streams.ts";
 import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { Batcher } from "../../../runtime/batcher.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { Bus } from "../../../runtime/bus.ts";
 import type { ApiEvents } from "../events.ts";
 import type { RequestsPort } from "../ports.ts";
@@ -38,6 +38,7 @@ export class RequestAcceptor {
       maxItems: settings.batchMax,
       concurrency: settings.batchesInFlight,
       maxQueued: settings.queuedMax,
+      spacingMs: COMMIT_SPACING_MS,
     });
   }
 

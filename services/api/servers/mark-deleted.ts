@@ -1,4 +1,4 @@
-import { Batcher } from "../../../runtime/batcher.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { ApiEvents } from "../events.ts";
 import type { RequestsPort } from "../ports.ts";
 
@@ -16,6 +16,7 @@ export class DeletionMarker {
         return uuids.map((): void => undefined);
       },
       maxItems: 1000,
+      spacingMs: COMMIT_SPACING_MS,
     });
   }
 

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { eventually } from "../test/eventually.ts";
+import { Batcher, QueueFullError } from "./batcher.ts";
+
+/** A batcher whose batches end when the test says so. */
+function heldBatcher(options: {
+  readonly maxItems: number;
+  readonly concurrency?: number;
+  readonly maxQueued?: number;
+  readonly spacingMs?: number;
+}) {
+  const batches: { readonly items: readonly number[]; readonly end: () => void }[] = [];
+  const batcher = new Batcher<number, number>({
+    ...options,
+    run: (items) =>
+      new Promise((resolve) => batches.push({ items, end: () => resolve(items.map((item) => item * 2)) })),
+  });
+  return { batcher, batches };
+}
+
+test("items of one turn go together, and those that come meanwhile in the next batch", async () => {
+  const { batcher, batches } = heldBatcher({ maxItems: 10 });
+  const first = [batcher.submit(1), batcher.submit(2)];
+  await eventually("1 batches", () => batches.length === 1);
+  const second = [batcher.submit(3), batcher.submit(4)];
+  batches[0]!.end();
+  expect(await Promise.all(first)).toEqual([2, 4]);
+  await eventually("2 batches", () => batches.length === 2);
+  batches[1]!.end();
+  expect(await Promise.all(second)).toEqual([6, 8]);
+  expect(batches.map((batch) => batch.items)).toEqual([
+    [1, 2],
+    [3, 4],
+  ]);
+});
+
+test("while batches are spaced, items gather in one, though none is out", async () => {
+  const { batcher, batches } = heldBatcher({ maxItems: 3, spacingMs: 60_000 });
+  const first = batcher.submit(1);
+  await eventually("1 batches", () => batches.length === 1);
+  batches[0]!.end();
+  await first;
+  void batcher.submit(2);
+  void batcher.submit(3);
+  await new Promise(setImmediate);
+  expect(batches).toHaveLength(1);
+  void batcher.submit(4);
+  await eventually("the full batch", () => batches.length === 2);
+  expect(batches.map((batch) => batch.items)).toEqual([[1], [2, 3, 4]]);
+  batches[1]!.end();
+});
+
+test("spaced items go once the space is over", async () => {
+  const { batcher, batches } = heldBatcher({ maxItems: 10, spacingMs: 5 });
+  void batcher.submit(1);
+  await eventually("1 batches", () => batches.length === 1);
+  batches[0]!.end();
+  const second = batcher.submit(2);
+  await eventually("2 batches", () => batches.length === 2);
+  batches[1]!.end();
+  expect(await second).toBe(4);
+});
+
+test("one item more than may wait is refused, and the others are served", async () => {
+  const { batcher, batches } = heldBatcher({ maxItems: 1, maxQueued: 1 });
+  const served = batcher.submit(1);
+  await expect(batcher.submit(2)).rejects.toBeInstanceOf(QueueFullError);
+  await eventually("1 batches", () => batches.length === 1);
+  batches[0]!.end();
+  expect(await served).toBe(2);
+});
+
+test("a batch that fails rejects its own items and no others", async () => {
+  const batcher = new Batcher<number, number>({
+    maxItems: 1,
+    run: async ([item]) => {
+      if (item === 1) throw new Error("no");
+      return [item!];
+    },
+  });
+  const [failed, served] = [batcher.submit(1), batcher.submit(2)];
+  await expect(failed).rejects.toThrow("no");
+  expect(await served).toBe(2);
+});
