@@ -52,8 +52,11 @@ export class GuestSettler {
     const fate = guestFate(guest, home);
     if (fate === "leave") return;
     const { host, serverUuid, attemptId } = guest;
+    const stream = this.#streamOf(host);
+    // Nobody to ask and nobody to wait for: its guests are compared with the database when it comes back.
+    if (stream === null) return;
     this.#events.guestSettled(guest, fate);
-    this.#streamOf(host)?.send({ body: { $case: fate, value: { host, serverUuid, attemptId } } });
+    stream.send({ body: { $case: fate, value: { host, serverUuid, attemptId } } });
     if (fate === "destroy") await this.#destroyed(guest);
   }
 

@@ -32,6 +32,8 @@ export class TreeKeeper {
   /** The hosts that this conductor has brought up, with their roots. */
   readonly #up = new Map<AgentConnection, Map<string, HostUp>>();
   readonly #raising = new Set<AgentConnection>();
+  /** Hosts whose report is being taken over. */
+  readonly #taking = new WeakMap<AgentConnection, Set<string>>();
 
   constructor(options: {
     readonly ledger: ConductorLedger;
@@ -54,8 +56,23 @@ export class TreeKeeper {
     });
   }
 
-  /** Answers with a verdict, when the host is up or cannot be. Rejects when the conductor stops. */
+  /**
+   * Answers with a verdict, when the host is up or cannot be. Agents repeat a report until they hear one; while it is being
+   * taken over a repetition is dropped, so that they don't pile up while the database is away. Rejects when the conductor stops.
+   */
   async take(report: TreeReport, connection: AgentConnection): Promise<void> {
+    const taking = this.#taking.get(connection) ?? new Set<string>();
+    this.#taking.set(connection, taking);
+    if (taking.has(report.host)) return;
+    taking.add(report.host);
+    try {
+      await this.#judge(report, connection);
+    } finally {
+      taking.delete(report.host);
+    }
+  }
+
+  async #judge(report: TreeReport, connection: AgentConnection): Promise<void> {
     const { host, revision } = report;
     const refused = await this.#takeOver(report, connection);
     if (refused !== null) this.#events.treeRefused(host, refused);
