@@ -25,7 +25,7 @@ export const replaySettings = {
     default: "0",
   }),
   schedulers: setting(integer({ min: 1, max: 16 }), { about: "schedulers", default: "2" }),
-  conductors: setting(integer({ min: 1, max: 16 }), { about: "conductors of each cell", default: "2" }),
+  conductors: setting(integer({ min: 1, max: 16 }), { about: "conductors of each cell", default: "1" }),
   speed: setting(speed, { about: "how fast the trace's time passes", default: "max" }),
   json: optional(text(), { about: "file for the result as one JSON object" }),
   keep: setting(boolean, { about: "delete nothing", default: "false" }),

@@ -10,18 +10,20 @@ import type {
   RequestRecord,
 } from "../../core/cell/api-store.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import { putCell, readCells } from "./api/cells.ts";
 import { createFlavor, deleteFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./api/flavors.ts";
 import { listRequests, readRequests } from "./api/read-requests.ts";
 import {
   acceptRequests,
   assignCells,
-  cancelRequest,
+  type Cancellation,
+  cancelRequests,
   failRequests,
   markDeleted,
   takeStale,
 } from "./api/write-requests.ts";
-import { queryStored } from "./store-query.ts";
+import { onlyUuids, queryStored } from "./store-query.ts";
 
 /**
  * The API tier's database in Postgres. Every write is one statement and one transaction; elements of a batch that name one
@@ -30,10 +32,18 @@ import { queryStored } from "./store-query.ts";
  */
 export class PostgresApiStore implements ApiStore {
   readonly #pool: Pool;
+  /** Deletes come one by one, and each is a commit. */
+  readonly #cancels: Batcher<Cancellation, RequestRecord | null>;
 
   /** The pool goes over to the store: `close` ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
+    this.#cancels = new Batcher({
+      run: (cancellations) => cancelRequests(pool, cancellations),
+      maxItems: 200,
+      concurrency: 2,
+      spacingMs: COMMIT_SPACING_MS,
+    });
   }
 
   cells(): Promise<readonly CellRecord[]> {
@@ -88,7 +98,8 @@ export class PostgresApiStore implements ApiStore {
   }
 
   cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null> {
-    return cancelRequest(this.#pool, serverUuid, requestId);
+    if (onlyUuids([serverUuid]).length === 0) return Promise.resolve(null);
+    return this.#cancels.submit({ serverUuid, requestId });
   }
 
   markDeleted(serverUuids: readonly string[]): Promise<void> {

@@ -12,7 +12,7 @@ import { inRounds } from "../in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
 import { packBytes } from "../pack-bytes.ts";
 import { onlyUuids, queryStored } from "../store-query.ts";
-import { REQUEST_COLUMNS, type RequestRow, requestOf } from "./read-requests.ts";
+import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
 
 // Lock order, everywhere: requests by uuid. A statement that locks in a CTE and updates after it goes by the locked version
 // of each row, whatever its snapshot shows.
@@ -120,24 +120,52 @@ export async function failRequests(pool: Pool, failures: readonly RequestFailure
   );
 }
 
-export async function cancelRequest(pool: Pool, serverUuid: string, requestId: string): Promise<RequestRecord | null> {
-  if (onlyUuids([serverUuid]).length === 0) return null;
-  const [cancelled] = await queryStored<RequestRow>(pool, {
-    name: "cancel_request",
-    text: `update requests
-      set state = case state when 'failed' then 'deleted' else 'cancelled' end, cancel_request_id = $2,
+/** One caller's wish that a request be given up. */
+export interface Cancellation {
+  readonly serverUuid: string;
+  readonly requestId: string;
+}
+
+/** Gives up the requests, in one round trip unless some were cancelled before; null for those that are unknown or gone. */
+export function cancelRequests(
+  pool: Pool,
+  cancellations: readonly Cancellation[],
+): Promise<readonly (RequestRecord | null)[]> {
+  return inRounds(
+    cancellations,
+    (cancellation) => cancellation.serverUuid.toLowerCase(),
+    (round) => cancelRound(pool, round),
+  );
+}
+
+async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<readonly (RequestRecord | null)[]> {
+  const cancelled = await queryStored<RequestRow>(pool, {
+    name: "cancel_requests",
+    text: `with locked as (
+        select server_uuid, state from requests where server_uuid = any ($1) order by server_uuid for no key update
+      )
+      update requests r
+      set state = case l.state when 'failed' then 'deleted' else 'cancelled' end, cancel_request_id = w.request_id,
         cancelled_at = now(), updated_at = now()
-      where server_uuid = $1 and state in ('accepted', 'dispatched', 'failed')
-      returning ${REQUEST_COLUMNS}`,
-    values: [serverUuid, requestId],
+      from unnest($1::uuid[], $2::text[]) as w (uuid, request_id)
+      join locked l on l.server_uuid = w.uuid
+      where r.server_uuid = w.uuid and l.state in ('accepted', 'dispatched', 'failed')
+      returning ${REQUEST_COLUMNS.replace(/^server_uuid, state,/, "r.server_uuid, r.state,")}`,
+    values: [
+      textArrayLiteral(round.map((cancellation) => cancellation.serverUuid)),
+      textArrayLiteral(round.map((cancellation) => cancellation.requestId)),
+    ],
   });
-  if (cancelled !== undefined) return requestOf(cancelled);
-  const [earlier] = await queryStored<RequestRow>(pool, {
-    name: "cancelled_request",
-    text: `select ${REQUEST_COLUMNS} from requests where server_uuid = $1 and state = 'cancelled'`,
-    values: [serverUuid],
-  });
-  return earlier === undefined ? null : requestOf(earlier);
+  const byUuid = new Map(cancelled.map((row) => [row.server_uuid, requestOf(row)]));
+  const others = round.filter(({ serverUuid }) => !byUuid.has(serverUuid.toLowerCase()));
+  if (others.length > 0) {
+    const before = await readRequests(
+      pool,
+      others.map(({ serverUuid }) => serverUuid),
+    );
+    for (const record of before) if (record.state === "cancelled") byUuid.set(record.serverUuid, record);
+  }
+  return round.map(({ serverUuid }) => byUuid.get(serverUuid.toLowerCase()) ?? null);
 }
 
 export async function markDeleted(pool: Pool, serverUuids: readonly string[]): Promise<void> {
