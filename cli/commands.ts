@@ -63,6 +63,11 @@ export const commands: readonly Command[] = [
     summary: "list the cells",
     run: async (argv) => (await import("./cell-list.ts")).run(argv),
   },
+  {
+    name: "import-placement",
+    summary: "copy an OpenStack Placement database into a cell's ledger, and compare both",
+    run: async (argv) => (await import("./import-placement.ts")).run(argv),
+  },
 ];
 
 export type FoundCommand =

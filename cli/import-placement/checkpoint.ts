@@ -1,0 +1,52 @@
+import type { ClientBase } from "pg";
+import type { Misfit } from "./misfits.ts";
+
+/** Numbers by name that say what is in a database: what was imported is right when both have the same. */
+export type Facts = Readonly<Record<string, number>>;
+
+/** How far an import has come. It is written in the transaction of the rows that it counts. */
+export interface Checkpoint {
+  readonly source: string;
+  /** What was in the source when the import began. */
+  readonly facts: Facts;
+  /** Index of the step under way. */
+  readonly step: number;
+  /** The last id that the step has done. */
+  readonly afterId: number;
+  readonly misfits: readonly Misfit[];
+  readonly doneAt: Date | null;
+}
+
+// Not a migration: it is there only where somebody imports.
+export async function ensureCheckpoints(client: ClientBase): Promise<void> {
+  await client.query(
+    `create table if not exists placement_import (
+       only_one boolean primary key default true check (only_one),
+       source text not null,
+       facts jsonb not null,
+       step int not null,
+       after_id bigint not null,
+       misfits jsonb not null,
+       done_at timestamptz
+     )`,
+  );
+}
+
+/** The import that this ledger has seen, finished or not. */
+export async function readCheckpoint(client: ClientBase): Promise<Checkpoint | null> {
+  const { rows } = await client.query<Omit<Checkpoint, "afterId"> & { afterId: string }>(
+    `select source, facts, step, after_id as "afterId", misfits, done_at as "doneAt" from placement_import`,
+  );
+  const [row] = rows;
+  return row === undefined ? null : { ...row, afterId: Number(row.afterId) };
+}
+
+export async function writeCheckpoint(client: ClientBase, checkpoint: Checkpoint): Promise<void> {
+  const { source, facts, step, afterId, misfits, doneAt } = checkpoint;
+  await client.query(
+    `insert into placement_import (source, facts, step, after_id, misfits, done_at) values ($1, $2, $3, $4, $5, $6)
+     on conflict (only_one) do update set source = excluded.source, facts = excluded.facts, step = excluded.step,
+       after_id = excluded.after_id, misfits = excluded.misfits, done_at = excluded.done_at`,
+    [source, JSON.stringify(facts), step, afterId, JSON.stringify(misfits), doneAt],
+  );
+}

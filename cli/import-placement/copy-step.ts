@@ -1,0 +1,38 @@
+import type { ClientBase } from "pg";
+import type { NameIds } from "./copy-names.ts";
+import type { Misfits } from "./misfits.ts";
+import type { Source } from "./source.ts";
+
+export interface CopyContext {
+  readonly source: Source;
+  /** In a transaction that ends with the batch. */
+  readonly ledger: ClientBase;
+  readonly names: NameIds;
+  readonly misfits: Misfits;
+}
+
+export interface CopiedBatch {
+  /** The last id of the batch; null: there is nothing after `afterId`. */
+  readonly lastId: number | null;
+  /** Rows that were read, for the progress. */
+  readonly rows: number;
+}
+
+/** Copies one table, or one part of it, in batches by ascending ids. A batch can be copied again at any time. */
+export interface CopyStep {
+  readonly what: string;
+  copy(context: CopyContext, afterId: number, rowsMax: number): Promise<CopiedBatch>;
+}
+
+/** The batch that these rows were, the last one's id being `key`. */
+export function batchOf(rows: readonly Readonly<Record<string, unknown>>[], key = "id"): CopiedBatch {
+  const last = rows.at(-1);
+  return { lastId: last === undefined ? null : Number(last[key]), rows: rows.length };
+}
+
+/** A UUID as the ledger keeps it; null for what is none. Upstream takes them with and without dashes, in either case. */
+export function canonicalUuid(text: string): string | null {
+  const digits = text.trim().toLowerCase().replaceAll("-", "");
+  if (!/^[0-9a-f]{32}$/.test(digits)) return null;
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}

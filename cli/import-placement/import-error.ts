@@ -1,0 +1,22 @@
+export type ImportErrorCode =
+  /** The ledger has providers that no import has put there. */
+  | "ledger-not-empty"
+  /** The ledger has hosts or servers: it is in use. */
+  | "ledger-in-use"
+  /** An unfinished import was of another database. */
+  | "other-source"
+  /** Somebody wrote to the source since the import began. */
+  | "source-changed"
+  /** Another import into this ledger is running. */
+  | "import-running";
+
+/** Why an import cannot go on; nothing was changed. */
+export class ImportError extends Error {
+  readonly code: ImportErrorCode;
+
+  constructor(code: ImportErrorCode, message: string) {
+    super(message);
+    this.name = "ImportError";
+    this.code = code;
+  }
+}

@@ -1,0 +1,29 @@
+/** What did not fit into the ledger: a sentence a kind, how often, and some of them by name. */
+export interface Misfit {
+  readonly what: string;
+  readonly count: number;
+  readonly examples: readonly string[];
+}
+
+const EXAMPLES_MAX = 10;
+
+/** Counts what does not fit, and remembers the first of each kind. */
+export class Misfits {
+  readonly #byKind: Map<string, { count: number; readonly examples: string[] }>;
+
+  /** `known`: those that were found before an interruption. */
+  constructor(known: readonly Misfit[] = []) {
+    this.#byKind = new Map(known.map(({ what, count, examples }) => [what, { count, examples: [...examples] }]));
+  }
+
+  add(what: string, example: string, count = 1): void {
+    const kind = this.#byKind.get(what) ?? { count: 0, examples: [] };
+    kind.count += count;
+    if (kind.examples.length < EXAMPLES_MAX) kind.examples.push(example);
+    this.#byKind.set(what, kind);
+  }
+
+  list(): readonly Misfit[] {
+    return [...this.#byKind].map(([what, { count, examples }]) => ({ what, count, examples }));
+  }
+}

@@ -1,0 +1,25 @@
+import type { ImportResult } from "./run-import.ts";
+
+/** What a person wants to know of an import, line by line. */
+export function reportLines(result: ImportResult): readonly string[] {
+  if (result.kind === "already-done")
+    return [`this ledger was imported from ${result.source} at ${result.doneAt.toISOString()}; --restart does it anew`];
+  const rows = Object.entries(result.facts).filter(([name]) => name.endsWith(": row_count"));
+  return [
+    ...rows.map(([name, count]) => `${name.replace(": row_count", "")}: ${count}`),
+    ...result.overfull.map((line) => `note: more is used than there is: ${line}`),
+    ...result.misfits.map(
+      ({ what, count, examples }) =>
+        `does not fit: ${what}: ${count} (${examples.join("; ")}${count > examples.length ? "; …" : ""})`,
+    ),
+    ...result.differences.map(
+      ({ fact, source, ledger }) => `differs: ${fact}: ${source} in the source, ${ledger} in the ledger`,
+    ),
+    isRight(result) ? "everything is there: all counts and sums agree" : "the import is not complete",
+  ];
+}
+
+/** Whether the ledger is what the source was. */
+export function isRight(result: ImportResult): boolean {
+  return result.kind === "already-done" || (result.differences.length === 0 && result.misfits.length === 0);
+}
