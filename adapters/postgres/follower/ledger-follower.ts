@@ -168,6 +168,9 @@ export class LedgerFollower implements ViewSource {
     this.#mode = "loading";
     const startedAt = this.#clock.monotonic();
     let rows = 0;
+    // A session that is lost while it opens may still be busy closing: nothing begins anew before its opening has ended.
+    let opened = false;
+    let lostEarly: Error | null = null;
     const handlers: SessionHandlers = {
       onLoaded: (changes) => {
         rows = changes.length;
@@ -177,22 +180,24 @@ export class LedgerFollower implements ViewSource {
       onChanges: (changes) => this.#apply(changes),
       onCommitted: (xid, committedAtMs) => this.#committed(xid, committedAtMs),
       onPosition: () => this.#settle(),
-      onLost: (error) => this.#lost(error),
+      onLost: (error) => {
+        if (opened) this.#lost(error);
+        else lostEarly ??= error;
+      },
     };
     this.#opening = FollowSession.open(this.#databaseUrl, handlers, this.#closing.signal).then(
-      (session) => this.#opened(session, { rows, tookMs: this.#clock.monotonic() - startedAt }),
+      (session) => {
+        opened = true;
+        this.#session = session;
+        if (lostEarly !== null) this.#lost(lostEarly);
+        else this.#opened({ rows, tookMs: this.#clock.monotonic() - startedAt });
+      },
       (error: Error) => this.#backOff(error),
     );
   }
 
-  #opened(session: FollowSession, figures: { readonly rows: number; readonly tookMs: number }): void {
-    this.#session = session;
+  #opened(figures: { readonly rows: number; readonly tookMs: number }): void {
     if (this.#mode === "closed") return;
-    // It may have been lost already, before its opener heard of it.
-    if (this.#mode !== "loading") {
-      this.#drop();
-      return;
-    }
     this.#mode = "following";
     this.#loads += 1;
     this.#retryMs = RETRY_MS_MIN;

@@ -1,0 +1,61 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { LedgerView } from "../../../core/ledger/view.ts";
+import { ManualClock } from "../../../runtime/manual-clock.ts";
+import { FollowSession, type SessionHandlers } from "./follow-session.ts";
+import { LedgerFollower } from "./ledger-follower.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+interface Opening extends PromiseWithResolvers<FollowSession> {
+  readonly handlers: SessionHandlers;
+  readonly session: FollowSession;
+}
+
+/** A follower whose sessions open when the test says so. */
+function setUp() {
+  const openings: Opening[] = [];
+  vi.spyOn(FollowSession, "open").mockImplementation((_url, handlers) => {
+    const session = { position: 1, askPosition: async () => 1, beat: () => true, close: vi.fn(async () => {}) };
+    const opening = {
+      ...Promise.withResolvers<FollowSession>(),
+      handlers,
+      session: session as unknown as FollowSession,
+    };
+    openings.push(opening);
+    return opening.promise;
+  });
+  const clock = new ManualClock();
+  const lost: string[] = [];
+  const events = { loaded: () => {}, lost: (_cell: string, error: Error) => void lost.push(error.message) };
+  const follower = new LedgerFollower({ cell: "c", databaseUrl: "", view: new LedgerView(), clock, events });
+  follower.start();
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  return { openings, clock, lost, follower, settled };
+}
+
+test("a session lost while it opens is one loss, and no other opens before it has ended", async () => {
+  const { openings, clock, lost, follower, settled } = setUp();
+  openings[0]?.handlers.onLost(new Error("reset"));
+  clock.advance(1_000);
+  expect(openings).toHaveLength(1);
+  openings[0]?.reject(new Error("reset"));
+  await settled();
+  clock.advance(100);
+  openings[1]?.resolve(openings[1].session);
+  await settled();
+  clock.advance(10_000);
+  await follower.waitUntilSeen(1_000);
+  expect([openings.length, lost, follower.ready]).toEqual([2, ["reset"], true]);
+});
+
+test("a session lost before its opener heard of it is closed, and the next one followed", async () => {
+  const { openings, clock, lost, follower, settled } = setUp();
+  openings[0]?.handlers.onLost(new Error("reset"));
+  openings[0]?.resolve(openings[0].session);
+  await settled();
+  expect(openings[0]?.session.close).toHaveBeenCalled();
+  clock.advance(100);
+  openings[1]?.resolve(openings[1].session);
+  await settled();
+  expect([lost, follower.ready]).toEqual([["reset"], true]);
+});
