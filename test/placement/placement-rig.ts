@@ -59,7 +59,10 @@ export class PlacementRig {
       authenticate: authenticateNoauth2,
       policy: new Policy("legacy"),
       cors: null,
-      logger: pino({ level: "debug" }, { write: (line: string) => void log.push(JSON.parse(line)) }),
+      logger: pino(
+        { level: "debug", formatters: { level: (label) => ({ level: label }) } },
+        { write: (line: string) => void log.push(JSON.parse(line)) },
+      ),
       registry: createRegistry({ service: "placement", withProcess: false }),
     };
     const service = createPlacement(deps, { ...DEFAULT_PLACEMENT_SETTINGS, ...settings });
@@ -70,6 +73,10 @@ export class PlacementRig {
   /** All that a cell's ledger holds. */
   dump(cell = 0): Promise<LedgerDump> {
     return this.#cells[cell]!.ledger.dump();
+  }
+
+  databaseUrl(cell = 0): string {
+    return this.#cells[cell]!.database.url;
   }
 
   /** Every resource class and trait of the first cell. */

@@ -117,6 +117,14 @@ function sendTransportError(
   });
 }
 
+/** Answers a request whose path cannot be read (Fastify's `frameworkErrors`); it belongs to no route. */
+export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const refused = new PlacementError(error.statusCode ?? 400, error.message);
+  const context = { method: request.method, requestId: request.id, withCode: false };
+  const headers = { "content-type": "application/json", "x-openstack-request-id": request.id };
+  return send(reply, { status: refused.status, headers, body: JSON.stringify(errorDocument(refused, context)) });
+}
+
 /**
  * Answers bytes that are no HTTP request (Fastify's `clientErrorHandler`); they belong to no route. The commonest is a
  * content-length that is no number.

@@ -10,7 +10,7 @@ import type { PlacementDeps } from "./app.ts";
 import type { Cors } from "./cors.ts";
 import type { PlacementRequest } from "./http.ts";
 import type { Authenticate } from "./identity.ts";
-import { answerBrokenRequest, mountPlacement } from "./mount.ts";
+import { answerBrokenRequest, answerUnroutable, mountPlacement } from "./mount.ts";
 import type { Policy } from "./policy/policy.ts";
 import { registerPlacementProbes } from "./probes.ts";
 import type { PlacementSettings } from "./settings.ts";
@@ -86,6 +86,7 @@ export function createPlacement(
     forceCloseConnections: "idle",
     genReqId: (request) => acceptRequestId(request.headers["x-openstack-request-id"]) ?? newRequestId(),
     clientErrorHandler: answerBrokenRequest,
+    frameworkErrors: answerUnroutable,
     routerOptions: { maxParamLength: settings.pathBytesMax },
   });
   let serving = false;
