@@ -4,6 +4,7 @@ import { CellEvent, EventKind } from "../../proto/gen/berth/cell.ts";
 import { dispatchOf, serverId } from "../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../test/eventually.ts";
 import { type RigCell, SchedulerRig } from "../../test/scheduler-rig.ts";
+import type { SchedulerCellStore } from "./ports.ts";
 
 let rig: SchedulerRig;
 beforeEach(() => {
@@ -45,6 +46,27 @@ describe("sweep", () => {
     await eventually("the others to be gone", async () => (await rig.state(serverId(3))) === "deleted");
     expect(await rig.state(serverId(2))).toBe("deleted one");
     expect(await rig.state(serverId(1))).toBe("cancelled one");
+  });
+
+  test("a backlog that lasts does not keep a cancelled request from its end", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    const stuck = Promise.withResolvers<void>();
+    const store: SchedulerCellStore = {
+      dispatch: (dispatches) => stuck.promise.then(() => cell.store.dispatch(dispatches)),
+      close: (uuids) => cell.store.close(uuids),
+      requestDelete: (tasks) => cell.store.requestDelete(tasks),
+    };
+    await rig.start([cell.open({ store })], {}, { requestsInFlightMax: 1 });
+    await rig.accept([wants(1)]);
+    await eventually("the intake to be full", async () => (await rig.state(serverId(1))) === "dispatched one");
+    await rig.accept([wants(2)], false);
+    await rig.apiStore.cancel(serverId(2), "req-2");
+    await eventually("the cancelled one to be gone", async () => {
+      rig.clock.advance(2_000);
+      return (await rig.state(serverId(2))) === "deleted";
+    });
+    stuck.resolve();
   });
 });
 

@@ -9,6 +9,9 @@ import type { SchedulerEvents } from "./events.ts";
 import type { SchedulerBus, SchedulerStore } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
+/** A backlog puts off so many rounds in a row; it may last, and what was cancelled or never published is in no queue. */
+const BUSY_ROUNDS_MAX = 15;
+
 /**
  * Carries on the requests that nobody does: accepted ones whose message was never published go (again) to the work queue,
  * where they are safe until somebody ends them; cancelled ones are cancelled in their cell too, until they are gone there.
@@ -22,6 +25,7 @@ export class RequestSweep {
   readonly #isBusy: () => boolean;
   readonly #newId: () => string;
   readonly #ticker: Ticker;
+  #busyRounds = 0;
 
   constructor(
     deps: {
@@ -61,7 +65,8 @@ export class RequestSweep {
 
   /** One round. Rejects when a store or the bus could not be asked; what was left over is found by a later round. */
   async sweep(): Promise<void> {
-    if (this.#isBusy()) return;
+    this.#busyRounds = this.#isBusy() ? this.#busyRounds + 1 : 0;
+    if (this.#busyRounds % BUSY_ROUNDS_MAX !== 0) return;
     const stale = await this.#store.stale(this.#settings.staleMs, this.#settings.sweepLimit);
     if (stale.length === 0) return;
     const accepted = stale.filter((record) => record.state === "accepted");
