@@ -1,7 +1,7 @@
 // What `npm test` and `npm run demo` do first on a fresh clone. Plain JavaScript without a dependency: it runs under whatever
 // Node came with the npm that started it, before there is anything else.
 // Arguments: the programs that have to be there besides, with `:package` where Debian's package has another name
-// (nats-server, redis-server, gabbi-run:python3-gabbi).
+// (nats-server, redis-server, gabbi-run:python3-gabbi), or whole paths of what is no program, with their packages.
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -57,7 +57,7 @@ function installMissing(programs) {
 }
 
 function isOnPath(program) {
-  const dirs = [...(process.env.PATH ?? "").split(delimiter), ...SYSTEM_DIRS];
+  const dirs = program.startsWith("/") ? [""] : [...(process.env.PATH ?? "").split(delimiter), ...SYSTEM_DIRS];
   return dirs.some((dir) => {
     try {
       accessSync(join(dir, program), constants.X_OK);
