@@ -102,6 +102,12 @@ describe("berth audit", () => {
       ],
     ],
     [
+      "an allocation is left of a provider that is gone",
+      `insert into allocations (consumer_uuid, provider_id, class_id, amount)
+        select consumer_uuid, 9999, class_id, amount from allocations where consumer_uuid = '${serverId(1)}' limit 1`,
+      ["1: something is allocated that nobody offers", "2: an allocation belongs to no server that lives there"],
+    ],
+    [
       "a deleted server holds on",
       `update servers set status = 'DELETED', host = null where uuid = '${serverId(1)}'`,
       ["2: an allocation belongs to no server that lives there"],

@@ -27,8 +27,8 @@ export async function readCellFacts(cell: string, databaseUrl: string): Promise<
 }
 
 /**
- * Whoever holds something, and whoever is known as a consumer. No foreign key ties allocations to consumers; one without a
- * consumer counts as an instance's, so that it shows up as an orphan.
+ * Whoever holds something, and whoever is known as a consumer. No foreign key ties allocations to anything: one without a
+ * consumer counts as an instance's, so that it shows up as an orphan, and one without a provider or class names the number.
  */
 async function readConsumers(client: ClientBase): Promise<LedgerDump["consumers"]> {
   const { rows } = await client.query<{
@@ -44,10 +44,11 @@ async function readConsumers(client: ClientBase): Promise<LedgerDump["consumers"
     from consumers c
     full join (
       select a.consumer_uuid,
-        jsonb_agg(jsonb_build_object('provider', p.uuid, 'class', rc.name, 'amount', a.amount)) as items
+        jsonb_agg(jsonb_build_object('provider', coalesce(p.uuid::text, 'number ' || a.provider_id),
+          'class', coalesce(rc.name, 'class ' || a.class_id), 'amount', a.amount)) as items
       from allocations a
-      join resource_providers p on p.id = a.provider_id
-      join resource_classes rc on rc.id = a.class_id
+      left join resource_providers p on p.id = a.provider_id
+      left join resource_classes rc on rc.id = a.class_id
       group by a.consumer_uuid
     ) held on held.consumer_uuid = c.uuid`);
   return rows.map((row) => ({
