@@ -124,7 +124,7 @@ export class MemoryApiStore implements ApiStore {
   async markDeleted(serverUuids: readonly string[]): Promise<void> {
     for (const uuid of serverUuids) {
       const record = this.#requests.get(uuid);
-      if (record !== undefined && record.state !== "deleted") this.#write(record, { state: "deleted" });
+      if (record?.state === "cancelled") this.#write(record, { state: "deleted" });
     }
   }
 

@@ -97,7 +97,10 @@ export interface ApiStore {
    * `cancellation` keeps the first call's `requestId`.
    */
   cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null>;
-  /** What the cells have confirmed as gone. */
+  /**
+   * What the cells have confirmed as gone. Only of `cancelled` ones: whoever deletes cancels first, and a cell's word alone must
+   * not remove what lives in another.
+   */
   markDeleted(serverUuids: readonly string[]): Promise<void>;
   /**
    * Requests in `accepted` or `cancelled` that nobody has touched for `untouchedMs`, oldest first: for the sweep that

@@ -35,6 +35,7 @@ export function requestListContract(current: () => ApiStore): void {
       const store = current();
       await store.accept([1, 2, 3, 4].map((server) => serverSpec(server)));
       await store.cancel(serverId(3), "req-a");
+      await store.cancel(serverId(2), "req-a");
       await store.markDeleted([serverId(2)]);
       expect(await list()).toEqual([4, 1].map(serverId));
       expect(await list({ marker: serverId(3) })).toEqual([serverId(1)]);
@@ -66,6 +67,7 @@ export function requestListContract(current: () => ApiStore): void {
       const store = current();
       for (const server of [3, 1, 2, 4, 5]) await store.accept([serverSpec(server)]);
       await store.assignCells([{ serverUuid: serverId(4), from: null, to: "east" }]);
+      await store.cancel(serverId(5), "req-a");
       await store.markDeleted([serverId(5)]);
       await store.cancel(serverId(3), "req-a");
       expect(await store.stale(3_600_000, 10)).toEqual([]);

@@ -207,6 +207,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
       test("is deleted when its cell has confirmed it, however often", async () => {
         await accept(1, 2, 3);
         await assign(2, null, "east");
+        await store.cancel(serverId(2), "req-a");
         await store.cancel(serverId(3), "req-a");
         await store.markDeleted([serverId(3), serverId(2), serverId(3), "nonsense", serverId(9)]);
         await store.markDeleted([serverId(2)]);
@@ -216,6 +217,16 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
           ["deleted", null],
         ]);
         expect(await store.cancel(serverId(2), "req-b")).toBeNull();
+      });
+
+      test("is not deleted by the word of a cell when nobody asked for that", async () => {
+        await accept(1, 2);
+        await assign(2, null, "east");
+        await store.markDeleted([serverId(1), serverId(2)]);
+        expect(await Promise.all([1, 2].map(stateOf))).toEqual([
+          ["accepted", null],
+          ["dispatched", "east"],
+        ]);
       });
     });
 
@@ -261,6 +272,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
 
       test("sweeps, failures, repeats and deletes of the same requests end, and what is deleted stays so", async () => {
         await accept(...servers);
+        await Promise.all(servers.map((server) => store.cancel(serverId(server), "req-a")));
         const failures = servers.map((server) => ({
           serverUuid: serverId(server),
           cell: null,

@@ -173,7 +173,7 @@ export async function markDeleted(pool: Pool, serverUuids: readonly string[]): P
   await queryStored(pool, {
     name: "mark_deleted",
     text: `with locked as (
-        select server_uuid from requests where server_uuid = any ($1) and state <> 'deleted'
+        select server_uuid from requests where server_uuid = any ($1) and state = 'cancelled'
         order by server_uuid for no key update
       )
       update requests r set state = 'deleted', updated_at = now() from locked where r.server_uuid = locked.server_uuid`,

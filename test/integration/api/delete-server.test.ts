@@ -76,8 +76,18 @@ describe("DELETE /servers/{id}", () => {
     expect(await stateOf(uuid)).toBe("cancelled");
   });
 
+  it("takes no cell's word for the end of a server that nobody deletes", async () => {
+    const [living, deleted] = [await rig.bootActive("north", 0), await rig.bootActive("north", 0)];
+    expect(await remove(deleted)).toBe(204);
+    await rig.tellDeleted("north", living);
+    await rig.tellDeleted("north", deleted);
+    await eventually("the other to be gone", async () => (await stateOf(deleted)) === "deleted");
+    expect(await stateOf(living)).toBe("dispatched");
+  });
+
   it("survives a cell's event that nobody can read", async () => {
     const uuid = await rig.bootActive("north", 0);
+    expect(await remove(uuid)).toBe(204);
     await rig.cell("north").bus.publish("cell.north.events", new Uint8Array([255, 255, 255]));
     await rig.tellDeleted("north", "not a uuid");
     await rig.tellDeleted("north", uuid);
