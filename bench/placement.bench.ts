@@ -2,6 +2,7 @@ import { dropDatabase, ensureDatabase } from "../adapters/postgres/databases.ts"
 import { type EmbeddedPostgres, startEmbedded } from "../adapters/postgres/embedded.ts";
 import { PlacementClient } from "./placement/client.ts";
 import { AGGREGATE, fill, flatCloud, nestedCloud, TRAIT, uuidOf, wideHost } from "./placement/clouds.ts";
+import { loadBerth, loadPeer } from "./placement/load-cloud.ts";
 import { type MeasuredServer, peerIsInstalled, startBerth, startPeer } from "./placement/servers.ts";
 
 /**
@@ -11,15 +12,29 @@ import { type MeasuredServer, peerIsInstalled, startBerth, startPeer } from "./p
  */
 const RUNS = 5;
 const withPeer = process.env["BENCH_PEER"] !== "0" && peerIsInstalled();
-const withHuge = process.env["BENCH_HUGE"] !== "0";
 
 type Figures = Map<string, number>;
-type Start = (databaseUrl: string) => Promise<MeasuredServer>;
+type Cloud = Parameters<typeof fill>[1];
 interface Side {
-  readonly start: Start;
+  readonly start: (databaseUrl: string) => Promise<MeasuredServer>;
+  /** Puts a cloud into the database past HTTP. */
+  readonly load: (databaseUrl: string, cloud: Cloud) => Promise<void>;
   readonly figures: Figures;
-  /** Leave out what would take this side minutes. */
-  readonly patient: boolean;
+  /** Providers whose creation is measured, and claims. */
+  readonly creations: number;
+  readonly claims: number;
+  /** Groups asked of one host, by its children. */
+  readonly groups: Readonly<Record<number, readonly number[]>>;
+  /** Trees of the largest nested cloud. */
+  readonly trees: readonly number[];
+  readonly isHuge: boolean;
+}
+interface Bench {
+  readonly client: PlacementClient;
+  readonly server: MeasuredServer;
+  readonly side: Side;
+  /** Puts a cloud into this database past HTTP. */
+  readonly load: (cloud: Cloud) => Promise<void>;
 }
 
 const FLAT = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10";
@@ -27,25 +42,40 @@ const FLAT = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10";
 export async function run(): Promise<void> {
   const postgres = await startEmbedded({ settings: { max_wal_size: "4GB" } });
   try {
-    const ours: Figures = new Map();
-    const peers: Figures = new Map();
-    await measureSide(postgres, { start: startBerth, figures: ours, patient: true });
-    if (withPeer) await measureSide(postgres, { start: startPeer, figures: peers, patient: false });
-    printTable(ours, peers);
+    const ours: Side = {
+      start: startBerth,
+      load: loadBerth,
+      figures: new Map(),
+      creations: 1_000,
+      claims: 12_000,
+      groups: { 8: [3, 4, 5, 8], 16: [8], 48: [8, 48] },
+      trees: [1_000, 10_000],
+      isHuge: process.env["BENCH_HUGE"] !== "0",
+    };
+    const peer: Side = {
+      start: startPeer,
+      load: loadPeer,
+      figures: new Map(),
+      creations: 100,
+      claims: 300,
+      groups: { 8: [3, 4, 5] },
+      trees: [1_000],
+      isHuge: false,
+    };
+    await measureSide(postgres, ours);
+    if (withPeer) await measureSide(postgres, peer);
+    printTable(ours.figures, peer.figures);
   } finally {
     await postgres.stop();
   }
 }
 
 async function measureSide(postgres: EmbeddedPostgres, side: Side): Promise<void> {
-  await onFreshServer(postgres, side, (client, server) => flatFigures(client, server, side));
-  await onFreshServer(postgres, side, (client) => nestedFigures(client, side, 1_000));
-  if (side.patient) await onFreshServer(postgres, side, (client) => nestedFigures(client, side, 10_000));
-  for (const children of side.patient ? [8, 16, 48] : [8]) {
-    await onFreshServer(postgres, side, (client) => wideFigures(client, side, children));
-  }
-  if (side.patient && withHuge)
-    await onFreshServer(postgres, side, (client, server) => hugeFigures(client, server, side.figures));
+  await onFreshServer(postgres, side, flatFigures);
+  for (const trees of side.trees) await onFreshServer(postgres, side, (bench) => nestedFigures(bench, trees));
+  for (const [children, counts] of Object.entries(side.groups))
+    await onFreshServer(postgres, side, (bench) => wideFigures(bench, Number(children), counts));
+  if (side.isHuge) await onFreshServer(postgres, side, hugeFigures);
 }
 
 let databases = 0;
@@ -53,16 +83,17 @@ let databases = 0;
 async function onFreshServer(
   postgres: EmbeddedPostgres,
   side: Side,
-  work: (client: PlacementClient, server: MeasuredServer) => Promise<void>,
+  work: (bench: Bench) => Promise<void>,
 ): Promise<void> {
   databases += 1;
   const name = `bench_${databases}`;
+  const url = postgres.url(name);
   await ensureDatabase(postgres.url("postgres"), name);
-  const server = await side.start(postgres.url(name));
+  const server = await side.start(url);
   const client = new PlacementClient(server.url, 32);
   try {
     await client.must("PUT", `/traits/${TRAIT}`);
-    await work(client, server);
+    await work({ client, server, side, load: (cloud) => side.load(url, cloud) });
   } finally {
     await client.close();
     await server.stop();
@@ -70,76 +101,71 @@ async function onFreshServer(
   }
 }
 
-async function flatFigures(client: PlacementClient, server: MeasuredServer, { figures }: Side): Promise<void> {
-  await fill(client, flatCloud(1_000, "flat"));
-  figures.set(
-    "candidates, 1,000 flat, limit=1000 (ms)",
-    await p50(client, `/allocation_candidates?${FLAT}&limit=1000`),
-  );
-  const rest = flatCloud(10_000, "flat").slice(1_000);
-  figures.set("providers created, with inventories, traits, aggregates (/s)", await fill(client, rest));
-  figures.set(
-    "candidates, 10,000 flat, limit=1000 (ms)",
-    await p50(client, `/allocation_candidates?${FLAT}&limit=1000`),
-  );
-  figures.set(
-    "… with required= and member_of= (ms)",
-    await p50(client, `/allocation_candidates?${FLAT}&limit=1000&required=${TRAIT}&member_of=${AGGREGATE}`),
-  );
-  figures.set("candidates, 10,000 flat, limit=10 (ms)", await p50(client, `/allocation_candidates?${FLAT}&limit=10`));
+async function flatFigures({ client, server, side, load }: Bench): Promise<void> {
+  const { figures } = side;
+  const cloud = flatCloud(10_000, "flat");
+  const created = await fill(client, cloud.slice(0, side.creations));
+  await load(cloud.slice(side.creations, 1_000));
+  figures.set(...(await candidates(client, "1,000 flat, limit=1000", `${FLAT}&limit=1000`)));
+  await load(cloud.slice(1_000));
+  figures.set(...(await candidates(client, "10,000 flat, limit=1000", `${FLAT}&limit=1000`)));
+  const filters = `required=${TRAIT}&member_of=${AGGREGATE}`;
+  figures.set(...(await candidates(client, "… with required= and member_of=", `${FLAT}&limit=1000&${filters}`)));
+  figures.set(...(await candidates(client, "10,000 flat, limit=10", `${FLAT}&limit=10`)));
   figures.set("memory at 10,000 providers (MiB)", server.memoryMib());
-  const claims = Number(figures.get("candidates, 10,000 flat, limit=10 (ms)")) < 50 ? 6_000 : 300;
-  figures.set(
-    "PUT /allocations, 32 connections (/s)",
-    await client.rate(claims, (at) =>
-      client.claim(uuidOf("flat", (at * 7_919) % 10_000), { VCPU: 1, MEMORY_MB: 512, DISK_GB: 10 }),
-    ),
-  );
+  figures.set("providers created, with inventories, traits, aggregates (/s)", created);
+  const resources = { VCPU: 1, MEMORY_MB: 512, DISK_GB: 10 };
+  const spread = (at: number) => client.claim(uuidOf("flat", (at * 7_919) % 10_000), resources);
+  figures.set("PUT /allocations, 32 connections (/s)", await medianRate(client, side.claims, spread));
   const hot = uuidOf("hot");
-  await client.must("POST", "/resource_providers", { name: "hot", uuid: hot });
-  await client.must("PUT", `/resource_providers/${hot}/inventories`, {
-    resource_provider_generation: 0,
-    inventories: { VCPU: { total: 1_000_000 } },
-  });
-  figures.set(
-    "PUT /allocations, one hot provider (/s)",
-    await client.rate(claims / 2, () => client.claim(hot, { VCPU: 1 })),
-  );
+  await load([[{ uuid: hot, parent: null, inventories: { VCPU: 1_000_000 }, traits: [] }]]);
+  const onHot = () => client.claim(hot, { VCPU: 1 });
+  figures.set("PUT /allocations, one hot provider (/s)", await medianRate(client, side.claims / 2, onHot));
 }
 
-async function nestedFigures(client: PlacementClient, { figures }: Side, trees: number): Promise<void> {
-  await fill(client, nestedCloud(trees, "nested"));
+async function nestedFigures({ client, side, load }: Bench, trees: number): Promise<void> {
+  await load(nestedCloud(trees, "nested"));
   const groups = `resources=DISK_GB:10&resources1=VCPU:4,MEMORY_MB:4096&required1=HW_NUMA_ROOT&resources2=SRIOV_NET_VF:1&required2=${TRAIT}`;
-  const path = `/allocation_candidates?${groups}&group_policy=none&same_subtree=1,2&limit=1000`;
-  figures.set(
-    `candidates, ${trees.toLocaleString("en-US")} trees of 5, two groups, same_subtree (ms)`,
-    await p50(client, path),
-  );
+  const query = `${groups}&group_policy=none&same_subtree=1,2&limit=1000`;
+  const what = `${trees.toLocaleString("en-US")} trees of 5, two groups, same_subtree`;
+  side.figures.set(...(await candidates(client, what, query)));
 }
 
-async function wideFigures(client: PlacementClient, { figures, patient }: Side, children: number): Promise<void> {
-  await fill(client, wideHost(children, `wide-${children}`));
-  const groups = (count: number) => Array.from({ length: count }, (_, at) => `resources${at + 1}=VGPU:1`).join("&");
-  for (const count of patient ? [3, 4, 5, 8, ...(children === 48 ? [48] : [])] : [3, 4, 5]) {
-    if (count < 8 && children > 8) continue;
-    const path = `/allocation_candidates?${groups(count)}&group_policy=isolate&limit=1000`;
-    figures.set(`candidates, ${count} groups over ${children} like children, limit=1000 (ms)`, await p50(client, path));
+async function wideFigures({ client, side, load }: Bench, children: number, counts: readonly number[]): Promise<void> {
+  await load(wideHost(children, `wide-${children}`));
+  for (const count of counts) {
+    const groups = Array.from({ length: count }, (_, at) => `resources${at + 1}=VGPU:1`).join("&");
+    const what = `${count} groups over ${children} like children, limit=1000`;
+    side.figures.set(...(await candidates(client, what, `${groups}&group_policy=isolate&limit=1000`)));
   }
 }
 
-async function hugeFigures(client: PlacementClient, server: MeasuredServer, figures: Figures): Promise<void> {
-  await fill(client, flatCloud(100_000, "huge"));
-  figures.set(
-    "candidates, 100,000 flat, limit=100 (ms)",
-    await p50(client, `/allocation_candidates?${FLAT}&limit=100`),
-  );
-  figures.set("memory at 100,000 providers (MiB)", server.memoryMib());
+async function hugeFigures({ client, server, side, load }: Bench): Promise<void> {
+  await load(flatCloud(100_000, "huge"));
+  side.figures.set(...(await candidates(client, "100,000 flat, limit=100", `${FLAT}&limit=100`)));
+  side.figures.set("memory at 100,000 providers (MiB)", server.memoryMib());
+}
+
+async function candidates(client: PlacementClient, what: string, query: string): Promise<[what: string, ms: number]> {
+  return [`candidates, ${what} (ms)`, await p50(client, `/allocation_candidates?${query}`)];
+}
+
+/** The median of five rounds. */
+async function medianRate(
+  client: PlacementClient,
+  count: number,
+  one: (at: number) => Promise<unknown>,
+): Promise<number> {
+  const rates: number[] = [];
+  const round = Math.ceil(count / RUNS);
+  for (let run = 0; run < RUNS; run += 1) rates.push(await client.rate(round, (at) => one(run * round + at)));
+  return rates.sort((a, b) => a - b)[RUNS >> 1]!;
 }
 
 /** The median of five rounds; a round is 20 requests, or one where one takes long. */
 async function p50(client: PlacementClient, path: string): Promise<number> {
   const first = await client.time(path);
-  const round = first > 300 ? 1 : 20;
+  const round = first > 200 ? 1 : 20;
   const times: number[] = [];
   for (let run = 0; run < RUNS; run += 1) {
     for (let at = 0; at < round; at += 1) times.push(await client.time(path));

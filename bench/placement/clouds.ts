@@ -10,7 +10,8 @@ export function uuidOf(...words: readonly (string | number)[]): string {
 export const TRAIT = "CUSTOM_BENCH";
 export const AGGREGATE = uuidOf("aggregate");
 
-interface Node {
+/** A provider of a cloud; a tree lists its root first and parents before children. */
+export interface Node {
   readonly uuid: string;
   readonly parent: string | null;
   readonly inventories: Readonly<Record<string, number>>;
