@@ -5,6 +5,7 @@ import type { Answer, Call, Identity, PlacementRequest, PlacementResponse } from
 import type { Authenticate } from "./identity.ts";
 import { MAX_MINOR, MIN_MINOR, type Microversion, negotiate } from "./microversion.ts";
 import { errorDocument, notFound, PlacementError } from "./placement-error.ts";
+import { RULES } from "./policy/defaults.ts";
 import type { Policy } from "./policy/policy.ts";
 import { refusalOf } from "./refusal-of.ts";
 import { type Route, routeFor } from "./routes.ts";
@@ -89,9 +90,13 @@ async function dispatch(
 
 function authorize(policy: Policy, route: Route, identity: Identity | null, query: URLSearchParams): void {
   if (route.rule === null || identity === null) return;
-  // What a request is about is the project that it names, where one can be named; else the asker's own.
-  const projectId = route.rule === "placement:usages" ? query.get("project_id") : identity.projectId;
-  if (!policy.allows(route.rule, identity, { project_id: projectId, user_id: identity.userId })) {
+  // What a request is about is the project that it names, where one can be named (of several the last, as the handler has it);
+  // else the asker's own.
+  const target =
+    route.rule === RULES.usages
+      ? { project_id: query.getAll("project_id").at(-1) }
+      : { project_id: identity.projectId, user_id: identity.userId };
+  if (!policy.allows(route.rule, identity, target)) {
     throw new PlacementError(403, `Policy does not allow ${route.rule} to be performed.`);
   }
 }

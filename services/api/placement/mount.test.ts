@@ -86,3 +86,14 @@ describe("a browser's call from another site", () => {
     expect(root.headers).not.toHaveProperty("access-control-allow-origin");
   });
 });
+
+describe("the usage of a project", () => {
+  const headers = { "x-auth-token": "reader:mine", "x-roles": "reader", "openstack-api-version": "placement 1.9" };
+  test.each(["project_id=other", "project_id=mine&project_id=other", ""])(
+    "is nothing for a reader of another: %j",
+    async (query) => {
+      const answer = await (await mounted("")).inject({ url: `/usages?${query}`, headers });
+      expect(answer.statusCode).toBe(403);
+    },
+  );
+});
