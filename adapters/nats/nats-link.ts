@@ -34,6 +34,8 @@ export interface LinkUser {
  */
 export class NatsLink {
   readonly #servers: string[];
+  /** The URL says `tls://`: a server without TLS is not told the password. */
+  readonly #tlsOnly: boolean;
   readonly #user: string | undefined;
   readonly #password: string | undefined;
   readonly #name: string;
@@ -54,6 +56,7 @@ export class NatsLink {
   }) {
     const parsed = options.url.split(",").map((part) => new URL(part.trim()));
     this.#servers = parsed.map((url) => url.host);
+    this.#tlsOnly = parsed.some((url) => url.protocol === "tls:");
     const first = parsed[0] as URL;
     this.#user = first.username === "" ? undefined : decodeURIComponent(first.username);
     this.#password = first.password === "" ? undefined : decodeURIComponent(first.password);
@@ -153,6 +156,7 @@ export class NatsLink {
       name: this.#name,
       ...(this.#user === undefined ? {} : { user: this.#user }),
       ...(this.#password === undefined ? {} : { pass: this.#password }),
+      ...(this.#tlsOnly ? { tls: {} } : {}),
       inboxPrefix: this.inboxPrefix,
       reconnect: false,
       timeout: 5_000,
