@@ -94,6 +94,12 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     });
   });
 
+  test("disowns a token with access rules, which nobody here would hold it to", async () => {
+    const { ask } = create();
+    const { userId } = await ask(await keystone.issue());
+    await expect(ask(await keystone.issueRestricted(String(userId)))).rejects.toMatchObject({ status: 401 });
+  });
+
   test("disowns what is no token at all", async () => {
     for (const token of ["nonsense", "g".repeat(200)])
       await expect(create().ask(token)).rejects.toMatchObject({ status: 401 });

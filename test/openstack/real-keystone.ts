@@ -25,6 +25,8 @@ export interface RealKeystone {
   readonly serviceUserId: string;
   /** The administrator's token: of the project `admin`, or of another scope. */
   issue(scope?: unknown): Promise<string>;
+  /** A token of an application credential of this user, the administrator, that may only list providers. */
+  issueRestricted(userId: string): Promise<string>;
   /** A token of the project `admin` that lived a second. */
   readonly shortLivedToken: string;
   /** A call as the administrator; throws for statuses of 400 and up. */
@@ -118,6 +120,13 @@ async function withServiceUser(url: string, shortLivedToken: string, stop: () =>
     call,
     stop,
     issue: (scope) => logIn(url, scope),
+    issueRestricted: async (userId) => {
+      const access_rules = [{ service: "placement", method: "GET", path: "/resource_providers" }];
+      const wanted = { application_credential: { name: "restricted", access_rules } };
+      const answer = await call("POST", `/users/${userId}/application_credentials`, wanted);
+      const { id, secret } = answer.application_credential ?? {};
+      return logIn(url, null, { methods: ["application_credential"], application_credential: { id, secret } });
+    },
     revoke: async (revoked) => {
       const headers = { "x-auth-token": token, "x-subject-token": revoked };
       const response = await request(`${url}/auth/tokens`, { method: "DELETE", headers });
@@ -129,9 +138,13 @@ async function withServiceUser(url: string, shortLivedToken: string, stop: () =>
 
 const OF_ADMIN_PROJECT = { project: { name: "admin", domain: { id: "default" } } };
 
-async function logIn(url: string, scope: unknown = OF_ADMIN_PROJECT): Promise<string> {
-  const user = { name: "admin", password: ADMIN_PASSWORD, domain: { id: "default" } };
-  const auth = { identity: { methods: ["password"], password: { user } }, ...(scope === null ? {} : { scope }) };
+const BY_PASSWORD = {
+  methods: ["password"],
+  password: { user: { name: "admin", password: ADMIN_PASSWORD, domain: { id: "default" } } },
+};
+
+async function logIn(url: string, scope: unknown = OF_ADMIN_PROJECT, identity: unknown = BY_PASSWORD): Promise<string> {
+  const auth = { identity, ...(scope === null ? {} : { scope }) };
   const headers = { "content-type": "application/json" };
   const response = await request(`${url}/auth/tokens`, { method: "POST", headers, body: JSON.stringify({ auth }) });
   await response.body.dump();
