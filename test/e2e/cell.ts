@@ -144,13 +144,13 @@ export class E2eCell {
     return rows.map((row) => row.name);
   }
 
-  /** Open tasks of these servers, with the name of the conductor that owns each. */
+  /** Open tasks (of these servers), with the name of the conductor that owns each. */
   openTasks(
-    uuids: readonly string[],
+    uuids: readonly string[] | null = null,
   ): Promise<readonly { id: string; server: string; owner: string | null; epoch: number }[]> {
     return this.query(
       `select t.id, t.server_uuid as server, c.name as owner, t.epoch from tasks t left join conductors c on c.id = t.owner
-       where t.ended_at is null and t.server_uuid = any($1)`,
+       where t.ended_at is null and ($1::uuid[] is null or t.server_uuid = any($1))`,
       [uuids],
     );
   }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { cellTasksConsumer } from "../../adapters/nats/streams.ts";
 import { eventually } from "../eventually.ts";
-import type { AgentProcess, E2eCell } from "./cell.ts";
+import type { AgentProcess, ConductorProcess, E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 import { RunWatch } from "./run-watch.ts";
 import { streamState } from "./stream-state.ts";
@@ -18,7 +18,8 @@ describe("whatever process dies at whatever moment", () => {
 
   beforeAll(async () => {
     const conductorEnv = { BERTH_LEASE: "3s", BERTH_HOST_GRACE: "2s", BERTH_AGENT_UNSEEN: "3s" };
-    cloud = await Cloud.start({ conductorEnv });
+    // Fewer hosts an agent than a build has selections: when one agent is dead, every build has a way out.
+    cloud = await Cloud.start({ conductorEnv, hostsPerAgent: 2 });
     cell = cloud.cell("cell-1");
     flavor = await cloud.compute.flavor({ [`trait:${cell.trait}`]: "required" });
   });
@@ -39,28 +40,28 @@ describe("whatever process dies at whatever moment", () => {
     return servers;
   }
 
-  /** Open tasks that this conductor owns while their first attempt is under way. */
-  const inTheWorksOf = async (uuids: readonly string[], conductor: string) =>
-    (await cell.openTasks(uuids)).filter(({ owner }) => owner === conductor);
+  /** Starts builds, and resolves as soon as the conductor carries some of them. */
+  async function bootWith(conductor: ConductorProcess, count: number) {
+    const booting = cloud.compute.bootMany(count, { flavor, fake: BUILD });
+    const ownTasks = async () => (await cell.openTasks()).filter(({ owner }) => owner === conductor.name);
+    await eventually("the conductor to build", async () => (await ownTasks()).length > 0, PATIENT);
+    return { booting, ownTasks };
+  }
 
   /** How many attempts are under way on this agent's hosts. */
-  const buildingOn = async (agent: AgentProcess, uuids: readonly string[]) => {
-    const open = "select from attempts where server_uuid = any($1) and host = any($2) and ended_at is null";
-    return (await cell.query(open, [uuids, agent.hosts])).length;
+  const buildingOn = async (agent: AgentProcess) => {
+    const open = "select from attempts where host = any($1) and ended_at is null";
+    return (await cell.query(open, [agent.hosts])).length;
   };
 
   test("a conductor killed mid-build: another carries its builds on", async () => {
-    const uuids = await cloud.compute.bootMany(16, { flavor, fake: BUILD });
     const [conductor] = cell.conductors;
     if (conductor === undefined) throw new Error("no conductor");
-    await eventually(
-      "the conductor to build",
-      async () => (await inTheWorksOf(uuids, conductor.name)).length > 0,
-      PATIENT,
-    );
+    const { booting, ownTasks } = await bootWith(conductor, 16);
     await conductor.kill();
-    const left = await inTheWorksOf(uuids, conductor.name);
+    const left = await ownTasks();
     expect(left.length).toBeGreaterThan(0);
+    const uuids = await booting;
     const servers = await expectEndedOnOneHost(uuids);
     expect(servers.map((server) => server.status)).toEqual(uuids.map(() => "ACTIVE"));
     const epochs = await cell.query<{ epoch: number }>("select epoch from tasks where id = any($1)", [
@@ -70,15 +71,12 @@ describe("whatever process dies at whatever moment", () => {
   });
 
   test("a conductor that stood still, was replaced and wakes up changes nothing", async () => {
-    const uuids = await cloud.compute.bootMany(16, { flavor, fake: BUILD });
     const [, conductor] = cell.conductors;
     if (conductor === undefined) throw new Error("no conductor");
-    await eventually(
-      "the conductor to build",
-      async () => (await inTheWorksOf(uuids, conductor.name)).length > 0,
-      PATIENT,
-    );
+    const { booting, ownTasks } = await bootWith(conductor, 16);
     conductor.pause();
+    expect((await ownTasks()).length).toBeGreaterThan(0);
+    const uuids = await booting;
     await cloud.compute.ended(uuids);
     conductor.resume();
     const servers = await expectEndedOnOneHost(uuids);
@@ -115,15 +113,16 @@ describe("whatever process dies at whatever moment", () => {
     expect(servers.filter((server) => server.status !== "ACTIVE")).toEqual([]);
   });
 
-  test("an agent killed mid-build: its servers go to alternates", async () => {
-    const uuids = await cloud.compute.bootMany(16, { flavor, fake: BUILD });
-    const [agent] = cell.agents;
-    if (agent === undefined) throw new Error("no agent");
-    await eventually("the agent to build", async () => (await buildingOn(agent, uuids)) > 0, PATIENT);
-    await agent.kill();
-    expect(await buildingOn(agent, uuids)).toBeGreaterThan(0);
+  test("agents killed mid-build, one after the other: their servers go to alternates", async () => {
+    const uuids = await cloud.compute.bootMany(16, { flavor, fake: { outcome: "hang", first: 1 } });
+    for (const agent of cell.agents) {
+      await eventually("the agent to build", async () => (await buildingOn(agent)) > 0, PATIENT);
+      await agent.kill();
+      await eventually("its builds to leave it", async () => (await buildingOn(agent)) === 0, PATIENT);
+      await agent.start();
+    }
     const servers = await expectEndedOnOneHost(uuids);
-    expect(servers.filter(({ status }) => status === "ACTIVE").length).toBeGreaterThan(0);
+    expect(servers.map(({ status }) => status)).toEqual(uuids.map(() => "ACTIVE"));
   });
 
   test("an agent that dies by its own build: the next process cleans up, and the server runs once", async () => {
@@ -136,14 +135,16 @@ describe("whatever process dies at whatever moment", () => {
     expect(results.slice(-2)).toEqual(["Error", "Success"]);
   });
 
-  test("a host that stood still while its builds went elsewhere comes back and runs none of them", async () => {
-    const uuids = await cloud.compute.bootMany(12, { flavor, fake: BUILD });
+  test("hosts that stood still while their builds went elsewhere come back and run none of them", async () => {
     const [, agent] = cell.agents;
     if (agent === undefined) throw new Error("no agent");
-    await eventually("the host to build", async () => (await buildingOn(agent, uuids)) > 0, PATIENT);
+    const booting = cloud.compute.bootMany(12, { flavor, fake: BUILD });
+    await eventually("the agent to build", async () => (await buildingOn(agent)) > 0, PATIENT);
     agent.pause();
+    const uuids = await booting;
     await cloud.compute.ended(uuids);
     agent.resume();
-    await expectEndedOnOneHost(uuids);
+    const servers = await expectEndedOnOneHost(uuids);
+    expect(servers.map(({ status }) => status)).toEqual(uuids.map(() => "ACTIVE"));
   });
 });
