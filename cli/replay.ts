@@ -54,13 +54,19 @@ export type ReplaySettings = ValuesOf<typeof replaySettings>;
 const declaration = {
   command: "berth replay",
   about:
-    "Boots the machines of a trace as hosts and creates and deletes its tasks through the public API, then audits the five laws.",
+    "Boots the machines of a trace as hosts and creates and deletes its tasks through the public API, then audits the five laws. With --place-only (which has a --help of its own) it only places tasks, in memory.",
   positionals: ["TRACE_DIR"],
   settings: replaySettings,
 };
 
+const PLACE_ONLY = "--place-only";
+
 /** `berth replay TRACE_DIR`: exit code 1 if the audit finds anything, 2 if the trace has a bad line. */
-export function run(argv: readonly string[]): Promise<number> {
+export async function run(argv: readonly string[]): Promise<number> {
+  if (argv.includes(PLACE_ONLY)) {
+    const placeOnly = await import("./replay/place-only/place-only.ts");
+    return placeOnly.run(argv.filter((one) => one !== PLACE_ONLY));
+  }
   return runCommand(declaration, argv, async (settings, [directory = ""]) => {
     const trace = readWholeTrace(directory, settings);
     return replayTrace(trace, settings);

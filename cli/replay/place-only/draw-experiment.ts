@@ -1,0 +1,69 @@
+import type { Machine, TraceTask } from "../trace.ts";
+import { GoRandom } from "./go-random.ts";
+
+/** Numbers that the published program spends between its tasks and its machines. Found by comparing: with 10, every curve of all seeds agrees. */
+const NUMBERS_BETWEEN = 10;
+
+/** What an experiment places, in order, and on what. */
+export interface Experiment {
+  readonly tasks: readonly TraceTask[];
+  /** Of equally good machines the first is taken. */
+  readonly machines: readonly Machine[];
+}
+
+/**
+ * Draws tasks by the protocol of the published experiments, for a seed the very same ones: the list is shuffled, then
+ * tasks drawn from the list follow until they ask for `inflate` times all GPUs (or, if the list asks for more, tasks drawn from it are
+ * left out). Machines come in an order that is drawn, too.
+ */
+export function drawExperiment(
+  list: readonly TraceTask[],
+  machines: readonly Machine[],
+  { inflate, seed }: { readonly inflate: number; readonly seed: number },
+): Experiment {
+  const random = new GoRandom(seed);
+  // The published program logs one.
+  random.int63();
+  const named = [...list].sort(byName);
+  const tasks = [...named];
+  random.shuffle(tasks);
+  const wanted = inflate * machines.reduce((sum, { gpus }) => sum + gpus * 1000, 0);
+  let asked = tasks.reduce((sum, task) => sum + gpuMilliOf(task), 0);
+  if (asked > wanted) {
+    while (asked > wanted) {
+      const [left] = tasks.splice(random.below(tasks.length), 1);
+      asked -= gpuMilliOf(left!);
+    }
+  } else if (asked > 0 && asked < wanted) {
+    for (;;) {
+      const task = named[random.below(named.length)]!;
+      // By the share of one GPU: so the last task may ask for a little more than is wanted.
+      if (asked + task.gpuMilli > wanted) break;
+      asked += gpuMilliOf(task);
+      tasks.push(task);
+    }
+  }
+  for (let spent = 0; spent < NUMBERS_BETWEEN; spent += 1) random.int63();
+  return { tasks, machines: drawOrder([...machines].sort(byName), random) };
+}
+
+/** As `rand.Perm` gives the machines their places. */
+function drawOrder(machines: readonly Machine[], random: GoRandom): Machine[] {
+  const places: number[] = [];
+  for (let index = 0; index < machines.length; index += 1) {
+    const other = random.below(index + 1);
+    places[index] = places[other] ?? index;
+    places[other] = index;
+  }
+  const ordered: Machine[] = [];
+  for (const [index, machine] of machines.entries()) ordered[places[index]!] = machine;
+  return ordered;
+}
+
+function gpuMilliOf({ gpus, gpuMilli }: TraceTask): number {
+  return gpus * gpuMilli;
+}
+
+function byName(one: { readonly name: string }, other: { readonly name: string }): number {
+  return one.name < other.name ? -1 : 1;
+}

@@ -1,0 +1,35 @@
+import { MachinePark } from "../../../core/scheduling/packing/machine-park.ts";
+import { type PackingPolicyName, packingPolicy } from "../../../core/scheduling/packing/packing-policies.ts";
+import { placeTask } from "../../../core/scheduling/packing/place-task.ts";
+import { gpuMilliSum, shapesOf } from "../../../core/scheduling/packing/task-shape.ts";
+import type { Trace } from "../trace.ts";
+import { AllocationPoints } from "./allocation-points.ts";
+import { drawExperiment } from "./draw-experiment.ts";
+
+export interface Run {
+  readonly policy: PackingPolicyName;
+  readonly seed: number;
+  readonly tasks: number;
+  readonly placed: number;
+  /** Percent of all GPUs allocated, by percent arrived. */
+  readonly allocated: readonly (number | null)[];
+}
+
+/** Places one experiment in memory. The machines must have GPUs. Cost: up to some seconds for 10,000 tasks on 1,200 machines. */
+export function runExperiment(
+  trace: Trace,
+  { policy, seed, inflate }: { readonly policy: PackingPolicyName; readonly seed: number; readonly inflate: number },
+): Run {
+  const drawn = drawExperiment(trace.tasks, trace.machines, { inflate, seed });
+  const shapes = shapesOf(drawn.tasks);
+  const park = new MachinePark(drawn.machines);
+  const chosen = packingPolicy(policy, { park, workload: shapesOf(trace.tasks), seed });
+  const points = new AllocationPoints(park.gpuFreeSum.reduce((sum, free) => sum + free, 0));
+  let placed = 0;
+  for (const shape of shapes) {
+    const { kind } = placeTask(park, chosen, shape);
+    if (kind === "placed") placed += 1;
+    points.add(gpuMilliSum(shape), kind === "placed");
+  }
+  return { policy, seed, tasks: shapes.length, placed, allocated: points.upTo(Math.round(inflate * 100)) };
+}
