@@ -4,6 +4,9 @@ import { badRequest, invalidField } from "../http/fault.ts";
 import { readFlag } from "../http/schema.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 
+/** The zone of hosts that are in none, as Nova calls it; the only one there is. */
+const DEFAULT_AVAILABILITY_ZONE = "nova";
+
 /** What a body that its schema has passed asks for. */
 export interface CreateWish {
   readonly flavorId: string;
@@ -22,12 +25,9 @@ export function readWish(
   const { server } = body;
   if (options.minor >= 37 && server.networks === undefined)
     throw invalidField("server", server, "'networks' is a required property");
-  if (server.availability_zone?.includes(":")) {
-    throw invalidField(
-      "availability_zone",
-      server.availability_zone,
-      "Berth chooses the host itself; name a zone alone.",
-    );
+  if (server.availability_zone !== undefined && server.availability_zone !== DEFAULT_AVAILABILITY_ZONE) {
+    const why = `Berth has no zones and chooses the host itself: leave it out, or say ${DEFAULT_AVAILABILITY_ZONE}.`;
+    throw invalidField("availability_zone", server.availability_zone, why);
   }
   if (server.description != null && server.description !== "" && server.description !== server.name) {
     throw invalidField("description", server.description, "Berth keeps no descriptions.");

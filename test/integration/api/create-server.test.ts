@@ -19,7 +19,7 @@ describe("POST /servers", () => {
         imageRef: "70a599e0-31e7-49b7-b260-868f441e862b",
         networks: "none",
         metadata: { role: "front" },
-        availability_zone: "east",
+        availability_zone: "nova",
       },
     });
     expect(answer.statusCode).toBe(202);
@@ -44,7 +44,7 @@ describe("POST /servers", () => {
         projectId: "default",
         imageRef: "70a599e0-31e7-49b7-b260-868f441e862b",
         metadata: { role: "front" },
-        availabilityZone: "east",
+        availabilityZone: "nova",
         requestId: answer.headers["x-openstack-request-id"],
         flavor: { id: "1", memoryMib: 512, extraSpecs: { "resources:VCPU": "1" } },
       },
@@ -109,6 +109,11 @@ describe("POST /servers", () => {
     ["a password", { server: { ...server, adminPass: "secret" } }, /adminPass/],
     ["a volume", { server: { ...server, block_device_mapping_v2: [{ boot_index: 0 }] } }, /block_device_mapping_v2/],
     ["a host", { server: { ...server, host: "host-1" } }, /host\. Berth chooses the host itself/],
+    [
+      "a zone, of which there are none",
+      { server: { ...server, availability_zone: "east" } },
+      /availability_zone.*say nova/,
+    ],
     ["a host in the zone", { server: { ...server, availability_zone: "nova:host-1" } }, /availability_zone/],
     ["scheduler hints", { server, "os:scheduler_hints": { group: "x" } }, /'group' was unexpected/],
     ["a config drive", { server: { ...server, config_drive: true } }, /config_drive/],
