@@ -180,7 +180,9 @@ function matchParts(pattern: readonly string[], parts: readonly string[]): Reado
 
 function decode(part: string): string | null {
   try {
-    return decodeURIComponent(part);
+    const decoded = decodeURIComponent(part);
+    // Nothing has it in its name, and a database refuses to be asked.
+    return decoded.includes("\0") ? null : decoded;
   } catch {
     return null;
   }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import type { KnownCall } from "../http/call.ts";
 import { invalidField } from "../http/fault.ts";
 import type { RequestAcceptor } from "./accept-requests.ts";
@@ -30,7 +31,9 @@ export async function createServer(
   options: { readonly serversPerCallMax: number; readonly carrier: Readonly<Record<string, string>> },
 ): Promise<AcceptedServers> {
   const wish = readWish(body, { minor: call.minor, countMax: options.serversPerCallMax });
-  const found = await deps.flavors.find(wish.flavorId, { isAdmin: call.identity.isAdmin });
+  // What no flavor's id looks like is not asked for: a database refuses some of it, as U+0000.
+  const mayExist = FLAVOR_ID.test(wish.flavorId);
+  const found = mayExist ? await deps.flavors.find(wish.flavorId, { isAdmin: call.identity.isAdmin }) : null;
   if (found === null) {
     throw invalidField("flavorRef", body.server.flavorRef, `Flavor ${wish.flavorId} could not be found.`);
   }

@@ -80,6 +80,26 @@ function isAnswered(status: number, body: string): void {
 }
 
 describe("malformed input", () => {
+  it.each([
+    ["project_id=a%00b&all_tenants=1", "project_id"],
+    ["name=%00", "name"],
+    ["user_id=u%00&user_id=u", "user_id"],
+    ["marker=%00", "marker"],
+  ])("refuses U+0000 in the query %s with 400, before it reaches the database", async (query, named) => {
+    const answer = await rig.get(`/v2.1/servers/detail?${query}`);
+    expect(answer.statusCode, answer.body).toBe(400);
+    expect(answer.json().badRequest.message).toContain(`query parameters ${named}`);
+  });
+
+  it("knows no flavor and no server with U+0000 in its id", async () => {
+    const boot = await rig.post("/v2.1/servers", { server: { name: "web", flavorRef: "1\u0000" } });
+    expect(boot.statusCode, boot.body).toBe(400);
+    expect(boot.json().badRequest.message).toContain("flavorRef");
+    for (const path of ["flavors/1%00", "servers/%00", "servers/%00/os-instance-actions", "os-hypervisors/%00"])
+      expect((await rig.get(`/v2.1/${path}`)).statusCode, path).toBe(404);
+    expect((await rig.call({ method: "DELETE", url: "/v2.1/flavors/1%00" })).statusCode).toBe(404);
+  });
+
   it("never gets a 5xx for a body", () =>
     fc.assert(
       fc.asyncProperty(
