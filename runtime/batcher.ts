@@ -10,7 +10,7 @@ export class QueueFullError extends Error {
  * How far apart the batches of a step that commits start, in milliseconds. A commit costs the machine far more than a row in it; some
  * milliseconds between two let a few more rows in, and a caller that comes alone still never waits.
  */
-export const COMMIT_SPACING_MS = 10;
+export const COMMIT_SPACING_MS = 20;
 
 /**
  * Group commit: items that arrive while a batch is on its way go together in the next one, so that the batch size follows

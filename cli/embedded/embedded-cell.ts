@@ -111,10 +111,13 @@ function openSide(
   options: EmbeddedCellOptions,
   applicationName: string,
 ): { readonly pool: Pool; readonly store: CellStore } {
-  const pool = createPool({ url: options.databaseUrl, applicationName });
+  const pool = createPool({ url: options.databaseUrl, applicationName, connectionsMax: CONNECTIONS_MAX });
   const store = new PostgresCellStore(pool);
   return { pool, store: options.observer === null ? store : observeCellStore(store, options.observer) };
 }
+
+/** Each connection compiles the cell's functions for itself, and batches grow while they wait for one: few are faster than many. */
+const CONNECTIONS_MAX = 3;
 
 function createAgent(
   options: EmbeddedCellOptions,
