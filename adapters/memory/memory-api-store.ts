@@ -18,6 +18,7 @@ export class MemoryApiStore implements ApiStore {
   readonly #cells = new Map<string, CellRecord>();
   readonly #flavors = new Map<string, FlavorRecord>();
   readonly #requests = new Map<string, RequestRecord>();
+  readonly #arrived = new Set<string>();
 
   constructor(deps: { readonly clock: Clock }) {
     this.#clock = deps.clock;
@@ -99,6 +100,7 @@ export class MemoryApiStore implements ApiStore {
       if (record === undefined || !isBeingPlaced(record)) return { kind: "ended" };
       if (record.cell !== from) return { kind: "moved", cell: record.cell };
       this.#write(record, { state: "dispatched", cell: to });
+      if (to !== from) this.#arrived.delete(serverUuid);
       return { kind: "assigned" };
     });
   }
@@ -137,6 +139,35 @@ export class MemoryApiStore implements ApiStore {
       .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.serverUuid, b.serverUuid))
       .slice(0, limit)
       .map((record) => this.#write(record, {}));
+  }
+
+  async unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
+    return this.#unarrived(this.#requests.values(), cell, untouchedMs)
+      .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.serverUuid, b.serverUuid))
+      .slice(0, limit);
+  }
+
+  async markArrived(cell: string, serverUuids: readonly string[]): Promise<void> {
+    for (const uuid of serverUuids) {
+      const record = this.#requests.get(uuid);
+      if (record?.state === "dispatched" && record.cell === cell) this.#arrived.add(uuid);
+    }
+  }
+
+  async takeLost(cell: string, serverUuids: readonly string[], untouchedMs: number): Promise<readonly string[]> {
+    const named = [...new Set(serverUuids)].map((uuid) => this.#requests.get(uuid)).filter((one) => one !== undefined);
+    return this.#unarrived(named, cell, untouchedMs).map((record) => this.#write(record, {}).serverUuid);
+  }
+
+  #unarrived(records: Iterable<RequestRecord>, cell: string, untouchedMs: number): RequestRecord[] {
+    const touchedBeforeMs = this.#clock.now() - untouchedMs;
+    return [...records].filter(
+      (record) =>
+        record.state === "dispatched" &&
+        record.cell === cell &&
+        record.updatedAtMs <= touchedBeforeMs &&
+        !this.#arrived.has(record.serverUuid),
+    );
   }
 
   async ping(): Promise<void> {}

@@ -11,6 +11,7 @@ import type {
 } from "../../core/cell/api-store.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
+import { markArrived, readUnarrived, takeLost } from "./api/arrivals.ts";
 import { putCell, readCells } from "./api/cells.ts";
 import { createFlavor, deleteFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./api/flavors.ts";
 import { listRequests, readRequests } from "./api/read-requests.ts";
@@ -108,6 +109,18 @@ export class PostgresApiStore implements ApiStore {
 
   stale(untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
     return takeStale(this.#pool, untouchedMs, limit);
+  }
+
+  unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
+    return readUnarrived(this.#pool, cell, untouchedMs, limit);
+  }
+
+  markArrived(cell: string, serverUuids: readonly string[]): Promise<void> {
+    return markArrived(this.#pool, cell, serverUuids);
+  }
+
+  takeLost(cell: string, serverUuids: readonly string[], untouchedMs: number): Promise<readonly string[]> {
+    return takeLost(this.#pool, cell, serverUuids, untouchedMs);
   }
 
   async ping(): Promise<void> {

@@ -107,6 +107,18 @@ export interface ApiStore {
    * finishes them. Handing one out touches it, so that of several sweeping at once only one gets it.
    */
   stale(untouchedMs: number, limit: number): Promise<readonly RequestRecord[]>;
+  /**
+   * Requests that have been assigned to `cell` and untouched for `untouchedMs`, and of which nobody has said that they
+   * arrived there; oldest first. Does not touch them.
+   */
+  unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]>;
+  /** The cell has them, or had: `unarrived` names them no more. Only those that are assigned to it. Touches nothing. */
+  markArrived(cell: string, serverUuids: readonly string[]): Promise<void>;
+  /**
+   * Touches those that `unarrived` would still name, and returns their uuids in any order: of several sweeping at once only
+   * one gets each.
+   */
+  takeLost(cell: string, serverUuids: readonly string[], untouchedMs: number): Promise<readonly string[]>;
   /** Resolves when the database answers. */
   ping(): Promise<void>;
   close(): Promise<void>;

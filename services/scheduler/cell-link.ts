@@ -61,6 +61,11 @@ export class CellLink {
     return this.#deletes.submit(task);
   }
 
+  /** Those of the servers that are here, or were. */
+  async known(serverUuids: readonly string[]): Promise<ReadonlySet<string>> {
+    return new Set((await this.cell.store.homes(serverUuids)).map((home) => home.serverUuid));
+  }
+
   /** Brings a stored task to the cell's conductors sooner than their own sweep would. */
   publish(task: Task, headers: Readonly<Record<string, string>>): Promise<void> {
     return this.cell.bus.publish(cellTasksSubject(this.name), Task.encode(task).finish(), { id: task.id, headers });

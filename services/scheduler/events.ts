@@ -95,6 +95,11 @@ export class SchedulerEvents {
     this.#logger.info({ requests, deletes }, "swept up requests that nobody carried on");
   }
 
+  foundLost(cell: string, requests: number): void {
+    this.#metrics.swept.inc(requests);
+    this.#logger.warn({ cell, requests }, "requests never arrived in their cell; they are queued again");
+  }
+
   sweepFailed(error: unknown): void {
     this.#nowAndThen("sweep", () => this.#logger.error({ err: error }, "the sweep failed; trying again"));
   }

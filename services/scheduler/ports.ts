@@ -1,5 +1,5 @@
 import type { ApiStore } from "../../core/cell/api-store.ts";
-import type { DispatchStore, ServerStore } from "../../core/cell/cell-store.ts";
+import type { DispatchStore, HostStore, ServerStore } from "../../core/cell/cell-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
 import type { ViewSource } from "../../core/ledger/view-source.ts";
 import type { Bus } from "../../runtime/bus.ts";
@@ -7,11 +7,19 @@ import type { Bus } from "../../runtime/bus.ts";
 /** The part of the API database that a scheduler uses. */
 export type SchedulerStore = Pick<
   ApiStore,
-  "cells" | "requests" | "assignCells" | "failRequests" | "stale" | "markDeleted"
+  | "cells"
+  | "requests"
+  | "assignCells"
+  | "failRequests"
+  | "stale"
+  | "markDeleted"
+  | "unarrived"
+  | "markArrived"
+  | "takeLost"
 >;
 
 /** The part of a cell's database that a scheduler uses. */
-export type SchedulerCellStore = DispatchStore & Pick<ServerStore, "requestDelete">;
+export type SchedulerCellStore = DispatchStore & Pick<ServerStore, "requestDelete"> & Pick<HostStore, "homes">;
 
 /** A cell, as far as a scheduler reaches into it. */
 export interface SchedulerCell {

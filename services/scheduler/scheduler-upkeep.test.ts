@@ -48,6 +48,37 @@ describe("sweep", () => {
     expect(await rig.state(serverId(1))).toBe("cancelled one");
   });
 
+  test("a scheduler died between assign and dispatch and the queue lost the message: looked for in its cell, and placed", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    await rig.accept([wants(1), wants(2), wants(3)], false);
+    await rig.apiStore.assignCells(
+      [1, 2, 3].map((server) => ({ serverUuid: serverId(server), from: null, to: "one" })),
+    );
+    // Server 1 is there; 2 was shut out there by a scheduler that died next; 3 has left no trace.
+    await cell.store.dispatch([dispatchToHost1(1)]);
+    await cell.store.close([serverId(2)]);
+    const two = await rig.addCell("two");
+    await two.addHosts([4]);
+    await rig.start([cell.open(), two.open()]);
+    await eventually("the sweep to find both", () => {
+      rig.clock.advance(2_000);
+      return rig.acked.length >= 2;
+    });
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+    expect(await hostOf(cell, 1)).toBe("host-1");
+    expect(await rig.state(serverId(2))).toBe("dispatched two");
+    expect(await hostOf(two, 2)).toBe("host-1");
+    expect(await hostOf(cell, 3)).toBe("host-1");
+    expect([...rig.acked].sort()).toEqual([2, 3].map(serverId));
+    await eventually("nothing to be on its way any more", async () => {
+      rig.clock.advance(30_000);
+      const left = await Promise.all(["one", "two"].map((name) => rig.apiStore.unarrived(name, 0, 10)));
+      return left.flat().length === 0;
+    });
+    expect(rig.acked).toHaveLength(2);
+  });
+
   test("a backlog that lasts does not keep a cancelled request from its end", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
@@ -56,6 +87,7 @@ describe("sweep", () => {
       dispatch: (dispatches) => stuck.promise.then(() => cell.store.dispatch(dispatches)),
       close: (uuids) => cell.store.close(uuids),
       requestDelete: (tasks) => cell.store.requestDelete(tasks),
+      homes: (uuids) => cell.store.homes(uuids),
     };
     await rig.start([cell.open({ store })], {}, { requestsInFlightMax: 1 });
     await rig.accept([wants(1)]);

@@ -22,6 +22,7 @@ import { RequestPlacer } from "./place-request.ts";
 import type { OpenedCell, SchedulerBus, SchedulerCell, SchedulerStore } from "./ports.ts";
 import { RequestWrites } from "./request-writes.ts";
 import type { SchedulerSettings } from "./settings.ts";
+import { ArrivalSweep } from "./sweep-arrivals.ts";
 import { RequestSweep } from "./sweep-requests.ts";
 import { RequestIntake } from "./take-requests.ts";
 
@@ -56,7 +57,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
   let closing: Promise<void> | null = null;
   const close = async () => {
     ready = false;
-    await parts.sweep.stop();
+    await Promise.all([parts.sweep.stop(), parts.arrivals.stop()]);
     await parts.intake.stop();
     await parts.announcer.close();
     await parts.cells.close();
@@ -72,6 +73,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
         await parts.announcer.start();
         await parts.intake.start();
         parts.sweep.start();
+        parts.arrivals.start();
         ready = true;
       } catch (error) {
         closing ??= close();
@@ -107,8 +109,9 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const intake: RequestIntake = new RequestIntake({ bus, placer, clock, events, tracing }, settings);
   const isBusy = () => intake.full;
   const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
+  const arrivals = new ArrivalSweep({ store, links: cells, bus, clock, events }, settings);
   const announcer = new SelfAnnouncer({ softState, slice, failures, clock, events }, settings);
-  return { cells, intake, sweep, announcer };
+  return { cells, intake, sweep, arrivals, announcer };
 }
 
 function weighersOf({ multipliers }: SchedulerSettings, slice: OwnSlice, failures: BuildFailureCounts): WeighedBy[] {

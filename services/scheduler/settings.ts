@@ -37,6 +37,10 @@ export interface SchedulerSettings {
   /** Requests that nobody touched for so long are swept up. */
   readonly staleMs: number;
   readonly sweepLimit: number;
+  /** How often requests that went to a cell are looked for there. */
+  readonly arrivalSweepMs: number;
+  /** Requests that nobody touched for so long since they were assigned to a cell are looked for there. */
+  readonly arrivalMs: number;
   readonly cellRefreshMs: number;
   readonly announceMs: number;
   readonly announceTtlMs: number;
@@ -56,6 +60,8 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
   sweepMs: 2_000,
   staleMs: 10_000,
   sweepLimit: 500,
+  arrivalSweepMs: 30_000,
+  arrivalMs: 60_000,
   cellRefreshMs: 5_000,
   announceMs: 1_000,
   announceTtlMs: 5_000,

@@ -68,7 +68,8 @@ async function assignRound(pool: Pool, assignments: readonly AssignCell[]): Prom
         select server_uuid, state, cell from requests where server_uuid = any ($1)
         order by server_uuid for no key update
       ), assigned as (
-        update requests r set state = 'dispatched', cell = w.to_cell, updated_at = now()
+        update requests r set state = 'dispatched', cell = w.to_cell, updated_at = now(),
+          arrived = r.arrived and w.to_cell is not distinct from w.from_cell
         from wanted w join locked l on l.server_uuid = w.uuid
         where r.server_uuid = w.uuid and l.state in ('accepted', 'dispatched') and l.cell is not distinct from w.from_cell
         returning r.server_uuid

@@ -1,0 +1,63 @@
+import type { Pool } from "pg";
+import type { RequestRecord } from "../../../core/cell/api-store.ts";
+import { textArrayLiteral } from "../literals.ts";
+import { onlyUuids, queryStored } from "../store-query.ts";
+import { REQUEST_COLUMNS, type RequestRow, requestOf } from "./read-requests.ts";
+
+// Requests on their way into a cell: they stay `dispatched` as long as their server lives, so the sweep that looks for lost
+// ones marks what it has found there, and a partial index holds the others alone.
+
+/** As of the index that it is read from. Cost: one round trip, a row a request. */
+export async function readUnarrived(
+  pool: Pool,
+  cell: string,
+  untouchedMs: number,
+  limit: number,
+): Promise<readonly RequestRecord[]> {
+  const rows = await queryStored<RequestRow>(pool, {
+    name: "unarrived_requests",
+    text: `select ${REQUEST_COLUMNS} from requests
+      where state = 'dispatched' and not arrived and cell = $1 and updated_at <= now() - $2::float8 * interval '1 ms'
+      order by updated_at, server_uuid limit $3`,
+    values: [cell, untouchedMs, limit],
+  });
+  return rows.map(requestOf);
+}
+
+/** `updated_at` stays: to those who ask what has changed, nothing has. */
+export async function markArrived(pool: Pool, cell: string, serverUuids: readonly string[]): Promise<void> {
+  if (serverUuids.length === 0) return;
+  await queryStored(pool, {
+    name: "mark_arrived",
+    text: `with locked as (
+        select server_uuid from requests
+        where server_uuid = any ($1) and state = 'dispatched' and cell = $2 and not arrived
+        order by server_uuid for no key update
+      )
+      update requests r set arrived = true from locked where r.server_uuid = locked.server_uuid`,
+    values: [textArrayLiteral(onlyUuids(serverUuids)), cell],
+  });
+}
+
+/** Skips what somebody else has locked at this moment: then it is being worked on. */
+export async function takeLost(
+  pool: Pool,
+  cell: string,
+  serverUuids: readonly string[],
+  untouchedMs: number,
+): Promise<readonly string[]> {
+  if (serverUuids.length === 0) return [];
+  const rows = await queryStored<{ readonly server_uuid: string }>(pool, {
+    name: "take_lost",
+    text: `with locked as (
+        select server_uuid from requests
+        where server_uuid = any ($1) and state = 'dispatched' and cell = $2 and not arrived
+          and updated_at <= now() - $3::float8 * interval '1 ms'
+        order by server_uuid for no key update skip locked
+      )
+      update requests r set updated_at = now() from locked where r.server_uuid = locked.server_uuid
+      returning r.server_uuid`,
+    values: [textArrayLiteral(onlyUuids(serverUuids)), cell, untouchedMs],
+  });
+  return rows.map((row) => row.server_uuid);
+}
