@@ -17,6 +17,7 @@ export function dispatchStep(tx: CellTransaction, { task, change }: Dispatch): D
   }
   const outcome = tx.applyAllocations(change);
   if (outcome.kind === "no-capacity") return outcome;
+  if (outcome.kind === "consumer-conflict") return { kind: "consumer-taken", why: describeRefusal(outcome) };
   if (outcome.kind !== "committed") return { kind: "stale", why: describeRefusal(outcome) };
   const server = newServer(spec, spec.createdAtMs, tx.nowMs, "BUILD");
   server.taskState = "spawning";

@@ -27,7 +27,9 @@ export type DispatchOutcome =
   | { readonly kind: "closed" }
   | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
   /** A provider or inventory of the claim is gone: the view was stale. */
-  | { readonly kind: "stale"; readonly why: string };
+  | { readonly kind: "stale"; readonly why: string }
+  /** Somebody wrote allocations under the server's uuid, past the schedulers: no host of this cell will do. */
+  | { readonly kind: "consumer-taken"; readonly why: string };
 
 export interface DispatchStore {
   dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]>;
@@ -113,9 +115,19 @@ export interface TaskStore {
   takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]>;
   /**
    * Own up to `limit` tasks whose owner's lease ran out, or that nobody has taken `untakenMs` after they were stored;
-   * oldest first.
+   * oldest first; none of `except`.
    */
-  sweepTasks(conductorId: string, untakenMs: number, limit: number): Promise<readonly TakenTask[]>;
+  sweepTasks(
+    conductorId: string,
+    untakenMs: number,
+    limit: number,
+    except?: readonly string[],
+  ): Promise<readonly TakenTask[]>;
+  /**
+   * Give these tasks back, so that another conductor may sweep them up. True: nobody owns it now. False, and nothing was
+   * done: it is not owned under this epoch any more (or was given back before), or no other conductor lives to take it.
+   */
+  handOver(conductorId: string, claims: readonly TaskClaim[]): Promise<readonly boolean[]>;
   /**
    * Ids of the tasks that this conductor owns and that have not ended, oldest first: how it finds one whose taking was
    * committed while the answer was lost (nobody else sweeps it as long as the owner lives).
@@ -144,6 +156,14 @@ export interface Home {
   readonly attemptId: string | null;
 }
 
+/** What the conductors of a cell together know of a host's agent. */
+export interface HostSighting {
+  readonly name: string;
+  readonly up: boolean;
+  /** How long ago any conductor said that the host's agent lives, in milliseconds of the store's clock. */
+  readonly seenAgoMs: number;
+}
+
 export interface HostStore {
   /** The agent carries these hosts and lives; they are up. A host that another agent carried goes over to this one. */
   hostsUp(agentId: string, hosts: readonly { readonly name: string; readonly rootProvider: string }[]): Promise<void>;
@@ -154,6 +174,8 @@ export interface HostStore {
   agentsSeen(agentIds: readonly string[]): Promise<readonly string[]>;
   /** Hosts of agents not seen for so long are down now; returns the names of those that went down, sorted. */
   expireAgents(unseenMs: number): Promise<readonly string[]>;
+  /** Of those hosts that the cell knows, by name. */
+  sightings(hosts: readonly string[]): Promise<readonly HostSighting[]>;
   /** Of those servers that are or were in this cell, in the order of the uuids. */
   homes(serverUuids: readonly string[]): Promise<readonly Home[]>;
   /** Servers whose home is the host (not DELETED): what must run there once ACTIVE. */

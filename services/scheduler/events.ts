@@ -61,6 +61,10 @@ export class SchedulerEvents {
     );
   }
 
+  gaveUp(serverUuid: string, error: unknown): void {
+    this.#logger.error({ server: serverUuid, err: error }, "placing a request went on failing; it is given up");
+  }
+
   raceLost(serverUuid: string, cell: string, host: string, why: string): void {
     this.#metrics.racesLost.inc();
     this.#logger.debug({ server: serverUuid, cell, host, why }, "a claim did not fit any more");

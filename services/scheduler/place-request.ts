@@ -29,11 +29,15 @@ export type Placement =
 
 /** Claims that may be lost before a request is put off. */
 const TRIES_MAX = 30;
+/** Deliveries of a request, however old, before what keeps it from being placed counts as lasting. */
+const GIVE_UP_DELIVERIES = 5;
 /** Times that a view is waited for before a refusal. */
 const LOOKS_MAX = 5;
 
 /** As Nova calls the zone of hosts that are in none. */
 const DEFAULT_AVAILABILITY_ZONE = "nova";
+
+type NoChoice = HostChoice & { readonly kind: "none" };
 
 interface Placing extends PlacingState {
   readonly spec: ServerSpec;
@@ -82,17 +86,44 @@ export class RequestPlacer {
     this.#newId = deps.newId;
   }
 
-  /** Rejects when a store could not be asked: then it may be dispatched or not, and is to be tried again. */
-  async place(spec: ServerSpec): Promise<Placement> {
+  /**
+   * Rejects when a store could not be asked: then it may be dispatched or not, and is to be tried again. `deliveries`: how
+   * often its message was taken so far. What is old and keeps failing is refused, unless its cell cannot be shut for it.
+   */
+  async place(spec: ServerSpec, deliveries: number): Promise<Placement> {
     const read = spec.flavor ? this.#queries.of(spec.flavor) : null;
     const query: PlacementQuery = read?.kind === "query" ? read.query : { groups: [], groupPolicy: "none" };
     const placing = newPlacing(spec, query);
     const malformed = read?.kind === "query" ? null : read ? describeBadExtraSpec(read) : "the request has no flavor";
+    const lasts = deliveries >= GIVE_UP_DELIVERIES && this.#ageMs(spec) >= this.#settings.giveUpMs;
+    try {
+      const placement = await this.#tryToPlace(placing, malformed);
+      if (placement.kind !== "later" || !lasts) return placement;
+      return (await this.#refuse(placing, this.#gaveUp(placement.why))) ?? placement;
+    } catch (error) {
+      if (!lasts) throw error;
+      const why = "a database that it needs failed each time";
+      // Rejects in its turn as long as nobody knows whether it was dispatched.
+      const refused = await this.#refuse(placing, this.#gaveUp(why));
+      this.#events.gaveUp(spec.uuid, error);
+      return refused ?? { kind: "later", why };
+    }
+  }
+
+  async #tryToPlace(placing: Placing, malformed: string | null): Promise<Placement> {
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
       const step = malformed === null ? await this.#tryOnce(placing) : await this.#refuse(placing, malformed);
       if (step) return step;
     }
     return { kind: "later", why: `lost ${TRIES_MAX} claims to others` };
+  }
+
+  #ageMs(spec: ServerSpec): number {
+    return this.#clock.now() - spec.createdAtMs;
+  }
+
+  #gaveUp(why: string): string {
+    return `The request was given up after ${Math.round(this.#settings.giveUpMs / 60_000)} minutes: ${why}.`;
   }
 
   async #tryOnce(placing: Placing): Promise<Step> {
@@ -101,8 +132,10 @@ export class RequestPlacer {
     if (at !== null && !placing.shut.has(at) && !home?.cell.source.ready) {
       return { kind: "later", why: `cell ${at}, which it is assigned to, cannot be reached` };
     }
-    const choice = this.#chooser.choose(placing, this.#links.all());
-    if (choice.kind === "none") return this.#lookAgain(placing, choice);
+    const links = this.#links.all();
+    const choice = this.#chooser.choose(placing, links);
+    // Before anything is awaited: these are the cells that this very choice has left out.
+    if (choice.kind === "none") return this.#lookAgain(placing, choice, unsearched(placing, links));
     const link = this.#links.get(choice.cell);
     const [first] = choice.selections;
     if (!link || !first) return null;
@@ -143,7 +176,7 @@ export class RequestPlacer {
     link: CellLink,
     { task, host }: { readonly task: Task; readonly host: string },
     outcome: DispatchOutcome,
-  ): Step {
+  ): Promise<Step> | Step {
     switch (outcome.kind) {
       case "dispatched":
         link.claims.commit(task.id, outcome.xid);
@@ -153,6 +186,8 @@ export class RequestPlacer {
       case "closed":
         placing.shut.add(link.name);
         return null;
+      case "consumer-taken":
+        return this.#refuse(placing, `Somebody else holds allocations under this server's id: ${outcome.why}.`);
       case "no-capacity":
       case "stale": {
         const hosts = placing.tried.get(link.name) ?? new Set<string>();
@@ -179,8 +214,10 @@ export class RequestPlacer {
   }
 
   /** A view that is behind must not refuse: own claims get their answers, the views catch up, and hosts that had no room may have some. */
-  async #lookAgain(placing: Placing, choice: HostChoice & { readonly kind: "none" }): Promise<Step> {
-    if (placing.fresh || placing.looks >= LOOKS_MAX) return this.#refuseForNow(placing, choice);
+  async #lookAgain(placing: Placing, choice: NoChoice, leftOut: readonly string[]): Promise<Step> {
+    if (placing.fresh || placing.looks >= LOOKS_MAX) {
+      return this.#refuseForNow(placing, choice, [...new Set([...placing.unseen, ...leftOut])]);
+    }
     placing.looks += 1;
     this.#events.lookedAgain(placing.serverUuid);
     const links = this.#links.all().filter((link) => !link.disabled && !placing.shut.has(link.name));
@@ -196,12 +233,11 @@ export class RequestPlacer {
     await link.cell.source.waitUntilSeen(this.#settings.seenDeadlineMs);
   }
 
-  #refuseForNow(placing: Placing, choice: HostChoice & { readonly kind: "none" }): Promise<Step> | Step {
-    const ageMs = this.#clock.now() - placing.spec.createdAtMs;
-    if (placing.unseen.length > 0 && ageMs < this.#settings.placeWithinMs) {
-      return { kind: "later", why: `no host in the other cells, and no answer from ${placing.unseen.join(", ")}` };
+  #refuseForNow(placing: Placing, choice: NoChoice, unseen: readonly string[]): Promise<Step> | Step {
+    if (unseen.length > 0 && this.#ageMs(placing.spec) < this.#settings.placeWithinMs) {
+      return { kind: "later", why: `no host in the other cells, and no answer from ${unseen.join(", ")}` };
     }
-    return this.#refuse(placing, noValidHost(choice, placing.unseen));
+    return this.#refuse(placing, noValidHost(choice, unseen));
   }
 
   async #refuse(placing: Placing, fault: string): Promise<Step> {
@@ -237,6 +273,14 @@ function newPlacing(spec: ServerSpec, query: PlacementQuery): Placing {
   };
 }
 
+/** Cells that may have room and were not looked at, by name. */
+function unsearched({ shut }: Placing, links: readonly CellLink[]): string[] {
+  if (links.length === 0) return ["any (none is open here yet)"];
+  return links
+    .filter((link) => !link.disabled && !link.cell.source.ready && !shut.has(link.name))
+    .map((link) => link.name);
+}
+
 /** The zone stands in the task, so that the cell never has to ask for it. */
 function buildTask(id: string, server: ServerSpec, selections: readonly Selection[]): Task {
   const availabilityZone = server.availabilityZone || DEFAULT_AVAILABILITY_ZONE;
@@ -253,7 +297,7 @@ function itemsOf(selection: Selection): AllocationItem[] {
 }
 
 /** Nova's words, and then what Nova leaves out: why. */
-function noValidHost(choice: HostChoice & { readonly kind: "none" }, unseen: readonly string[]): string {
+function noValidHost(choice: NoChoice, unseen: readonly string[]): string {
   const reasons = sumRefusals(choice.refusals).map(({ refusal, trees }) => `${trees} ${describeRefusal(refusal)}`);
   if (unseen.length > 0) reasons.push(`no answer from cell ${unseen.join(", ")}`);
   const looked = choice.trees === 0 ? "There are no hosts" : `Of ${choice.trees} hosts`;

@@ -31,6 +31,8 @@ export interface SchedulerSettings {
   readonly seenDeadlineMs: number;
   /** While a cell does not answer, "No valid host" is not said before a request is so old. */
   readonly placeWithinMs: number;
+  /** A request that is so old, and was tried some times, is failed with what keeps it from being placed. */
+  readonly giveUpMs: number;
   /** A committed claim that no view has shown after so long counts as seen. */
   readonly claimExpiryMs: number;
   readonly sweepMs: number;
@@ -56,6 +58,7 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
   multipliers: { freeCpu: 1, freeMemory: 1, gpuBestFit: 5, buildFailures: 4, ownSlice: 2 },
   seenDeadlineMs: 2_000,
   placeWithinMs: 60_000,
+  giveUpMs: 600_000,
   claimExpiryMs: 10_000,
   sweepMs: 2_000,
   staleMs: 10_000,

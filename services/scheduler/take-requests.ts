@@ -114,7 +114,7 @@ export class RequestIntake {
       attributes: { "berth.server": spec.uuid, "berth.deliveries": message.deliveries },
     });
     try {
-      await this.#finish(message, spec, await this.#placer.place(spec), span);
+      await this.#finish(message, spec, await this.#placer.place(spec, message.deliveries), span);
     } catch (error) {
       failSpan(span, error);
       this.#events.placingFailed(spec.uuid, error);

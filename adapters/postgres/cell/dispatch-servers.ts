@@ -69,7 +69,9 @@ function outcomeOf({ outcome: kind, detail, xid }: DispatchRow, change: Allocati
   if (kind === "already-dispatched" || kind === "closed") return { kind };
   const outcome = decodeOutcome(change, { kind, generations: null, detail });
   assert(outcome.kind !== "committed", "a committed claim is dispatched");
-  return outcome.kind === "no-capacity" ? outcome : { kind: "stale", why: describeRefusal(outcome) };
+  if (outcome.kind === "no-capacity") return outcome;
+  const why = describeRefusal(outcome);
+  return outcome.kind === "consumer-conflict" ? { kind: "consumer-taken", why } : { kind: "stale", why };
 }
 
 function specOf(task: Task): ServerSpec {

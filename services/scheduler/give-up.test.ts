@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { claim } from "../../core/ledger/allocation-change.ts";
+import { consumerUuid, providerUuid } from "../../core/ledger/ids.ts";
+import type { ViewSource } from "../../core/ledger/view-source.ts";
+import { owner, providerOf, serverId, VCPU } from "../../test/contract/cell-fixtures.ts";
+import { eventually } from "../../test/eventually.ts";
+import { type RigCell, SchedulerRig } from "../../test/scheduler-rig.ts";
+import type { SchedulerCellStore } from "./ports.ts";
+
+let rig: SchedulerRig;
+beforeEach(() => {
+  rig = new SchedulerRig();
+});
+afterEach(() => rig.close());
+
+const wants = (server: number) => rig.wants(server);
+const ended = (stepMs: number) =>
+  eventually("the request to end", () => {
+    rig.clock.advance(stepMs);
+    return rig.acked.length > 0;
+  });
+const faultOf = async (server: number) => (await rig.apiStore.requests([serverId(server)]))[0]?.fault;
+
+/** A cell's store whose dispatches fail; `shuts`: and whether it can be told to close its door. */
+function failing(cell: RigCell, over: Partial<SchedulerCellStore> = {}): SchedulerCellStore {
+  return {
+    dispatch: () => Promise.reject(new Error("the table is broken")),
+    close: (uuids) => cell.store.close(uuids),
+    requestDelete: (tasks) => cell.store.requestDelete(tasks),
+    homes: (uuids) => cell.store.homes(uuids),
+    ...over,
+  };
+}
+
+describe("what keeps failing", () => {
+  test("somebody put allocations under the server's uuid before it was dispatched: failed at once, and says so", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4, 4]);
+    const items = [{ provider: providerUuid(providerOf(1)), resourceClass: VCPU, amount: 1 }];
+    await cell.ledger.applyAllocations([claim(consumerUuid(serverId(1)), owner, items)]);
+    await rig.start([cell.open()]);
+    await rig.accept([wants(1)]);
+    await ended(0);
+    expect(rig.putOff).toEqual([]);
+    expect(await rig.state(serverId(1))).toBe("failed one");
+    expect(await faultOf(1)).toMatch(
+      /^Somebody else holds allocations under this server's id: consumer .* exists already/,
+    );
+  });
+
+  test("a cell's database refuses each dispatch: after ten minutes the request is failed with the reason", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    await rig.start([cell.open({ store: failing(cell) })]);
+    await rig.accept([wants(1)]);
+    await eventually("some tries", () => {
+      rig.clock.advance(10_000);
+      return rig.putOff.length >= 4;
+    });
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+    rig.clock.advance(600_000);
+    await ended(10_000);
+    expect(await rig.state(serverId(1))).toBe("failed one");
+    expect(await faultOf(1)).toMatch(/given up after 10 minutes: a database that it needs failed each time/);
+  });
+
+  test("the cell that may hold it cannot be asked: not given up, however old", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    const close = () => Promise.reject(new Error("the database is away"));
+    await rig.start([cell.open({ store: failing(cell, { close }) })]);
+    await rig.accept([wants(1)]);
+    rig.clock.advance(1_200_000);
+    await eventually("many tries", () => {
+      rig.clock.advance(10_000);
+      return rig.putOff.length >= 20;
+    });
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+    expect(rig.acked).toEqual([]);
+  });
+});
+
+describe("cells that were not searched", () => {
+  test("a cell stops being ready between the wait for its view and the choice: the request waits for it", async () => {
+    const full = await rig.addCell("full");
+    const roomy = await rig.addCell("roomy");
+    await full.addHosts([0]);
+    await roomy.addHosts([4]);
+    let isReady = true;
+    const source: ViewSource = {
+      get ready() {
+        return isReady;
+      },
+      // It caught up, and lost its connection in the same moment.
+      waitUntilSeen: async () => {
+        isReady = false;
+      },
+      onApplied: (handler) => roomy.store.onApplied(handler),
+    };
+    await rig.start([full.open(), roomy.open({ source })]);
+    await rig.accept([wants(1)]);
+    await eventually("it to be put off", () => rig.putOff.length > 0);
+    expect(await rig.state(serverId(1))).toBe("accepted");
+    isReady = true;
+    await ended(1_000);
+    expect(await rig.state(serverId(1))).toBe("dispatched roomy");
+  });
+
+  test("no cell is open yet: the request waits for one, and is refused when none ever comes", async () => {
+    await rig.start([]);
+    await rig.accept([wants(1)]);
+    await eventually("it to be put off", () => rig.putOff.length > 0);
+    expect(await rig.state(serverId(1))).toBe("accepted");
+    await ended(10_000);
+    expect(await rig.state(serverId(1))).toBe("failed");
+    expect(await faultOf(1)).toContain("There are no hosts");
+  });
+});
