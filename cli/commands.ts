@@ -21,7 +21,11 @@ export const commands: readonly Command[] = [
   {
     name: "replay",
     summary: "replay the trace of a data centre through the public API, then audit",
-    run: async (argv) => (await import("./replay.ts")).run(argv),
+    // Placing alone needs none of the services.
+    run: async (argv) =>
+      argv.includes("--place-only")
+        ? (await import("./replay/place-only/place-only.ts")).run(argv.filter((word) => word !== "--place-only"))
+        : (await import("./replay.ts")).run(argv),
   },
   {
     name: "audit",

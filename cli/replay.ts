@@ -59,14 +59,8 @@ const declaration = {
   settings: replaySettings,
 };
 
-const PLACE_ONLY = "--place-only";
-
 /** `berth replay TRACE_DIR`: exit code 1 if the audit finds anything, 2 if the trace has a bad line. */
-export async function run(argv: readonly string[]): Promise<number> {
-  if (argv.includes(PLACE_ONLY)) {
-    const placeOnly = await import("./replay/place-only/place-only.ts");
-    return placeOnly.run(argv.filter((one) => one !== PLACE_ONLY));
-  }
+export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, [directory = ""]) => {
     const trace = readWholeTrace(directory, settings);
     return replayTrace(trace, settings);

@@ -1,13 +1,13 @@
-import type { MachinePark } from "./machine-park.ts";
+import { type MachinePark, WHOLE_GPU } from "./machine-park.ts";
 import type { PackingPolicy } from "./packing-policy.ts";
 import { allowsModel, type TaskShape } from "./task-shape.ts";
 import { type MachineState, WasteGradient } from "./waste-gradient.ts";
 
 /** How far back it remembers, in tasks: what is older no longer says what will come. */
 const REMEMBERED = 1024;
-/** It looks at the past anew after so many tasks, in the beginning after a quarter more than before. */
-const RELEARN_EVERY = 512;
-const RELEARN_GROWTH = 1.25;
+/** It looks at the past anew after so many tasks, in the beginning after half as many as before. */
+const RELEARN_EVERY = REMEMBERED;
+const RELEARN_GROWTH = 1.5;
 const RELEARN_FIRST = 20;
 const STREAMS = 16;
 const STREAM_TASKS = 32;
@@ -21,15 +21,15 @@ const STREAM_TASKS = 32;
  */
 export function fragmentation(park: MachinePark): PackingPolicy {
   const past = new RecentTasks(REMEMBERED);
-  let streams: readonly (readonly TaskShape[])[] = [];
+  let streams = new ImaginedStreams([]);
   let relearnAt = 0;
-  const gradient = new WasteGradient(park, (state) => expectedLeftover(state, streams));
+  const gradient = new WasteGradient(park, (state) => streams.expectedLeftover(state));
   return {
     arrive(task) {
       past.add(task);
       if (past.seen < relearnAt) return;
       relearnAt = Math.min(past.seen * RELEARN_GROWTH + RELEARN_FIRST, past.seen + RELEARN_EVERY);
-      streams = past.streams(STREAMS, STREAM_TASKS);
+      streams = new ImaginedStreams(past.streams(STREAMS, STREAM_TASKS));
       gradient.forget();
     },
     score: (task, machine) => gradient.score(task, machine),
@@ -64,53 +64,85 @@ export class RecentTasks {
   }
 }
 
-/** What of a machine's GPUs is free after a stream of tasks, of which it takes all that fit: the mean over the streams. */
-export function expectedLeftover(state: MachineState, streams: readonly (readonly TaskShape[])[]): number {
-  if (state.gpuFreeSum === 0) return 0;
-  const gpuFree = new Int32Array(state.gpuFree.length);
-  let sum = 0;
-  for (const stream of streams) {
-    gpuFree.set(state.gpuFree);
-    sum += leftoverAfter(state, gpuFree, stream);
-  }
-  return sum / streams.length;
-}
+/** Streams of tasks, laid out for many imagined runs. */
+export class ImaginedStreams {
+  readonly count: number;
+  readonly #tasks: readonly TaskShape[];
+  readonly #length: number;
+  readonly #cpuMilli: Int32Array;
+  readonly #gpus: Int32Array;
+  readonly #gpuMilli: Int32Array;
+  /** 1: it may not run on every model. */
+  readonly #picky: Uint8Array;
+  readonly #gpuFree = new Int32Array(64);
 
-function leftoverAfter(state: MachineState, gpuFree: Int32Array, stream: readonly TaskShape[]): number {
-  let { cpuFree, gpuFreeSum } = state;
-  for (const task of stream) {
-    if (task.cpuMilli > cpuFree) continue;
-    if (task.gpus > 0) {
-      if (!allowsModel(task, state.model) || !take(gpuFree, task)) continue;
-      gpuFreeSum -= task.gpus * task.gpuMilli;
-      if (gpuFreeSum === 0) return 0;
+  /** All of one length. */
+  constructor(streams: readonly (readonly TaskShape[])[]) {
+    this.count = streams.length;
+    this.#length = streams[0]?.length ?? 0;
+    this.#tasks = streams.flat();
+    this.#cpuMilli = Int32Array.from(this.#tasks, ({ cpuMilli }) => cpuMilli);
+    this.#gpus = Int32Array.from(this.#tasks, ({ gpus }) => gpus);
+    this.#gpuMilli = Int32Array.from(this.#tasks, ({ gpuMilli }) => gpuMilli);
+    this.#picky = Uint8Array.from(this.#tasks, ({ gpuModels }) => (gpuModels.length > 0 ? 1 : 0));
+  }
+
+  /** What of a machine's GPUs is free after a stream, of which it takes all that fit: the mean over the streams. */
+  expectedLeftover(state: MachineState): number {
+    if (state.gpuFreeSum === 0 || this.count === 0) return 0;
+    let sum = 0;
+    for (let stream = 0; stream < this.count; stream += 1) sum += this.#leftoverAfter(stream, state);
+    return sum / this.count;
+  }
+
+  #leftoverAfter(stream: number, state: MachineState): number {
+    const { gpuFree } = state;
+    let { cpuFree, gpuFreeSum } = state;
+    for (let gpu = 0; gpu < gpuFree.length; gpu += 1) this.#gpuFree[gpu] = gpuFree[gpu]!;
+    const end = (stream + 1) * this.#length;
+    for (let at = stream * this.#length; at < end; at += 1) {
+      if (this.#cpuMilli[at]! > cpuFree) continue;
+      const gpus = this.#gpus[at]!;
+      if (gpus > 0) {
+        const gpuMilli = this.#gpuMilli[at]!;
+        if (this.#picky[at] === 1 && !allowsModel(this.#tasks[at]!, state.model)) continue;
+        if (!this.#take(gpuFree.length, gpus, gpuMilli)) continue;
+        gpuFreeSum -= gpus * gpuMilli;
+        if (gpuFreeSum === 0) return 0;
+      }
+      cpuFree -= this.#cpuMilli[at]!;
     }
-    cpuFree -= task.cpuMilli;
+    return gpuFreeSum;
   }
-  return gpuFreeSum;
-}
 
-/** Takes the tightest GPU with room, or as many whole ones as are wanted; false, and takes nothing, if there are not enough. */
-function take(gpuFree: Int32Array, { gpus, gpuMilli }: TaskShape): boolean {
-  if (gpus > 1) return takeWhole(gpuFree, gpus, gpuMilli);
-  let tightest = -1;
-  for (let gpu = 0; gpu < gpuFree.length; gpu += 1) {
-    if (gpuFree[gpu]! >= gpuMilli && (tightest < 0 || gpuFree[gpu]! < gpuFree[tightest]!)) tightest = gpu;
+  /** Takes the tightest GPU with room, or as many whole ones as are wanted; false, and takes nothing, if there are not enough. */
+  #take(count: number, gpus: number, gpuMilli: number): boolean {
+    const gpuFree = this.#gpuFree;
+    if (gpus > 1) return this.#takeWhole(count, gpus);
+    let tightest = -1;
+    let least = Number.POSITIVE_INFINITY;
+    for (let gpu = 0; gpu < count; gpu += 1) {
+      const free = gpuFree[gpu]!;
+      if (free < gpuMilli || free >= least) continue;
+      tightest = gpu;
+      least = free;
+    }
+    if (tightest < 0) return false;
+    gpuFree[tightest]! -= gpuMilli;
+    return true;
   }
-  if (tightest < 0) return false;
-  gpuFree[tightest]! -= gpuMilli;
-  return true;
-}
 
-function takeWhole(gpuFree: Int32Array, gpus: number, gpuMilli: number): boolean {
-  let whole = 0;
-  for (const free of gpuFree) if (free >= gpuMilli) whole += 1;
-  if (whole < gpus) return false;
-  let left = gpus;
-  for (let gpu = 0; left > 0; gpu += 1) {
-    if (gpuFree[gpu]! < gpuMilli) continue;
-    gpuFree[gpu]! -= gpuMilli;
-    left -= 1;
+  #takeWhole(count: number, gpus: number): boolean {
+    const gpuFree = this.#gpuFree;
+    let whole = 0;
+    for (let gpu = 0; gpu < count; gpu += 1) if (gpuFree[gpu] === WHOLE_GPU) whole += 1;
+    if (whole < gpus) return false;
+    let left = gpus;
+    for (let gpu = 0; left > 0; gpu += 1) {
+      if (gpuFree[gpu] !== WHOLE_GPU) continue;
+      gpuFree[gpu] = 0;
+      left -= 1;
+    }
+    return true;
   }
-  return true;
 }

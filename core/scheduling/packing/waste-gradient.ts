@@ -31,7 +31,9 @@ export class WasteGradient {
   /** By machine: the index of its state. */
   readonly #stateOf: Int32Array;
   /** By shape, then by state; NaN: not known. */
-  #ratings: Float64Array[] = [];
+  readonly #ratings: Float64Array[] = [];
+  /** By shape: which state follows on a state and what is free of the GPU that is taken. */
+  readonly #next: Map<number, number>[] = [];
 
   /** `rate` turns the waste that a placement saves into its score. */
   constructor(park: MachinePark, waste: Waste, rate: (saved: number) => number = (saved) => saved) {
@@ -51,18 +53,17 @@ export class WasteGradient {
 
   /** To be called after the measure has changed. */
   forget(): void {
-    this.#ratings = [];
+    for (const ratings of this.#ratings) ratings?.fill(Number.NaN);
     this.#wastes.fill(Number.NaN);
   }
 
   /** The rating of the task's best placement on a machine where it fits. */
   score(task: TaskShape, machine: number): number {
-    this.#ratings[task.index] ??= new Float64Array(0);
-    let ratings = this.#ratings[task.index]!;
     const state = this.#stateOf[machine]!;
-    if (state >= ratings.length) {
+    let ratings = this.#ratings[task.index];
+    if (ratings === undefined || state >= ratings.length) {
       const longer = new Float64Array(Math.max(1024, 2 * state)).fill(Number.NaN);
-      longer.set(ratings);
+      if (ratings) longer.set(ratings);
       this.#ratings[task.index] = longer;
       ratings = longer;
     }
@@ -94,14 +95,25 @@ export class WasteGradient {
 
   /** Rates the task on GPUs that have `free` left. */
   #rateOn(task: TaskShape, state: number, free: number): number {
+    return this.#rate(this.#wasteOf(state) - this.#wasteOf(this.#stateAfter(task, state, free)));
+  }
+
+  #stateAfter(task: TaskShape, state: number, free: number): number {
+    this.#next[task.index] ??= new Map();
+    const next = this.#next[task.index]!;
+    const move = state * (WHOLE_GPU + 1) + free;
+    const known = next.get(move);
+    if (known !== undefined) return known;
     const { cpuFree, model, gpuFree } = this.#states[state]!;
     let left = task.gpus;
-    const after = gpuFree.map((one) => {
+    const gpusAfter = gpuFree.map((one) => {
       if (one !== free || left === 0) return one;
       left -= 1;
       return one - task.gpuMilli;
     });
-    return this.#rate(this.#wasteOf(state) - this.#wasteOf(this.#intern(cpuFree - task.cpuMilli, model, after)));
+    const after = this.#intern(cpuFree - task.cpuMilli, model, gpusAfter);
+    next.set(move, after);
+    return after;
   }
 
   #wasteOf(state: number): number {
@@ -114,7 +126,8 @@ export class WasteGradient {
 
   #intern(cpuFree: number, model: string, gpus: number[]): number {
     gpus.sort((one, other) => other - one);
-    const key = `${model} ${cpuFree} ${gpus.join()}`;
+    // Each a char code: short, and quick to make.
+    const key = String.fromCharCode(cpuFree >>> 16, cpuFree & 0xffff, ...gpus) + model;
     const known = this.#known.get(key);
     if (known !== undefined) return known;
     const index = this.#states.length;
