@@ -28,7 +28,7 @@ export type CellCall =
   | { readonly kind: "sweep"; readonly conductor: number; readonly atOnce: boolean; readonly limit: number }
   | { readonly kind: "lease"; readonly conductor: number; readonly lease: "far" | "over" | "given-up" }
   | {
-      readonly kind: "active" | "error" | "deleted";
+      readonly kind: "active" | "error" | "deleted" | "hand-over";
       readonly claims: readonly { readonly claim: number; readonly selection: number }[];
     }
   | {
@@ -90,7 +90,7 @@ const anyCall: fc.Arbitrary<CellCall> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
-      kind: fc.constantFrom("active" as const, "error" as const, "deleted" as const),
+      kind: fc.constantFrom("active" as const, "error" as const, "deleted" as const, "hand-over" as const),
       claims: some(fc.record({ claim: back, selection })),
     }),
   },
@@ -162,6 +162,7 @@ export function perform(call: CellCall, drawn: Drawn): (store: CellStore) => Pro
         const claim = claimAt(drawn, back);
         return claim === null ? [] : [{ ...claim, selection, attemptReason: "broken", reason: "all broken" }];
       });
+      if (call.kind === "hand-over") return (store) => store.handOver(conductorId(0), claims);
       if (call.kind === "active") return (store) => store.commitActive(claims);
       return call.kind === "error" ? (store) => store.commitError(claims) : (store) => store.commitDeleted(claims);
     }

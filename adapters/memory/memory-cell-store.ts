@@ -7,6 +7,7 @@ import type {
   Home,
   Hop,
   HopOutcome,
+  HostSighting,
   TakenTask,
   TaskClaim,
 } from "../../core/cell/cell-store.ts";
@@ -18,13 +19,14 @@ import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { CellState, type CellTransaction, type TaskRow } from "./memory-cell-state.ts";
 import { closeStep, dispatchStep, requestDeleteStep } from "./memory-dispatch-steps.ts";
-import { agentSeenStep, expireStep, homeOf, hostChange, hostUpStep } from "./memory-host-steps.ts";
+import { agentSeenStep, expireStep, homeOf, hostChange, hostUpStep, sightingOf } from "./memory-host-steps.ts";
 import type { MemoryLedger, TransactionListener } from "./memory-ledger.ts";
 import { attemptsOf, serverCountByHost, serverOf, serversChangedSince } from "./memory-server-reads.ts";
 import {
   commitActiveStep,
   commitDeletedStep,
   commitErrorStep,
+  handOverStep,
   hopStep,
   ownedBy,
   sweepable,
@@ -122,13 +124,23 @@ export class MemoryCellStore implements CellStore, ViewSource {
     );
   }
 
-  async sweepTasks(conductorId: string, untakenMs: number, limit: number): Promise<readonly TakenTask[]> {
+  async sweepTasks(
+    conductorId: string,
+    untakenMs: number,
+    limit: number,
+    except: readonly string[] = [],
+  ): Promise<readonly TakenTask[]> {
     return this.#step((tx) =>
       sweepable(tx, conductorId, untakenMs)
+        .filter((row) => !except.includes(row.id))
         .slice(0, limit)
         .map((row) => takeStep(tx, conductorId, row.id))
         .filter((taken) => taken !== null),
     );
+  }
+
+  async handOver(conductorId: string, claims: readonly TaskClaim[]): Promise<readonly boolean[]> {
+    return this.#step((tx) => claims.map((claim) => handOverStep(tx, conductorId, claim)));
   }
 
   async ownedTasks(conductorId: string): Promise<readonly string[]> {
@@ -177,6 +189,13 @@ export class MemoryCellStore implements CellStore, ViewSource {
 
   async expireAgents(unseenMs: number): Promise<readonly string[]> {
     return this.#step((tx) => expireStep(tx, unseenMs));
+  }
+
+  async sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {
+    return [...new Set(hosts)]
+      .sort(compare)
+      .map((name) => sightingOf(this.#cell, name, this.#clock.now()))
+      .filter((sighting) => sighting !== null);
   }
 
   async homes(serverUuids: readonly string[]): Promise<readonly Home[]> {

@@ -1,7 +1,7 @@
-import type { Home } from "../../core/cell/cell-store.ts";
+import type { Home, HostSighting } from "../../core/cell/cell-store.ts";
 import { providerUuid } from "../../core/ledger/ids.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
-import type { CellTransaction, HostRow, ServerRow } from "./memory-cell-state.ts";
+import type { CellState, CellTransaction, HostRow, ServerRow } from "./memory-cell-state.ts";
 
 export function hostUpStep(
   tx: CellTransaction,
@@ -33,6 +33,13 @@ export function expireStep(tx: CellTransaction, unseenMs: number): readonly stri
     tx.emit(hostChange(host));
   }
   return expired.sort();
+}
+
+/** Null: the cell does not know the host. */
+export function sightingOf(cell: CellState, name: string, nowMs: number): HostSighting | null {
+  const host = cell.hosts.get(name);
+  if (host === undefined) return null;
+  return { name, up: host.up, seenAgoMs: nowMs - (cell.agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY) };
 }
 
 /** The host as a follower of the ledger sees it. */

@@ -40,6 +40,16 @@ export function sweepable(tx: CellTransaction, conductorId: string, untakenMs: n
     .sort(oldestFirst);
 }
 
+/** Frees a task that the conductor owns under this epoch, if another one lives that can take it. */
+export function handOverStep(tx: CellTransaction, conductorId: string, claim: TaskClaim): boolean {
+  const row = tx.cell.tasks.get(claim.taskId);
+  if (row === undefined || row.endedAtMs !== null || row.owner !== conductorId || row.epoch !== claim.epoch)
+    return false;
+  if (![...tx.cell.leases.keys()].some((id) => id !== conductorId && leaseHolds(tx, id))) return false;
+  row.owner = null;
+  return true;
+}
+
 /** The running tasks of this conductor, oldest first. */
 export function ownedBy(cell: CellState, conductorId: string): readonly TaskRow[] {
   return [...cell.running].filter((row) => row.owner === conductorId).sort(oldestFirst);

@@ -8,6 +8,7 @@ import type {
   Home,
   Hop,
   HopOutcome,
+  HostSighting,
   TakenTask,
   TaskClaim,
 } from "../../core/cell/cell-store.ts";
@@ -24,8 +25,8 @@ import {
   readServers,
   readServersChangedSince,
 } from "./cell/read-servers.ts";
-import { giveUpLease, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./cell/take-tasks.ts";
-import { expireAgents, readHosts, touchAgents, writeHostsUp } from "./cell/write-hosts.ts";
+import { giveUpLease, handOverTasks, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./cell/take-tasks.ts";
+import { expireAgents, readHosts, readSightings, touchAgents, writeHostsUp } from "./cell/write-hosts.ts";
 
 /**
  * A cell's database in Postgres. Every write is one function of migrations/cell/0004 or one statement, and one
@@ -88,8 +89,17 @@ export class PostgresCellStore implements CellStore {
     return takeTasks(this.#pool, conductorId, taskIds);
   }
 
-  sweepTasks(conductorId: string, untakenMs: number, limit: number): Promise<readonly TakenTask[]> {
-    return sweepTasks(this.#pool, conductorId, untakenMs, limit);
+  sweepTasks(
+    conductorId: string,
+    untakenMs: number,
+    limit: number,
+    except: readonly string[] = [],
+  ): Promise<readonly TakenTask[]> {
+    return sweepTasks(this.#pool, conductorId, untakenMs, limit, except);
+  }
+
+  handOver(conductorId: string, claims: readonly TaskClaim[]): Promise<readonly boolean[]> {
+    return handOverTasks(this.#pool, conductorId, claims);
   }
 
   ownedTasks(conductorId: string): Promise<readonly string[]> {
@@ -130,6 +140,10 @@ export class PostgresCellStore implements CellStore {
 
   expireAgents(unseenMs: number): Promise<readonly string[]> {
     return expireAgents(this.#pool, unseenMs);
+  }
+
+  sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {
+    return readSightings(this.#pool, hosts);
   }
 
   homes(serverUuids: readonly string[]): Promise<readonly Home[]> {

@@ -37,6 +37,8 @@ export class AgentRegistry {
   readonly #byAgent = new Map<string, AgentConnection>();
   /** When each open stream was last heard of, by the monotonic clock; streams without a hello, too. */
   readonly #heardAtMs = new Map<AgentStream, number>();
+  /** When each host that was connected was lost, by the monotonic clock. */
+  readonly #lostAtMs = new Map<string, number>();
   #timer: Timer | null = null;
   #watchedAtMs = 0;
 
@@ -62,6 +64,12 @@ export class AgentRegistry {
   /** The stream that reaches the host; null: it is not connected. */
   streamOf(host: string): AgentStream | null {
     return this.#byHost.get(host)?.stream ?? null;
+  }
+
+  /** How long ago the host was lost; null: it is connected, or never was. */
+  unconnectedMs(host: string): number | null {
+    const lostAtMs = this.#lostAtMs.get(host);
+    return lostAtMs === undefined ? null : this.#clock.monotonic() - lostAtMs;
   }
 
   /** Agents that are connected, which means that they were heard of lately. */
@@ -106,7 +114,10 @@ export class AgentRegistry {
     };
     const before = this.#byAgent.get(hello.agentId);
     this.#byAgent.set(hello.agentId, connection);
-    for (const host of connection.hosts.keys()) this.#byHost.set(host, connection);
+    for (const host of connection.hosts.keys()) {
+      this.#byHost.set(host, connection);
+      this.#lostAtMs.delete(host);
+    }
     if (before !== undefined && before.stream !== stream) before.stream.close("the agent dialled again");
     stream.send({
       body: { $case: "welcome", value: { conductorId: this.#conductorId, heartbeatMs: this.#heartbeatMs } },
@@ -118,7 +129,10 @@ export class AgentRegistry {
 
   #lose(connection: AgentConnection, reason: string): void {
     const hosts = [...connection.hosts.keys()].filter((host) => this.carries(connection, host));
-    for (const host of hosts) this.#byHost.delete(host);
+    for (const host of hosts) {
+      this.#byHost.delete(host);
+      this.#lostAtMs.set(host, this.#clock.monotonic());
+    }
     if (this.#byAgent.get(connection.agentId) === connection) this.#byAgent.delete(connection.agentId);
     this.#events.agentLost(connection.agentId, reason);
     this.#handlers.onLost(connection, hosts);

@@ -184,7 +184,22 @@ export class BuildRun implements TaskRun {
 
   #awaitHost(selection: number): void {
     const { clock, settings } = this.#ports;
-    this.#grace ??= clock.setTimer(settings.hostGraceMs, () => this.#giveUp(selection, "the host is not connected"));
+    this.#grace ??= clock.setTimer(settings.hostGraceMs, () => {
+      // It only rejects when the conductor stops.
+      this.#leaveHost(selection).catch(() => this.abandon());
+    });
+  }
+
+  /** The grace is over: the task goes to a conductor that has the host connected, or else to the next host. */
+  async #leaveHost(selection: number): Promise<void> {
+    const grace = this.#grace;
+    const unreached = await this.#ports.handOvers.tryHandOver(this.claim, this.#hostOf(selection), HAND_OVERS_MAX);
+    if (unreached === "handed-over" && !this.#abandoned) {
+      this.#ports.ended(this);
+      this.abandon();
+    }
+    // It was connected meanwhile.
+    if (this.#grace === grace) this.#giveUp(selection, "the host is not connected");
   }
 
   #giveUp(selection: number, reason: string): void {
@@ -248,6 +263,9 @@ export class BuildRun implements TaskRun {
     this.#called = -1;
   }
 }
+
+/** A host that no other conductor reaches either is left after so many. */
+const HAND_OVERS_MAX = 3;
 
 function failureOf(report: AttemptReport): AttemptFailure {
   return report.failure === FailureKind.FAILURE_KIND_ABORT ? "abort" : "reschedule";

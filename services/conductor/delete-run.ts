@@ -115,7 +115,28 @@ export class DeleteRun implements TaskRun {
 
   #awaitHost(): void {
     const { clock, settings } = this.#ports;
-    this.#setTimer(clock.setTimer(settings.hostGraceMs, () => this.#step({ kind: "host-gone" })));
+    this.#setTimer(clock.setTimer(settings.hostGraceMs, () => this.#leaveHost()));
+  }
+
+  /**
+   * The grace is over: the task goes to a conductor that has the host connected. A host that is not down may run the guest,
+   * so what the guest holds is not given back before it is.
+   */
+  #leaveHost(): void {
+    const { clock, handOvers } = this.#ports;
+    const host = this.host;
+    if (host === null) return;
+    const timer = this.#timer;
+    handOvers.tryHandOver(this.claim, host, Number.POSITIVE_INFINITY).then(
+      (unreached) => {
+        if (unreached === "handed-over" && !this.#abandoned) {
+          this.#ports.ended(this);
+          this.abandon();
+        } else if (this.#timer === timer && unreached === "down") this.#step({ kind: "host-gone" });
+        else if (this.#timer === timer) this.#setTimer(clock.setTimer(LOOK_AGAIN_MS, () => this.#leaveHost()));
+      },
+      () => this.abandon(),
+    );
   }
 
   #setTimer(timer: Timer | null): void {
@@ -124,4 +145,6 @@ export class DeleteRun implements TaskRun {
   }
 }
 
+/** Between two looks at a host that is up and that nobody else could be given. */
+const LOOK_AGAIN_MS = 500;
 const DESTROY_ANSWER_MS = 90_000;

@@ -71,6 +71,16 @@ export class ConductorEvents {
     this.#logger.info({ count }, "took over tasks that nobody carried on");
   }
 
+  handedOver(taskId: string, serverUuid: string, host: string): void {
+    this.#metrics.handedOver.inc();
+    this.#nowAndThen("hand-over", () =>
+      this.#logger.warn(
+        { task: taskId, server: serverUuid, host },
+        "gave back a task whose host is connected to other conductors only",
+      ),
+    );
+  }
+
   taskMalformed(taskId: string): void {
     this.#logger.error({ task: taskId }, "a task that cannot be read");
   }
@@ -151,6 +161,7 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     deletes: counter("deletes_total", "servers deleted"),
     resumed: counter("resumed_total", "builds carried on that another process had begun"),
     swept: counter("swept_total", "tasks taken over by the sweep"),
+    handedOver: counter("handed_over_total", "tasks given back because other conductors reach their host"),
     settled: counter("guests_settled_total", "guests started or destroyed by what the database says", ["fate"]),
     missing: counter("guests_missing_total", "servers found missing on their home host"),
     leftovers: counter("leftovers_total", "guests that may be left on a host"),

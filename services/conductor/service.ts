@@ -9,6 +9,7 @@ import { type AgentConnection, AgentRegistry, type AgentReport } from "./agent-r
 import { StepCommitter } from "./commit-steps.ts";
 import { GuestComparer } from "./compare-guests.ts";
 import { ConductorEvents } from "./events.ts";
+import { HandOvers } from "./hand-over.ts";
 import { LeaseKeeper } from "./keep-lease.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
 import { EventPublisher } from "./publish-events.ts";
@@ -115,19 +116,23 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const carries = (connection: AgentConnection, host: string) => registry.carries(connection, host);
   const trees = new TreeKeeper({ ledger, store, comparer, commits, events, carries });
   const publisher = new EventPublisher({ bus, cell: settings.cell, clock, events });
+  const { conductorId } = settings;
+  const unconnectedMs = (host: string) => registry.unconnectedMs(host);
+  const handOvers = new HandOvers({ store, conductorId, clock, commits, events, streamOf, unconnectedMs });
   const runPorts = {
     store,
     commits,
     clock,
     events,
     settings,
+    handOvers,
     streamOf,
     // It only rejects when the conductor stops.
     settleGuest: (guest: Parameters<GuestSettler["settle"]>[0]) => void settler.settle(guest).catch(() => {}),
     tell: (event: Parameters<EventPublisher["tell"]>[0]) => publisher.tell(event),
   };
   const runs = new TaskRuns(runPorts, tracing);
-  const intake = new TaskIntake({ bus, store, commits, runs, clock, events, settings });
+  const intake = new TaskIntake({ bus, store, commits, runs, handOvers, clock, events, settings });
   const lease = new LeaseKeeper({ store, clock, events, settings });
   const watch = new AgentWatch({ store, registry, trees, comparer, clock, events, settings });
   return { registry, runs, intake, lease, watch };

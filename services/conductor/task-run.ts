@@ -5,6 +5,7 @@ import type { CellEvent } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { StepCommitter } from "./commit-steps.ts";
 import type { ConductorEvents } from "./events.ts";
+import type { HandOvers } from "./hand-over.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 
@@ -26,6 +27,7 @@ export interface RunPorts {
   readonly clock: Clock;
   readonly events: ConductorEvents;
   readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs">;
+  readonly handOvers: HandOvers;
   streamOf(host: string): AgentStream | null;
   /** Start it, destroy it or leave it alone, as the cell's database has it. */
   settleGuest(guest: FoundGuest): void;

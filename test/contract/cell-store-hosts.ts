@@ -32,6 +32,18 @@ export function hostContract(cell: () => CellUnderTest): void {
     expect(await store.hosts()).toMatchObject([{ up: false }, { up: false }]);
   });
 
+  test("tells which hosts are up and how long ago their agents were seen, by name", async () => {
+    const { store } = cell();
+    await store.hostsUp("agent-1", [hostOf(1), hostOf(0)]);
+    const seenAgoMs = expect.toSatisfy((ms: number) => ms >= 0 && ms < NEVER_MS);
+    expect(await store.sightings(["host-1", "host-0", "host-9", "host-1"])).toEqual([
+      { name: "host-0", up: true, seenAgoMs },
+      { name: "host-1", up: true, seenAgoMs },
+    ]);
+    await store.expireAgents(0);
+    expect(await store.sightings(["host-0"])).toEqual([{ name: "host-0", up: false, seenAgoMs }]);
+  });
+
   test("an agent that is seen again is told of as long as a host of it is down, and brings it up itself", async () => {
     const { store } = cell();
     await store.hostsUp("agent-1", [hostOf(0)]);

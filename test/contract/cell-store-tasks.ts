@@ -73,6 +73,40 @@ export function taskContract(cell: () => CellUnderTest): void {
     });
   });
 
+  describe("a task that is handed over", () => {
+    test("is swept up by others, by its old owner only when it no longer leaves it out, and fences it", async () => {
+      const { store } = cell();
+      await dispatch(1);
+      const claim = claimOf(await cell().take(1, 0));
+      expect(await store.handOver(conductorId(0), [claim, claim])).toEqual([true, false]);
+      expect(await store.ownedTasks(conductorId(0))).toEqual([]);
+      expect(await store.sweepTasks(conductorId(0), 0, 10, [taskId(1), "nonsense"])).toEqual([]);
+      expect(await store.sweepTasks(conductorId(1), 0, 10)).toMatchObject([{ task: { id: taskId(1) }, epoch: 2 }]);
+      expect(await store.commitActive([{ ...claim, selection: 0 }])).toEqual([fenced]);
+    });
+
+    test("was owned under that epoch by that conductor, and has not ended", async () => {
+      const { store } = cell();
+      for (const server of [1, 2]) await dispatch(server);
+      const old = claimOf(await cell().take(1, 0));
+      const claim = claimOf(await cell().take(1, 0));
+      const ended = claimOf(await cell().take(2, 0));
+      await store.commitActive([{ ...ended, selection: 0 }]);
+      expect(await store.handOver(conductorId(0), [old, ended])).toEqual([false, false]);
+      expect(await store.handOver(conductorId(1), [claim])).toEqual([false]);
+      expect(await store.ownedTasks(conductorId(0))).toEqual([taskId(1)]);
+    });
+
+    test("stays where it is when no other conductor lives", async () => {
+      const { store } = cell();
+      await dispatch(1);
+      const claim = claimOf(await cell().take(1, 0));
+      await store.renewLease({ id: conductorId(1), name: "dead", leaseMs: 0 });
+      expect(await store.handOver(conductorId(0), [claim])).toEqual([false]);
+      expect(await store.ownedTasks(conductorId(0))).toEqual([taskId(1)]);
+    });
+  });
+
   describe("a build that succeeds", () => {
     test("makes the server ACTIVE at home, and ends", async () => {
       const { store } = cell();

@@ -29,6 +29,8 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
       expect(await store.servers([])).toEqual([]);
       expect(await store.homes([])).toEqual([]);
       expect(await store.takeTasks(conductorId(0), [])).toEqual([]);
+      expect(await store.handOver(conductorId(0), [])).toEqual([]);
+      expect(await store.sightings([])).toEqual([]);
       expect(await store.commitActive([])).toEqual([]);
       expect(await store.hop([])).toEqual([]);
       expect(await store.commitError([])).toEqual([]);

@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
-import type { TakenTask } from "../../../core/cell/cell-store.ts";
+import type { TakenTask, TaskClaim } from "../../../core/cell/cell-store.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
-import { textArrayLiteral } from "../literals.ts";
+import { arrayLiteral, textArrayLiteral } from "../literals.ts";
 import { onlyUuids, queryStored } from "../store-query.ts";
 
 /** Renews the lease, and forgets conductors that have been gone for an hour. */
@@ -65,13 +65,34 @@ export async function sweepTasks(
   conductorId: string,
   untakenMs: number,
   limit: number,
+  except: readonly string[],
 ): Promise<readonly TakenTask[]> {
   const rows = await queryStored<TakenRow>(pool, {
     name: "cell_sweep",
-    text: `select ${TAKEN_COLUMNS} from cell_sweep($1, $2, $3)`,
-    values: [conductorId, untakenMs, limit],
+    text: `select ${TAKEN_COLUMNS} from cell_sweep($1, $2, $3, $4)`,
+    values: [conductorId, untakenMs, limit, textArrayLiteral(onlyUuids(except))],
   });
   return rows.map(takenOf);
+}
+
+/** Cost: one round trip, one heap-only update a task. */
+export async function handOverTasks(
+  pool: Pool,
+  conductorId: string,
+  claims: readonly TaskClaim[],
+): Promise<readonly boolean[]> {
+  if (claims.length === 0) return [];
+  const rows = await queryStored<{ id: string; epoch: number }>(pool, {
+    name: "cell_hand_over",
+    text: "select id, epoch from cell_hand_over($1, $2, $3)",
+    values: [
+      conductorId,
+      textArrayLiteral(claims.map((claim) => claim.taskId)),
+      arrayLiteral(claims.map((claim) => claim.epoch)),
+    ],
+  });
+  const freed = new Set(rows.map((row) => `${row.id} ${row.epoch}`));
+  return claims.map((claim) => freed.delete(`${claim.taskId} ${claim.epoch}`));
 }
 
 function takenOf(row: TakenRow): TakenTask {

@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import type { HostSighting } from "../../../core/cell/cell-store.ts";
 import type { Host } from "../../../core/cell/server.ts";
 import { textArrayLiteral } from "../literals.ts";
 import { queryStored } from "../store-query.ts";
@@ -24,6 +25,17 @@ export async function readHosts(pool: Pool): Promise<readonly Host[]> {
     up: row.up,
     disabled: row.disabled,
   }));
+}
+
+export async function readSightings(pool: Pool, hosts: readonly string[]): Promise<readonly HostSighting[]> {
+  const rows = await queryStored<{ name: string; up: boolean; seen_ago_ms: number }>(pool, {
+    name: "host_sightings",
+    text: `select h.name, h.up, extract(epoch from clock_timestamp() - a.seen_at)::float8 * 1000 as seen_ago_ms
+      from hosts h join agents a on a.id = h.agent_id
+      where h.name = any ($1) order by h.name collate "C"`,
+    values: [textArrayLiteral(hosts)],
+  });
+  return rows.map((row) => ({ name: row.name, up: row.up, seenAgoMs: row.seen_ago_ms }));
 }
 
 /** Lock order: the agent, then hosts by name. A host that is as it should be is not written: views follow this table. */

@@ -1,0 +1,91 @@
+import type { AgentStream } from "../../core/agent/link.ts";
+import type { HostSighting, TaskClaim } from "../../core/cell/cell-store.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { StepCommitter } from "./commit-steps.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { ConductorStore } from "./ports.ts";
+import { SharedStep } from "./shared-step.ts";
+
+/** So long a conductor leaves a task that it handed over to the others. */
+const REST_MS = 10_000;
+/** How often it was handed over is known for so long after the last time. */
+const REMEMBER_MS = 300_000;
+/** A sighting of our own may be written this long after the connection was lost. */
+const LATE_SIGHTING_MS = 200;
+
+/**
+ * What becomes of a task whose host is not connected here: `handed-over` - another conductor saw the host's agent, and the
+ * task is free for it; `down` - the host is down or unknown; `up` - its row says up, but nobody could be given the task.
+ */
+export type Unreached = "handed-over" | "down" | "up";
+
+interface HandedOver {
+  readonly times: number;
+  readonly atMs: number;
+}
+
+/**
+ * Not connected here is not gone: the agent's list may lack this conductor, or one link is cut. Such a task goes to the
+ * others, and this conductor's sweep leaves it alone for a while.
+ */
+export class HandOvers {
+  readonly #clock: Clock;
+  readonly #commits: StepCommitter;
+  readonly #events: ConductorEvents;
+  readonly #streamOf: (host: string) => AgentStream | null;
+  readonly #unconnectedMs: (host: string) => number | null;
+  readonly #sightings: SharedStep<string, HostSighting | null>;
+  readonly #release: SharedStep<TaskClaim, boolean>;
+  /** By task, the latest last. */
+  readonly #done = new Map<string, HandedOver>();
+
+  constructor(options: {
+    readonly store: Pick<ConductorStore, "sightings" | "handOver">;
+    readonly conductorId: string;
+    readonly clock: Clock;
+    readonly commits: StepCommitter;
+    readonly events: ConductorEvents;
+    readonly streamOf: (host: string) => AgentStream | null;
+    /** How long ago the host's connection was lost; null: it never was connected here. */
+    readonly unconnectedMs: (host: string) => number | null;
+  }) {
+    const { store, conductorId } = options;
+    this.#clock = options.clock;
+    this.#commits = options.commits;
+    this.#events = options.events;
+    this.#streamOf = options.streamOf;
+    this.#unconnectedMs = options.unconnectedMs;
+    this.#sightings = new SharedStep(async (hosts) => {
+      const found = new Map((await store.sightings(hosts)).map((sighting) => [sighting.name, sighting]));
+      return hosts.map((host) => found.get(host) ?? null);
+    });
+    this.#release = new SharedStep((claims) => store.handOver(conductorId, claims));
+  }
+
+  /** Gives the task to the others if one of them sees the host, at most `timesMax` times. Rejects when the conductor stops. */
+  async tryHandOver(claim: TaskClaim, host: string, timesMax: number): Promise<Unreached> {
+    const sighting = await this.#commits.answered("sightings", this.#sightings, host);
+    if (sighting === null || !sighting.up) return "down";
+    const lostMs = this.#unconnectedMs(host);
+    // Not seen since we lost it: its row is only not down yet.
+    if (lostMs !== null && sighting.seenAgoMs > lostMs - LATE_SIGHTING_MS) return "up";
+    const times = (this.#done.get(claim.taskId)?.times ?? 0) + 1;
+    if (times > timesMax || this.#streamOf(host) !== null) return "up";
+    if (!(await this.#commits.answered("hand-over", this.#release, claim))) return "up";
+    this.#done.delete(claim.taskId);
+    this.#done.set(claim.taskId, { times, atMs: this.#clock.monotonic() });
+    this.#events.handedOver(claim.taskId, claim.serverUuid, host);
+    return "handed-over";
+  }
+
+  /** Tasks that were handed over a short while ago. */
+  resting(): readonly string[] {
+    const nowMs = this.#clock.monotonic();
+    const resting: string[] = [];
+    for (const [taskId, { atMs }] of this.#done) {
+      if (nowMs - atMs > REMEMBER_MS) this.#done.delete(taskId);
+      else if (nowMs - atMs < REST_MS) resting.push(taskId);
+    }
+    return resting;
+  }
+}

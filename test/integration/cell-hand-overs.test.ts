@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { conductorId, serverId } from "../contract/cell-fixtures.ts";
+import { eventually } from "../eventually.ts";
+import { type ConductorProcess, SmallCell } from "../small-cell.ts";
+
+let cell: SmallCell;
+let apart: ConductorProcess;
+let near: ConductorProcess;
+beforeEach(async () => {
+  cell = await new SmallCell().open();
+  apart = await cell.startConductor(1);
+  near = await cell.startConductor(2);
+  await cell.startAgent({ id: "agent-1", hosts: [1, 2], conductors: [2] });
+  await cell.hostsUp(2);
+});
+afterEach(() => cell.close());
+
+/** The conductor that no agent dials takes what `begin` stores. */
+async function takenApart(begin: () => Promise<unknown>): Promise<void> {
+  const releases = [near.gate.hold("takeTasks"), near.gate.hold("sweepTasks")];
+  await eventually("the other's sweep to wait", () => near.gate.held("sweepTasks") > 0);
+  await begin();
+  await eventually("the task to be taken", async () => (await cell.store.ownedTasks(conductorId(1))).length > 0);
+  for (const release of releases) release();
+}
+
+describe("a task of a conductor that does not reach the host, while another does", () => {
+  test("a build is handed over instead of leaving a host that lives", async () => {
+    await takenApart(() => cell.boot(1, [1, 2], { lost: true }));
+    expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-1" });
+    expect(await cell.store.attempts(serverId(1))).toMatchObject([{ host: "host-1", result: "success" }]);
+    await eventually("all tasks to end", () => apart.conductor.taskCount + near.conductor.taskCount === 0);
+  });
+
+  test("a delete is handed over instead of giving back what a running guest holds", async () => {
+    await cell.boot(1, [1]);
+    await cell.become(1, "ACTIVE");
+    await eventually("the guest to run", () => cell.runsOn(1).length > 0);
+    await takenApart(() => cell.delete(1));
+    await cell.become(1, "DELETED");
+    expect([cell.existsOn(1), await cell.heldOn(1)]).toEqual([[], []]);
+    await eventually("all tasks to end", () => apart.conductor.taskCount + near.conductor.taskCount === 0);
+  });
+
+  test("a delete that nobody else can be given waits until the host is down", async () => {
+    await cell.boot(1, [1]);
+    await cell.become(1, "ACTIVE");
+    await eventually("the guest to run", () => cell.runsOn(1).length > 0);
+    await takenApart(() => cell.delete(1));
+    const hold = apart.gate.hold("handOver");
+    await eventually("the hand-over", () => apart.gate.held("handOver") > 0);
+    await near.kill();
+    await cell.store.giveUpLease(conductorId(2));
+    hold();
+    const looked = apart.gate.hold("sightings");
+    await eventually("another look at the host", () => apart.gate.held("sightings") > 0);
+    expect(await cell.server(1)).toMatchObject({ status: "ACTIVE", taskState: "deleting", host: "host-1" });
+    await cell.store.expireAgents(0);
+    looked();
+    await cell.become(1, "DELETED");
+  });
+});
