@@ -1,11 +1,11 @@
 import { readCells } from "../adapters/postgres/cell-records.ts";
-import { migrate } from "../adapters/postgres/migrate.ts";
 import { boolean, duration } from "../runtime/setting-kinds.ts";
 import { setting } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { auditTwice } from "./audit/audit-twice.ts";
 import { conductorSettingNames } from "./audit/conductor-setting-names.ts";
 import { auditText, isClean } from "./audit/print-report.ts";
+import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
 
 const declaration = {
@@ -30,7 +30,7 @@ export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const api = await openApiDatabase(settings, { beside: true });
     try {
-      await migrate(api.url, "api");
+      await requireMigrated(api.url);
       const report = await auditTwice({
         apiUrl: api.url,
         cells: await readCells(api.url),

@@ -1,7 +1,7 @@
 import { readCells } from "../adapters/postgres/cell-records.ts";
-import { migrate } from "../adapters/postgres/migrate.ts";
 import { hidePasswords } from "../runtime/logger.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
+import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
 
 const declaration = {
@@ -15,7 +15,7 @@ export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const api = await openApiDatabase(settings, { beside: true });
     try {
-      await migrate(api.url, "api");
+      await requireMigrated(api.url);
       const cells = await readCells(api.url);
       for (const cell of cells) {
         const parts = [

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { withClient } from "../../adapters/postgres/databases.ts";
 import { freshDatabase, type TestDatabase } from "../databases.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/berth");
@@ -41,6 +42,25 @@ test("adds a cell, changes it, lists it without its password, from any directory
   expect((await berth(["db", "migrate", "--database-url", api.url])).out).toBe(
     "API database: up to date\ncell c1: up to date\n",
   );
+});
+
+test("a command that only reads leaves the tables of a running older cloud alone, says what to do, and ends with 2", async () => {
+  const older = await freshDatabase("api");
+  try {
+    await withClient(older.url, (client) => client.query("delete from schema_migrations where name = '0002-arrived'"));
+    for (const command of [["audit"], ["cell", "list"]]) {
+      const result = await berth([...command, "--database-url", older.url]);
+      expect(result).toMatchObject({
+        code: 2,
+        out: "",
+        err: expect.stringMatching(/lacks 0002-arrived: run `berth db migrate`/),
+      });
+    }
+    const { rows } = await withClient(older.url, (client) => client.query("select name from schema_migrations"));
+    expect(rows).toEqual([{ name: "0001-api" }]);
+  } finally {
+    await older.drop();
+  }
 });
 
 test("refuses a cell whose database is the API tier's, and does not add it", async () => {
