@@ -13,7 +13,7 @@ export function auditText(report: AuditReport): string {
   ];
   for (const [index, name] of LAWS.entries()) {
     const broken = report.violations.filter((violation) => violation.law === index + 1);
-    const verdict = broken.length === 0 ? "holds" : `${broken.length} violations`;
+    const verdict = broken.length > 0 ? `${broken.length} violations` : verdictOf(index + 1, counts.hostsAsked);
     lines.push(`  law ${index + 1}, ${name.padEnd(28)} ${verdict}`);
     for (const { what, where, proof } of broken.slice(0, SHOWN_PER_LAW_MAX))
       lines.push(`    ${what}: ${where}: ${proof}`);
@@ -21,6 +21,11 @@ export function auditText(report: AuditReport): string {
   }
   for (const [cell, reason] of Object.entries(report.unread)) lines.push(`  cell ${cell} could not be read: ${reason}`);
   return lines.join("\n");
+}
+
+/** Where guests really run only the agents know: law 4 holds by the word of those that were asked. */
+function verdictOf(law: number, hostsAsked: number): string {
+  return law === 4 && hostsAsked === 0 ? "not checked: no host was asked what runs there" : "holds";
 }
 
 /** Nothing is broken, and nothing was left unread. */

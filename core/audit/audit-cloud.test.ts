@@ -65,6 +65,7 @@ const request = (change: Partial<AuditedRequest> = {}): AuditedRequest => ({
   state: "dispatched",
   cell: "c1",
   untouchedMs: 60_000,
+  pendingMs: 60_000,
   ...change,
 });
 const cloud = (cells: readonly CellFacts[], requests: readonly AuditedRequest[] = [request()]): CloudFacts => ({
@@ -228,6 +229,25 @@ describe("law 5", () => {
       `5: an accepted request has not ended and nobody works on it (server ${lost.serverUuid})`,
     ]);
     expect(found(cloud([cell()], [{ ...lost, untouchedMs: 1_000 }]))).toEqual([]);
+  });
+
+  it.each([
+    ["accepted", request({ serverUuid: "s2", state: "accepted", cell: null })],
+    ["cancelled", request({ state: "cancelled" })],
+  ])("sees a request that stays %s though it is touched again and again", (_title, lively) => {
+    const turning = { ...lively, untouchedMs: 1_000, pendingMs: 16 * 60_000 };
+    expect(found(cloud([cell()], [turning]))).toEqual([
+      `5: a request is worked on again and again and comes to no end (server ${lively.serverUuid})`,
+    ]);
+    expect(found(cloud([cell()], [{ ...turning, pendingMs: 14 * 60_000 }]))).toEqual([]);
+    expect(
+      found(
+        cloud(
+          [cell({ servers: [server("s2", {})] })],
+          [{ ...turning, serverUuid: "s2", state: "dispatched", cell: "c1" }],
+        ),
+      ),
+    ).not.toContain("5: a request is worked on again and again and comes to no end (server s2)");
   });
 
   it("says nothing of requests in a cell that could not be read", () => {

@@ -1,6 +1,9 @@
 import type { AuditedRequest, AuditedServer, CellFacts, CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
+/** What is touched again and again must come to its end too; longer than any backlog and any retry should last. */
+const PENDING_MS_MAX = 15 * 60_000;
+
 /**
  * Law 5: whatever is not ended has somebody who works on it. `patienceMs`: how long a request or a task may lie about
  * before that counts as nobody; 0 when nothing should be in flight any more.
@@ -55,16 +58,30 @@ function checkRequests(facts: CloudFacts, requests: readonly AuditedRequest[], p
     if (wrong === null) continue;
     violations.push({
       law: 5,
-      what: "an accepted request has not ended and nobody works on it",
       where: `server ${request.serverUuid}`,
-      proof: `request ${request.state} for ${Math.round(request.untouchedMs / 1000)} s, ${wrong}`,
+      ...wrong,
     });
   }
   return violations;
 }
 
-function whyUnended(request: AuditedRequest, server: AuditedServer | undefined, patienceMs: number): string | null {
-  if (request.untouchedMs <= patienceMs) return null;
+function whyUnended(
+  request: AuditedRequest,
+  server: AuditedServer | undefined,
+  patienceMs: number,
+): Pick<Violation, "what" | "proof"> | null {
+  const { state, untouchedMs, pendingMs } = request;
+  const unattended = untouchedMs > patienceMs ? whyUnattended(request, server) : null;
+  if (unattended !== null) {
+    const proof = `request ${state} for ${Math.round(untouchedMs / 1000)} s, ${unattended}`;
+    return { what: "an accepted request has not ended and nobody works on it", proof };
+  }
+  if ((state !== "accepted" && state !== "cancelled") || pendingMs <= PENDING_MS_MAX) return null;
+  const proof = `request ${state}, pending for ${Math.round(pendingMs / 1000)} s, last touched ${Math.round(untouchedMs / 1000)} s ago`;
+  return { what: "a request is worked on again and again and comes to no end", proof };
+}
+
+function whyUnattended(request: AuditedRequest, server: AuditedServer | undefined): string | null {
   switch (request.state) {
     case "accepted":
       return "no cell chosen";

@@ -42,6 +42,8 @@ export interface AuditedRequest {
   readonly state: RequestState;
   readonly cell: string | null;
   readonly untouchedMs: number;
+  /** Since it was asked for; if `cancelled`, since it was asked to be deleted. */
+  readonly pendingMs: number;
 }
 
 export interface CloudFacts {

@@ -151,6 +151,21 @@ describe("berth audit", () => {
     ]);
   });
 
+  it("does not say that law 4 holds when no host was asked", async () => {
+    const text = auditText(await audit());
+    expect(text).toMatch(/law 4, one home +not checked: no host was asked/);
+    expect(auditText(await audit({ [hostName(0)]: [guest(1)] }))).toMatch(/law 4, one home +holds/);
+  });
+
+  it("sees a cancelled request that is swept up again and again and never ends", async () => {
+    const store = new PostgresApiStore(apiPool);
+    await store.accept([serverSpec(3)]);
+    await store.cancel(serverId(3), "req-a");
+    expect(found(await audit())).toEqual([]);
+    await apiPool.query("update requests set cancelled_at = now() - interval '1 hour' where state = 'cancelled'");
+    expect(found(await audit())).toEqual(["5: a request is worked on again and again and comes to no end"]);
+  });
+
   it("goes on without a cell that cannot be read, and is not clean then", async () => {
     const url = new URL(cell.url);
     url.pathname = "/no_such_database";

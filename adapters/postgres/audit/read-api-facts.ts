@@ -9,15 +9,18 @@ export async function readApiFacts(databaseUrl: string): Promise<ApiFacts> {
       state: AuditedRequest["state"];
       cell: string | null;
       untouched_ms: number;
+      pending_ms: number;
     }>(`
       select server_uuid, state, cell,
-        greatest(0, extract(epoch from now() - updated_at) * 1000)::float8 as untouched_ms
+        greatest(0, extract(epoch from now() - updated_at) * 1000)::float8 as untouched_ms,
+        greatest(0, extract(epoch from now() - coalesce(cancelled_at, created_at)) * 1000)::float8 as pending_ms
       from requests where state in ('accepted', 'dispatched', 'cancelled')`);
     const requests = rows.map((row) => ({
       serverUuid: row.server_uuid,
       state: row.state,
       cell: row.cell,
       untouchedMs: row.untouched_ms,
+      pendingMs: row.pending_ms,
     }));
     return { requests };
   });
