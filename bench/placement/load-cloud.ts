@@ -36,8 +36,8 @@ function treeOf(nodes: readonly Node[]): ProviderTree {
       inventories: new Map(
         Object.entries(node.inventories).map(([name, total]) => [resourceClass(name), { ...units, total }]),
       ),
-      traits: node.traits.map(trait),
-      aggregates: [aggregateUuid(AGGREGATE)],
+      traits: new Set(node.traits.map(trait)),
+      aggregates: new Set([aggregateUuid(AGGREGATE)]),
     })),
   };
 }
