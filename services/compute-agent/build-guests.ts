@@ -1,14 +1,17 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
 import { type Build, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import { backoffMs } from "../../runtime/retry.ts";
 import { BuildSlots, WAITING_BUILDS_MAX } from "./build-slots.ts";
-import type { Driver, PrepareOrder, PrepareOutcome } from "./driver.ts";
+import { DESTROY_TIMEOUT_MS, type Driver, type PrepareOrder, type PrepareOutcome } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
-import type { AttemptReporter } from "./report-attempts.ts";
+import { type AttemptReporter, reportOf } from "./report-attempts.ts";
 
+const REMOVE_RETRY = { delayMs: 500, delayMsMax: 60_000 };
 const ATTEMPT_TIMEOUT_MS_MAX = 24 * 3_600_000;
 
 /**
@@ -24,6 +27,9 @@ export class GuestBuilder {
   readonly #slots: ReadonlyMap<string, BuildSlots>;
   /** Builds waiting or running, by attempt id. */
   readonly #cancels = new Map<string, AbortController>();
+  /** Failed attempts whose guest is not gone yet, by attempt id. */
+  readonly #leftovers = new Map<string, { readonly word: FailedWord; timer: Timer | null }>();
+  #stopped = false;
 
   constructor(options: {
     readonly store: GuestStore;
@@ -51,6 +57,7 @@ export class GuestBuilder {
     const known = this.#store.guest(host, attemptId);
     const slots = this.#slots.get(host);
     if (this.#store.isBuried(name)) this.#refuse(name, "the server was destroyed here before");
+    else if (this.#leftovers.has(attemptId)) this.#tellFailed(name, this.#leftovers.get(attemptId)!.word);
     else if (known !== undefined) this.#reporter.reportState(known);
     else if (slots === undefined) this.#refuse(name, "this agent does not carry the host");
     else if (slots.full) this.#refuse(name, `more than ${WAITING_BUILDS_MAX} builds wait on the host`);
@@ -64,8 +71,21 @@ export class GuestBuilder {
     return cancel !== undefined;
   }
 
+  /** Nothing is tried any more, either. */
   cancelAll(): void {
+    this.#stopped = true;
     for (const cancel of this.#cancels.values()) cancel.abort();
+    for (const { timer } of this.#leftovers.values()) timer?.cancel();
+  }
+
+  /**
+   * The attempt failed for good, and its guest could not be removed: it stays among the guests, where conductors find it,
+   * and is tried again until it is gone.
+   */
+  retain(name: GuestName, word: FailedWord): void {
+    if (this.#leftovers.has(name.attemptId)) return;
+    this.#leftovers.set(name.attemptId, { word, timer: null });
+    this.#removeLater(name, 1);
   }
 
   async #begin(name: GuestName, order: Build, slots: BuildSlots): Promise<void> {
@@ -101,8 +121,13 @@ export class GuestBuilder {
     if (outcome.kind === "prepared") {
       await this.#store.record({ kind: "guest", ...name, state: "prepared", atMs });
     } else {
-      await this.#cleanUp(name);
       const { failure, reason } = outcome;
+      if (!(await this.#cleanUp(name))) this.retain(name, { failure, reason });
+      // Whoever asked hears of the failure now, whether or not the guest is gone.
+      if (this.#leftovers.has(name.attemptId)) {
+        if (!this.#store.isBuried(name)) this.#tellFailed(name, { failure, reason });
+        return;
+      }
       await this.#store.record({ kind: "failed", ...name, failure, reason, atMs });
     }
     // A destroy may have come while the journal wrote: it has told whoever asks.
@@ -120,7 +145,7 @@ export class GuestBuilder {
       let answered = false;
       const answer = (outcome: PrepareOutcome) => {
         // What a driver finishes after it was given up on is nobody's.
-        if (answered) void this.#cleanUp(name);
+        if (answered) this.#removeLate(name).catch((error) => this.#events.journalFailed(error));
         answered = true;
         timer.cancel();
         resolve(outcome);
@@ -142,12 +167,49 @@ export class GuestBuilder {
     });
   }
 
-  async #cleanUp(name: GuestName): Promise<void> {
+  /** False: the driver failed, and the guest may still be there. */
+  async #cleanUp(name: GuestName): Promise<boolean> {
     try {
-      await this.#driver.destroy(name);
+      await withDeadline(this.#driver.destroy(name), DESTROY_TIMEOUT_MS, "the driver's destroy", this.#clock);
+      return true;
     } catch (error) {
       this.#events.leftover(name, messageOf(error));
+      return false;
     }
+  }
+
+  /** Of a build that had been given up on. What was called failed or gone is a guest again if it cannot be removed. */
+  async #removeLate(name: GuestName): Promise<void> {
+    if ((await this.#cleanUp(name)) || this.#stopped) return;
+    const entry = this.#store.guest(name.host, name.attemptId);
+    this.retain(name, entry?.state === "failed" ? entry : { failure: "reschedule", reason: "the build was cancelled" });
+    if (entry === undefined || entry.state === "failed")
+      await this.#store.record({ kind: "guest", ...name, state: "building", atMs: this.#clock.now() });
+  }
+
+  #removeLater(name: GuestName, tries: number): void {
+    const leftover = this.#leftovers.get(name.attemptId);
+    if (leftover === undefined || this.#stopped) return;
+    leftover.timer = this.#clock.setTimer(backoffMs(tries, REMOVE_RETRY, Math.random), () => {
+      this.#removeAgain(name, leftover.word, tries).catch((error) => this.#events.journalFailed(error));
+    });
+  }
+
+  async #removeAgain(name: GuestName, word: FailedWord, tries: number): Promise<void> {
+    // A destroy that was ordered may have removed it.
+    const isThere = this.#store.guest(name.host, name.attemptId) !== undefined;
+    if (isThere && !(await this.#cleanUp(name))) return this.#removeLater(name, tries + 1);
+    if (this.#stopped) return;
+    this.#leftovers.delete(name.attemptId);
+    if (this.#store.guest(name.host, name.attemptId) === undefined) return;
+    const { failure, reason } = word;
+    if (this.#store.isBuried(name)) await this.#store.record({ kind: "gone", ...name });
+    else await this.#store.record({ kind: "failed", ...name, failure, reason, atMs: this.#clock.now() });
+  }
+
+  #tellFailed(name: GuestName, { failure, reason }: FailedWord): void {
+    this.#reporter.report(reportOf({ ...name, state: "failed", failure, reason, atMs: 0 }));
+    this.#reporter.detach(name.attemptId);
   }
 
   #reportStep(name: GuestName, step: string): void {
@@ -161,6 +223,9 @@ export class GuestBuilder {
     this.#reporter.detach(name.attemptId);
   }
 }
+
+/** What became of an attempt that failed. */
+export type FailedWord = Pick<Extract<PrepareOutcome, { kind: "failed" }>, "failure" | "reason">;
 
 const CANCELLED: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: "the build was cancelled" };
 const timedOut = (timeoutMs: number): PrepareOutcome => ({

@@ -3,15 +3,12 @@ import { type Destroy, FailureKind, GuestState } from "../../proto/gen/berth/age
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { GuestBuilder } from "./build-guests.ts";
-import type { Driver } from "./driver.ts";
+import { DESTROY_TIMEOUT_MS, type Driver } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
 import type { AttemptReporter } from "./report-attempts.ts";
-
-/** A driver that needs longer has failed. */
-const DESTROY_TIMEOUT_MS = 60_000;
 
 export interface DestroyDeps {
   readonly store: GuestStore;

@@ -19,6 +19,9 @@ export type PrepareOutcome =
   | { readonly kind: "prepared" }
   | { readonly kind: "failed"; readonly failure: AttemptFailure; readonly reason: string };
 
+/** A driver that needs longer to remove a guest has failed. */
+export const DESTROY_TIMEOUT_MS = 60_000;
+
 /**
  * What makes guests on hosts. A driver may be called for many hosts and many guests at a time. For one guest `prepare` is
  * called at most once in the life of a process; `destroy` may overtake it, and is then called again when it ends. Whatever

@@ -203,6 +203,19 @@ describe("an agent", () => {
     expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({ reason: "the build did not end within 0.05 s" });
   });
 
+  test("a guest of a failed build that the driver does not remove stays listed until it is gone", async () => {
+    const { agent, driver } = await startAgent();
+    one.build(1, { outcome: "lie", destroy_failures: 3 });
+    await eventually("the guest", () => driver.guests().length === 1);
+    await eventually("the new stream", () => one.hellos().length === 2);
+    one.build(1);
+    expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({ reason: expect.stringContaining("hypervisor") });
+    expect(agent.guests()).toMatchObject([{ attemptId: "t1/0", state: "building" }]);
+    await eventually("the guest to go", () => driver.guests().length === 0);
+    await eventually("the list to be empty", () => agent.guests().length === 0);
+    expect(disk.records.at(-1)).toMatchObject({ kind: "failed", attemptId: "t1/0" });
+  });
+
   test("builds no more than the limit at a time, and the others in order", async () => {
     const { agent } = await startAgent(2);
     for (let attempt = 1; attempt <= 5; attempt += 1) one.build(attempt, attempt <= 2 ? { outcome: "hang" } : {});
