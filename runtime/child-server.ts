@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createConnection, createServer, type Socket } from "node:net";
+import { createConnection, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { freePort } from "./free-port.ts";
 
 const startAttemptsMax = 5;
 const readyMsMax = 20_000;
@@ -37,7 +38,7 @@ export interface ChildServer {
  */
 export async function startChildServer(spec: ChildServerSpec): Promise<ChildServer> {
   for (let attempt = 1; ; attempt += 1) {
-    const port = spec.port ?? (await findFreePort());
+    const port = spec.port ?? (await freePort());
     const running = spawnWatched(spec.command, spec.args(port));
     const failure = await waitUntilItAnswers(running, spec, port);
     if (failure === null) return handleOf(running, port);
@@ -134,14 +135,4 @@ async function end(running: Running, signal: "SIGTERM" | "SIGKILL"): Promise<voi
   const force = setTimeout(() => running.child.kill("SIGKILL"), stopMsMax);
   await running.exited;
   clearTimeout(force);
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("a listening server has no port");
-  return address.port;
 }

@@ -10,10 +10,10 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { freePort } from "../../runtime/free-port.ts";
 import { type Binaries, findBinaries } from "./embedded-binaries.ts";
 import { type Cluster, EMBEDDED_ROLE, openCluster, removeCluster } from "./embedded-cluster.ts";
 import { EmbeddedError } from "./embedded-error.ts";
@@ -217,16 +217,4 @@ async function choosePort(dataDir: string, attempt: number): Promise<number> {
   const last = readNumber(join(dataDir, "port"));
   if (last === null || attempt > 1) return freePort(0);
   return freePort(last).catch(() => freePort(0));
-}
-
-/** The port itself when it can be bound; 0: one that can. */
-function freePort(wanted: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once("error", reject);
-    probe.listen(wanted, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
 }
