@@ -1,7 +1,8 @@
-import { createNatsBus, type NatsBus } from "../../adapters/nats/nats-bus.ts";
+import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
+import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
 import { followerEvents, registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
+import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
@@ -84,23 +85,15 @@ function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
   return { port, follower, view, placement: placementCell(name, pool, view, follower) };
 }
 
+const NAME = "berth api";
 const CONNECTIONS_MAX = 12;
 
 function openPool(url: string, what: string, logger: Logger) {
-  return createPool({
-    url,
-    applicationName: "berth api",
-    connectionsMax: CONNECTIONS_MAX,
-    onConnectionLost: (error) => logger.warn({ err: error, database: what }, "database connection lost"),
-  });
+  return openLoggedPool({ url, applicationName: NAME, connectionsMax: CONNECTIONS_MAX, what, logger });
 }
 
 function openBus(url: string, what: string, logger: Logger, closers: Closers): NatsBus {
-  const bus = createNatsBus({
-    url,
-    name: "berth api",
-    onEvent: (event) => logger.info({ bus: what, event }, "bus connection"),
-  });
+  const bus = openLoggedBus({ url, name: NAME, what, logger });
   closers.push(() => bus.close());
   return bus;
 }

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
+import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import {
   followerEvents,
   registerFollowerMetrics,
   type WatchedFollower,
 } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
+import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
 import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
@@ -43,9 +43,14 @@ export function openScheduler(
   otlpEndpoint: string | null,
 ): SchedulerProcess {
   const settings = schedulerSettings(options, randomUUID());
-  const pool = openPool(options.databaseUrl, "API database", API_CONNECTIONS_MAX, logger);
+  const pool = openLoggedPool({
+    url: options.databaseUrl,
+    applicationName: NAME,
+    connectionsMax: API_CONNECTIONS_MAX,
+    ...{ what: "API database", logger },
+  });
   const store = new PostgresApiStore(pool);
-  const bus = openBus(options.natsUrl, "API tier", logger);
+  const bus = openLoggedBus({ url: options.natsUrl, name: NAME, what: "API tier", logger });
   const softState = new RedisSoftState({
     url: options.redisUrl,
     onLost: (reason) => logger.warn({ reason }, "Redis is away; schedulers do not know of each other meanwhile"),
@@ -84,8 +89,10 @@ export function openScheduler(
 function openSchedulerCell(record: CellRecord, followers: WatchedFollower[], logger: Logger): OpenedCell {
   const { name, databaseUrl, natsUrl } = record;
   if (natsUrl === null) throw new Error(`cell ${name} has no NATS URL`);
-  const pool = openPool(databaseUrl, `cell ${name}`, CELL_CONNECTIONS_MAX, logger);
-  const bus = openBus(natsUrl, `cell ${name}`, logger);
+  const what = `cell ${name}`;
+  const connectionsMax = CELL_CONNECTIONS_MAX;
+  const pool = openLoggedPool({ url: databaseUrl, applicationName: NAME, connectionsMax, what, logger });
+  const bus = openLoggedBus({ url: natsUrl, name: NAME, what, logger });
   const view = new LedgerView();
   const clock = systemClock;
   const follower = new LedgerFollower({ cell: name, databaseUrl, view, clock, events: followerEvents(logger) });
@@ -104,21 +111,4 @@ function openSchedulerCell(record: CellRecord, followers: WatchedFollower[], log
       await pool.end();
     },
   };
-}
-
-function openPool(url: string, what: string, connectionsMax: number, logger: Logger) {
-  return createPool({
-    url,
-    applicationName: NAME,
-    connectionsMax,
-    onConnectionLost: (error) => logger.warn({ err: error, database: what }, "database connection lost"),
-  });
-}
-
-function openBus(url: string, what: string, logger: Logger) {
-  return createNatsBus({
-    url,
-    name: NAME,
-    onEvent: (event) => logger.info({ bus: what, event }, "bus connection"),
-  });
 }
