@@ -24,7 +24,7 @@ import { type ApiOptions, apiSettings } from "./settings.ts";
 type Closers = (() => Promise<unknown>)[];
 
 /**
- * The api over Postgres and NATS, for the cells that the API database names now. Closing it closes all that was opened for it.
+ * The api over Postgres and NATS, for the cells that the API database names now (docs/cells.md: those added later need a restart). Closing it closes all that was opened for it.
  * A failed opening leaves nothing open.
  */
 export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint: string | null): Promise<ApiService> {
