@@ -220,9 +220,9 @@ export class E2eCell {
     return {
       name,
       inventories: {
-        VCPU: { total: 64 },
-        MEMORY_MB: { total: 262_144 },
-        DISK_GB: { total: 10_000 },
+        VCPU: { total: 10_000 },
+        MEMORY_MB: { total: 10_000_000 },
+        DISK_GB: { total: 1_000_000 },
         CUSTOM_SLOT: { total: slotsPerHost },
       },
       traits: [this.trait],

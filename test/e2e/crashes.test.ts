@@ -40,13 +40,19 @@ describe("whatever process dies at whatever moment", () => {
     return servers;
   }
 
-  /** Starts builds, and resolves as soon as the conductor carries some of them. */
-  async function bootWith(conductor: ConductorProcess, count: number) {
-    const booting = cloud.compute.bootMany(count, { flavor, fake: BUILD });
-    const ownTasks = async () => (await cell.openTasks()).filter(({ owner }) => owner === conductor.name);
-    await eventually("the conductor to build", async () => (await ownTasks()).length > 0, PATIENT);
-    return { booting, ownTasks };
-  }
+  const ownedBy = async (conductor: ConductorProcess) =>
+    (await cell.openTasks()).filter(({ owner }) => owner === conductor.name);
+
+  /** The first conductor that carries tasks. */
+  const busyConductor = () =>
+    eventually(
+      "a conductor to build",
+      async () => {
+        const open = await cell.openTasks();
+        return cell.conductors.find(({ name }) => open.some(({ owner }) => owner === name));
+      },
+      PATIENT,
+    );
 
   /** How many attempts are under way on this agent's hosts. */
   const buildingOn = async (agent: AgentProcess) => {
@@ -55,11 +61,10 @@ describe("whatever process dies at whatever moment", () => {
   };
 
   test("a conductor killed mid-build: another carries its builds on", async () => {
-    const [conductor] = cell.conductors;
-    if (conductor === undefined) throw new Error("no conductor");
-    const { booting, ownTasks } = await bootWith(conductor, 16);
+    const booting = cloud.compute.bootMany(16, { flavor, fake: BUILD });
+    const conductor = await busyConductor();
     await conductor.kill();
-    const left = await ownTasks();
+    const left = await ownedBy(conductor);
     expect(left.length).toBeGreaterThan(0);
     const uuids = await booting;
     const servers = await expectEndedOnOneHost(uuids);
@@ -71,11 +76,10 @@ describe("whatever process dies at whatever moment", () => {
   });
 
   test("a conductor that stood still, was replaced and wakes up changes nothing", async () => {
-    const [, conductor] = cell.conductors;
-    if (conductor === undefined) throw new Error("no conductor");
-    const { booting, ownTasks } = await bootWith(conductor, 16);
+    const booting = cloud.compute.bootMany(16, { flavor, fake: BUILD });
+    const conductor = await busyConductor();
     conductor.pause();
-    expect((await ownTasks()).length).toBeGreaterThan(0);
+    expect((await ownedBy(conductor)).length).toBeGreaterThan(0);
     const uuids = await booting;
     await cloud.compute.ended(uuids);
     conductor.resume();
@@ -115,8 +119,12 @@ describe("whatever process dies at whatever moment", () => {
 
   test("agents killed mid-build, one after the other: their servers go to alternates", async () => {
     const uuids = await cloud.compute.bootMany(16, { flavor, fake: { outcome: "hang", first: 1 } });
+    const taken = async () =>
+      (await cell.openTasks(uuids)).filter(({ owner }) => owner !== null).length === uuids.length;
+    await eventually("all builds to be under way", taken, PATIENT);
     for (const agent of cell.agents) {
-      await eventually("the agent to build", async () => (await buildingOn(agent)) > 0, PATIENT);
+      // The scheduler may have passed over an agent whose hosts have failed of late.
+      if ((await buildingOn(agent)) === 0) continue;
       await agent.kill();
       await eventually("its builds to leave it", async () => (await buildingOn(agent)) === 0, PATIENT);
       await agent.start();
@@ -136,10 +144,12 @@ describe("whatever process dies at whatever moment", () => {
   });
 
   test("hosts that stood still while their builds went elsewhere come back and run none of them", async () => {
-    const [, agent] = cell.agents;
-    if (agent === undefined) throw new Error("no agent");
     const booting = cloud.compute.bootMany(12, { flavor, fake: BUILD });
-    await eventually("the agent to build", async () => (await buildingOn(agent)) > 0, PATIENT);
+    const busy = async () => {
+      for (const agent of cell.agents) if ((await buildingOn(agent)) > 0) return agent;
+      return null;
+    };
+    const agent = await eventually("an agent to build", busy, PATIENT);
     agent.pause();
     const uuids = await booting;
     await cloud.compute.ended(uuids);
