@@ -42,6 +42,10 @@ export class AgentEvents {
     this.#logger.warn({ ...guest }, "removed a guest whose build was interrupted by the agent's end");
   }
 
+  adoptFailed(reason: string): void {
+    this.#logger.error({ reason }, "the driver could not take over the guests of the agent's last process");
+  }
+
   buildStarted(guest: GuestName, traceparent: string): Span {
     this.#logger.debug({ ...guest }, "build started");
     return traceBuild(this.#options.tracing, guest, traceparent);

@@ -82,8 +82,11 @@ afterEach(async () => {
   for (const agent of agents) await agent.close();
 });
 
-async function startAgent(buildLimit = 10): Promise<{ agent: ComputeAgent; driver: FakeDriver }> {
-  const driver = new FakeDriver({
+async function startAgent(
+  buildLimit = 10,
+  Driver: typeof FakeDriver = FakeDriver,
+): Promise<{ agent: ComputeAgent; driver: FakeDriver }> {
+  const driver = new Driver({
     clock: systemClock,
     seed: 1,
     scripts: new Map(),
@@ -256,5 +259,30 @@ describe("an agent", () => {
     expect(driver.guests()).toMatchObject([{ running: true }, { running: false }]);
     one.build(3);
     expect(await one.state(3, GUEST_STATE_FAILED)).toMatchObject({ reason: expect.stringContaining("restarted") });
+  });
+
+  test("comes up after a restart though its driver fails to adopt and to destroy, which comes second", async () => {
+    const { agent } = await startAgent();
+    one.build(1);
+    one.build(2, { outcome: "hang" });
+    await one.state(1, GUEST_STATE_PREPARED);
+    await eventually("both guests", () => agent.guests().length === 2);
+    await agent.close();
+    const calls: string[] = [];
+    class FailingOnce extends FakeDriver {
+      override async adopt(): Promise<void> {
+        calls.push("adopt");
+        throw new Error("the hypervisor does not answer");
+      }
+      override async destroy(): Promise<void> {
+        calls.push("destroy");
+        if (calls.length === 2) throw new Error("the hypervisor does not answer");
+      }
+    }
+    const { agent: next } = await startAgent(10, FailingOnce);
+    await eventually("the new stream", () => one.hellos().length === 2);
+    expect(one.hellos()[1]?.hosts[0]?.guests.map((guest) => guest.attemptId)).toEqual(["t1/0", "t2/0"]);
+    await eventually("the half-built guest to go", () => next.guests().length === 1);
+    expect(calls).toEqual(["adopt", "destroy", "destroy"]);
   });
 });

@@ -3,17 +3,19 @@ import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
 import { GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
 import { GuestBuilder } from "./build-guests.ts";
 import { ConductorLinks, type ConductorOrder } from "./conductor-links.ts";
 import { destroyGuests } from "./destroy-guests.ts";
-import type { Driver } from "./driver.ts";
+import { DESTROY_TIMEOUT_MS, type Driver } from "./driver.ts";
 import { AgentEvents } from "./events.ts";
 import { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type HostConfig, treeOf } from "./host-config.ts";
-import type { Journal } from "./journal.ts";
+import type { GuestName, Journal } from "./journal.ts";
+import { messageOf } from "./message-of.ts";
 import { AttemptReporter, reportOf } from "./report-attempts.ts";
 import { TreeReporter } from "./report-trees.ts";
 import { startGuest } from "./start-guest.ts";
@@ -71,8 +73,9 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
     loseConnections: () => running?.links.drop("the connection was lost"),
     async start() {
       const store = await GuestStore.open(deps.journal, deps.clock);
-      await recoverGuests({ store, driver: deps.driver, clock: deps.clock, events });
+      const left = await recoverGuests({ store, driver: deps.driver, clock: deps.clock, events });
       running = assemble(deps, settings, { store, events });
+      for (const name of left) running.builder.retain(name, INTERRUPTED);
       running.links.start();
     },
     async close() {
@@ -97,26 +100,40 @@ interface RunningAgent {
 
 type KeptGuest = GuestEntry & { readonly state: "prepared" | "running" };
 
-/** After a restart: what was half built or already condemned is removed, the rest handed to the driver. */
+const INTERRUPTED = { failure: "reschedule", reason: "the agent was restarted while it built the server" } as const;
+
+/**
+ * After a restart: what outlived it is handed to the driver, then what was half built or already condemned is removed.
+ * Returns what the driver failed to remove: an agent must come up even so, for its other guests.
+ */
 async function recoverGuests(deps: {
   readonly store: GuestStore;
   readonly driver: Driver;
   readonly clock: Clock;
   readonly events: AgentEvents;
-}): Promise<void> {
+}): Promise<readonly GuestName[]> {
   const { store, driver, clock, events } = deps;
   const guests = store.all().filter((entry) => entry.state !== "failed");
   const lost = new Set(guests.filter((entry) => entry.state === "building" || store.isBuried(entry)));
-  const reason = "the agent was restarted while it built the server";
+  const within = (what: string, work: Promise<void>) => withDeadline(work, DESTROY_TIMEOUT_MS, what, clock);
+  const left: GuestName[] = [];
   const remove = async ({ host, serverUuid, attemptId }: GuestEntry) => {
     const name = { host, serverUuid, attemptId };
-    await driver.destroy(name);
+    try {
+      await within("the driver's destroy", driver.destroy(name));
+    } catch (error) {
+      events.leftover(name, messageOf(error));
+      left.push(name);
+      return;
+    }
     events.interrupted(name);
     if (store.isBuried(name)) await store.record({ kind: "gone", ...name });
-    else await store.record({ kind: "failed", ...name, failure: "reschedule", reason, atMs: clock.now() });
+    else await store.record({ kind: "failed", ...name, ...INTERRUPTED, atMs: clock.now() });
   };
+  const kept = guests.filter((entry) => !lost.has(entry)) as KeptGuest[];
+  await within("the driver's adopt", driver.adopt(kept)).catch((error) => events.adoptFailed(messageOf(error)));
   await Promise.all([...lost].map(remove));
-  await driver.adopt(guests.filter((entry) => !lost.has(entry)) as KeptGuest[]);
+  return left;
 }
 
 function assemble(
