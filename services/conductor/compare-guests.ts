@@ -18,7 +18,7 @@ interface Query {
 
 /** Compares what a host has with what the cell's database says that it should have. */
 export class GuestComparer {
-  readonly #store: Pick<ConductorStore, "residents">;
+  readonly #store: Pick<ConductorStore, "residents" | "servers">;
   readonly #settler: GuestSettler;
   readonly #commits: StepCommitter;
   readonly #clock: Clock;
@@ -29,7 +29,7 @@ export class GuestComparer {
   #lastQuery = 0;
 
   constructor(options: {
-    readonly store: Pick<ConductorStore, "residents">;
+    readonly store: Pick<ConductorStore, "residents" | "servers">;
     readonly settler: GuestSettler;
     readonly commits: StepCommitter;
     readonly clock: Clock;
@@ -62,7 +62,7 @@ export class GuestComparer {
 
   /**
    * Asks the host for its guests now, settles them, and reports servers that should run there and are unknown to it; those
-   * are an operator's to judge, nothing is rebuilt. Rejects when the agent does not answer.
+   * are an operator's to judge, nothing is rebuilt; one that is being deleted may be gone already. Rejects when the agent does not answer.
    */
   async compare(connection: AgentConnection, host: string): Promise<void> {
     const residents = await this.#commits.insist("residents", () => this.#store.residents(host));
@@ -71,8 +71,9 @@ export class GuestComparer {
     const known = new Set(guests.map((guest) => guest.serverUuid));
     for (const resident of residents) {
       if (resident.status !== "ACTIVE" || known.has(resident.serverUuid)) continue;
-      const now = await this.#settler.homeOf(resident.serverUuid);
-      if (now?.status === "ACTIVE" && now.host === host) this.#events.guestMissing(resident.serverUuid, host);
+      const [now] = await this.#commits.insist("servers", () => this.#store.servers([resident.serverUuid]));
+      if (now?.status === "ACTIVE" && now.host === host && now.taskState !== "deleting")
+        this.#events.guestMissing(resident.serverUuid, host);
     }
   }
 

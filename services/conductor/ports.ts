@@ -3,7 +3,7 @@ import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import type { Bus } from "../../runtime/bus.ts";
 
 /** The parts of the cell's database that a conductor uses. */
-export type ConductorStore = TaskStore & HostStore & Pick<ServerStore, "attempts">;
+export type ConductorStore = TaskStore & HostStore & Pick<ServerStore, "attempts" | "servers">;
 export type ConductorLedger = Pick<Ledger, "putTrees">;
 export type ConductorBus = Pick<Bus, "publish" | "consume">;
 
