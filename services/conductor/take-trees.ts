@@ -121,9 +121,12 @@ export class TreeKeeper {
         await this.#comparer.compare(connection, up.name);
         if (this.#carries(connection, up.name)) await this.#commits.answered("hosts-up", this.#hostUp, up);
       };
-      for (let start = 0; start < hosts.length; start += RAISES_AT_A_TIME) {
-        await Promise.all(hosts.slice(start, start + RAISES_AT_A_TIME).map(raise));
-      }
+      // Each takes the next host when it is done with one: hosts that hang or fail don't hold up the others.
+      const raiseOneByOne = async () => {
+        for (let up = hosts.pop(); up !== undefined; up = hosts.pop())
+          await raise(up).catch((error) => this.#events.comparisonFailed(error));
+      };
+      await Promise.all(Array.from({ length: RAISES_AT_A_TIME }, raiseOneByOne));
     } finally {
       this.#raising.delete(connection);
     }
