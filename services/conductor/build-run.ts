@@ -194,10 +194,7 @@ export class BuildRun implements TaskRun {
   async #leaveHost(selection: number): Promise<void> {
     const grace = this.#grace;
     const unreached = await this.#ports.handOvers.tryHandOver(this.claim, this.#hostOf(selection), HAND_OVERS_MAX);
-    if (unreached === "handed-over" && !this.#abandoned) {
-      this.#ports.ended(this);
-      this.abandon();
-    }
+    if (unreached === "handed-over") this.#forgo();
     // It was connected meanwhile.
     if (this.#grace === grace) this.#giveUp(selection, "the host is not connected");
   }
@@ -216,7 +213,7 @@ export class BuildRun implements TaskRun {
         if (outcome.kind === "committed") this.#step({ kind: "hop-committed" });
         else this.#step(outcome.kind === "skipped" ? { kind: "hop-skipped", why: outcome.why } : { kind: "fenced" });
       },
-      () => this.abandon(),
+      () => this.#forgo(),
     );
   }
 
@@ -226,8 +223,15 @@ export class BuildRun implements TaskRun {
   ): void {
     committed.then(
       (outcome) => this.#step({ kind: outcome.kind === "committed" ? event : "fenced" }),
-      () => this.abandon(),
+      () => this.#forgo(),
     );
+  }
+
+  /** Leaves the task as the database has it: whoever takes it next, this conductor too, carries on from there. */
+  #forgo(): void {
+    if (this.#abandoned) return;
+    this.#ports.ended(this);
+    this.abandon();
   }
 
   /** To a host that is not connected nothing is sent: its guests are compared with the database when it comes back. */

@@ -1,10 +1,23 @@
-import type { CommitOutcome, Hop, HopOutcome, TakenTask, TaskClaim, TaskStore } from "../../core/cell/cell-store.ts";
+import { StoreError } from "../../adapters/postgres/store-error.ts";
+import type {
+  CommitOutcome,
+  Fenced,
+  Hop,
+  HopOutcome,
+  TakenTask,
+  TaskClaim,
+  TaskStore,
+} from "../../core/cell/cell-store.ts";
 import type { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { retry } from "../../runtime/retry.ts";
 import type { ConductorEvents } from "./events.ts";
 import { batcherOf, SharedStep } from "./shared-step.ts";
 
+/** A step that the database refuses to write, as it should never be asked, is tried so often. */
+const REFUSALS_MAX = 3;
+/** What the server's owner reads then. */
+const UNWRITABLE = "the cell's database refused to record what became of the build";
 const RETRY = { delayMs: 100, delayMsMax: 5_000 };
 
 type ActiveCommit = Parameters<TaskStore["commitActive"]>[0][number];
@@ -13,7 +26,7 @@ type ErrorCommit = Parameters<TaskStore["commitError"]>[0][number];
 /**
  * Writes the steps of many tasks in few transactions. A step that could not be written is tried again, alone (it may be
  * what its batch failed of), until it is answered or `stop` is raised: a task that is ours and not ended is swept by nobody
- * else while we live. Repeating is safe: steps are fenced by the task's epoch, and one that was written is `committed` again.
+ * else while we live. A step of a build that is refused for good ends the build in ERROR instead. Repeating is safe: steps are fenced by the task's epoch, and one that was written is `committed` again.
  */
 export class StepCommitter {
   readonly #clock: Clock;
@@ -52,37 +65,69 @@ export class StepCommitter {
   take(taskId: string): Promise<TakenTask | null> {
     return this.#take.submit(taskId);
   }
-  /** These reject only when the conductor stops. */
+  /**
+   * A step of a build rejects when the conductor stops, or when the database refuses it and the ERROR in its place. One that
+   * ended in ERROR in its place is `fenced`: there is nothing more to do for the build.
+   */
   commitActive(commit: ActiveCommit): Promise<CommitOutcome> {
-    return this.answered("commit-active", this.#active, commit);
+    return this.#writtenOrError("commit-active", this.#active, commit, commit.selection);
   }
   hop(hop: Hop): Promise<HopOutcome> {
-    return this.answered("hop", this.#hop, hop);
+    return this.#writtenOrError("hop", this.#hop, hop, hop.from);
   }
   commitError(commit: ErrorCommit): Promise<CommitOutcome> {
-    return this.answered("commit-error", this.#error, commit);
+    return this.#writtenOrError("commit-error", this.#error, commit, commit.selection);
   }
+  /** Rejects only when the conductor stops: what is deleted cannot end otherwise. */
   commitDeleted(claim: TaskClaim): Promise<CommitOutcome> {
     return this.answered("commit-deleted", this.#deleted, claim);
   }
 
   /** Runs `work` until it succeeds or the conductor stops; then it rejects. For reads that a task cannot go on without. */
   insist<Value>(what: string, work: (attempt: number) => Promise<Value>): Promise<Value> {
-    const tell = (error: unknown) => {
-      this.#events.databaseFailed(what, error);
-      return true;
-    };
-    return retry(work, {
-      ...RETRY,
-      triesMax: Number.MAX_SAFE_INTEGER,
-      isTransient: tell,
-      clock: this.#clock,
-      signal: this.#stop,
-    });
+    return this.#tried(what, work, Number.POSITIVE_INFINITY);
   }
 
   /** Submits until it is answered, after the first time alone. */
   answered<Item, Outcome>(what: string, step: SharedStep<Item, Outcome>, item: Item): Promise<Outcome> {
     return this.insist(what, (attempt) => step.submit(item, attempt > 1));
   }
+
+  async #writtenOrError<Item extends TaskClaim, Outcome>(
+    what: string,
+    step: SharedStep<Item, Outcome>,
+    item: Item,
+    selection: number,
+  ): Promise<Outcome | Fenced> {
+    try {
+      return await this.#tried(what, (attempt) => step.submit(item, attempt > 1), REFUSALS_MAX);
+    } catch (error) {
+      if (this.#stop.aborted || !isRefusal(error)) throw error;
+      const { taskId, serverUuid, epoch } = item;
+      this.#events.stepRefused(what, serverUuid, error);
+      const plain = { taskId, serverUuid, epoch, selection, attemptReason: UNWRITABLE, reason: UNWRITABLE };
+      await this.#tried("commit-error", () => this.#error.submit(plain, true), 1);
+      return { kind: "fenced" };
+    }
+  }
+
+  /** Until it succeeds, was refused `refusalsMax` times, or the conductor stops. */
+  #tried<Value>(what: string, work: (attempt: number) => Promise<Value>, refusalsMax: number): Promise<Value> {
+    let refusals = 0;
+    const mayHelp = (error: unknown) => {
+      this.#events.databaseFailed(what, error);
+      if (isRefusal(error)) refusals += 1;
+      return refusals < refusalsMax;
+    };
+    return retry(work, {
+      ...RETRY,
+      triesMax: Number.MAX_SAFE_INTEGER,
+      isTransient: mayHelp,
+      clock: this.#clock,
+      signal: this.#stop,
+    });
+  }
 }
+
+/** The database was reached and will not do it, however often it is asked. */
+const isRefusal = (error: unknown): boolean => error instanceof StoreError && error.code === "bug";

@@ -134,6 +134,14 @@ export class ConductorEvents {
     );
   }
 
+  stepRefused(what: string, serverUuid: string, error: unknown): void {
+    this.#metrics.refusedSteps.inc({ what });
+    this.#logger.error(
+      { err: error, what, server: serverUuid },
+      "the cell's database refuses a step of a build; ending it in ERROR",
+    );
+  }
+
   #nowAndThen(what: string, log: () => void): void {
     const nowMs = this.#clock.monotonic();
     if (nowMs - (this.#loggedAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < REPEATED_LOG_MS) return;
@@ -167,6 +175,7 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     leftovers: counter("leftovers_total", "guests that may be left on a host"),
     eventsLost: counter("events_lost_total", "events that did not go up"),
     databaseFailures: counter("database_failures_total", "calls of the cell's database that failed", ["what"]),
+    refusedSteps: counter("refused_steps_total", "steps of builds that the cell's database refused for good", ["what"]),
     seconds: new Histogram({
       name: "berth_conductor_build_seconds",
       help: "from taking a build to its end",
