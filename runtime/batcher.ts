@@ -7,10 +7,13 @@ export class QueueFullError extends Error {
 }
 
 /**
- * How far apart the batches of a step that commits start, in milliseconds. A commit costs the machine far more than a row in it; some
+ * How far apart the batches of a step that commits start at least, in milliseconds. A commit costs the machine far more than a row in it; some
  * milliseconds between two let a few more rows in, and a caller that comes alone still never waits.
  */
-export const COMMIT_SPACING_MS = 20;
+export const COMMIT_SPACING_MS = 10;
+/** … and farther while the other side is slow: so many times as long as the last batch took, within a bound. */
+const SPACING_PER_DURATION = 2;
+const SPACING_MS_MAX = 100;
 
 /**
  * Group commit: items that arrive while a batch is on its way go together in the next one, so that the batch size follows
@@ -30,6 +33,7 @@ export class Batcher<Item, Result> {
   readonly #maxQueued: number;
   readonly #spacingMs: number;
   #lastStartMs = Number.NEGATIVE_INFINITY;
+  #lastTookMs = 0;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: {
@@ -67,7 +71,7 @@ export class Batcher<Item, Result> {
 
   #schedule(): void {
     if (this.#scheduled || this.#running >= this.#concurrency || this.#queue.length === 0) return;
-    const waitMs = this.#queue.length >= this.#maxItems ? 0 : this.#lastStartMs + this.#spacingMs - performance.now();
+    const waitMs = this.#queue.length >= this.#maxItems ? 0 : this.#lastStartMs + this.#spacing() - performance.now();
     if (waitMs > 0) {
       this.#timer ??= setTimeout(() => {
         this.#timer = null;
@@ -83,10 +87,16 @@ export class Batcher<Item, Result> {
     });
   }
 
+  #spacing(): number {
+    if (this.#spacingMs === 0) return 0;
+    return Math.max(this.#spacingMs, Math.min(SPACING_MS_MAX, this.#lastTookMs * SPACING_PER_DURATION));
+  }
+
   async #flush(): Promise<void> {
     const batch = this.#queue.splice(0, this.#maxItems);
     if (batch.length === 0) return;
-    this.#lastStartMs = performance.now();
+    const startMs = performance.now();
+    this.#lastStartMs = startMs;
     this.#running += 1;
     try {
       const results = await this.#run(batch.map((entry) => entry.item));
@@ -96,6 +106,7 @@ export class Batcher<Item, Result> {
     } catch (error) {
       for (const entry of batch) entry.reject(error);
     } finally {
+      this.#lastTookMs = performance.now() - startMs;
       this.#running -= 1;
       this.#schedule();
     }
