@@ -1,148 +1,48 @@
-import { type MachinePark, WHOLE_GPU } from "./machine-park.ts";
+import { expectedFragment, type TypicalTask } from "./fragmentation-gradient-descent.ts";
+import { ImaginedStreams } from "./imagined-streams.ts";
+import type { MachinePark } from "./machine-park.ts";
 import type { PackingPolicy } from "./packing-policy.ts";
-import { allowsModel, type TaskShape } from "./task-shape.ts";
-import { type MachineState, WasteGradient } from "./waste-gradient.ts";
+import { RecentTasks } from "./recent-tasks.ts";
+import { WasteGradient } from "./waste-gradient.ts";
 
 /** How far back it remembers, in tasks: what is older no longer says what will come. */
 const REMEMBERED = 1024;
-/** It looks at the past anew after so many tasks, in the beginning after half as many as before. */
-const RELEARN_EVERY = REMEMBERED;
+/** It looks at the past anew when all that it remembers is new, in the beginning when half as many as before have come. */
 const RELEARN_GROWTH = 1.5;
 const RELEARN_FIRST = 20;
 const STREAMS = 16;
 const STREAM_TASKS = 32;
+/** How much the next task counts beside the long run. */
+const NEXT_TASK_WEIGHT = 0.1;
 
 /**
- * Our own. It imagines that pieces of the recent past come again, each to one machine alone, and calls waste what of its GPUs
- * is still free then: a machine short of CPU for its GPUs, or with GPUs cut so that what usually comes leaves holes, wastes much.
- * A task goes where it makes the least of that.
+ * Our own: a task goes where the GPUs that stay of no use grow least. It imagines that pieces of the recent past come again, each
+ * to one machine alone, and takes for useless what of its GPUs is still free then: a machine short of CPU for its GPUs, or
+ * whose GPUs are cut so that what usually comes leaves holes, wastes much. Since small tasks fill what big ones no longer fit
+ * into, what the next task that wants GPUs could not use counts, too, a little: that keeps room for the big ones together.
  *
  * It knows nothing of the workload but the tasks that arrived so far, and looks at CPU and GPUs, not at memory.
  */
 export function fragmentation(park: MachinePark): PackingPolicy {
   const past = new RecentTasks(REMEMBERED);
   let streams = new ImaginedStreams([]);
+  let demand: readonly TypicalTask[] = [];
   let relearnAt = 0;
-  const gradient = new WasteGradient(park, (state) => streams.expectedLeftover(state));
+  const gradient = new WasteGradient(
+    park,
+    (state) => streams.expectedLeftover(state) + NEXT_TASK_WEIGHT * expectedFragment(state, demand),
+  );
   return {
     arrive(task) {
       past.add(task);
       if (past.seen < relearnAt) return;
-      relearnAt = Math.min(past.seen * RELEARN_GROWTH + RELEARN_FIRST, past.seen + RELEARN_EVERY);
+      relearnAt = Math.min(past.seen * RELEARN_GROWTH + RELEARN_FIRST, past.seen + REMEMBERED);
       streams = new ImaginedStreams(past.streams(STREAMS, STREAM_TASKS));
+      demand = past.gpuDemand();
       gradient.forget();
     },
     score: (task, machine) => gradient.score(task, machine),
     chooseGpu: (task, machine) => gradient.chooseGpu(task, machine),
     placed: (_, machine) => gradient.changed(machine),
   };
-}
-
-/** The last tasks that arrived, whether they found room or not. */
-export class RecentTasks {
-  readonly #ring: TaskShape[] = [];
-  readonly #size: number;
-  /** How many ever arrived. */
-  seen = 0;
-
-  constructor(size: number) {
-    this.#size = size;
-  }
-
-  add(task: TaskShape): void {
-    this.#ring[this.seen % this.#size] = task;
-    this.seen += 1;
-  }
-
-  /** Pieces of the past, in its order, that begin at even distances; one that reaches the present goes on with the oldest. */
-  streams(count: number, length: number): TaskShape[][] {
-    const known = this.#ring.length;
-    const oldest = this.seen > known ? this.seen % known : 0;
-    return Array.from({ length: count }, (_, stream) =>
-      Array.from({ length }, (__, step) => this.#ring[(oldest + Math.floor((stream * known) / count) + step) % known]!),
-    );
-  }
-}
-
-/** Streams of tasks, laid out for many imagined runs. */
-export class ImaginedStreams {
-  readonly count: number;
-  readonly #tasks: readonly TaskShape[];
-  readonly #length: number;
-  readonly #cpuMilli: Int32Array;
-  readonly #gpus: Int32Array;
-  readonly #gpuMilli: Int32Array;
-  /** 1: it may not run on every model. */
-  readonly #picky: Uint8Array;
-  readonly #gpuFree = new Int32Array(64);
-
-  /** All of one length. */
-  constructor(streams: readonly (readonly TaskShape[])[]) {
-    this.count = streams.length;
-    this.#length = streams[0]?.length ?? 0;
-    this.#tasks = streams.flat();
-    this.#cpuMilli = Int32Array.from(this.#tasks, ({ cpuMilli }) => cpuMilli);
-    this.#gpus = Int32Array.from(this.#tasks, ({ gpus }) => gpus);
-    this.#gpuMilli = Int32Array.from(this.#tasks, ({ gpuMilli }) => gpuMilli);
-    this.#picky = Uint8Array.from(this.#tasks, ({ gpuModels }) => (gpuModels.length > 0 ? 1 : 0));
-  }
-
-  /** What of a machine's GPUs is free after a stream, of which it takes all that fit: the mean over the streams. */
-  expectedLeftover(state: MachineState): number {
-    if (state.gpuFreeSum === 0 || this.count === 0) return 0;
-    let sum = 0;
-    for (let stream = 0; stream < this.count; stream += 1) sum += this.#leftoverAfter(stream, state);
-    return sum / this.count;
-  }
-
-  #leftoverAfter(stream: number, state: MachineState): number {
-    const { gpuFree } = state;
-    let { cpuFree, gpuFreeSum } = state;
-    for (let gpu = 0; gpu < gpuFree.length; gpu += 1) this.#gpuFree[gpu] = gpuFree[gpu]!;
-    const end = (stream + 1) * this.#length;
-    for (let at = stream * this.#length; at < end; at += 1) {
-      if (this.#cpuMilli[at]! > cpuFree) continue;
-      const gpus = this.#gpus[at]!;
-      if (gpus > 0) {
-        const gpuMilli = this.#gpuMilli[at]!;
-        if (this.#picky[at] === 1 && !allowsModel(this.#tasks[at]!, state.model)) continue;
-        if (!this.#take(gpuFree.length, gpus, gpuMilli)) continue;
-        gpuFreeSum -= gpus * gpuMilli;
-        if (gpuFreeSum === 0) return 0;
-      }
-      cpuFree -= this.#cpuMilli[at]!;
-    }
-    return gpuFreeSum;
-  }
-
-  /** Takes the tightest GPU with room, or as many whole ones as are wanted; false, and takes nothing, if there are not enough. */
-  #take(count: number, gpus: number, gpuMilli: number): boolean {
-    const gpuFree = this.#gpuFree;
-    if (gpus > 1) return this.#takeWhole(count, gpus);
-    let tightest = -1;
-    let least = Number.POSITIVE_INFINITY;
-    for (let gpu = 0; gpu < count; gpu += 1) {
-      const free = gpuFree[gpu]!;
-      if (free < gpuMilli || free >= least) continue;
-      tightest = gpu;
-      least = free;
-    }
-    if (tightest < 0) return false;
-    gpuFree[tightest]! -= gpuMilli;
-    return true;
-  }
-
-  #takeWhole(count: number, gpus: number): boolean {
-    const gpuFree = this.#gpuFree;
-    let whole = 0;
-    for (let gpu = 0; gpu < count; gpu += 1) if (gpuFree[gpu] === WHOLE_GPU) whole += 1;
-    if (whole < gpus) return false;
-    let left = gpus;
-    for (let gpu = 0; left > 0; gpu += 1) {
-      if (gpuFree[gpu] !== WHOLE_GPU) continue;
-      gpuFree[gpu] = 0;
-      left -= 1;
-    }
-    return true;
-  }
 }

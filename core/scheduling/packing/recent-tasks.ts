@@ -1,0 +1,36 @@
+import type { TypicalTask } from "./fragmentation-gradient-descent.ts";
+import { gpuMilliSum, type TaskShape } from "./task-shape.ts";
+
+/** The last tasks that arrived, whether they found room or not. */
+export class RecentTasks {
+  readonly #ring: TaskShape[] = [];
+  readonly #size: number;
+  /** How many ever arrived. */
+  seen = 0;
+
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  add(task: TaskShape): void {
+    this.#ring[this.seen % this.#size] = task;
+    this.seen += 1;
+  }
+
+  /** Pieces of the past, in its order, that begin at even distances; one that reaches the present goes on with the oldest. */
+  streams(count: number, length: number): TaskShape[][] {
+    const known = this.#ring.length;
+    const oldest = this.seen > known ? this.seen % known : 0;
+    return Array.from({ length: count }, (_, stream) =>
+      Array.from({ length }, (__, step) => this.#ring[(oldest + Math.floor((stream * known) / count) + step) % known]!),
+    );
+  }
+
+  /** The shapes among them that take GPUs, each with its share of all GPU that they take. */
+  gpuDemand(): TypicalTask[] {
+    const sums = new Map<TaskShape, number>();
+    for (const shape of this.#ring) if (shape.gpus > 0) sums.set(shape, (sums.get(shape) ?? 0) + gpuMilliSum(shape));
+    const all = sums.values().reduce((total, sum) => total + sum, 0);
+    return [...sums].map(([shape, sum]) => ({ shape, share: sum / all }));
+  }
+}
