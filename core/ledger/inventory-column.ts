@@ -54,6 +54,12 @@ export class InventoryColumn {
     return this.maxUnit[slot]! > 0;
   }
 
+  /** What may be allocated at most, in use or not. */
+  capacity(slot: number): number {
+    const held = this.#held.size === 0 ? 0 : (this.#held.get(slot) ?? 0);
+    return this.free[slot]! + this.used[slot]! + held;
+  }
+
   /** Returns whether the provider had no inventory of the class before. */
   put(slot: number, inventory: Inventory, used: number): boolean {
     const added = !this.has(slot);

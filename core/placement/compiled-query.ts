@@ -38,6 +38,8 @@ export interface CompiledQuery {
   readonly groups: readonly CompiledGroup[];
   readonly classCount: number;
   readonly isolate: boolean;
+  /** Two numbered groups or more ask for the same amounts of the same classes. */
+  readonly hasLikeGroups: boolean;
   readonly sameSubtrees: readonly (readonly string[])[];
   readonly rootServes: SetTest;
   /** Only candidates with one provider a tree (API before 1.29, in a cloud that has trees). */
@@ -61,6 +63,7 @@ export function compileQuery(view: LedgerView, query: CandidateQuery): CompiledQ
     groups,
     classCount: classes.size,
     isolate: query.groupPolicy === "isolate",
+    hasLikeGroups: countDistinct(groups) < groups.length,
     sameSubtrees: query.sameSubtrees,
     rootServes: traitTest(view.traits, query.rootTraits.required, query.rootTraits.forbidden),
     flatOnly: !query.nested && slots.knownCount > slots.rootCount,
@@ -95,6 +98,14 @@ function compileGroup(view: LedgerView, group: QueryGroup, classes: Map<Resource
     treeRoot,
     findsNothing: needs.length === 0 && group.required.length === 0 && memberOf.length === 0,
   };
+}
+
+/** By what they ask for; the group without suffix is like no other. */
+function countDistinct(groups: readonly CompiledGroup[]): number {
+  const marks = groups.map(({ suffix, needs }) =>
+    suffix === "" ? "" : needs.map((need) => `${need.index}:${need.amount}`).join(),
+  );
+  return new Set(marks).size;
 }
 
 /** Remembers the answer for each set: thousands of providers share a handful. */

@@ -1,6 +1,7 @@
 import { type ProviderUuid, trait } from "../ledger/ids.ts";
 import { capacityOf, type Provider } from "../ledger/model.ts";
 import type { CandidateQuery, QueryGroup } from "./candidate-query.ts";
+import type { FoundCandidate } from "./found-candidates.ts";
 
 /**
  * Placement's candidates the long way: every product of every group's choices, filtered afterwards, as upstream's
@@ -170,7 +171,7 @@ function product<Item>(lists: readonly (readonly Item[])[]): Item[][] {
   return lists.reduce<Item[][]>((so, list) => so.flatMap((items) => list.map((item) => [...items, item])), [[]]);
 }
 
-function describe(parts: readonly Part[]): string {
+function describe(parts: readonly (Omit<Part, "provider"> & { provider: Pick<Provider, "uuid"> })[]): string {
   const resources = new Map<string, number>();
   const mappings = new Set<string>();
   for (const { suffix, provider, needs } of parts) {
@@ -184,16 +185,12 @@ function describe(parts: readonly Part[]): string {
     .join()} | ${[...mappings].sort().join()}`;
 }
 
-/** A search's own candidate in the same words. */
-export function describeCandidate(candidate: {
-  readonly resources: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  readonly mappings: ReadonlyMap<string, readonly string[]>;
-}): string {
-  const resources = [...candidate.resources].flatMap(([provider, given]) =>
-    [...given].map(([name, amount]) => `${provider}.${name}:${amount}`),
-  );
-  const mappings = [...candidate.mappings].flatMap(([suffix, providers]) =>
-    providers.map((provider) => `${suffix}=${provider}`),
-  );
-  return `${resources.sort().join()} | ${mappings.sort().join()}`;
+/** What a search has found, in the same words. */
+export function describeCandidate({ view, choices, slots }: FoundCandidate): string {
+  const parts = choices.map(({ group, needs }, at) => ({
+    suffix: group.suffix,
+    provider: { uuid: view.slots.uuid(slots[at]!) },
+    needs: needs.map((need) => [need.resourceClass, need.amount] as const),
+  }));
+  return describe(parts);
 }

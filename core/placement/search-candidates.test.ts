@@ -84,14 +84,15 @@ function search(
   steps = 1e7,
 ) {
   const bound = { stepsLeft: steps };
-  const candidates = new CandidateSearch(viewOf(providers), wanted, bound, { strategy });
+  const view = viewOf(providers);
+  const candidates = new CandidateSearch(view, wanted, bound, { strategy });
   const found: string[] = [];
   while (found.length < limit) {
     const candidate = candidates.next();
     if (candidate === null) break;
     found.push(describeCandidate(candidate));
   }
-  return { found, bound, summaries: candidates.summaries() };
+  return { found, bound, providers: candidates.providers().map((slot) => view.slots.uuid(slot)) };
 }
 
 const arbitraryInventory = fc.record({
@@ -262,9 +263,9 @@ describe("the search for Placement's candidates", () => {
     expect(search([lender, ...borrowers], query([group("", { DISK_GB: 1, VCPU: 1 })])).found).toHaveLength(2);
   });
 
-  test("summarises every provider of the trees it took from, and no other", () => {
+  test("tells every provider of the trees it took from, and no other", () => {
     const [root, child] = wide(1) as [Provider, Provider];
-    const { summaries } = search([root, child, provider("other", null, {})], query([group("1", { VGPU: 1 })]));
-    expect(summaries.map((summary) => summary.uuid)).toEqual([root.uuid, child.uuid]);
+    const { providers } = search([root, child, provider("other", null, {})], query([group("1", { VGPU: 1 })]));
+    expect(providers).toEqual([root.uuid, child.uuid]);
   });
 });

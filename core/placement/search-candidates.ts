@@ -1,7 +1,7 @@
-import type { ProviderUuid, ResourceClass } from "../ledger/ids.ts";
 import type { LedgerView } from "../ledger/view.ts";
-import type { Candidate, CandidateQuery, ProviderSummary } from "./candidate-query.ts";
+import type { CandidateQuery } from "./candidate-query.ts";
 import { type CompiledQuery, compileQuery } from "./compiled-query.ts";
+import type { FoundCandidate } from "./found-candidates.ts";
 import { SharingProviders } from "./sharing.ts";
 import { TreeEnumerator, type WorkBound } from "./tree-enumerator.ts";
 import { treeVariables, type Variable } from "./tree-variables.ts";
@@ -15,13 +15,6 @@ export interface SearchOptions {
   readonly random?: () => number;
 }
 
-/** A candidate as slots of one view: what each variable chose. Only good until the view changes. */
-interface Found {
-  readonly variables: readonly Variable[];
-  readonly chosen: readonly number[];
-  readonly root: number;
-}
-
 /**
  * The candidates of one cell for a Placement query, one at a time. Like children are distinct answers here, as upstream counts them;
  * nothing is enumerated that was not asked for. Must be drained within one turn of the event loop.
@@ -30,7 +23,7 @@ export class CandidateSearch {
   readonly #view: LedgerView;
   readonly #query: CompiledQuery | null;
   readonly #sharing: SharingProviders;
-  readonly #found: Iterator<Found>;
+  readonly #found: Iterator<TreeEnumerator>;
   /** Candidates of nobody's own tree, which several trees' searches come upon. */
   readonly #lent = new Set<string>();
   /** Roots of the trees that gave something to a candidate. */
@@ -45,132 +38,81 @@ export class CandidateSearch {
       options.strategy === "depth-first" ? this.#depthFirst(bound, options) : this.#breadthFirst(bound, options);
   }
 
-  next(): Candidate | null {
+  next(): FoundCandidate | null {
     for (let step = this.#found.next(); !step.done; step = this.#found.next()) {
-      if (this.#isRepeated(step.value)) continue;
-      for (const slot of step.value.chosen) {
+      const { variables: choices, chosen: slots } = step.value;
+      if (this.#isRepeated(choices, slots)) continue;
+      for (const slot of slots) {
         this.#used.add(slot);
         this.#roots.add(this.#view.slots.root[slot]!);
       }
-      return this.#present(step.value);
+      return { view: this.#view, choices, slots };
     }
     return null;
   }
 
-  /** Every provider of every tree that gave something to the candidates returned so far. */
-  summaries(): readonly ProviderSummary[] {
+  /** Slots of every provider of every tree that gave something to the candidates returned so far. */
+  providers(): readonly number[] {
+    if (this.#query?.flatOnly) return [...this.#used];
     const { slots } = this.#view;
-    const wanted = this.#query?.flatOnly
-      ? [...this.#used]
-      : [...this.#roots].flatMap((root) => [root, ...slots.descendants(root)]);
-    return wanted.map((slot) => this.#summary(slot));
+    const found: number[] = [];
+    for (const root of this.#roots) found.push(root, ...slots.descendants(root));
+    return found;
   }
 
-  *#enumerators(
-    bound: WorkBound,
-    options: SearchOptions,
-  ): Generator<{ readonly root: number; readonly trees: TreeEnumerator }> {
+  *#enumerators(bound: WorkBound, options: SearchOptions): Generator<TreeEnumerator> {
     const query = this.#query;
     if (query === null) return;
     const { slots } = this.#view;
-    const order = options.random ? shuffled(slots.roots.slice(0, slots.rootCount), options.random) : slots.roots;
+    const { random } = options;
+    const order = random ? shuffled(slots.roots.slice(0, slots.rootCount), random) : slots.roots;
     for (let at = 0; at < slots.rootCount && bound.stepsLeft > 0; at += 1) {
       const root = order[at]!;
       if (!query.rootServes(slots.traitSet[root]!)) continue;
       const variables = treeVariables(this.#view, query, this.#sharing, root);
       if (variables === null) continue;
-      const { random } = options;
       const tried = random
         ? variables.map((variable) => ({ ...variable, options: shuffled([...variable.options], random) }))
         : variables;
-      yield { root, trees: new TreeEnumerator(this.#view, query, tried, bound) };
+      yield new TreeEnumerator(this.#view, query, tried, bound);
     }
   }
 
-  *#depthFirst(bound: WorkBound, options: SearchOptions): Generator<Found> {
-    for (const { root, trees } of this.#enumerators(bound, options)) {
-      for (let chosen = trees.next(); chosen; chosen = trees.next()) yield { variables: trees.variables, chosen, root };
-    }
+  /** Each enumerator that comes out stands at a candidate. */
+  *#depthFirst(bound: WorkBound, options: SearchOptions): Generator<TreeEnumerator> {
+    for (const tree of this.#enumerators(bound, options)) while (tree.next()) yield tree;
   }
 
-  *#breadthFirst(bound: WorkBound, options: SearchOptions): Generator<Found> {
-    const open: { root: number; trees: TreeEnumerator }[] = [];
-    for (const one of this.#enumerators(bound, options)) {
-      const chosen = one.trees.next();
-      if (chosen === null) continue;
-      open.push(one);
-      yield { variables: one.trees.variables, chosen, root: one.root };
+  *#breadthFirst(bound: WorkBound, options: SearchOptions): Generator<TreeEnumerator> {
+    const open: TreeEnumerator[] = [];
+    for (const tree of this.#enumerators(bound, options)) {
+      if (!tree.next()) continue;
+      open.push(tree);
+      yield tree;
     }
     for (let round = open; round.length > 0; ) {
-      const left: typeof open = [];
-      for (const one of round) {
-        const chosen = one.trees.next();
-        if (chosen === null) continue;
-        left.push(one);
-        yield { variables: one.trees.variables, chosen, root: one.root };
+      const left: TreeEnumerator[] = [];
+      for (const tree of round) {
+        if (!tree.next()) continue;
+        left.push(tree);
+        yield tree;
       }
       round = left;
     }
   }
 
   /** Only what consists of lent inventory alone can be found from several trees. */
-  #isRepeated(found: Found): boolean {
+  #isRepeated(choices: readonly Variable[], slots: readonly number[]): boolean {
     if (this.#sharing.slots.length === 0) return false;
-    if (!found.chosen.every((slot) => this.#sharing.isSharing(slot))) return false;
-    const key = found.variables
-      .map((variable, at) => `${variable.group.suffix}:${variable.needs[0]?.index}:${found.chosen[at]}`)
+    if (!slots.every((slot) => this.#sharing.isSharing(slot))) return false;
+    const key = choices
+      .map((choice, at) => `${choice.group.suffix}:${choice.needs[0]?.index}:${slots[at]}`)
       .sort()
       .join();
     if (this.#lent.has(key)) return true;
     this.#lent.add(key);
     return false;
   }
-
-  #present(found: Found): Candidate {
-    const { slots } = this.#view;
-    const resources = new Map<ProviderUuid, Map<ResourceClass, number>>();
-    const mappings = new Map<string, ProviderUuid[]>();
-    found.variables.forEach((variable, at) => {
-      const uuid = slots.uuid(found.chosen[at]!);
-      const serving = mappings.get(variable.group.suffix);
-      if (serving === undefined) mappings.set(variable.group.suffix, [uuid]);
-      else if (!serving.includes(uuid)) serving.push(uuid);
-      if (variable.needs.length === 0) return;
-      let given = resources.get(uuid);
-      if (given === undefined) {
-        given = new Map();
-        resources.set(uuid, given);
-      }
-      for (const { resourceClass, amount } of variable.needs)
-        given.set(resourceClass, (given.get(resourceClass) ?? 0) + amount);
-    });
-    return { resources, mappings };
-  }
-
-  #summary(slot: number): ProviderSummary {
-    const { slots, traits } = this.#view;
-    const resources = new Map<ResourceClass, { readonly capacity: number; readonly used: number }>();
-    for (const resourceClass of this.#view.resourceClasses()) {
-      const column = this.#view.column(resourceClass)!;
-      if (!column.has(slot)) continue;
-      const used = column.used[slot]!;
-      resources.set(resourceClass, { capacity: column.free[slot]! + used, used });
-    }
-    const parent = slots.parent[slot]!;
-    return {
-      uuid: slots.uuid(slot),
-      parent: parent < 0 ? null : slots.uuid(parent),
-      root: slots.uuid(slots.root[slot]!),
-      traits: traits.names(slots.traitSet[slot]!).sort(standardFirst),
-      resources,
-    };
-  }
-}
-
-/** The order in which upstream's databases list them: the standard names, which were there first, before one's own. */
-function standardFirst(one: string, other: string): number {
-  const custom = Number(one.startsWith("CUSTOM_")) - Number(other.startsWith("CUSTOM_"));
-  return custom !== 0 ? custom : one < other ? -1 : 1;
 }
 
 /** Fisher-Yates, in place. */

@@ -8,14 +8,14 @@ export class SubtreeRules {
   readonly #parent: Int32Array;
   /** For each rule the variables it names. */
   readonly #rules: readonly (readonly number[])[];
-  readonly #options: readonly ReadonlySet<number>[];
+  readonly #variables: readonly Variable[];
 
   constructor(parent: Int32Array, sameSubtrees: readonly (readonly string[])[], variables: readonly Variable[]) {
     this.#parent = parent;
     this.#rules = sameSubtrees.map((suffixes) =>
       variables.flatMap((variable, at) => (variable.granular && suffixes.includes(variable.group.suffix) ? [at] : [])),
     );
-    this.#options = variables.map((variable) => new Set(variable.options));
+    this.#variables = variables;
   }
 
   /**
@@ -23,16 +23,25 @@ export class SubtreeRules {
    * could be by a variable whose turn is yet to come. `chosen`: slots by variable, -1 for not yet.
    */
   canHold(chosen: readonly number[], at: number): boolean {
-    return this.#rules.every((rule) => !rule.includes(at) || this.#ruleCanHold(rule, chosen));
+    for (const rule of this.#rules) if (rule.includes(at) && !this.#ruleCanHold(rule, chosen, at)) return false;
+    return true;
   }
 
-  #ruleCanHold(rule: readonly number[], chosen: readonly number[]): boolean {
-    const providers = rule.map((at) => chosen[at]!).filter((slot) => slot >= 0);
-    const pending = rule.filter((at) => chosen[at]! < 0);
-    for (let slot = providers[0]!; slot >= 0; slot = this.#parent[slot]!) {
-      const above = slot;
-      if (!providers.every((provider) => this.#isAtOrAbove(above, provider))) continue;
-      if (providers.includes(above) || pending.some((at) => this.#options[at]!.has(above))) return true;
+  #ruleCanHold(rule: readonly number[], chosen: readonly number[], at: number): boolean {
+    for (let slot = chosen[at]!; slot >= 0; slot = this.#parent[slot]!)
+      if (this.#isAboveAll(slot, rule, chosen) && this.#canBeChosen(slot, rule, chosen)) return true;
+    return false;
+  }
+
+  #isAboveAll(slot: number, rule: readonly number[], chosen: readonly number[]): boolean {
+    for (const at of rule) if (chosen[at]! >= 0 && !this.#isAtOrAbove(slot, chosen[at]!)) return false;
+    return true;
+  }
+
+  #canBeChosen(slot: number, rule: readonly number[], chosen: readonly number[]): boolean {
+    for (const at of rule) {
+      if (chosen[at] === slot) return true;
+      if (chosen[at]! < 0 && this.#variables[at]!.options.includes(slot)) return true;
     }
     return false;
   }

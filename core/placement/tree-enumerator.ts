@@ -14,8 +14,8 @@ export interface WorkBound {
  * provider would be asked for more than it has, or the rules on distinct providers or subtrees can no longer hold; so the
  * cost of the next candidate does not depend on how many combinations there are.
  *
- * Two modes: `next` returns an assignment (slots by variable; valid until the following call), or null once all were returned
- * or the bound was reached (`bound.stepsLeft` is 0 then).
+ * `next` goes on to the following assignment, which `chosen` then is; false once all were there or the bound was reached
+ * (`bound.stepsLeft` is 0 then).
  */
 export class TreeEnumerator {
   readonly #view: LedgerView;
@@ -38,8 +38,9 @@ export class TreeEnumerator {
     this.#variables = variables.toSorted((a, b) => a.options.length - b.options.length || amountOf(b) - amountOf(a));
     this.#tried = this.#variables.map(() => -1);
     this.#chosen = this.#variables.map(() => -1);
-    const granular = this.#variables.map((variable) => (variable.granular ? variable.options : null));
-    this.#distinct = query.isolate ? new DistinctProviders(granular) : null;
+    this.#distinct = query.isolate
+      ? new DistinctProviders(this.#variables.map((variable) => (variable.granular ? variable.options : null)))
+      : null;
     this.#subtrees =
       query.sameSubtrees.length > 0 ? new SubtreeRules(view.slots.parent, query.sameSubtrees, this.#variables) : null;
     if (this.#distinct?.impossible || this.#cannotHold()) this.#depth = -1;
@@ -49,18 +50,23 @@ export class TreeEnumerator {
     return this.#variables;
   }
 
-  next(): readonly number[] | null {
+  /** Slots by variable. */
+  get chosen(): readonly number[] {
+    return this.#chosen;
+  }
+
+  next(): boolean {
     const last = this.#variables.length;
     if (this.#depth === last) this.#retreat();
     while (this.#depth >= 0) {
       if (this.#depth === last) {
-        if (this.#isWhole()) return this.#chosen;
+        if (this.#isWhole()) return true;
         this.#retreat();
         continue;
       }
       if (!this.#advance()) this.#retreat();
     }
-    return null;
+    return false;
   }
 
   /** Tries the current variable's further options; true when one was taken and the next variable's turn has come. */
@@ -148,7 +154,7 @@ export class TreeEnumerator {
    * trying would go through every arrangement.
    */
   #cannotHold(): boolean {
-    if (this.#variables.length < 2) return false;
+    if (!this.#query.hasLikeGroups) return false;
     const alike = Map.groupBy(
       this.#variables.filter((variable) => variable.granular && variable.needs.length > 0),
       (variable) => `${variable.options.join()};${variable.needs.map((need) => `${need.index}:${need.amount}`).join()}`,

@@ -1,13 +1,8 @@
 import type { ResourceClass, Trait } from "../ledger/ids.ts";
 import type { LedgerView } from "../ledger/view.ts";
 import type { ViewSource } from "../ledger/view-source.ts";
-import type {
-  Candidate,
-  CandidateAnswer,
-  CandidateOutcome,
-  CandidateQuery,
-  CandidateSource,
-} from "./candidate-query.ts";
+import type { CandidateQuery } from "./candidate-query.ts";
+import type { CandidateOutcome, CandidateSource, FoundCandidate, FoundCandidates } from "./found-candidates.ts";
 import { CandidateSearch, type SearchOptions } from "./search-candidates.ts";
 
 /** One cell's view, and how fresh it is. */
@@ -31,16 +26,23 @@ export function createViewCandidates(
   options: ViewCandidatesOptions,
 ): CandidateSource {
   return {
-    async candidates(query: CandidateQuery, staleMs: number): Promise<CandidateOutcome> {
+    async candidates<Presented>(
+      query: CandidateQuery,
+      staleMs: number,
+      present: (found: FoundCandidates) => Presented,
+    ): Promise<CandidateOutcome<Presented>> {
       const searched = cells();
       await Promise.all(searched.map((cell) => cell.source.waitUntilSeen(options.freshnessDeadlineMs, staleMs)));
-      return unknownNames(searched, query) ?? { kind: "found", ...searchCells(searched, query, options) };
+      const unknown = unknownNames(searched, query);
+      if (unknown !== null) return unknown;
+      const search = new CellsSearch(searched, query, options);
+      return { kind: "found", presented: present(search), boundReached: search.boundReached };
     },
   };
 }
 
 /** The names are the same in all cells; while one is being added, it is enough that one cell has it. */
-function unknownNames(cells: readonly SearchedCell[], query: CandidateQuery): CandidateOutcome | null {
+function unknownNames(cells: readonly SearchedCell[], query: CandidateQuery): CandidateOutcome<never> | null {
   const isKnownClass = (name: ResourceClass): boolean => cells.some(({ view }) => view.names.classes.has(name));
   for (const group of query.groups) {
     for (const resourceClass of group.resources.keys()) {
@@ -53,26 +55,42 @@ function unknownNames(cells: readonly SearchedCell[], query: CandidateQuery): Ca
   return unknown.length > 0 ? { kind: "unknown-traits", traits: unknown } : null;
 }
 
-function searchCells(
-  cells: readonly SearchedCell[],
-  query: CandidateQuery,
-  options: ViewCandidatesOptions,
-): CandidateAnswer {
-  const bound = { stepsLeft: options.stepsMax };
-  const limits = [query.limit, options.candidatesMax < 0 ? undefined : options.candidatesMax];
-  const limit = Math.min(...limits.map((one) => one ?? Number.POSITIVE_INFINITY));
-  const searches = cells.map((cell) => new CandidateSearch(cell.view, query, bound, options));
-  const candidates: Candidate[] = [];
-  for (let open = searches; open.length > 0 && candidates.length < limit; ) {
-    open = open.filter((search) => {
-      const candidate = candidates.length < limit ? search.next() : null;
-      if (candidate !== null) candidates.push(candidate);
-      return candidate !== null;
-    });
+/** The cells take turns, until there are as many candidates as were asked for, or no more. */
+class CellsSearch implements FoundCandidates {
+  readonly #bound: { stepsLeft: number };
+  readonly #cells: readonly { readonly view: LedgerView; readonly search: CandidateSearch }[];
+  readonly #open: CandidateSearch[];
+  #turn = 0;
+  #left: number;
+
+  constructor(cells: readonly SearchedCell[], query: CandidateQuery, options: ViewCandidatesOptions) {
+    this.#bound = { stepsLeft: options.stepsMax };
+    const settable = options.candidatesMax < 0 ? Number.POSITIVE_INFINITY : options.candidatesMax;
+    this.#left = Math.min(query.limit ?? Number.POSITIVE_INFINITY, settable);
+    this.#cells = cells.map(({ view }) => ({ view, search: new CandidateSearch(view, query, this.#bound, options) }));
+    this.#open = this.#cells.map(({ search }) => search);
   }
-  return {
-    candidates,
-    summaries: searches.flatMap((search) => search.summaries()),
-    boundReached: bound.stepsLeft === 0,
-  };
+
+  next(): FoundCandidate | null {
+    while (this.#left > 0 && this.#open.length > 0) {
+      if (this.#turn >= this.#open.length) this.#turn = 0;
+      const found = this.#open[this.#turn]!.next();
+      if (found === null) {
+        this.#open.splice(this.#turn, 1);
+        continue;
+      }
+      this.#turn += 1;
+      this.#left -= 1;
+      return found;
+    }
+    return null;
+  }
+
+  providers() {
+    return this.#cells.map(({ view, search }) => ({ view, slots: search.providers() }));
+  }
+
+  get boundReached(): boolean {
+    return this.#bound.stepsLeft === 0;
+  }
 }

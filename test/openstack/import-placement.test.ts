@@ -99,7 +99,7 @@ describe.each([
       });
       return {
         status: response.status,
-        body: response.body === "" ? null : JSON.parse(response.body),
+        body: response.body === "" ? null : JSON.parse(`${Buffer.from(response.body as Uint8Array)}`),
         lastModified: response.headers["last-modified"] ?? null,
       };
     };

@@ -1,4 +1,4 @@
-import type { CandidateSource } from "../../../core/placement/candidate-query.ts";
+import type { CandidateSource } from "../../../core/placement/found-candidates.ts";
 import type { PlacementStore } from "../../../core/placement/placement-store.ts";
 import type { Cors } from "./cors.ts";
 import type { Answer, Call, Identity, PlacementRequest, PlacementResponse } from "./http.ts";
@@ -151,7 +151,7 @@ function commonHeaders(request: PlacementRequest, version: Microversion | null):
 }
 
 function respond(request: PlacementRequest, version: Microversion, answer: Answer): PlacementResponse {
-  const body = answer.text ?? (answer.json === undefined ? "" : JSON.stringify(answer.json));
+  const body = answer.bytes ?? (answer.json === undefined ? "" : JSON.stringify(answer.json));
   const dated = answer.lastModifiedMs !== null && version.has(15);
   return {
     status: answer.status,

@@ -20,7 +20,7 @@ export interface PlacementRequest {
 export interface PlacementResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: string | Uint8Array;
 }
 
 /** Who asks, after the token was looked at. */
@@ -50,8 +50,8 @@ export interface Call {
 export interface Answer {
   readonly status: number;
   readonly json?: unknown;
-  /** A body that is JSON text already. */
-  readonly text?: string;
+  /** A body that is JSON already. */
+  readonly bytes?: Uint8Array;
   readonly location?: string;
   /** Milliseconds since the epoch; from 1.15 on it becomes `last-modified`. Null: say nothing of caching. */
   readonly lastModifiedMs: number | null;

@@ -76,10 +76,11 @@ function headersOf(request: FastifyRequest): PlacementRequest["headers"] {
 /** Past Fastify's own reply: it would add a charset to the content type, which some clients compare. */
 function send(reply: FastifyReply, response: PlacementResponse): FastifyReply {
   reply.hijack();
-  const body = Buffer.from(response.body);
-  const length = response.status === 204 ? {} : { "content-length": body.length };
-  reply.raw.writeHead(response.status, { ...response.headers, ...length });
-  reply.raw.end(body);
+  const { status, headers, body } = response;
+  // A string goes out together with the head, in one write.
+  const length = typeof body === "string" ? Buffer.byteLength(body) : body.length;
+  reply.raw.writeHead(status, status === 204 ? headers : { ...headers, "content-length": length });
+  reply.raw.end(length === 0 ? undefined : body);
   return reply;
 }
 

@@ -1,4 +1,4 @@
-import type { CandidateSource } from "../../../core/placement/candidate-query.ts";
+import type { CandidateSource } from "../../../core/placement/found-candidates.ts";
 import type { PlacementStore } from "../../../core/placement/placement-store.ts";
 import { listAggregates, setAggregates } from "./handlers/aggregates.ts";
 import {

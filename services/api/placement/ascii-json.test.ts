@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { AsciiJson } from "./ascii-json.ts";
+
+test("is what was written, however much, in however small pieces", () => {
+  const json = new AsciiJson();
+  const pieces = Array.from({ length: 20_000 }, (_, at) => `"${at}":[${"x".repeat(at % 40)}],`);
+  for (const piece of pieces) json.write(piece);
+  json.write("y".repeat(200_000));
+  expect(Buffer.from(json.bytes()).toString()).toBe(pieces.join("") + "y".repeat(200_000));
+});
+
+test("may be looked at before it is whole", () => {
+  const json = new AsciiJson();
+  json.write("[1");
+  expect(Buffer.from(json.bytes()).toString()).toBe("[1");
+  json.write(",2]");
+  expect(Buffer.from(json.bytes()).toString()).toBe("[1,2]");
+});
