@@ -8,6 +8,7 @@ function heldBatcher(options: {
   readonly concurrency?: number;
   readonly maxQueued?: number;
   readonly spacingMs?: number;
+  readonly besideItemsMin?: number;
 }) {
   const batches: { readonly items: readonly number[]; readonly end: () => void }[] = [];
   const batcher = new Batcher<number, number>({
@@ -48,6 +49,24 @@ test("while batches are spaced, items gather in one, though none is out", async 
   await eventually("the full batch", () => batches.length === 2);
   expect(batches.map((batch) => batch.items)).toEqual([[1], [2, 3, 4]]);
   batches[1]!.end();
+});
+
+test("a batch starts beside another only once enough items wait, or the other has ended", async () => {
+  const { batcher, batches } = heldBatcher({ maxItems: 10, concurrency: 2, besideItemsMin: 2 });
+  const first = batcher.submit(1);
+  await eventually("1 batches", () => batches.length === 1);
+  void batcher.submit(2);
+  await new Promise(setImmediate);
+  expect(batches).toHaveLength(1);
+  void batcher.submit(3);
+  await eventually("2 batches", () => batches.length === 2);
+  const last = batcher.submit(4);
+  for (const { end } of batches) end();
+  await first;
+  await eventually("3 batches", () => batches.length === 3);
+  batches[2]!.end();
+  expect(await last).toBe(8);
+  expect(batches.map((batch) => batch.items)).toEqual([[1], [2, 3], [4]]);
 });
 
 test("spaced items go once the space is over", async () => {

@@ -32,6 +32,7 @@ export class Batcher<Item, Result> {
   readonly #concurrency: number;
   readonly #maxQueued: number;
   readonly #spacingMs: number;
+  readonly #besideItemsMin: number;
   #lastStartMs = Number.NEGATIVE_INFINITY;
   #lastTookMs = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -46,12 +47,15 @@ export class Batcher<Item, Result> {
     readonly maxQueued?: number;
     /** Least time between the starts of two batches that are not full, in milliseconds; none unless given. */
     readonly spacingMs?: number;
+    /** Fewest items for which a batch starts while another one is out; they wait for its end else. 1 unless given. */
+    readonly besideItemsMin?: number;
   }) {
     this.#run = options.run;
     this.#maxItems = options.maxItems;
     this.#concurrency = options.concurrency ?? 1;
     this.#maxQueued = options.maxQueued ?? 100_000;
     this.#spacingMs = options.spacingMs ?? 0;
+    this.#besideItemsMin = options.besideItemsMin ?? 1;
   }
 
   get queued(): number {
@@ -71,6 +75,7 @@ export class Batcher<Item, Result> {
 
   #schedule(): void {
     if (this.#scheduled || this.#running >= this.#concurrency || this.#queue.length === 0) return;
+    if (this.#running > 0 && this.#queue.length < this.#besideItemsMin) return;
     const waitMs = this.#queue.length >= this.#maxItems ? 0 : this.#lastStartMs + this.#spacing() - performance.now();
     if (waitMs > 0) {
       this.#timer ??= setTimeout(() => {

@@ -27,6 +27,8 @@ import { runStored } from "./store-error.ts";
 
 /** Most allocation changes that go to the database in one call. */
 const BATCH_MAX = 200;
+/** Fewest that go beside another batch: a call costs as much as ten of its changes. */
+const BESIDE_ITEMS_MIN = 12;
 
 /**
  * The Placement API's view of one cell's database. Reads ask the database, so that each sees every write acknowledged
@@ -38,6 +40,7 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
     run: (batch) => ledger.applyAllocations(batch),
     maxItems: BATCH_MAX,
     concurrency: 2,
+    besideItemsMin: BESIDE_ITEMS_MIN,
     maxQueued: 20_000,
   });
   return throwStoreErrors({
