@@ -1,5 +1,6 @@
 import { MachinePark } from "../../../core/scheduling/packing/machine-park.ts";
 import { type PackingPolicyName, packingPolicy } from "../../../core/scheduling/packing/packing-policies.ts";
+import type { PackingPolicy } from "../../../core/scheduling/packing/packing-policy.ts";
 import { placeTask } from "../../../core/scheduling/packing/place-task.ts";
 import { gpuMilliSum, shapesOf } from "../../../core/scheduling/packing/task-shape.ts";
 import type { Trace } from "../trace.ts";
@@ -20,16 +21,26 @@ export function runExperiment(
   trace: Trace,
   { policy, seed, inflate }: { readonly policy: PackingPolicyName; readonly seed: number; readonly inflate: number },
 ): Run {
-  const drawn = drawExperiment(trace.tasks, trace.machines, { inflate, seed });
-  const shapes = shapesOf(drawn.tasks);
+  const workload = shapesOf(trace.tasks);
+  const placed = placeDrawn(trace, { seed, inflate }, (park) => packingPolicy(policy, { park, workload, seed }));
+  return { policy, seed, ...placed };
+}
+
+/** Places what is drawn for the seed by any policy. */
+export function placeDrawn(
+  trace: Trace,
+  drawing: { readonly seed: number; readonly inflate: number },
+  policyOf: (park: MachinePark) => PackingPolicy,
+): Omit<Run, "policy" | "seed"> {
+  const drawn = drawExperiment(trace.tasks, trace.machines, drawing);
   const park = new MachinePark(drawn.machines);
-  const chosen = packingPolicy(policy, { park, workload: shapesOf(trace.tasks), seed });
+  const policy = policyOf(park);
   const points = new AllocationPoints(park.gpuFreeSum.reduce((sum, free) => sum + free, 0));
   let placed = 0;
-  for (const shape of shapes) {
-    const { kind } = placeTask(park, chosen, shape);
+  for (const shape of shapesOf(drawn.tasks)) {
+    const { kind } = placeTask(park, policy, shape);
     if (kind === "placed") placed += 1;
     points.add(gpuMilliSum(shape), kind === "placed");
   }
-  return { policy, seed, tasks: shapes.length, placed, allocated: points.upTo(Math.round(inflate * 100)) };
+  return { tasks: drawn.tasks.length, placed, allocated: points.upTo(Math.round(drawing.inflate * 100)) };
 }

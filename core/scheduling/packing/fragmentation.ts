@@ -1,9 +1,9 @@
-import { expectedFragment, type TypicalTask } from "./fragmentation-gradient-descent.ts";
+import { expectedFragment } from "./fragmentation-gradient-descent.ts";
 import { ImaginedStreams } from "./imagined-streams.ts";
 import type { MachinePark } from "./machine-park.ts";
 import type { PackingPolicy } from "./packing-policy.ts";
 import { RecentTasks } from "./recent-tasks.ts";
-import { WasteGradient } from "./waste-gradient.ts";
+import { type Waste, WasteGradient } from "./waste-gradient.ts";
 
 /** How far back it remembers, in tasks: what is older no longer says what will come. */
 const REMEMBERED = 1024;
@@ -24,21 +24,25 @@ const NEXT_TASK_WEIGHT = 0.1;
  * It knows nothing of the workload but the tasks that arrived so far, and looks at CPU and GPUs, not at memory.
  */
 export function fragmentation(park: MachinePark): PackingPolicy {
+  return packByWaste(park, (past) => {
+    const streams = new ImaginedStreams(past.streams(STREAMS, STREAM_TASKS));
+    const demand = past.gpuDemand();
+    return (state) => streams.expectedLeftover(state) + NEXT_TASK_WEIGHT * expectedFragment(state, demand);
+  });
+}
+
+/** Descends along a measure of waste that is learned anew from the recent tasks now and then. */
+export function packByWaste(park: MachinePark, learn: (past: RecentTasks) => Waste): PackingPolicy {
   const past = new RecentTasks(REMEMBERED);
-  let streams = new ImaginedStreams([]);
-  let demand: readonly TypicalTask[] = [];
+  let waste: Waste = () => 0;
   let relearnAt = 0;
-  const gradient = new WasteGradient(
-    park,
-    (state) => streams.expectedLeftover(state) + NEXT_TASK_WEIGHT * expectedFragment(state, demand),
-  );
+  const gradient = new WasteGradient(park, (state) => waste(state));
   return {
     arrive(task) {
       past.add(task);
       if (past.seen < relearnAt) return;
       relearnAt = Math.min(past.seen * RELEARN_GROWTH + RELEARN_FIRST, past.seen + REMEMBERED);
-      streams = new ImaginedStreams(past.streams(STREAMS, STREAM_TASKS));
-      demand = past.gpuDemand();
+      waste = learn(past);
       gradient.forget();
     },
     score: (task, machine) => gradient.score(task, machine),

@@ -26,6 +26,11 @@ export class RecentTasks {
     );
   }
 
+  /** All of them, in no order. */
+  all(): readonly TaskShape[] {
+    return this.#ring;
+  }
+
   /** The shapes among them that take GPUs, each with its share of all GPU that they take. */
   gpuDemand(): TypicalTask[] {
     const sums = new Map<TaskShape, number>();

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { fragmentation } from "./fragmentation.ts";
+import { ImaginedStreams } from "./imagined-streams.ts";
+import { MachinePark } from "./machine-park.ts";
+import { RecentTasks } from "./recent-tasks.ts";
+import { shapesOf, type TaskShape } from "./task-shape.ts";
+
+function task(cpuMilli: number, gpus: number, gpuMilli: number): Omit<TaskShape, "index"> {
+  return { cpuMilli, memoryMib: 1024, gpus, gpuMilli, gpuModels: [] };
+}
+
+const [whole, share, cpuOnly, eight] = shapesOf([
+  task(8_000, 1, 1000),
+  task(2_000, 1, 400),
+  task(6_000, 0, 0),
+  task(64_000, 8, 1000),
+]) as [TaskShape, TaskShape, TaskShape, TaskShape];
+
+describe("recent tasks", () => {
+  it("come again in order, in pieces that begin at even distances", () => {
+    const past = new RecentTasks(4);
+    for (const shape of [eight, whole, share, cpuOnly, whole]) past.add(shape);
+    // The eight is forgotten: the past is whole, share, cpuOnly, whole.
+    expect(past.streams(2, 3)).toEqual([
+      [whole, share, cpuOnly],
+      [cpuOnly, whole, whole],
+    ]);
+  });
+
+  it("say which shapes take how much of the GPUs", () => {
+    const past = new RecentTasks(10);
+    for (const shape of [whole, cpuOnly, share, share, share, share, share]) past.add(shape);
+    expect(past.gpuDemand()).toEqual([
+      { shape: whole, share: 1 / 3 },
+      { shape: share, share: 2 / 3 },
+    ]);
+  });
+});
+
+describe("imagined streams", () => {
+  const state = { cpuFree: 12_000, model: "T4", gpuFree: [1000, 500], gpuFreeSum: 1500, gpusWhole: 1 };
+
+  it.each([
+    ["takes the tightest GPU for a share", [share, whole], 100],
+    ["lets those pass that lack CPU", [cpuOnly, whole, share], 1100],
+    ["lets those pass that lack GPUs", [whole, whole, share], 100],
+    ["ends when nothing is left", [whole, share], 100],
+  ])("%s", (_, stream, leftover) => {
+    expect(new ImaginedStreams([stream]).expectedLeftover(state)).toBe(leftover);
+  });
+
+  it("are averaged", () => {
+    expect(new ImaginedStreams([[whole], [share]]).expectedLeftover(state)).toBe((500 + 1100) / 2);
+  });
+});
+
+describe("packing by fragmentation", () => {
+  const many = { memoryMib: 262_144, gpuModel: "T4" };
+
+  it("takes CPU from where there is more of it than the GPUs will need", () => {
+    const park = new MachinePark([
+      { ...many, cpuMilli: 16_000, gpus: 2 },
+      { ...many, cpuMilli: 104_000, gpus: 2 },
+    ]);
+    const policy = fragmentation(park);
+    for (let seen = 0; seen < 30; seen += 1) policy.arrive?.(whole);
+    expect(policy.score(cpuOnly, 0)).toBeLessThan(policy.score(cpuOnly, 1));
+  });
+
+  it("leaves big machines to big tasks", () => {
+    const park = new MachinePark([
+      { ...many, cpuMilli: 96_000, gpus: 8 },
+      { ...many, cpuMilli: 104_000, gpus: 2 },
+    ]);
+    const policy = fragmentation(park);
+    for (let seen = 0; seen < 60; seen += 1) policy.arrive?.(seen % 10 === 9 ? eight : whole);
+    expect(policy.score(whole, 0)).toBeLessThan(policy.score(whole, 1));
+  });
+});
