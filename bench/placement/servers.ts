@@ -57,25 +57,10 @@ export async function startPeer(databaseUrl: string): Promise<MeasuredServer> {
   const child = spawn(
     "/usr/bin/uwsgi",
     [
-      ...[
-        "--master",
-        "--die-on-term",
-        "--plugins",
-        "python3",
-        "--processes",
-        "4",
-        "--threads",
-        "8",
-        "--http-keepalive",
-      ],
-      ...[
-        "--http-socket",
-        `127.0.0.1:${port}`,
-        "--wsgi-file",
-        "/usr/bin/placement-api",
-        "--lazy-apps",
-        "--disable-logging",
-      ],
+      ...["--master", "--die-on-term", "--plugins", "python3", "--processes", "4", "--threads", "8"],
+      ...["--lazy-apps", "--disable-logging", "--wsgi-file", "/usr/bin/placement-api"],
+      // Keeps connections open, as ours does.
+      ...["--http11-socket", `127.0.0.1:${port}`],
     ],
     { env, stdio: "ignore" },
   );

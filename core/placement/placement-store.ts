@@ -135,11 +135,7 @@ export type UpdateProviderOutcome =
     };
 
 export type InventoryOutcome =
-  | {
-      readonly kind: "written";
-      readonly generation: number;
-      readonly inventories: ReadonlyMap<ResourceClass, InventoryRow>;
-    }
+  | { readonly kind: "written"; readonly generation: number; readonly updatedAtMs: number }
   | { readonly kind: "not-found" }
   | { readonly kind: "generation-conflict"; readonly actual: number }
   | { readonly kind: "in-use"; readonly resourceClasses: readonly ResourceClass[] }

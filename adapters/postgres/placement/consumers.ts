@@ -12,6 +12,7 @@ import type {
   ConsumerTypeUsage,
   PlacementStore,
 } from "../../../core/placement/placement-store.ts";
+import { ask } from "./prepared.ts";
 import { findProvider } from "./provider-rows.ts";
 
 interface ConsumerRow {
@@ -32,7 +33,8 @@ export async function readConsumers(
   pool: Pool,
   uuids: readonly ConsumerUuid[],
 ): Promise<readonly ConsumerAllocations[]> {
-  const { rows } = await pool.query<ConsumerRow>(
+  const rows = await ask<ConsumerRow>(
+    pool,
     `select k.uuid, k.generation, k.project_id, k.user_id, k.type, p.uuid as provider, p.generation as provider_generation,
             c.name as class, a.amount, (extract(epoch from a.updated_at) * 1000)::float8 as updated_at_ms
      from consumers k join allocations a on a.consumer_uuid = k.uuid
@@ -70,13 +72,14 @@ export async function readAllocationsOfProvider(
 ): ReturnType<PlacementStore["allocationsOfProvider"]> {
   const provider = await findProvider(pool, uuid);
   if (provider === null) return null;
-  const { rows } = await pool.query<{
+  const rows = await ask<{
     consumer: string;
     generation: number;
     class: string;
     amount: string;
     updated_at_ms: number;
   }>(
+    pool,
     `select k.uuid as consumer, k.generation, c.name as class, a.amount, (extract(epoch from a.updated_at) * 1000)::float8 as updated_at_ms
      from allocations a join consumers k on k.uuid = a.consumer_uuid join resource_classes c on c.id = a.class_id
      where a.provider_id = $1 order by k.uuid, c.id`,
@@ -99,7 +102,8 @@ export async function readUsagesOfProvider(
 ): ReturnType<PlacementStore["usagesOfProvider"]> {
   const provider = await findProvider(pool, uuid);
   if (provider === null) return null;
-  const { rows } = await pool.query<{ class: string; used: string }>(
+  const rows = await ask<{ class: string; used: string }>(
+    pool,
     "select c.name as class, i.used from inventories i join resource_classes c on c.id = i.class_id where i.provider_id = $1 order by c.id",
     [provider.id],
   );
@@ -112,7 +116,8 @@ export async function readUsagesOfProject(
   projectId: string,
   userId: string | null,
 ): Promise<readonly ConsumerTypeUsage[]> {
-  const { rows } = await pool.query<{ type: string; consumers: string; class: string; amount: string }>(
+  const rows = await ask<{ type: string; consumers: string; class: string; amount: string }>(
+    pool,
     `with held as (
        select k.type, k.uuid, a.class_id, a.amount from consumers k join allocations a on a.consumer_uuid = k.uuid
        where k.project_id = $1 and ($2::text is null or k.user_id = $2)

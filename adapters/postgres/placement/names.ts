@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import { type ResourceClass, resourceClass, type Trait, trait } from "../../../core/ledger/ids.ts";
 import type { NameRow } from "../../../core/placement/placement-store.ts";
+import { ask } from "./prepared.ts";
 
 /** The two tables of names, which behave alike: what they are called and who uses them. */
 const TABLES = {
@@ -19,10 +20,10 @@ async function listNames(
   used?: boolean,
 ): Promise<readonly { name: string; updated_at_ms: number }[]> {
   const where = used === undefined ? "" : `where (${TABLES[table]}) = ${used}`;
-  const { rows } = await pool.query<{ name: string; updated_at_ms: number }>(
+  return ask<{ name: string; updated_at_ms: number }>(
+    pool,
     `select n.name, (extract(epoch from n.updated_at) * 1000)::float8 as updated_at_ms from ${table} n ${where} order by n.id`,
   );
-  return rows;
 }
 
 async function createName(pool: Pool, table: Table, name: string): Promise<"created" | "exists"> {

@@ -1,8 +1,6 @@
-import type { ClientBase, Pool } from "pg";
 import { type AggregateUuid, type ProviderUuid, providerUuid } from "../../../core/ledger/ids.ts";
 import type { ProviderFilter, ProviderRow } from "../../../core/placement/placement-store.ts";
-
-export type Queryable = Pick<Pool | ClientBase, "query">;
+import { ask, type Queryable } from "./prepared.ts";
 
 interface Row {
   id: number;
@@ -41,25 +39,8 @@ function fromRow(row: Row): ProviderWithIds {
 }
 
 export async function findProvider(db: Queryable, uuid: ProviderUuid): Promise<ProviderWithIds | null> {
-  const { rows } = await db.query<Row>(`select ${COLUMNS} from ${FROM} where p.uuid = $1`, [uuid]);
+  const rows = await ask<Row>(db, `select ${COLUMNS} from ${FROM} where p.uuid = $1`, [uuid]);
   return rows[0] ? fromRow(rows[0]) : null;
-}
-
-/** The provider, locked until the transaction ends: nobody else writes it, its inventories, traits or aggregates. */
-export async function lockProvider(db: Queryable, uuid: ProviderUuid): Promise<ProviderWithIds | null> {
-  const { rows } = await db.query<Row>(`select ${COLUMNS} from ${FROM} where p.uuid = $1 for no key update of p`, [
-    uuid,
-  ]);
-  return rows[0] ? fromRow(rows[0]) : null;
-}
-
-/** Raises the generation of a locked provider; returns the new one. */
-export async function bumpGeneration(db: Queryable, providerId: number): Promise<number> {
-  const { rows } = await db.query<{ generation: number }>(
-    "update resource_providers set generation = generation + 1, updated_at = now() where id = $1 returning generation",
-    [providerId],
-  );
-  return rows[0]!.generation;
 }
 
 /**

@@ -1,13 +1,14 @@
 import type { Pool, PoolClient } from "pg";
-import type { ProviderUuid } from "../../../core/ledger/ids.ts";
+import { type ProviderUuid, providerUuid } from "../../../core/ledger/ids.ts";
 import type {
   CreateProviderOutcome,
   NewProvider,
   PlacementStore,
   UpdateProviderOutcome,
 } from "../../../core/placement/placement-store.ts";
-import { inTransaction } from "../transaction.ts";
-import { findProvider, lockProvider, type ProviderWithIds } from "./provider-rows.ts";
+import { inTransaction, retryConflicts } from "../transaction.ts";
+import { ask } from "./prepared.ts";
+import { findProvider, type ProviderWithIds } from "./provider-rows.ts";
 
 const UNIQUE_VIOLATION = "23505";
 const FOREIGN_KEY_VIOLATION = "23503";
@@ -17,26 +18,44 @@ const isViolation = (error: unknown, code: string): error is { code: string; con
 
 /** A child joins its parent's tree; whoever moves or removes the parent meanwhile waits for the lock on it. */
 export async function createProvider(pool: Pool, provider: NewProvider): Promise<CreateProviderOutcome> {
-  if (provider.parent === provider.uuid) return { kind: "own-parent" };
+  const { uuid, name, parent } = provider;
+  if (parent === uuid) return { kind: "own-parent" };
   try {
-    return await inTransaction(pool, async (client) => {
-      const parent = provider.parent === null ? null : await lockProvider(client, provider.parent);
-      if (provider.parent !== null && parent === null) return { kind: "unknown-parent" };
-      await client.query(
-        `with new as (select nextval(pg_get_serial_sequence('resource_providers', 'id'))::int as id)
-         insert into resource_providers (id, uuid, name, parent_id, root_id) overriding system value
-         select new.id, $1, $2, $3, coalesce($4, new.id) from new`,
-        [provider.uuid, provider.name, parent?.id ?? null, parent?.rootId ?? null],
-      );
-      const created = await findProvider(client, provider.uuid);
-      return { kind: "created", provider: created! };
-    });
+    const rows = await retryConflicts(() => ask<CreatedRow>(pool, INSERT_PROVIDER, [uuid, name, parent]));
+    const created = rows[0];
+    if (created === undefined) return { kind: "unknown-parent" };
+    const root = providerUuid(created.root);
+    return {
+      kind: "created",
+      provider: { uuid, name, parent, root, generation: 0, updatedAtMs: created.updated_at_ms },
+    };
   } catch (error) {
     if (isViolation(error, UNIQUE_VIOLATION))
       return { kind: error.constraint?.includes("name") ? "name-taken" : "uuid-taken" };
     throw error;
   }
 }
+
+interface CreatedRow {
+  readonly root: string;
+  readonly updated_at_ms: number;
+}
+
+/** Nothing is inserted, and no row comes back, when there is no such parent. */
+const INSERT_PROVIDER = `
+  with parent as (
+    select p.id, p.root_id from resource_providers p where p.uuid = $3::uuid for no key update
+  ), new as materialized (
+    select nextval(pg_get_serial_sequence('resource_providers', 'id'))::int as id
+  ), inserted as (
+    insert into resource_providers (id, uuid, name, parent_id, root_id) overriding system value
+    select new.id, $1::uuid, $2::text, parent.id, coalesce(parent.root_id, new.id)
+    from new left join parent on true where $3::uuid is null or parent.id is not null
+    returning updated_at
+  )
+  select coalesce((select r.uuid from resource_providers r where r.id = parent.root_id), $1::uuid) as root,
+    (extract(epoch from inserted.updated_at) * 1000)::float8 as updated_at_ms
+  from inserted left join parent on true`;
 
 /** Renames a provider, or moves it with all below it to another parent (API 1.37) or to none. */
 export async function updateProvider(

@@ -5,7 +5,7 @@ import { conflict, ERROR_CODES } from "../placement-error.ts";
 import { setAggregates as setSchema } from "../schemas/names.ts";
 import { canonicalUuid } from "../uuids.ts";
 import { readBody } from "../validate.ts";
-import { noSuchProvider, providerInPath } from "./providers.ts";
+import { noSuchProvider, orNotFound, providerInPath } from "./providers.ts";
 
 /** When a provider joined an aggregate is not recorded: the answer is of now. */
 function present(call: Call, aggregates: readonly string[], generation: number): Answer {
@@ -26,8 +26,9 @@ export async function listAggregates(call: Call, store: PlacementStore): Promise
 /** PUT /resource_providers/{uuid}/aggregates: a bare list until 1.18, then with the provider's generation. */
 export async function setAggregates(call: Call, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
-  if ((await store.provider(uuid)) === null) throw noSuchProvider(uuid);
-  const body = readBody<string[] | { aggregates: string[]; resource_provider_generation: number }>(call, setSchema);
+  const body = await orNotFound(store, uuid, () =>
+    readBody<string[] | { aggregates: string[]; resource_provider_generation: number }>(call, setSchema),
+  );
   const [list, expected] = Array.isArray(body)
     ? [body, undefined]
     : [body.aggregates, body.resource_provider_generation];

@@ -1,6 +1,6 @@
 import { type ProviderUuid, type ResourceClass, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { Inventory } from "../../../../core/ledger/model.ts";
-import type { InventoryOutcome, InventoryRow, PlacementStore } from "../../../../core/placement/placement-store.ts";
+import type { InventoryOutcome, PlacementStore } from "../../../../core/placement/placement-store.ts";
 import { type Answer, type Call, json, noContent } from "../http.ts";
 import { badRequest, conflict, ERROR_CODES, notFound, PlacementError } from "../placement-error.ts";
 import {
@@ -10,7 +10,7 @@ import {
   updateInventory as updateSchema,
 } from "../schemas/inventories.ts";
 import { readBody } from "../validate.ts";
-import { noSuchProvider, providerInPath } from "./providers.ts";
+import { noSuchProvider, orNotFound, providerInPath } from "./providers.ts";
 
 /** An inventory in JSON, as clients write it. */
 export interface InventoryBody {
@@ -34,7 +34,7 @@ export function inventoryFrom(body: InventoryBody): Inventory {
   };
 }
 
-const present = (inventory: InventoryRow) => ({
+const present = (inventory: Inventory) => ({
   total: inventory.total,
   reserved: inventory.reserved,
   min_unit: inventory.minUnit,
@@ -43,10 +43,9 @@ const present = (inventory: InventoryRow) => ({
   allocation_ratio: inventory.allocationRatio,
 });
 
-function presentAll(generation: number, inventories: ReadonlyMap<ResourceClass, InventoryRow>): Answer {
-  const newest = Math.max(0, ...inventories.values().map((inventory) => inventory.updatedAtMs));
+function presentAll(generation: number, inventories: ReadonlyMap<ResourceClass, Inventory>, newestMs: number): Answer {
   const body = Object.fromEntries([...inventories].map(([name, inventory]) => [name, present(inventory)]));
-  return json({ resource_provider_generation: generation, inventories: body }, newest || Date.now());
+  return json({ resource_provider_generation: generation, inventories: body }, newestMs);
 }
 
 /** Until 1.25 something must be left to allocate; from 1.26 on all of it may be reserved. Throws 400. */
@@ -98,19 +97,13 @@ function refusal(provider: ProviderUuid, outcome: Exclude<InventoryOutcome, { ki
   }
 }
 
-/** 404 before the body is looked at, as upstream has it. */
-async function existingProvider(call: Call, store: PlacementStore): Promise<ProviderUuid> {
-  const uuid = providerInPath(call);
-  if ((await store.provider(uuid)) === null) throw noSuchProvider(uuid);
-  return uuid;
-}
-
 /** GET /resource_providers/{uuid}/inventories */
 export async function listInventories(call: Call, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const found = await store.inventories(uuid);
   if (found === null) throw noSuchProvider(uuid);
-  return presentAll(found.generation, found.value);
+  const newest = Math.max(0, ...found.value.values().map((inventory) => inventory.updatedAtMs));
+  return presentAll(found.generation, found.value, newest || Date.now());
 }
 
 /** GET /resource_providers/{uuid}/inventories/{resource_class} */
@@ -124,61 +117,58 @@ export async function showInventory(call: Call, store: PlacementStore): Promise<
   return json({ ...present(inventory), resource_provider_generation: found.generation }, inventory.updatedAtMs);
 }
 
-function presentOne(
-  outcome: Extract<InventoryOutcome, { kind: "written" }>,
-  name: ResourceClass,
-  status: number,
-): Answer {
-  const inventory = outcome.inventories.get(name)!;
-  return json(
-    { ...present(inventory), resource_provider_generation: outcome.generation },
-    inventory.updatedAtMs,
-    status,
-  );
+type Written = Extract<InventoryOutcome, { kind: "written" }>;
+function presentOne(inventory: Inventory, { generation, updatedAtMs }: Written, status: number): Answer {
+  return json({ ...present(inventory), resource_provider_generation: generation }, updatedAtMs, status);
 }
 
 /** POST /resource_providers/{uuid}/inventories */
 export async function createInventory(call: Call, store: PlacementStore): Promise<Answer> {
-  const uuid = await existingProvider(call, store);
-  const body = readBody<InventoryBody & { resource_class: string; resource_provider_generation?: number }>(
-    call,
-    createSchema,
-  );
-  const name = resourceClass(body.resource_class);
-  const inventory = inventoryFrom(body);
-  requireCapacity(call, uuid, name, inventory, "create");
+  const uuid = providerInPath(call);
+  const { name, inventory } = await orNotFound(store, uuid, () => {
+    const body = readBody<InventoryBody & { resource_class: string }>(call, createSchema);
+    const read = { name: resourceClass(body.resource_class), inventory: inventoryFrom(body) };
+    requireCapacity(call, uuid, read.name, read.inventory, "create");
+    return read;
+  });
   const outcome = await store.putInventory(uuid, undefined, name, inventory, "create");
   if (outcome.kind !== "written") throw refusal(uuid, outcome);
   const location = `${call.request.mount}/resource_providers/${uuid}/inventories/${name}`;
-  return { ...presentOne(outcome, name, 201), location };
+  return { ...presentOne(inventory, outcome, 201), location };
 }
 
 /** PUT /resource_providers/{uuid}/inventories/{resource_class} */
 export async function updateInventory(call: Call, store: PlacementStore): Promise<Answer> {
-  const uuid = await existingProvider(call, store);
+  const uuid = providerInPath(call);
   const name = resourceClass(call.params["resource_class"] ?? "");
-  const body = readBody<InventoryBody & { resource_provider_generation: number }>(call, updateSchema);
-  const inventory = inventoryFrom(body);
-  requireCapacity(call, uuid, name, inventory, "update");
-  const outcome = await store.putInventory(uuid, body.resource_provider_generation, name, inventory, "update");
+  const { expected, inventory } = await orNotFound(store, uuid, () => {
+    const body = readBody<InventoryBody & { resource_provider_generation: number }>(call, updateSchema);
+    const read = { expected: body.resource_provider_generation, inventory: inventoryFrom(body) };
+    requireCapacity(call, uuid, name, read.inventory, "update");
+    return read;
+  });
+  const outcome = await store.putInventory(uuid, expected, name, inventory, "update");
   if (outcome.kind !== "written") throw refusal(uuid, outcome);
-  return presentOne(outcome, name, 200);
+  return presentOne(inventory, outcome, 200);
 }
 
 /** PUT /resource_providers/{uuid}/inventories */
 export async function setInventories(call: Call, store: PlacementStore): Promise<Answer> {
-  const uuid = await existingProvider(call, store);
-  const body = readBody<{ resource_provider_generation: number; inventories: Record<string, InventoryBody> }>(
-    call,
-    setSchema,
-  );
-  const inventories = new Map(
-    Object.entries(body.inventories).map(([name, one]) => [resourceClass(name), inventoryFrom(one)]),
-  );
-  for (const [name, inventory] of inventories) requireCapacity(call, uuid, name, inventory, "update");
-  const outcome = await store.setInventories(uuid, body.resource_provider_generation, inventories);
+  const uuid = providerInPath(call);
+  const { expected, inventories } = await orNotFound(store, uuid, () => {
+    const body = readBody<{ resource_provider_generation: number; inventories: Record<string, InventoryBody> }>(
+      call,
+      setSchema,
+    );
+    const read = Object.entries(body.inventories).map(
+      ([name, one]) => [resourceClass(name), inventoryFrom(one)] as const,
+    );
+    for (const [name, inventory] of read) requireCapacity(call, uuid, name, inventory, "update");
+    return { expected: body.resource_provider_generation, inventories: new Map(read) };
+  });
+  const outcome = await store.setInventories(uuid, expected, inventories);
   if (outcome.kind !== "written") throw refusal(uuid, outcome);
-  return presentAll(outcome.generation, outcome.inventories);
+  return presentAll(outcome.generation, inventories, outcome.updatedAtMs);
 }
 
 /** DELETE /resource_providers/{uuid}/inventories (from 1.5; a 405 before) */

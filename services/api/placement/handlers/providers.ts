@@ -21,6 +21,16 @@ export function providerInPath(call: Call): ProviderUuid {
   return providerUuid(uuid);
 }
 
+/** Does what may throw of the body's faults; a provider that there is not comes before them, as upstream has it. */
+export async function orNotFound<Read>(store: PlacementStore, uuid: ProviderUuid, read: () => Read): Promise<Read> {
+  try {
+    return read();
+  } catch (error) {
+    if ((await store.provider(uuid)) === null) throw noSuchProvider(uuid);
+    throw error;
+  }
+}
+
 export const noSuchProvider = (uuid: string) => notFound(`No resource provider with uuid ${uuid} found`);
 
 const LINKS: readonly (readonly [rel: string, fromMinor: number])[] = [
