@@ -130,7 +130,7 @@ export class SchedulerRig {
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
     for (const spec of specs)
-      await bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish(), { id: spec.uuid });
+      await bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec, others: [], minCount: 1 }).finish(), { id: spec.uuid });
   }
 
   /** The ids of the tasks that were published to a cell so far. */

@@ -1,6 +1,7 @@
 import { assert } from "../../core/assert.ts";
 import type { DeleteOutcome, Dispatch, DispatchOutcome } from "../../core/cell/cell-store.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
+import { PLAIN_REQUEST } from "../../core/cell/server-spec.ts";
 import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
@@ -111,6 +112,7 @@ function shut(tx: CellTransaction, serverUuid: string): void {
     availabilityZone: "",
     requestId: "",
     createdAtMs: tx.nowMs,
+    ...PLAIN_REQUEST,
   };
   tx.cell.servers.set(serverUuid, newServer(nothing, tx.nowMs, tx.nowMs, "CLOSED"));
 }

@@ -5,6 +5,8 @@ export type Refusal =
   | { readonly kind: "no-host" | "host-down" | "host-disabled" | "host-excluded" }
   | { readonly kind: "traits" | "aggregates" | "other-tree"; readonly suffix: string }
   | { readonly kind: "lacks"; readonly suffix: string; readonly resourceClass: ResourceClass; readonly amount: number }
+  /** A host filter's word. */
+  | { readonly kind: "filtered"; readonly filter: string; readonly why: string }
   /** Each group would fit by itself, but not all together. */
   | { readonly kind: "no-combination" }
   /** Whether they fit together was not found out within the bound of work. */
@@ -34,6 +36,8 @@ export function describeRefusal(refusal: Refusal): string {
       return `outside the tree asked for${ofGroup(refusal.suffix)}`;
     case "lacks":
       return `not enough ${refusal.resourceClass} (${refusal.amount} asked for)${ofGroup(refusal.suffix)}`;
+    case "filtered":
+      return `${refusal.why} (${refusal.filter})`;
     case "no-combination":
       return "request groups do not fit together";
     case "gave-up":

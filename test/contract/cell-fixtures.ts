@@ -1,4 +1,5 @@
 import type { Dispatch } from "../../core/cell/cell-store.ts";
+import { PLAIN_REQUEST } from "../../core/cell/server-spec.ts";
 import type { AllocationChange } from "../../core/ledger/allocation-change.ts";
 import { claim, swap } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids.ts";
@@ -63,6 +64,7 @@ export function serverSpec(server: number, overrides: Partial<ServerSpec> = {}):
     availabilityZone: "",
     requestId: "req-1",
     createdAtMs: 1_700_000_000_123 + server,
+    ...PLAIN_REQUEST,
     ...overrides,
   };
 }

@@ -60,6 +60,35 @@ export interface Flavor_ExtraSpecsEntry {
   value: string;
 }
 
+/** A scheduler hint as the client gave it; a hint with one value is a list of one. */
+export interface SchedulerHint {
+  name: string;
+  values: string[];
+}
+
+/** The server group that a server was asked into, as it was then. */
+export interface ServerGroupMembership {
+  uuid: string;
+  /** affinity | anti-affinity | soft-affinity | soft-anti-affinity */
+  policy: string;
+  /** Of anti-affinity: most servers of the group on one host; 0 stands for 1. */
+  maxServerPerHost: number;
+}
+
+/** What a port asks of the ledger (Neutron's resource_request): one request group of its server's. */
+export interface PortResourceRequest {
+  portId: string;
+  /** The request group's suffix; unique within a server. */
+  suffix: string;
+  resources: { [key: string]: number };
+  requiredTraits: string[];
+}
+
+export interface PortResourceRequest_ResourcesEntry {
+  key: string;
+  value: number;
+}
+
 /** A server as it was asked for: what is needed to build it anywhere. */
 export interface ServerSpec {
   uuid: string;
@@ -74,9 +103,25 @@ export interface ServerSpec {
   requestId: string;
   /** When the call was accepted, milliseconds since the epoch. */
   createdAtMs: number;
+  /** The image's properties as they were (Glance's names). */
+  imageProperties: { [key: string]: string };
+  hints: SchedulerHint[];
+  /** A host that an administrator named and that no host filter is asked about (`availability_zone: zone:host`); "": none. */
+  forcedHost: string;
+  /** A host that was named and that the filters still judge (`host` of the API); "": none. */
+  requestedHost: string;
+  group: ServerGroupMembership | undefined;
+  portRequests: PortResourceRequest[];
+  /** The same for all servers of one call. */
+  reservationId: string;
 }
 
 export interface ServerSpec_MetadataEntry {
+  key: string;
+  value: string;
+}
+
+export interface ServerSpec_ImagePropertiesEntry {
   key: string;
   value: string;
 }
@@ -615,6 +660,321 @@ export const Flavor_ExtraSpecsEntry: MessageFns<Flavor_ExtraSpecsEntry> = {
   },
 };
 
+function createBaseSchedulerHint(): SchedulerHint {
+  return { name: "", values: [] };
+}
+
+export const SchedulerHint: MessageFns<SchedulerHint> = {
+  encode(message: SchedulerHint, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    for (const v of message.values) {
+      writer.uint32(18).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SchedulerHint {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSchedulerHint();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.values.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<SchedulerHint>): SchedulerHint {
+    return SchedulerHint.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SchedulerHint>): SchedulerHint {
+    const message = createBaseSchedulerHint();
+    message.name = object.name ?? "";
+    message.values = object.values?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseServerGroupMembership(): ServerGroupMembership {
+  return { uuid: "", policy: "", maxServerPerHost: 0 };
+}
+
+export const ServerGroupMembership: MessageFns<ServerGroupMembership> = {
+  encode(message: ServerGroupMembership, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.uuid !== "") {
+      writer.uint32(10).string(message.uuid);
+    }
+    if (message.policy !== "") {
+      writer.uint32(18).string(message.policy);
+    }
+    if (message.maxServerPerHost !== 0) {
+      writer.uint32(24).int32(message.maxServerPerHost);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ServerGroupMembership {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseServerGroupMembership();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.uuid = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.policy = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.maxServerPerHost = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ServerGroupMembership>): ServerGroupMembership {
+    return ServerGroupMembership.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ServerGroupMembership>): ServerGroupMembership {
+    const message = createBaseServerGroupMembership();
+    message.uuid = object.uuid ?? "";
+    message.policy = object.policy ?? "";
+    message.maxServerPerHost = object.maxServerPerHost ?? 0;
+    return message;
+  },
+};
+
+function createBasePortResourceRequest(): PortResourceRequest {
+  return { portId: "", suffix: "", resources: {}, requiredTraits: [] };
+}
+
+export const PortResourceRequest: MessageFns<PortResourceRequest> = {
+  encode(message: PortResourceRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.portId !== "") {
+      writer.uint32(10).string(message.portId);
+    }
+    if (message.suffix !== "") {
+      writer.uint32(18).string(message.suffix);
+    }
+    globalThis.Object.entries(message.resources).forEach(([key, value]: [string, number]) => {
+      PortResourceRequest_ResourcesEntry.encode({ key: key as any, value }, writer.uint32(26).fork()).join();
+    });
+    for (const v of message.requiredTraits) {
+      writer.uint32(34).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PortResourceRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePortResourceRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.portId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.suffix = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            const entry3 = PortResourceRequest_ResourcesEntry.decode(reader, reader.uint32());
+            if (entry3.value !== undefined) {
+              message.resources[entry3.key] = entry3.value;
+            }
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.requiredTraits.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<PortResourceRequest>): PortResourceRequest {
+    return PortResourceRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<PortResourceRequest>): PortResourceRequest {
+    const message = createBasePortResourceRequest();
+    message.portId = object.portId ?? "";
+    message.suffix = object.suffix ?? "";
+    message.resources = (globalThis.Object.entries(object.resources ?? {}) as [string, number][]).reduce(
+      (acc: { [key: string]: number }, [key, value]: [string, number]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.Number(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    message.requiredTraits = object.requiredTraits?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBasePortResourceRequest_ResourcesEntry(): PortResourceRequest_ResourcesEntry {
+  return { key: "", value: 0 };
+}
+
+export const PortResourceRequest_ResourcesEntry: MessageFns<PortResourceRequest_ResourcesEntry> = {
+  encode(message: PortResourceRequest_ResourcesEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== 0) {
+      writer.uint32(16).int64(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PortResourceRequest_ResourcesEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePortResourceRequest_ResourcesEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.value = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<PortResourceRequest_ResourcesEntry>): PortResourceRequest_ResourcesEntry {
+    return PortResourceRequest_ResourcesEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<PortResourceRequest_ResourcesEntry>): PortResourceRequest_ResourcesEntry {
+    const message = createBasePortResourceRequest_ResourcesEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? 0;
+    return message;
+  },
+};
+
 function createBaseServerSpec(): ServerSpec {
   return {
     uuid: "",
@@ -627,6 +987,13 @@ function createBaseServerSpec(): ServerSpec {
     availabilityZone: "",
     requestId: "",
     createdAtMs: 0,
+    imageProperties: {},
+    hints: [],
+    forcedHost: "",
+    requestedHost: "",
+    group: undefined,
+    portRequests: [],
+    reservationId: "",
   };
 }
 
@@ -661,6 +1028,27 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     }
     if (message.createdAtMs !== 0) {
       writer.uint32(80).int64(message.createdAtMs);
+    }
+    globalThis.Object.entries(message.imageProperties).forEach(([key, value]: [string, string]) => {
+      ServerSpec_ImagePropertiesEntry.encode({ key: key as any, value }, writer.uint32(90).fork()).join();
+    });
+    for (const v of message.hints) {
+      SchedulerHint.encode(v!, writer.uint32(98).fork()).join();
+    }
+    if (message.forcedHost !== "") {
+      writer.uint32(106).string(message.forcedHost);
+    }
+    if (message.requestedHost !== "") {
+      writer.uint32(114).string(message.requestedHost);
+    }
+    if (message.group !== undefined) {
+      ServerGroupMembership.encode(message.group, writer.uint32(122).fork()).join();
+    }
+    for (const v of message.portRequests) {
+      PortResourceRequest.encode(v!, writer.uint32(130).fork()).join();
+    }
+    if (message.reservationId !== "") {
+      writer.uint32(138).string(message.reservationId);
     }
     return writer;
   },
@@ -761,6 +1149,65 @@ export const ServerSpec: MessageFns<ServerSpec> = {
             message.createdAtMs = longToNumber(reader.int64());
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            const entry11 = ServerSpec_ImagePropertiesEntry.decode(reader, reader.uint32());
+            if (entry11.value !== undefined) {
+              message.imageProperties[entry11.key] = entry11.value;
+            }
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.hints.push(SchedulerHint.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.forcedHost = reader.string();
+            continue;
+          }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.requestedHost = reader.string();
+            continue;
+          }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.group = ServerGroupMembership.decode(reader, reader.uint32());
+            continue;
+          }
+          case 16: {
+            if (tag !== 130) {
+              break;
+            }
+
+            message.portRequests.push(PortResourceRequest.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 17: {
+            if (tag !== 138) {
+              break;
+            }
+
+            message.reservationId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -798,6 +1245,23 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     message.availabilityZone = object.availabilityZone ?? "";
     message.requestId = object.requestId ?? "";
     message.createdAtMs = object.createdAtMs ?? 0;
+    message.imageProperties = (globalThis.Object.entries(object.imageProperties ?? {}) as [string, string][]).reduce(
+      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.String(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    message.hints = object.hints?.map((e) => SchedulerHint.fromPartial(e)) || [];
+    message.forcedHost = object.forcedHost ?? "";
+    message.requestedHost = object.requestedHost ?? "";
+    message.group = (object.group !== undefined && object.group !== null)
+      ? ServerGroupMembership.fromPartial(object.group)
+      : undefined;
+    message.portRequests = object.portRequests?.map((e) => PortResourceRequest.fromPartial(e)) || [];
+    message.reservationId = object.reservationId ?? "";
     return message;
   },
 };
@@ -863,6 +1327,73 @@ export const ServerSpec_MetadataEntry: MessageFns<ServerSpec_MetadataEntry> = {
   },
   fromPartial(object: DeepPartial<ServerSpec_MetadataEntry>): ServerSpec_MetadataEntry {
     const message = createBaseServerSpec_MetadataEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseServerSpec_ImagePropertiesEntry(): ServerSpec_ImagePropertiesEntry {
+  return { key: "", value: "" };
+}
+
+export const ServerSpec_ImagePropertiesEntry: MessageFns<ServerSpec_ImagePropertiesEntry> = {
+  encode(message: ServerSpec_ImagePropertiesEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ServerSpec_ImagePropertiesEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseServerSpec_ImagePropertiesEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ServerSpec_ImagePropertiesEntry>): ServerSpec_ImagePropertiesEntry {
+    return ServerSpec_ImagePropertiesEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ServerSpec_ImagePropertiesEntry>): ServerSpec_ImagePropertiesEntry {
+    const message = createBaseServerSpec_ImagePropertiesEntry();
     message.key = object.key ?? "";
     message.value = object.value ?? "";
     return message;

@@ -60,7 +60,10 @@ export class RequestAcceptor {
       return;
     }
     const told = this.#bus
-      .publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish(), { id: spec.uuid, headers })
+      .publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec, others: [], minCount: 1 }).finish(), {
+        id: spec.uuid,
+        headers,
+      })
       .catch((error: unknown) => this.#events.publishFailed(spec.uuid, error))
       .finally(() => this.#telling.delete(told));
     this.#telling.add(told);

@@ -1,3 +1,4 @@
+import { PLAIN_REQUEST } from "../../../core/cell/server-spec.ts";
 import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
@@ -74,5 +75,6 @@ export function planServers(
     availabilityZone: server.availability_zone ?? "",
     requestId: from.call.requestId,
     createdAtMs: from.nowMs,
+    ...PLAIN_REQUEST,
   }));
 }

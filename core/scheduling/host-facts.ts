@@ -1,0 +1,58 @@
+/** A host aggregate as a filter or weigher sees it. `metadata` holds `availability_zone`, if the aggregate is one. */
+export interface HostAggregate {
+  readonly id: number;
+  readonly uuid: string;
+  readonly name: string;
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+/** A server that is at home on a host, or on its way there. */
+export interface ServerOnHost {
+  readonly uuid: string;
+  readonly projectId: string;
+  readonly flavorId: string;
+  readonly imageRef: string;
+  /** Its image's properties. */
+  readonly imageProperties: Readonly<Record<string, string>>;
+  /** Uuid of its server group; "": none. */
+  readonly group: string;
+  /** It is being built, moved, snapshotted or the like: it counts as an I/O operation (Nova's num_io_ops). */
+  readonly busy: boolean;
+}
+
+/** What its agent says of the hypervisor, beside the provider tree. */
+export interface HypervisorFacts {
+  readonly type: string;
+  /** As Nova counts it: 1.2.3 is 1002003. */
+  readonly version: number;
+  readonly hostIp: string;
+  /** Nova's supported_instances: architecture, hypervisor type, VM mode. */
+  readonly supportedInstances: readonly (readonly [string, string, string])[];
+  /** Metrics monitors, by name. */
+  readonly metrics: ReadonlyMap<string, number>;
+}
+
+/**
+ * One host, beyond what the ledger view's arrays say of its providers. Read it synchronously: it follows its cell.
+ * `root`: slot of the host's root provider in the cell's view.
+ */
+export interface HostFacts {
+  readonly name: string;
+  readonly cell: string;
+  readonly root: number;
+  /** Of the whole cloud, in the order of their ids. */
+  readonly aggregates: readonly HostAggregate[];
+  /** Zone of its aggregates, or the default one. */
+  readonly zone: string;
+  readonly servers: ReadonlyMap<string, ServerOnHost>;
+  /** How many of `servers` are busy. */
+  readonly ioOps: number;
+  readonly hypervisor: HypervisorFacts;
+}
+
+/** The hosts of one cell. */
+export interface CellFacts {
+  readonly cell: string;
+  /** By the slot of the host's root; undefined: no host has its root there. */
+  at(root: number): HostFacts | undefined;
+}
