@@ -1,4 +1,4 @@
-import type { Selection } from "../../proto/gen/berth/shared.ts";
+import type { AllocationRequest, Selection } from "../../proto/gen/berth/shared.ts";
 import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "../candidates/compiled-request.ts";
 import { type RefusalCount, sumRefusals } from "../candidates/refusal.ts";
 import { type CandidateRequest, OPEN_HOSTS } from "../candidates/request.ts";
@@ -7,6 +7,7 @@ import { candidateOf, WORK_PER_TREE } from "../candidates/search.ts";
 import { type Assignment, assignmentsOfTree } from "../candidates/tree-search.ts";
 import { WorkBudget } from "../candidates/work-budget.ts";
 import type { LedgerView } from "../ledger/view.ts";
+import { chooseAlternates, type StandbyHosts } from "./choose-alternates.ts";
 import type { PlacementQuery } from "./placement-query.ts";
 import { rankHosts } from "./rank-hosts.ts";
 import { seededRandom } from "./seeded-random.ts";
@@ -31,16 +32,18 @@ export interface ChoiceOptions {
   readonly spread: number;
   /** … whose weight is at most so much below the best. */
   readonly spreadTolerance: number;
+  /** Name of the failure domain of the host with this root; undefined: it is in none. */
+  readonly failureDomainOf?: (cell: string, root: number) => string | undefined;
 }
 
 export type HostChoice =
-  /** The chosen host, then its alternates, best first, all of one cell, no host twice. */
+  /**
+   * The chosen host, then its alternates, best first, all of one cell. An alternate that the request fits on in several ways
+   * comes several times, one after the other.
+   */
   | { readonly kind: "chosen"; readonly cell: string; readonly selections: readonly Selection[] }
   /** No host fits now; why, counted. */
   | { readonly kind: "none"; readonly refusals: readonly RefusalCount[]; readonly trees: number };
-
-/** Hosts drawn for each alternate that is wanted; the best of them are taken. */
-const DRAWN_PER_ALTERNATE = 8;
 
 /** Hosts ranked at first; all of them only if these turn out not to fit after all. */
 const RANKED_AT_FIRST = 16;
@@ -64,8 +67,18 @@ export class HostChooser {
       const trees = cells.reduce((sum, cell) => sum + cell.view.slots.rootCount, 0);
       return { kind: "none", refusals: sumRefusals(batches.flatMap((batch) => batch.request.refusals())), trees };
     }
-    const alternates = pool.takeSpread(options.alternates, best.batch);
-    return { kind: "chosen", cell: best.batch.cell, selections: [best, ...alternates].map(selectionOf) };
+    const cell = best.batch.cell;
+    const root = best.assignment.root;
+    const { failureDomainOf } = options;
+    const hosts = pool.standby(best.batch);
+    const alternates = chooseAlternates(hosts, {
+      most: options.alternates,
+      seed: options.seed,
+      taken: new Set([root]),
+      ...(failureDomainOf && { domainOf: (slot: number) => failureDomainOf(cell, slot) }),
+    });
+    const selections = alternates.flatMap(({ root, ways }) => ways.map((way) => selectionOf(best.batch, root, way)));
+    return { kind: "chosen", cell, selections: [selectionOf(best.batch, root, wayOf(best)), ...selections] };
   }
 
   #sieve(
@@ -131,37 +144,28 @@ class HostPool {
     return this.#ranked.slice(0, most).filter((at) => this.#weights[at]! >= least);
   }
 
-  /** Up to `most` hosts that fit, best first; of one batch only if it is given. */
-  take(most: number, only?: HostBatch): PlacedHost[] {
+  /** Up to `most` hosts that fit, best first. */
+  take(most: number): PlacedHost[] {
     const taken: PlacedHost[] = [];
     for (let index = 0; taken.length < most && index < this.#total; index += 1) {
       if (index === this.#ranked.length) this.#ranked = rankHosts(this.#weights, this.#total, this.#total, this.#seed);
       const at = this.#ranked[index]!;
-      if (this.#spent.has(at) || (only && this.#batchOf(at) !== only)) continue;
+      if (this.#spent.has(at)) continue;
       const placed = this.place(at);
       if (placed) taken.push(placed);
     }
     return taken;
   }
 
-  /**
-   * Up to `most` hosts of a batch that fit: the best of a few that are drawn at random, best first. Were they the best of all, a
-   * burst of requests would share two alternates, and a tight fit would be taken by the time that somebody has to go there.
-   */
-  takeSpread(most: number, batch: HostBatch): PlacedHost[] {
-    const wanted = most * DRAWN_PER_ALTERNATE;
-    if (batch.count <= wanted) return this.take(most, batch);
-    const random = seededRandom(this.#seed ^ 0x5bd1e995);
+  /** The hosts of a batch as alternates are drawn from them. */
+  standby(batch: HostBatch): StandbyHosts {
     const offset = this.#offsetOf(batch);
-    const drawn = new Set<number>();
-    while (drawn.size < wanted) drawn.add(offset + Math.floor(random() * batch.count));
-    const taken: PlacedHost[] = [];
-    for (const at of [...drawn].sort((a, b) => this.#weights[b]! - this.#weights[a]!)) {
-      if (taken.length === most) return taken;
-      const placed = this.#spent.has(at) ? null : this.place(at);
-      if (placed) taken.push(placed);
-    }
-    return [...taken, ...this.take(most - taken.length, batch)];
+    return {
+      count: batch.count,
+      weight: (at) => this.#weights[offset + at]!,
+      root: (at) => batch.roots[at]!,
+      waysOn: (at, most) => waysOn(batch, batch.roots[at]!, most),
+    };
   }
 
   place(at: number): PlacedHost | null {
@@ -193,16 +197,25 @@ class HostPool {
   }
 }
 
-/** The wire's form of a placed host. A group that is served by several providers names them with commas between. */
-function selectionOf({ batch, assignment }: PlacedHost): Selection {
+function waysOn(batch: HostBatch, root: number, most: number): AllocationRequest[] {
+  const ways: AllocationRequest[] = [];
+  for (const assignment of assignmentsOfTree(batch.request, root, new WorkBudget(WORK_PER_TREE))) {
+    ways.push(wayOf({ batch, assignment }));
+    if (ways.length === most) break;
+  }
+  return ways;
+}
+
+/** The wire's form of a way to fit. A group that is served by several providers names them with commas between. */
+function wayOf({ batch, assignment }: PlacedHost): AllocationRequest {
   const candidate = candidateOf(batch.request.view, assignment);
   return {
-    host: candidate.host ?? "",
-    rootProvider: candidate.root,
-    availabilityZone: "",
-    allocation: {
-      items: candidate.items.map((item) => ({ ...item })),
-      mappings: Object.fromEntries([...candidate.mappings].map(([suffix, providers]) => [suffix, providers.join()])),
-    },
+    items: candidate.items.map((item) => ({ ...item })),
+    mappings: Object.fromEntries([...candidate.mappings].map(([suffix, providers]) => [suffix, providers.join()])),
   };
+}
+
+function selectionOf(batch: HostBatch, root: number, allocation: AllocationRequest): Selection {
+  const { hosts, slots } = batch.request.view;
+  return { host: hosts.nameOf(root) ?? "", rootProvider: slots.uuid(root), availabilityZone: "", allocation };
 }

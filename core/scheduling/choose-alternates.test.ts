@@ -1,0 +1,74 @@
+import { describe, expect, it } from "vitest";
+import { chooseAlternates, type StandbyHosts } from "./choose-alternates.ts";
+
+interface Standby {
+  readonly weight?: number;
+  readonly ways?: number;
+}
+
+/** Host `at` has the root 100 + at. */
+function standby(hosts: readonly Standby[]): StandbyHosts {
+  return {
+    count: hosts.length,
+    weight: (at) => hosts[at]?.weight ?? 0,
+    root: (at) => 100 + at,
+    waysOn: (at, most) =>
+      Array.from({ length: Math.min(most, hosts[at]?.ways ?? 1) }, (_, way) => ({
+        items: [],
+        mappings: { "": `${at}.${way}` },
+      })),
+  };
+}
+const alike = (count: number) => standby(Array.from({ length: count }, () => ({})));
+const positions = (...args: Parameters<typeof chooseAlternates>) => chooseAlternates(...args).map(({ at }) => at);
+
+describe("chooseAlternates", () => {
+  it("gives the best of few hosts, best first, none that is taken", () => {
+    const hosts = standby([{ weight: 1 }, { weight: 4 }, { weight: 2 }, { weight: 3 }]);
+    expect(positions(hosts, { most: 2, seed: 1, taken: new Set([101]) })).toEqual([3, 2]);
+    expect(positions(hosts, { most: 9, seed: 1, taken: new Set([101]) })).toEqual([3, 2, 0]);
+    expect(positions(hosts, { most: 0, seed: 1, taken: new Set([101]) })).toEqual([]);
+  });
+
+  it("never gives a host that was chosen for a server of the same request", () => {
+    const taken = new Set(Array.from({ length: 190 }, (_, at) => 100 + at));
+    for (let seed = 0; seed < 50; seed += 1) {
+      const given = positions(alike(200), { most: 5, seed, taken });
+      expect(given).toHaveLength(5);
+      for (const at of given) expect(at).toBeGreaterThanOrEqual(190);
+    }
+  });
+
+  it("does not let a hundred builds share two alternates, even on ten hosts", () => {
+    const hosts = standby(Array.from({ length: 10 }, (_, at) => ({ weight: at })));
+    const given = Array.from({ length: 100 }, (_, index) =>
+      positions(hosts, { most: 2, seed: (index * 2654435761) >>> 0, taken: new Set([109]) }),
+    );
+    expect(new Set(given.flat()).size).toBeGreaterThan(5);
+    const most = Math.max(...[...Map.groupBy(given.flat(), (at) => at).values()].map((uses) => uses.length));
+    expect(most).toBeLessThan(80);
+  });
+
+  it("goes to failure domains that the server does not use yet, the chosen host's last of all", () => {
+    const hosts = standby(Array.from({ length: 12 }, (_, at) => ({ weight: 12 - at })));
+    const domainOf = (root: number) => (root < 106 ? "rack-a" : root < 109 ? "rack-b" : "rack-c");
+    const given = positions(hosts, { most: 2, seed: 3, taken: new Set([100]), domainOf });
+    expect(given.map((at) => domainOf(100 + at))).toEqual(["rack-b", "rack-c"]);
+    const all = positions(hosts, { most: 11, seed: 3, taken: new Set([100]), domainOf });
+    expect(all).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+  });
+
+  it("gives a few of the ways that a host offers, and passes over hosts that offer none", () => {
+    const hosts = standby([{}, { weight: 3, ways: 0 }, { weight: 2, ways: 8 }, { weight: 1, ways: 2 }]);
+    const given = chooseAlternates(hosts, { most: 2, seed: 1, taken: new Set([100]) });
+    expect(given.map(({ at, ways }) => [at, ways.map((way) => way.mappings[""])])).toEqual([
+      [2, ["2.0", "2.1", "2.2"]],
+      [3, ["3.0", "3.1"]],
+    ]);
+  });
+
+  it("looks beyond the drawn hosts when they do not fit", () => {
+    const hosts = standby(Array.from({ length: 200 }, (_, at) => ({ ways: at % 50 === 7 ? 1 : 0 })));
+    expect(positions(hosts, { most: 2, seed: 11, taken: new Set([100]) })).toHaveLength(2);
+  });
+});

@@ -1,0 +1,137 @@
+import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
+import { seededRandom } from "./seeded-random.ts";
+
+/** The hosts of one cell that passed the sieve and the filters, at positions 0 … count − 1 in an order that stays the same. */
+export interface StandbyHosts {
+  readonly count: number;
+  /** More is better. */
+  weight(at: number): number;
+  /** Slot of the host's root provider in the cell's view. */
+  root(at: number): number;
+  /** Up to `most` ways in which the request fits there, the preferred one first; none: it does not fit after all. */
+  waysOn(at: number, most: number): readonly AllocationRequest[];
+}
+
+export interface AlternateOptions {
+  /** Most hosts. */
+  readonly most: number;
+  /** Of the server: servers of one burst draw differently. */
+  readonly seed: number;
+  /** Roots of the hosts that were chosen for servers of the same request; the server's own comes first. */
+  readonly taken: ReadonlySet<number>;
+  /** Name of the failure domain of the host with this root; undefined: it is in none. */
+  readonly domainOf?: (root: number) => string | undefined;
+}
+
+/** A host that stands by, with the ways to use it in the order to try them; at least one. */
+export interface Alternate {
+  readonly at: number;
+  readonly root: number;
+  readonly ways: readonly AllocationRequest[];
+}
+
+/** Hosts drawn for each alternate that is wanted; the best of them are taken. */
+const DRAWN_PER_ALTERNATE = 8;
+
+/** Hosts tried one by one when too few of the drawn ones fit after all. */
+const TRIED_AT_MOST = 256;
+
+/** Ways kept of one host: another way helps only against a claim that came between, which seldom happens twice. */
+const WAYS_PER_HOST = 3;
+
+/**
+ * Chooses the hosts to go to when the chosen one fails: the best of a few that are drawn at random, best first. Were they the best of
+ * all, a burst of requests would share two alternates, and a tight fit would be taken by the time that somebody has to go there.
+ * A failure domain that is used already (the chosen host's above all) comes only after those that are not.
+ *
+ * Cost: independent of the number of hosts unless hardly any of them fits.
+ */
+export function chooseAlternates(hosts: StandbyHosts, options: AlternateOptions): readonly Alternate[] {
+  if (options.most <= 0 || hosts.count === 0) return [];
+  const random = seededRandom(options.seed ^ 0x5bd1e995);
+  const drawn = drawPositions(hosts, options, random);
+  const domains = new DomainCounts(options);
+  const chosen: Alternate[] = [];
+  while (chosen.length < options.most) {
+    const at = nextOf(drawn, hosts, domains);
+    if (at === undefined) break;
+    drawn.delete(at);
+    const alternate = alternateAt(hosts, at);
+    if (!alternate) continue;
+    domains.use(alternate.root);
+    chosen.push(alternate);
+  }
+  if (chosen.length < options.most) fillUp(hosts, options, chosen);
+  return chosen.sort((a, b) => hosts.weight(b.at) - hosts.weight(a.at));
+}
+
+/** Distinct positions of hosts that are not taken: a part of all even when there are few, so that servers differ. */
+function drawPositions(hosts: StandbyHosts, options: AlternateOptions, random: () => number): Set<number> {
+  const { count } = hosts;
+  const wanted = Math.min(options.most * DRAWN_PER_ALTERNATE, Math.max(options.most * 2, Math.ceil(count / 2)));
+  const drawn = new Set<number>();
+  const isFree = (at: number) => !options.taken.has(hosts.root(at));
+  if (count <= wanted + options.taken.size) {
+    for (let at = 0; at < count; at += 1) if (isFree(at)) drawn.add(at);
+    return drawn;
+  }
+  for (let draws = 0; draws < wanted * 4 && drawn.size < wanted; draws += 1) {
+    const at = Math.floor(random() * count);
+    if (isFree(at)) drawn.add(at);
+  }
+  return drawn;
+}
+
+/** The position with the least used failure domain, then the highest weight. */
+function nextOf(positions: ReadonlySet<number>, hosts: StandbyHosts, domains: DomainCounts): number | undefined {
+  let best: number | undefined;
+  let bestUses = 0;
+  for (const at of positions) {
+    const uses = domains.uses(hosts.root(at));
+    if (best === undefined || uses < bestUses || (uses === bestUses && hosts.weight(at) > hosts.weight(best))) {
+      best = at;
+      bestUses = uses;
+    }
+  }
+  return best;
+}
+
+/** The others one after the other from a place that the seed decides; bounded, as each costs a search in the host's tree. */
+function fillUp(hosts: StandbyHosts, options: AlternateOptions, chosen: Alternate[]): void {
+  const start = options.seed % hosts.count;
+  const known = new Set(chosen.map((alternate) => alternate.at));
+  const steps = Math.min(hosts.count, TRIED_AT_MOST);
+  for (let step = 0; step < steps && chosen.length < options.most; step += 1) {
+    const at = (start + step) % hosts.count;
+    if (known.has(at) || options.taken.has(hosts.root(at))) continue;
+    const alternate = alternateAt(hosts, at);
+    if (alternate) chosen.push(alternate);
+  }
+}
+
+function alternateAt(hosts: StandbyHosts, at: number): Alternate | null {
+  const ways = hosts.waysOn(at, WAYS_PER_HOST);
+  return ways.length > 0 ? { at, root: hosts.root(at), ways } : null;
+}
+
+/** How often each failure domain is used by one server's hosts. */
+class DomainCounts {
+  readonly #domainOf: (root: number) => string | undefined;
+  readonly #counts = new Map<string, number>();
+
+  constructor({ domainOf, taken }: AlternateOptions) {
+    this.#domainOf = domainOf ?? (() => undefined);
+    const [own] = taken;
+    if (own !== undefined) this.use(own);
+  }
+
+  uses(root: number): number {
+    const domain = this.#domainOf(root);
+    return domain === undefined ? 0 : (this.#counts.get(domain) ?? 0);
+  }
+
+  use(root: number): void {
+    const domain = this.#domainOf(root);
+    if (domain !== undefined) this.#counts.set(domain, 1 + (this.#counts.get(domain) ?? 0));
+  }
+}
