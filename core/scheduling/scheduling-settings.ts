@@ -1,0 +1,195 @@
+import { FILTER_NAMES, type FilterName } from "./filters/filter-names.ts";
+import {
+  integerFrom,
+  listOf,
+  numberFrom,
+  numbersByName,
+  type SettingReader,
+  textUpTo,
+  yesOrNo,
+} from "./setting-readers.ts";
+import { WEIGHER_NAMES, type WeigherName } from "./weighers/weigher-names.ts";
+
+/** What operators change of the choice of hosts while schedulers run. Whatever Nova has, too, means what it means there. */
+export interface SchedulingSettings {
+  /** In the order in which hosts are asked. */
+  readonly enabledFilters: readonly FilterName[];
+  /** How much each weigher counts; 0 turns it off, a negative number turns it around. */
+  readonly multipliers: Readonly<Record<WeigherName, number>>;
+  /** The chosen host is one of the best so many, at random … */
+  readonly hostSubsetSize: number;
+  /** … whose weight is at most so much below the best one's. */
+  readonly hostSubsetTolerance: number;
+  /** Hosts of equal weight come in an order that each request has anew; else in one that never changes. */
+  readonly shuffleBestSameWeighedHosts: boolean;
+  /** The zone of hosts that are in none. */
+  readonly defaultAvailabilityZone: string;
+  readonly maxIoOpsPerHost: number;
+  readonly maxInstancesPerHost: number;
+  readonly isolatedImages: readonly string[];
+  readonly isolatedHosts: readonly string[];
+  /** No other image's servers go to the isolated hosts. */
+  readonly restrictIsolatedHostsToIsolatedImages: boolean;
+  /** Architecture of images that name none; "": any. */
+  readonly imagePropertiesDefaultArchitecture: string;
+  /** Only aggregate metadata that begins with it and the separator is compared with images; "": all. */
+  readonly aggregateImagePropertiesIsolationNamespace: string;
+  readonly aggregateImagePropertiesIsolationSeparator: string;
+  /** Ratio by name of metric; also what MetricsFilter wants hosts to have. */
+  readonly metricsWeightSetting: Readonly<Record<string, number>>;
+  /** A host without one of these metrics is out of the question; else it weighs `metricsWeightOfUnavailable`. */
+  readonly metricsRequired: boolean;
+  readonly metricsWeightOfUnavailable: number;
+  /** Ratio by image property; empty: all count alike. */
+  readonly imagePropsWeightSetting: Readonly<Record<string, number>>;
+  /** Classes that best_fit looks at; empty: all that the request asks for. */
+  readonly bestFitClasses: readonly string[];
+}
+
+/** Settings as they are stored and typed: those that differ from the defaults, by option name (`host_subset_size`). */
+export type StoredSchedulingSettings = Readonly<Record<string, unknown>>;
+
+/** Why one option cannot be as it was given. */
+export interface SettingRefusal {
+  readonly option: string;
+  readonly value: unknown;
+  /** What it may be; null: there is no such option. */
+  readonly allowed: string | null;
+}
+
+export type SchedulingSettingsOutcome =
+  | { readonly kind: "settings"; readonly settings: SchedulingSettings }
+  /** Every option that is wrong. */
+  | { readonly kind: "refused"; readonly refusals: readonly SettingRefusal[] };
+
+type Field = Exclude<keyof SchedulingSettings, "multipliers">;
+
+const multiplierReader = numberFrom(-1e9, 1e9);
+const count = integerFrom(0, 1_000_000);
+
+const READERS: { readonly [Name in Field]: SettingReader<SchedulingSettings[Name]> } = {
+  enabledFilters: listOf(FILTER_NAMES.length, FILTER_NAMES),
+  hostSubsetSize: integerFrom(1, 1_000),
+  hostSubsetTolerance: numberFrom(0, 1e9),
+  shuffleBestSameWeighedHosts: yesOrNo,
+  defaultAvailabilityZone: {
+    allowed: "a name of 1 to 255 characters without colon",
+    read: (given) => (typeof given === "string" && /^[^:]{1,255}$/.test(given.trim()) ? given.trim() : undefined),
+  },
+  maxIoOpsPerHost: count,
+  maxInstancesPerHost: count,
+  isolatedImages: listOf(1_000),
+  isolatedHosts: listOf(10_000),
+  restrictIsolatedHostsToIsolatedImages: yesOrNo,
+  imagePropertiesDefaultArchitecture: textUpTo(64),
+  aggregateImagePropertiesIsolationNamespace: textUpTo(255),
+  aggregateImagePropertiesIsolationSeparator: textUpTo(16),
+  metricsWeightSetting: numbersByName(100),
+  metricsRequired: yesOrNo,
+  metricsWeightOfUnavailable: numberFrom(-1e12, 1e12),
+  imagePropsWeightSetting: numbersByName(100),
+  bestFitClasses: listOf(100),
+};
+
+/** Nova's defaults where they say something; ours where Nova leaves a cloud of many schedulers to collide (the subset). */
+export const DEFAULT_SCHEDULING_SETTINGS: SchedulingSettings = {
+  enabledFilters: [
+    "ComputeFilter",
+    "AvailabilityZoneFilter",
+    "ComputeCapabilitiesFilter",
+    "ImagePropertiesFilter",
+    "ServerGroupAntiAffinityFilter",
+    "ServerGroupAffinityFilter",
+    "DifferentHostFilter",
+    "SameHostFilter",
+    "NUMATopologyFilter",
+    "PciPassthroughFilter",
+  ],
+  multipliers: {
+    ram: 1,
+    cpu: 1,
+    disk: 1,
+    io_ops: -1,
+    pci: 1,
+    soft_affinity: 1,
+    soft_anti_affinity: 1,
+    build_failure: 8,
+    cross_cell_move: 1_000_000,
+    metrics: 1,
+    num_instances: 0,
+    image_props: 0,
+    hypervisor_version: 1,
+    best_fit: 0,
+    gpu_best_fit: 5,
+    gpu_fragmentation: 0,
+    own_slice: 2,
+  },
+  hostSubsetSize: 5,
+  hostSubsetTolerance: 0.05,
+  shuffleBestSameWeighedHosts: true,
+  defaultAvailabilityZone: "nova",
+  maxIoOpsPerHost: 8,
+  maxInstancesPerHost: 50,
+  isolatedImages: [],
+  isolatedHosts: [],
+  restrictIsolatedHostsToIsolatedImages: true,
+  imagePropertiesDefaultArchitecture: "",
+  aggregateImagePropertiesIsolationNamespace: "",
+  aggregateImagePropertiesIsolationSeparator: ".",
+  metricsWeightSetting: {},
+  metricsRequired: true,
+  metricsWeightOfUnavailable: -10_000,
+  imagePropsWeightSetting: {},
+  bestFitClasses: [],
+};
+
+const FIELDS_BY_OPTION: ReadonlyMap<string, Field> = new Map(
+  (Object.keys(READERS) as Field[]).map((field) => [optionOf(field), field]),
+);
+const WEIGHERS_BY_OPTION: ReadonlyMap<string, WeigherName> = new Map(
+  WEIGHER_NAMES.map((name) => [multiplierOption(name), name]),
+);
+
+/** Every option's name, for help and completion. */
+export const SCHEDULING_OPTIONS: readonly string[] = [...FIELDS_BY_OPTION.keys(), ...WEIGHERS_BY_OPTION.keys()];
+
+/** Name of the setting, and of the aggregate metadata, that multiplies a weigher. */
+export function multiplierOption(name: WeigherName): string {
+  return `${name}_weight_multiplier`;
+}
+
+/** The defaults with what is stored over them. Refuses options that there are not and values that are not allowed, all at once. */
+export function readSchedulingSettings(stored: StoredSchedulingSettings): SchedulingSettingsOutcome {
+  const refusals: SettingRefusal[] = [];
+  const fields: Record<string, unknown> = {};
+  const multipliers: Record<WeigherName, number> = { ...DEFAULT_SCHEDULING_SETTINGS.multipliers };
+  for (const [option, value] of Object.entries(stored)) {
+    const field = FIELDS_BY_OPTION.get(option);
+    const weigher = WEIGHERS_BY_OPTION.get(option);
+    const reader: SettingReader<unknown> | undefined = field ? READERS[field] : weigher && multiplierReader;
+    const read = reader?.read(value);
+    if (read === undefined) refusals.push({ option, value, allowed: reader?.allowed ?? null });
+    else if (field) fields[field] = read;
+    else if (weigher) multipliers[weigher] = multiplierReader.read(value) ?? multipliers[weigher];
+  }
+  if (refusals.length > 0) return { kind: "refused", refusals };
+  return { kind: "settings", settings: { ...DEFAULT_SCHEDULING_SETTINGS, ...fields, multipliers } };
+}
+
+/** All options with their values, as `readSchedulingSettings` takes them. */
+export function writeSchedulingSettings(settings: SchedulingSettings): Record<string, unknown> {
+  const written: Record<string, unknown> = {};
+  for (const [option, field] of FIELDS_BY_OPTION) written[option] = settings[field];
+  for (const [option, name] of WEIGHERS_BY_OPTION) written[option] = settings.multipliers[name];
+  return written;
+}
+
+/** For whoever gave it: option, value, what it may be. */
+export function describeSettingRefusal({ option, value, allowed }: SettingRefusal): string {
+  if (allowed === null) return `There is no option ${option}; there are ${SCHEDULING_OPTIONS.join(", ")}.`;
+  return `${option} cannot be ${JSON.stringify(value)}: it is ${allowed}.`;
+}
+
+function optionOf(field: string): string {
+  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
