@@ -1,3 +1,4 @@
+import type { ChangedRoots } from "./changed-roots.ts";
 import type { ResourceClass } from "./ids.ts";
 import type { InventoryColumn } from "./inventory-column.ts";
 import type { AllocationItem } from "./model.ts";
@@ -6,6 +7,7 @@ import type { ProviderSlots } from "./provider-slots.ts";
 interface Arrays {
   readonly slots: ProviderSlots;
   readonly columns: ReadonlyMap<ResourceClass, InventoryColumn>;
+  readonly changes: ChangedRoots;
 }
 
 /**
@@ -20,15 +22,18 @@ export class HeldClaims {
   }
 
   add(arrays: Arrays, id: string, items: readonly AllocationItem[]): void {
-    this.drop(id);
+    this.drop(arrays, id);
     this.#claims.set(id, { items, held: hold(arrays, items) });
   }
 
-  drop(id: string): void {
+  drop({ slots, changes }: Arrays, id: string): void {
     const claim = this.#claims.get(id);
     if (!claim) return;
     this.#claims.delete(id);
-    for (const { column, slot, amount } of claim.held) column.hold(slot, -amount);
+    for (const { column, slot, amount } of claim.held) {
+      column.hold(slot, -amount);
+      changes.touch(slots.root[slot]!);
+    }
   }
 
   /** Slots or columns are others now: hold all claims anew. */
@@ -47,13 +52,14 @@ interface Held {
 }
 
 /** Returns what was held: not what is of providers or inventories that the view does not know. */
-function hold({ slots, columns }: Arrays, items: readonly AllocationItem[]): Held[] {
+function hold({ slots, columns, changes }: Arrays, items: readonly AllocationItem[]): Held[] {
   const held: Held[] = [];
   for (const { provider, resourceClass, amount } of items) {
     const slot = slots.find(provider);
     const column = columns.get(resourceClass);
     if (slot < 0 || !column) continue;
     column.hold(slot, amount);
+    changes.touch(slots.root[slot]!);
     held.push({ column, slot, amount });
   }
   return held;

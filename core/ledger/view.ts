@@ -1,3 +1,4 @@
+import { ChangedRoots } from "./changed-roots.ts";
 import { HeldClaims } from "./held-claims.ts";
 import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "./ids.ts";
 import { InventoryColumn } from "./inventory-column.ts";
@@ -16,6 +17,8 @@ import { type HostInView, ViewHosts } from "./view-hosts.ts";
  * A reload builds another view and `adopt`s it, so that those who hold this one never see half a cell.
  */
 export class LedgerView {
+  /** Roots whose trees or hosts changed, holds included. */
+  readonly changes = new ChangedRoots();
   #slots = new ProviderSlots();
   #columns = new Map<ResourceClass, InventoryColumn>();
   #traits = new NamedSets<Trait>();
@@ -146,13 +149,25 @@ export class LedgerView {
    * Survives reloads; replaces what the id stood for before. All who search this view see it.
    */
   hold(id: string, items: readonly AllocationItem[]): void {
-    this.#held.add({ slots: this.#slots, columns: this.#columns }, id, items);
+    this.#held.add(this.#arrays(), id, items);
     this.#version += 1;
   }
 
   /** An unknown id is no error. */
   letGo(id: string): void {
-    this.#held.drop(id);
+    this.#held.drop(this.#arrays(), id);
+    this.#version += 1;
+  }
+
+  /** Something that is kept beside this view changed about the host of this root: those who follow `changes` are to look again. */
+  touch(root: number): void {
+    this.changes.touch(root);
+    this.#version += 1;
+  }
+
+  /** The same of any number of hosts. */
+  touchAll(): void {
+    this.changes.touchAll();
     this.#version += 1;
   }
 
@@ -175,7 +190,8 @@ export class LedgerView {
     this.#names = loaded.#names;
     this.#version += 1;
     this.#layout += 1;
-    this.#held.holdAnew({ slots: this.#slots, columns: this.#columns });
+    this.#held.holdAnew(this.#arrays());
+    this.changes.touchAll();
   }
 
   /** A provider with all that the view knows of it; undefined if unknown. Cost: allocates; not for searches. */
@@ -223,18 +239,22 @@ export class LedgerView {
     const slot = this.#take(change.uuid);
     const parent = change.parent === null ? -1 : this.#take(change.parent);
     const root = this.#take(change.root);
+    this.#touchTreeOf(slot);
     this.#slots.put(slot, { name: change.name, generation: change.generation, parent, root });
+    this.#touchTreeOf(slot);
   }
 
   #removeProvider(uuid: ProviderUuid): void {
     const slot = this.#slots.findMentioned(uuid);
     if (slot < 0) return;
+    this.#touchTreeOf(slot);
     for (const column of this.#columns.values()) if (column.remove(slot)) this.#slots.drop(slot);
     this.#slots.traitSet[slot] = NamedSets.EMPTY;
     this.#slots.aggregateSet[slot] = NamedSets.EMPTY;
     this.#slots.forget(slot);
     this.#layout += 1;
-    this.#held.holdAnew({ slots: this.#slots, columns: this.#columns });
+    this.changes.touch(slot);
+    this.#held.holdAnew(this.#arrays());
   }
 
   #putInventory(change: RowChange & { readonly kind: "inventory-put" }): void {
@@ -245,11 +265,14 @@ export class LedgerView {
       this.#columns.set(change.resourceClass, column);
     }
     if (column.put(slot, change.inventory, change.used)) this.#slots.refer(slot);
+    this.#touchTreeOf(slot);
   }
 
   #removeInventory(provider: ProviderUuid, resourceClass: ResourceClass): void {
     const slot = this.#slots.findMentioned(provider);
-    if (slot >= 0 && this.#columns.get(resourceClass)?.remove(slot)) this.#slots.drop(slot);
+    if (slot < 0) return;
+    this.#touchTreeOf(slot);
+    if (this.#columns.get(resourceClass)?.remove(slot)) this.#slots.drop(slot);
   }
 
   #renameClass(from: ResourceClass, to: ResourceClass): void {
@@ -259,11 +282,13 @@ export class LedgerView {
     if (!column) return;
     this.#columns.delete(from);
     this.#columns.set(to, column);
+    this.changes.touchAll();
   }
 
   #changeTrait(kind: "trait-added" | "trait-removed", provider: ProviderUuid, name: Trait): void {
     const slot = kind === "trait-added" ? this.#take(provider) : this.#slots.findMentioned(provider);
     if (slot < 0) return;
+    this.#touchTreeOf(slot);
     const set = this.#slots.traitSet[slot]!;
     this.#slots.traitSet[slot] =
       kind === "trait-added" ? this.#traits.with(set, name) : this.#traits.without(set, name);
@@ -273,6 +298,7 @@ export class LedgerView {
   #changeAggregate(kind: "aggregate-added" | "aggregate-removed", provider: ProviderUuid, name: AggregateUuid): void {
     const slot = kind === "aggregate-added" ? this.#take(provider) : this.#slots.findMentioned(provider);
     if (slot < 0) return;
+    this.#touchTreeOf(slot);
     const set = this.#slots.aggregateSet[slot]!;
     this.#slots.aggregateSet[slot] =
       kind === "aggregate-added" ? this.#aggregates.with(set, name) : this.#aggregates.without(set, name);
@@ -282,13 +308,25 @@ export class LedgerView {
   #putHost(host: HostInView): void {
     const slot = this.#take(host.provider);
     const before = this.#hosts.put(slot, host);
+    this.changes.touch(slot);
     if (before === slot) return;
+    if (before >= 0) this.changes.touch(before);
     this.#slots.refer(slot);
     if (before >= 0) this.#slots.drop(before);
   }
 
   #removeHost(name: string): void {
     const slot = this.#hosts.remove(name);
-    if (slot >= 0) this.#slots.drop(slot);
+    if (slot < 0) return;
+    this.changes.touch(slot);
+    this.#slots.drop(slot);
+  }
+
+  #touchTreeOf(slot: number): void {
+    this.changes.touch(this.#slots.root[slot]!);
+  }
+
+  #arrays() {
+    return { slots: this.#slots, columns: this.#columns, changes: this.changes };
   }
 }
