@@ -116,6 +116,15 @@ export class SchedulerEvents {
     this.#nowAndThen(`cell ${cell}`, () => this.#logger.warn({ cell, err: error }, "a cell cannot be reached"));
   }
 
+  settingsApplied(version: number): void {
+    this.#metrics.settingsVersion.set(version);
+    this.#logger.info({ version }, "settings applied");
+  }
+
+  settingsRefused(version: number, reasons: readonly string[]): void {
+    this.#logger.error({ version, reasons }, "stored settings cannot be read; the old ones stay");
+  }
+
   refreshFailed(what: string, error: unknown): void {
     this.#nowAndThen(`refresh ${what}`, () => this.#logger.warn({ what, err: error }, "could not learn what is new"));
   }
@@ -147,6 +156,11 @@ function createMetrics(
   gauge("claims_in_flight", "claims that the views do not show yet", read.claimsInFlight);
   gauge("requests_in_flight", "requests in the works", read.requestsInFlight);
   return {
+    settingsVersion: new Gauge({
+      name: "berth_scheduler_settings_version",
+      help: "version of the stored settings that decisions are made under",
+      registers,
+    }),
     placed: counter("requests_total", "requests carried on, by outcome", ["outcome"]),
     racesLost: counter("races_lost_total", "claims that did not fit any more"),
     secondLooks: counter("second_looks_total", "searches repeated on a fresh view before a refusal"),

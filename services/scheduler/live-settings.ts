@@ -1,0 +1,80 @@
+import { SCHEDULING_SECTION, type SettingsStore } from "../../core/cell/settings-store.ts";
+import {
+  DEFAULT_SCHEDULING_SETTINGS,
+  describeSettingRefusal,
+  readSchedulingSettings,
+  type SchedulingSettings,
+} from "../../core/scheduling/scheduling-settings.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Ticker } from "../../runtime/ticker.ts";
+import type { SchedulerEvents } from "./events.ts";
+
+type SettingsEvents = Pick<SchedulerEvents, "settingsApplied" | "settingsRefused" | "refreshFailed">;
+
+/**
+ * What operators have set of the choice of hosts, as of about a second ago. `current` is another object after a change and
+ * never changes itself: a decision that reads it once is made under one version.
+ *
+ * What is stored and cannot be read (a newer version of Berth wrote it) is told once, and the old settings stay.
+ */
+export class LiveSettings {
+  readonly #store: Pick<SettingsStore, "read">;
+  readonly #events: SettingsEvents;
+  readonly #ticker: Ticker;
+  #current: SchedulingSettings;
+  #version = 0;
+  #refusedVersion = -1;
+
+  constructor(
+    deps: { readonly store: Pick<SettingsStore, "read">; readonly events: SettingsEvents; readonly clock: Clock },
+    options: { readonly pollMs: number; readonly initial?: SchedulingSettings },
+  ) {
+    this.#store = deps.store;
+    this.#events = deps.events;
+    this.#current = options.initial ?? DEFAULT_SCHEDULING_SETTINGS;
+    this.#ticker = new Ticker({
+      clock: deps.clock,
+      pauseMs: options.pollMs,
+      work: () => this.refresh(),
+      onError: (error) => deps.events.refreshFailed("settings", error),
+    });
+  }
+
+  get current(): SchedulingSettings {
+    return this.#current;
+  }
+
+  /** Of `current`; 0: nobody has set anything. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Reads once, then again and again. Without the database it begins with the defaults. */
+  async start(): Promise<void> {
+    await this.refresh();
+    this.#ticker.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#ticker.stop();
+  }
+
+  /** Never rejects: with the database away the settings stay as they are. */
+  async refresh(): Promise<void> {
+    try {
+      const { version, values } = await this.#store.read(SCHEDULING_SECTION);
+      if (version === this.#version || version === this.#refusedVersion) return;
+      const outcome = readSchedulingSettings(values);
+      if (outcome.kind === "refused") {
+        this.#refusedVersion = version;
+        this.#events.settingsRefused(version, outcome.refusals.map(describeSettingRefusal));
+        return;
+      }
+      this.#current = outcome.settings;
+      this.#version = version;
+      this.#events.settingsApplied(version);
+    } catch (error) {
+      this.#events.refreshFailed("settings", error);
+    }
+  }
+}
