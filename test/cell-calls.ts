@@ -1,10 +1,12 @@
 import fc from "fast-check";
 import type { CellStore, Hop, TakenTask, TaskClaim } from "../core/cell/cell-store.ts";
+import type { ServerGroupMembership } from "../proto/gen/berth/shared.ts";
 import {
   conductorId,
   deleteTask,
   dispatchOf,
   hostName,
+  numbered,
   providerOf,
   serverId,
   swapTo,
@@ -115,7 +117,9 @@ export function perform(call: CellCall, drawn: Drawn): (store: CellStore) => Pro
   const firstTask = drawn.tasks;
   switch (call.kind) {
     case "dispatch": {
-      const dispatches = call.builds.map((build, at) => dispatchOf({ ...build, task: firstTask + at }));
+      const dispatches = call.builds.map((build, at) =>
+        dispatchOf({ ...build, task: firstTask + at, spec: { group: groupOf(build.server) } }),
+      );
       drawn.tasks += dispatches.length;
       return (store) => store.dispatch(dispatches);
     }
@@ -153,7 +157,8 @@ export function perform(call: CellCall, drawn: Drawn): (store: CellStore) => Pro
         const claim = claimAt(drawn, back);
         if (claim === null) return [];
         const change = swapTo(serverOf(claim), to, vcpus);
-        return [{ ...claim, from, reason: `failed ${from}`, to, toHost: hostName(to), change }];
+        const group = groupOf(serverOf(claim));
+        return [{ ...claim, from, reason: `failed ${from}`, to, toHost: hostName(to), change, group }];
       });
       return (store) => store.hop(hops);
     }
@@ -198,6 +203,17 @@ function remember(
 
 function claimAt(drawn: Drawn, back: number): TaskClaim | null {
   return drawn.claims[drawn.claims.length - 1 - back] ?? null;
+}
+
+/** Half of the servers are of some group. */
+const GROUPS: readonly ServerGroupMembership[] = [
+  { uuid: numbered(0xe, 1), policy: "anti-affinity", maxServerPerHost: 0 },
+  { uuid: numbered(0xe, 2), policy: "affinity", maxServerPerHost: 0 },
+  { uuid: numbered(0xe, 3), policy: "anti-affinity", maxServerPerHost: 2 },
+];
+
+function groupOf(server: number): ServerGroupMembership | undefined {
+  return server < SERVERS.length / 2 ? undefined : GROUPS[server % GROUPS.length];
 }
 
 function serverOf(claim: TaskClaim): number {

@@ -6,6 +6,7 @@ import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { CellTransaction, ServerRow } from "./memory-cell-state.ts";
+import { groupConflictOf } from "./memory-group-check.ts";
 
 /** Claim, server, task and first attempt, or nothing. */
 export function dispatchStep(tx: CellTransaction, { task, change }: Dispatch): DispatchOutcome {
@@ -16,6 +17,8 @@ export function dispatchStep(tx: CellTransaction, { task, change }: Dispatch): D
   if (present !== undefined) {
     return { kind: present.status === "CLOSED" || present.status === "DELETED" ? "closed" : "already-dispatched" };
   }
+  const conflict = groupConflictOf(tx, spec.uuid, spec.group, selection.host);
+  if (conflict) return conflict;
   const outcome = tx.applyAllocations(change);
   if (outcome.kind === "no-capacity") return outcome;
   if (outcome.kind === "consumer-conflict") return { kind: "consumer-taken", why: describeRefusal(outcome) };

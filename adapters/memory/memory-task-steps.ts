@@ -1,5 +1,6 @@
 import { assert } from "../../core/assert.ts";
 import type { CommitOutcome, Hop, HopOutcome, TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import { describeGroupConflict } from "../../core/cell/group-rule.ts";
 import { type AttemptResult, attemptIdOf } from "../../core/cell/server.ts";
 import { release } from "../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
@@ -7,6 +8,7 @@ import { consumerUuid } from "../../core/ledger/ids.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import { CONSUMER_TYPE_INSTANCE } from "../../core/ledger/model.ts";
 import type { CellState, CellTransaction, ServerRow, TaskOutcome, TaskRow } from "./memory-cell-state.ts";
+import { groupConflictOf } from "./memory-group-check.ts";
 
 const COMMITTED = { kind: "committed" } as const;
 const FENCED = { kind: "fenced" } as const;
@@ -85,8 +87,7 @@ export function hopStep(tx: CellTransaction, hop: Hop): HopOutcome {
   const { task, server } = found;
   const failed = tx.cell.attempts.get(attemptIdOf(task.id, hop.from));
   if (failed?.result === null) endAttempt(tx, attemptIdOf(task.id, hop.from), "failed", hop.reason);
-  const outcome = tx.applyAllocations(hop.change);
-  const why = outcome.kind === "committed" ? null : describeRefusal(outcome);
+  const why = whyNotTo(tx, hop);
   tx.cell.putAttempt({
     taskId: task.id,
     selection: hop.to,
@@ -103,6 +104,14 @@ export function hopStep(tx: CellTransaction, hop: Hop): HopOutcome {
   server.attemptId = attemptIdOf(task.id, hop.to);
   server.updatedAtMs = tx.nowMs;
   return COMMITTED;
+}
+
+/** Claims the alternate; or why it cannot be had. */
+function whyNotTo(tx: CellTransaction, hop: Hop): string | null {
+  const conflict = groupConflictOf(tx, hop.serverUuid, hop.group, hop.toHost);
+  if (conflict) return describeGroupConflict(conflict);
+  const outcome = tx.applyAllocations(hop.change);
+  return outcome.kind === "committed" ? null : describeRefusal(outcome);
 }
 
 export function commitErrorStep(

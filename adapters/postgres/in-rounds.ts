@@ -1,19 +1,20 @@
 /**
- * Runs a batch whose SQL takes no key twice: the list is cut before each element whose key came before in the same round,
- * and the rounds go one after the other, each a transaction of its own. So elements take effect in their order. Nearly
+ * Runs a batch whose SQL takes no key twice: the list is cut before each element whose key came before in the same round, or
+ * that `clashes` with one of it, and the rounds go one after the other, each a transaction of its own. So elements take effect in their order. Nearly
  * always one round.
  */
 export async function inRounds<Item, Result>(
   items: readonly Item[],
   keyOf: (item: Item) => string,
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
+  clashes?: (item: Item, round: readonly Item[]) => boolean,
 ): Promise<readonly Result[]> {
   const results: Result[] = [];
   let round: Item[] = [];
   let keys = new Set<string>();
   for (const item of items) {
     const key = keyOf(item);
-    if (keys.has(key)) {
+    if (keys.has(key) || clashes?.(item, round)) {
       results.push(...(await run(round)));
       round = [];
       keys = new Set();

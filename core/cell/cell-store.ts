@@ -1,5 +1,7 @@
 import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import type { AllocationChange, Shortfall } from "../ledger/allocation-change.ts";
+import type { GroupConflict } from "./group-rule.ts";
 import type { Attempt, Host, Server } from "./server.ts";
 
 /**
@@ -26,6 +28,8 @@ export type DispatchOutcome =
   /** Deleted or sent elsewhere in the meantime (`close`, `requestDelete`): do nothing more for it here. */
   | { readonly kind: "closed" }
   | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
+  /** The server's group does not let it go to this host; where the group's other servers are was looked up under the group's lock. */
+  | GroupConflict
   /** A provider or inventory of the claim is gone: the view was stale. */
   | { readonly kind: "stale"; readonly why: string }
   /** Somebody wrote allocations under the server's uuid, past the schedulers: no host of this cell will do. */
@@ -96,6 +100,8 @@ export interface Hop extends TaskClaim {
   readonly to: number;
   readonly toHost: string;
   readonly change: AllocationChange;
+  /** The server's group: an alternate that it does not let the server go to is skipped. */
+  readonly group?: ServerGroupMembership | undefined;
 }
 export type HopOutcome =
   | { readonly kind: "committed" }

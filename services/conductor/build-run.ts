@@ -205,7 +205,9 @@ export class BuildRun implements TaskRun {
 
   #hop({ from, to, reason }: Extract<BuildEffect, { kind: "hop" }>): void {
     const alternate = this.#selections[to] as Selection;
-    const hop = { ...this.claim, from, reason, to, toHost: alternate.host, change: hopChange(this.#server, alternate) };
+    const { group } = this.#server;
+    const change = hopChange(this.#server, alternate);
+    const hop = { ...this.claim, from, reason, to, toHost: alternate.host, change, group };
     this.#ports.commits.hop(hop).then(
       (outcome) => {
         if (outcome.kind === "skipped")

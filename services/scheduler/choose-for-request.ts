@@ -1,4 +1,5 @@
 import type { HostChoice, HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import { pinQuery } from "../../core/scheduling/pin-query.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import { seedOf } from "../../core/scheduling/seeded-random.ts";
 import type { WeighedBy } from "../../core/scheduling/weighers/weigher.ts";
@@ -17,6 +18,8 @@ export interface PlacingState {
   readonly shut: Set<string>;
   /** Hosts by cell that had no room after all. */
   readonly tried: Map<string, Set<string>>;
+  /** Where the other servers of its affinity group are, as a refusal said: it goes there or nowhere. Null: nothing was said. */
+  pinned: { readonly cell: string; readonly hosts: readonly string[] } | null;
 }
 
 /** Chooses hosts for one request among the cells that it may go to now. */
@@ -44,7 +47,10 @@ export class RequestChooser {
   /** In the cell that it is assigned to, if there is a host; else in any other that it was not shut out of. */
   choose(state: PlacingState, links: readonly CellLink[]): HostChoice {
     const startedAtMs = this.#clock.monotonic();
-    const open = links.filter((link) => link.isOpen && !state.shut.has(link.name));
+    const { pinned } = state;
+    const open = links.filter(
+      (link) => link.isOpen && !state.shut.has(link.name) && (pinned === null || pinned.cell === link.name),
+    );
     const home = open.filter((link) => link.name === state.at);
     const atHome = home.length > 0 ? this.#among(home, state) : null;
     const others = home.length > 0 ? open.filter((link) => link !== home[0]) : open;
@@ -56,7 +62,7 @@ export class RequestChooser {
 
   #among(links: readonly CellLink[], state: PlacingState): HostChoice {
     const { attemptsMax, spread, spreadTolerance } = this.#settings;
-    return this.#chooser.choose(state.query, links, {
+    return this.#chooser.choose(queryFor(state, links), links, {
       seed: seedOf(state.serverUuid),
       alternates: attemptsMax - 1,
       excludedHosts: state.tried,
@@ -65,4 +71,14 @@ export class RequestChooser {
       spreadTolerance,
     });
   }
+}
+
+/** The query, narrowed to the host that the server is pinned to. */
+function queryFor({ query, pinned, tried }: PlacingState, links: readonly CellLink[]): PlacementQuery {
+  const link = pinned && links.find(({ name }) => name === pinned.cell);
+  if (!link) return query;
+  const spent = tried.get(pinned.cell);
+  const host = pinned.hosts.find((name) => !spent?.has(name)) ?? pinned.hosts[0];
+  const root = host === undefined ? undefined : link.view.host(host)?.provider;
+  return root === undefined ? query : pinQuery(query, root);
 }

@@ -1,5 +1,6 @@
 import { describeRefusal, sumRefusals } from "../../core/candidates/refusal.ts";
 import type { DispatchOutcome } from "../../core/cell/cell-store.ts";
+import type { GroupConflict } from "../../core/cell/group-rule.ts";
 import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../core/ledger/model.ts";
@@ -188,6 +189,9 @@ export class RequestPlacer {
         return null;
       case "consumer-taken":
         return this.#refuse(placing, `Somebody else holds allocations under this server's id: ${outcome.why}.`);
+      case "group-conflict":
+        this.#learnGroup(placing, link, host, outcome);
+        return null;
       case "no-capacity":
       case "stale": {
         const hosts = placing.tried.get(link.name) ?? new Set<string>();
@@ -199,6 +203,18 @@ export class RequestPlacer {
       default:
         return outcome satisfies never;
     }
+  }
+
+  /** What the refusal says of the group leads to the next choice: past the hosts that are full, or to the one where the others are. */
+  #learnGroup(placing: Placing, link: CellLink, host: string, { kind, policy, hosts }: GroupConflict): void {
+    placing.fresh = false;
+    if (policy === "affinity") {
+      placing.pinned = { cell: link.name, hosts };
+    } else {
+      const tried = placing.tried.get(link.name) ?? new Set<string>();
+      placing.tried.set(link.name, new Set([...tried, ...hosts]));
+    }
+    this.#events.raceLost(placing.serverUuid, link.name, host, kind);
   }
 
   /** Makes sure that it can never be dispatched any more where it is assigned, unless that is `to`. */
@@ -224,6 +240,7 @@ export class RequestPlacer {
     const seen = await Promise.allSettled(links.map((link) => this.#waitUntilSeen(link)));
     placing.unseen = links.filter((_, index) => seen[index]?.status === "rejected").map((link) => link.name);
     placing.tried.clear();
+    placing.pinned = null;
     placing.fresh = true;
     return null;
   }
@@ -267,6 +284,7 @@ function newPlacing(spec: ServerSpec, query: PlacementQuery): Placing {
     at: null,
     shut: new Set(),
     tried: new Map(),
+    pinned: null,
     fresh: false,
     looks: 0,
     unseen: [],

@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
 import type { CommitOutcome, Hop, HopOutcome, TaskClaim } from "../../../core/cell/cell-store.ts";
+import { describeGroupConflict, groupsEntangle } from "../../../core/cell/group-rule.ts";
 import { attemptIdOf } from "../../../core/cell/server.ts";
 import { type AllocationChange, type AllocationOutcome, release } from "../../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
@@ -12,6 +13,7 @@ import { arrayLiteral, textArrayLiteral } from "../literals.ts";
 import { runStored } from "../store-error.ts";
 import { queryRows, queryStored, type StoreQuery } from "../store-query.ts";
 import { inTransaction } from "../transaction.ts";
+import { type GroupedClaim, joinGroups, withheld } from "./join-groups.ts";
 
 const FENCED = { kind: "fenced" } as const;
 const COMMITTED = { kind: "committed" } as const;
@@ -86,12 +88,20 @@ interface HopRow {
 
 /** Cost: three round trips (a transaction's), a fourth when an alternate is skipped. */
 export function hopTasks(pool: Pool, hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
-  return inRounds(hops, taskOf, (round) =>
-    runStored("cell_hop", () => inTransaction(pool, (client) => hopRound(client, round))),
+  return inRounds(
+    hops,
+    taskOf,
+    (round) => runStored("cell_hop", () => inTransaction(pool, (client) => hopRound(client, round))),
+    (hop, round) => round.some((other) => groupsEntangle(groupedOf(other), groupedOf(hop))),
   );
 }
 
-async function hopRound(client: PoolClient, hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
+const groupedOf = ({ serverUuid, group, toHost }: Hop): GroupedClaim => ({ serverUuid, group, host: toHost });
+
+/** What a group refuses is skipped like what has no room. */
+async function hopRound(client: PoolClient, asked: readonly Hop[]): Promise<readonly HopOutcome[]> {
+  const conflicts = await joinGroups(client, asked.map(groupedOf));
+  const hops = asked.map((hop, at) => (conflicts.has(at) ? { ...hop, change: withheld(hop.change) } : hop));
   const rows = await queryRows<HopRow>(client, {
     name: "cell_hop",
     text: "select at, outcome, detail from cell_hop($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -110,7 +120,8 @@ async function hopRound(client: PoolClient, hops: readonly Hop[]): Promise<reado
   for (const row of rows) {
     const hop = hops[row.at - 1];
     assert(hop !== undefined, `an answer for hop ${row.at} of ${hops.length}`);
-    const why = refusalOf(row, hop.change);
+    const conflict = conflicts.get(row.at - 1);
+    const why = conflict ? describeGroupConflict(conflict) : refusalOf(row, hop.change);
     if (why !== null) skipped.push({ hop, why });
     outcomes[row.at - 1] = why === null ? COMMITTED : { kind: "skipped", why };
   }

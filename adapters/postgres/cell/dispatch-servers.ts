@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
 import type { Dispatch, DispatchOutcome } from "../../../core/cell/cell-store.ts";
+import { groupsEntangle, isHardGroup } from "../../../core/cell/group-rule.ts";
 import { attemptIdOf } from "../../../core/cell/server.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
@@ -10,7 +11,10 @@ import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
 import { inRounds } from "../in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
 import { packBytes } from "../pack-bytes.ts";
-import { queryStored } from "../store-query.ts";
+import { runStored } from "../store-error.ts";
+import { queryRows, queryStored, type StoreQuery } from "../store-query.ts";
+import { inTransaction } from "../transaction.ts";
+import { type GroupedClaim, joinGroups, withheld } from "./join-groups.ts";
 
 interface DispatchRow {
   readonly at: number;
@@ -24,18 +28,41 @@ export function dispatchServers(pool: Pool, dispatches: readonly Dispatch[]): Pr
   return inRounds(
     dispatches,
     (dispatch) => specOf(dispatch.task).uuid,
-    (round) => dispatchRound(pool, round),
+    (round) => (round.some(isGrouped) ? dispatchGrouped(pool, round) : dispatchRound(pool, round)),
+    (dispatch, round) =>
+      isGrouped(dispatch) && round.some((other) => groupsEntangle(claimOf(other), claimOf(dispatch))),
+  );
+}
+
+/** Some servers are of groups whose rules the claims must keep. Cost: four round trips, under the groups' locks. */
+function dispatchGrouped(pool: Pool, dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
+  return runStored("cell_dispatch", () =>
+    inTransaction(pool, async (client) => {
+      const conflicts = await joinGroups(client, dispatches.map(claimOf));
+      const allowed = dispatches.map((dispatch, at) =>
+        conflicts.has(at) ? { ...dispatch, change: withheld(dispatch.change) } : dispatch,
+      );
+      const outcomes = outcomesOf(await queryRows<DispatchRow>(client, dispatchQuery(allowed)), allowed);
+      return outcomes.map((outcome, at) => {
+        const isPresent = outcome.kind === "already-dispatched" || outcome.kind === "closed";
+        return isPresent ? outcome : (conflicts.get(at) ?? outcome);
+      });
+    }),
   );
 }
 
 async function dispatchRound(pool: Pool, dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
+  return outcomesOf(await queryStored<DispatchRow>(pool, dispatchQuery(dispatches)), dispatches);
+}
+
+function dispatchQuery(dispatches: readonly Dispatch[]): StoreQuery {
   const tasks = dispatches.map((dispatch) => dispatch.task);
   const specs = tasks.map(specOf);
   // Spec and payload of each in turn: even parts are specs, odd ones payloads.
   const packed = packBytes(tasks.flatMap((task, at) => [encodeSpec(specs[at]), Task.encode(task).finish()]));
   const isSpec = (_: number, at: number): boolean => at % 2 === 0;
   const isPayload = (_: number, at: number): boolean => at % 2 === 1;
-  const rows = await queryStored<DispatchRow>(pool, {
+  return {
     name: "cell_dispatch",
     text: "select at, outcome, detail, xid from cell_dispatch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
     values: [
@@ -54,7 +81,10 @@ async function dispatchRound(pool: Pool, dispatches: readonly Dispatch[]): Promi
       arrayLiteral(packed.lengths.filter(isPayload)),
       encodeChanges(dispatches.map((dispatch) => dispatch.change)),
     ],
-  });
+  };
+}
+
+function outcomesOf(rows: readonly DispatchRow[], dispatches: readonly Dispatch[]): readonly DispatchOutcome[] {
   const outcomes: DispatchOutcome[] = [];
   for (const row of rows) {
     const dispatch = dispatches[row.at - 1];
@@ -72,6 +102,13 @@ function outcomeOf({ outcome: kind, detail, xid }: DispatchRow, change: Allocati
   if (outcome.kind === "no-capacity") return outcome;
   const why = describeRefusal(outcome);
   return outcome.kind === "consumer-conflict" ? { kind: "consumer-taken", why } : { kind: "stale", why };
+}
+
+const isGrouped = (dispatch: Dispatch): boolean => isHardGroup(dispatch.task.server?.group);
+
+function claimOf({ task }: Dispatch): GroupedClaim {
+  const { uuid, group } = specOf(task);
+  return { serverUuid: uuid, group, host: hostOf(task) };
 }
 
 function specOf(task: Task): ServerSpec {

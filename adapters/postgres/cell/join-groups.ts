@@ -1,0 +1,56 @@
+import type { PoolClient } from "pg";
+import { assert } from "../../../core/assert.ts";
+import { type GroupConflict, isHardGroup, serversPerHostMax } from "../../../core/cell/group-rule.ts";
+import type { AllocationChange } from "../../../core/ledger/allocation-change.ts";
+import type { ServerGroupMembership } from "../../../proto/gen/berth/shared.ts";
+import { arrayLiteral, textArrayLiteral } from "../literals.ts";
+import { queryRows } from "../store-query.ts";
+
+/** A claim of a host for a server that may be of a group. */
+export interface GroupedClaim {
+  readonly serverUuid: string;
+  readonly group: ServerGroupMembership | undefined;
+  readonly host: string;
+}
+
+/**
+ * Takes the locks of the claims' groups for this transaction; which claims their groups refuse, by position. Must come before
+ * any other lock of the transaction.
+ */
+export async function joinGroups(
+  client: PoolClient,
+  claims: readonly GroupedClaim[],
+): Promise<ReadonlyMap<number, GroupConflict>> {
+  const grouped = claims.flatMap(({ serverUuid, group, host }, at) =>
+    isHardGroup(group) ? [{ serverUuid, group, host, at }] : [],
+  );
+  const conflicts = new Map<number, GroupConflict>();
+  if (grouped.length === 0) return conflicts;
+  const rows = await queryRows<{ at: number; conflicting: string[] }>(client, {
+    name: "cell_join_groups",
+    text: "select at, conflicting from cell_join_groups($1, $2, $3, $4, $5)",
+    values: [
+      textArrayLiteral(grouped.map(({ serverUuid }) => serverUuid)),
+      textArrayLiteral(grouped.map(({ group }) => group.uuid)),
+      textArrayLiteral(grouped.map(({ group }) => group.policy)),
+      arrayLiteral(grouped.map(({ group }) => serversPerHostMax(group))),
+      textArrayLiteral(grouped.map(({ host }) => host)),
+    ],
+  });
+  for (const row of rows) {
+    const refused = grouped[row.at - 1];
+    assert(refused !== undefined, `an answer for claim ${row.at} of ${grouped.length}`);
+    const policy = refused.group.policy === "affinity" ? "affinity" : "anti-affinity";
+    conflicts.set(refused.at, { kind: "group-conflict", policy, hosts: row.conflicting });
+  }
+  return conflicts;
+}
+
+/** A generation that no consumer reaches. */
+const NEVER = 2_147_483_647;
+
+/** The change as one that the ledger refuses: what a group refused goes through the same statement as the others, and writes nothing. */
+export function withheld(change: AllocationChange): AllocationChange {
+  const steps = change.steps.map((step) => (step.kind === "replace" ? { ...step, expected: NEVER } : step));
+  return { ...change, steps };
+}

@@ -1,0 +1,22 @@
+import { describe, expect, it } from "vitest";
+import { requestGroup } from "../candidates/request.ts";
+import { providerUuid, resourceClass } from "../ledger/ids.ts";
+import { pinQuery } from "./pin-query.ts";
+
+const resources = new Map([[resourceClass("VCPU"), 1]]);
+const root = providerUuid("00000000-0000-4000-8000-000000000001");
+const other = providerUuid("00000000-0000-4000-8000-000000000002");
+
+describe("pinQuery", () => {
+  it("pins the unnumbered group, which the numbered ones share their tree with", () => {
+    const groups = [requestGroup({ resources }), requestGroup({ resources, suffix: "1" })];
+    const pinned = pinQuery({ groups, groupPolicy: "none" }, root);
+    expect(pinned.groups.map((group) => group.inTree)).toEqual([root, null]);
+  });
+
+  it("pins every numbered group when there is no other, and leaves a tree that is named already", () => {
+    const groups = [requestGroup({ resources, suffix: "1" }), requestGroup({ resources, suffix: "2", inTree: other })];
+    const pinned = pinQuery({ groups, groupPolicy: "none" }, root);
+    expect(pinned.groups.map((group) => group.inTree)).toEqual([root, other]);
+  });
+});
