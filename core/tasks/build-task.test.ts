@@ -49,6 +49,18 @@ describe("a build", () => {
     expect(step.effects).toEqual([{ kind: "hop", from: 0, to: 2, reason: "disk full" }]);
   });
 
+  test("tries another way to fit on a host whose first way is gone, but none on a host that failed", () => {
+    const ways = { hosts: ["host-a", "host-b", "host-b", "host-b", "host-c"] };
+    const stepped = (events: readonly BuildEvent[]): BuildStep =>
+      events.reduce((step, event) => stepBuild(ways, step.state, event), beginBuild(0, []));
+    const skipped: BuildEvent = { kind: "hop-skipped", why: "no room" };
+    expect(stepped([failed(0, "disk full"), skipped]).effects).toEqual([
+      { kind: "hop", from: 0, to: 2, reason: "disk full" },
+    ]);
+    const after = [failed(0, "disk full"), skipped, { kind: "hop-committed" } as const, failed(2, "broken")];
+    expect(stepped(after).effects).toEqual([{ kind: "hop", from: 2, to: 4, reason: "broken" }]);
+  });
+
   test("names every attempt and its reason when all hosts are used up", () => {
     const step = lastOf([
       failed(0, "disk full."),

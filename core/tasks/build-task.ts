@@ -6,7 +6,10 @@ import { abortedBuildMessage, exhaustedBuildMessage, type PastAttempt } from "./
  */
 export type AttemptFailure = "reschedule" | "abort";
 
-/** The hosts of the plan in the order they are tried; the first holds the claim when the task is stored. */
+/**
+ * The hosts of the plan in the order they are tried; the first holds the claim when the task is stored. A host that comes several
+ * times, one after the other, is there with other ways to fit: the next one is for the case that the one before no longer fits.
+ */
 export interface BuildHosts {
   readonly hosts: readonly string[];
 }
@@ -152,7 +155,12 @@ function leave(
   plan: BuildHosts,
   hop: { readonly from: number; readonly to: number; readonly reason: string; readonly past: readonly PastAttempt[] },
 ): BuildStep {
-  const { from, to, reason, past } = hop;
+  const { from, reason, past } = hop;
+  const failed = new Set(past.filter((attempt) => attempt.result === "failed").map((attempt) => attempt.host));
+  failed.add(hostOf(plan, from));
+  let { to } = hop;
+  // Another way to fit is of no use on a host that failed.
+  while (failed.has(hostOf(plan, to))) to += 1;
   if (to < plan.hosts.length) {
     return { state: { kind: "hopping", from, to, reason, past }, effects: [{ kind: "hop", from, to, reason }] };
   }
