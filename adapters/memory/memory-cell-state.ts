@@ -68,6 +68,10 @@ export class CellState {
   readonly attempts = new Map<string, AttemptRow>();
   readonly attemptsByServer = new Map<string, Set<string>>();
   readonly hosts = new Map<string, HostRow>();
+  /** Why hosts are disabled, where a reason was given. */
+  readonly disabledReasons = new Map<string, string>();
+  /** Hosts that operators keep down. */
+  readonly forcedDown = new Set<string>();
   /** When each agent was last seen. */
   readonly agents = new Map<string, number>();
   /** Until when each conductor's lease holds. */

@@ -17,8 +17,10 @@ import type { RowChange } from "../../core/ledger/row-change.ts";
 import type { ViewSource } from "../../core/ledger/view-source.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { tableFacts } from "./memory-audit.ts";
 import { CellState, type CellTransaction, type TaskRow } from "./memory-cell-state.ts";
 import { closeStep, dispatchStep, requestDeleteStep } from "./memory-dispatch-steps.ts";
+import { MemoryHostAdminStore } from "./memory-host-admin-store.ts";
 import { agentSeenStep, expireStep, homeOf, hostChange, hostUpStep, sightingOf } from "./memory-host-steps.ts";
 import type { MemoryLedger, TransactionListener } from "./memory-ledger.ts";
 import { attemptsOf, serverCountByHost, serverOf, serversChangedSince } from "./memory-server-reads.ts";
@@ -69,9 +71,19 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return () => this.#appliedHandlers.delete(handler);
   }
 
+  /** Operators' side of the same rows. */
+  hostAdmin(): MemoryHostAdminStore {
+    return new MemoryHostAdminStore(this.#cell, this.#ledger);
+  }
+
   /** Every task that was ever stored, by id: for those who compare stores. */
   tasks(): readonly Readonly<TaskRow>[] {
     return [...this.#cell.tasks.values()].sort((a, b) => compare(a.id, b.id));
+  }
+
+  /** What an audit asks of the tables, as they are now. */
+  facts(): ReturnType<typeof tableFacts> {
+    return tableFacts(this.#cell, this.#clock.now());
   }
 
   // --- DispatchStore, ServerStore

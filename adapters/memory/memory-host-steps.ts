@@ -9,17 +9,18 @@ export function hostUpStep(
   host: { readonly name: string; readonly rootProvider: string },
 ): void {
   const before = tx.cell.hosts.get(host.name);
-  const after: HostRow = { ...host, agentId, up: true, disabled: before?.disabled ?? false };
+  const up = !tx.cell.forcedDown.has(host.name);
+  const after: HostRow = { ...host, agentId, up, disabled: before?.disabled ?? false };
   tx.cell.hosts.set(host.name, after);
-  if (before?.up !== true || before.rootProvider !== after.rootProvider) tx.emit(hostChange(after));
+  if (before?.up !== up || before.rootProvider !== after.rootProvider) tx.emit(hostChange(after));
 }
 
 /** Touches an agent that is known. True: one of its hosts is down, so that it has to be welcomed anew. */
 export function agentSeenStep(tx: CellTransaction, agentId: string): boolean {
   if (!tx.cell.agents.has(agentId)) return false;
   tx.cell.agents.set(agentId, tx.nowMs);
-  for (const host of tx.cell.hosts.values()) if (host.agentId === agentId && !host.up) return true;
-  return false;
+  const { hosts, forcedDown } = tx.cell;
+  return [...hosts.values()].some((host) => host.agentId === agentId && !host.up && !forcedDown.has(host.name));
 }
 
 /** Takes down every host whose agent was not seen for `unseenMs`; the names of those that were up. */

@@ -2,14 +2,19 @@ import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allo
 import type { ConsumerUuid } from "../../core/ledger/ids.ts";
 import { PureLedger } from "../../core/ledger/ledger.ts";
 import type { Ledger, LedgerDump } from "../../core/ledger/ledger-port.ts";
-import type { AllocationItem } from "../../core/ledger/model.ts";
+import type { AllocationItem, Provider } from "../../core/ledger/model.ts";
 import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
+import { MemoryOperatorsWord } from "./memory-operators-word.ts";
 
 /** What a transaction on a memory ledger may do. Writes take effect at once; there is no way back, so check before. */
 export interface MemoryTransaction {
   applyAllocations(change: AllocationChange): AllocationOutcome;
+  /** Under the operators' word. */
   putTree(tree: ProviderTree): TreeOutcome;
+  putTreeAsGiven(tree: ProviderTree): TreeOutcome;
+  /** As they are at this step. */
+  providers(): readonly Provider[];
   /** Adds a row of another table that views follow (hosts) to what the transaction's listeners are told. */
   emit(row: RowChange): void;
 }
@@ -22,6 +27,8 @@ export type TransactionListener = (xid: number, rows: readonly RowChange[]) => v
  * so that a store which keeps its own rows beside the ledger's writes both in one step.
  */
 export class MemoryLedger implements Ledger {
+  /** What operators said of its trees: each report is written under it. */
+  readonly operators = new MemoryOperatorsWord();
   readonly #ledger = new PureLedger();
   readonly #listeners = new Set<TransactionListener>();
   #xid = 0;
@@ -39,7 +46,9 @@ export class MemoryLedger implements Ledger {
       return work(
         {
           applyAllocations: (change) => keep(this.#ledger.applyAllocations(change)),
-          putTree: (tree) => keep(this.#ledger.putTree(tree)),
+          putTree: (tree) => keep(this.#ledger.putTree(this.operators.apply(tree))),
+          putTreeAsGiven: (tree) => keep(this.#ledger.putTree(tree)),
+          providers: () => this.#ledger.dump().providers,
           emit: (row) => rows.push(row),
         },
         xid,

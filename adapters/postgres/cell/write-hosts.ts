@@ -54,8 +54,9 @@ export async function writeHostsUp(
       select w.name, w.root_provider, $1, true
       from unnest($2::text[], $3::uuid[]) as w (name, root_provider) order by w.name collate "C"
       on conflict (name) do update
-      set root_provider = excluded.root_provider, agent_id = excluded.agent_id, up = true, updated_at = now()
-      where not hosts.up or hosts.root_provider <> excluded.root_provider or hosts.agent_id <> excluded.agent_id`,
+      set root_provider = excluded.root_provider, agent_id = excluded.agent_id, up = not hosts.forced_down,
+        updated_at = now()
+      where (not hosts.up and not hosts.forced_down) or hosts.root_provider <> excluded.root_provider or hosts.agent_id <> excluded.agent_id`,
     values: [
       agentId,
       textArrayLiteral(lastOfEach.map((host) => host.name)),
@@ -73,7 +74,8 @@ export async function touchAgents(pool: Pool, agentIds: readonly string[]): Prom
       ), touched as (
         update agents a set seen_at = now() from seen where a.id = seen.id
       )
-      select distinct agent_id collate "C" as agent_id from hosts where agent_id = any ($1) and not up order by 1`,
+      select distinct agent_id collate "C" as agent_id from hosts
+      where agent_id = any ($1) and not up and not forced_down order by 1`,
     values: [textArrayLiteral(agentIds)],
   });
   return rows.map((row) => row.agent_id);

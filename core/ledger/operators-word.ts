@@ -1,0 +1,53 @@
+import { type ProviderUuid, type ResourceClass, type Trait, trait } from "./ids.ts";
+import type { Inventory, Provider } from "./model.ts";
+import type { ProviderSpec, ProviderTree } from "./provider-tree.ts";
+
+/** On the root of a host where operators want no new servers. */
+export const COMPUTE_STATUS_DISABLED: Trait = trait("COMPUTE_STATUS_DISABLED");
+
+/** What operators say of the tree of one host. */
+export interface OperatorsWord {
+  readonly disabled: boolean;
+  /** Stand for all inventories of the class in the tree. */
+  readonly ratios: ReadonlyMap<ResourceClass, number>;
+}
+
+/** A reported tree as it is to be written: operators' ratios in place of the agent's, and the trait of a disabled host. */
+export function underOperatorsWord(tree: ProviderTree, word: OperatorsWord): ProviderTree {
+  return {
+    root: tree.root,
+    providers: tree.providers.map((spec) => ({
+      ...spec,
+      inventories: new Map(
+        Array.from(spec.inventories, ([name, inventory]): [ResourceClass, Inventory] => [
+          name,
+          { ...inventory, allocationRatio: word.ratios.get(name) ?? inventory.allocationRatio },
+        ]),
+      ),
+      traits:
+        word.disabled && spec.uuid === tree.root ? new Set([...spec.traits, COMPUTE_STATUS_DISABLED]) : spec.traits,
+    })),
+  };
+}
+
+/** The tree of a root as it stands in the ledger, as a report that would change nothing; null: no such root. */
+export function treeAsReported(providers: readonly Provider[], root: ProviderUuid): ProviderTree | null {
+  const members = providers.filter((provider) => provider.root === root);
+  const listed: ProviderSpec[] = [];
+  const childrenOf = (parent: ProviderUuid | null): void => {
+    for (const provider of members.filter((member) => member.parent === parent)) {
+      listed.push(specOf(provider));
+      childrenOf(provider.uuid);
+    }
+  };
+  childrenOf(null);
+  return listed.length === 0 ? null : { root, providers: listed };
+}
+
+function specOf({ uuid, name, parent, inventories, traits, aggregates }: Provider): ProviderSpec {
+  return {
+    ...{ uuid, name, parent, traits, aggregates },
+    expected: "any",
+    inventories: new Map(Array.from(inventories, ([key, { used: _used, ...inventory }]) => [key, inventory])),
+  };
+}

@@ -1,0 +1,142 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { HostStore, ServerStore } from "../../core/cell/cell-store.ts";
+import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
+import { aggregateUuid, trait } from "../../core/ledger/ids.ts";
+import type { Ledger } from "../../core/ledger/ledger-port.ts";
+import type { Provider } from "../../core/ledger/model.ts";
+import { inventory, spec, tree } from "../ledger-builders.ts";
+import { hostTree as oneProvider, providerOf } from "./cell-fixtures.ts";
+import { GPU, HOST, hostTree } from "./ledger-scene.ts";
+
+export interface HostAdminSubject {
+  readonly admin: HostAdminStore;
+  readonly ledger: Ledger;
+  readonly cell: HostStore & Pick<ServerStore, "hosts">;
+  close(): Promise<void>;
+}
+
+const RED = "11111111-0000-4000-8000-000000000001";
+const BLUE = "11111111-0000-4000-8000-000000000002";
+const FOREIGN = "11111111-0000-4000-8000-000000000003";
+const DISABLED = trait("COMPUTE_STATUS_DISABLED");
+
+/** What both bodies of operators' word on a cell's hosts promise. */
+export function hostAdminContract(name: string, makeSubject: () => Promise<HostAdminSubject>): void {
+  describe(`operators' word on hosts in ${name}`, () => {
+    let subject: HostAdminSubject;
+    let admin: HostAdminStore;
+    beforeEach(async () => {
+      subject = await makeSubject();
+      admin = subject.admin;
+      await subject.ledger.putTrees([hostTree(), oneProvider(7, 4)]);
+      await subject.cell.hostsUp("agent-1", [
+        { name: "host", rootProvider: HOST },
+        { name: "host-7", rootProvider: providerOf(7) },
+      ]);
+    });
+    afterEach(() => subject.close());
+
+    const providerAt = async (uuid: string): Promise<Provider> => {
+      const found = (await subject.ledger.dump()).providers.find((provider) => provider.uuid === uuid);
+      if (found === undefined) throw new Error(`no provider ${uuid}`);
+      return found;
+    };
+    const ratiosOf = async (host: string) =>
+      Object.fromEntries(
+        (await admin.inventories(host)).map((one) => [one.resourceClass, [one.allocationRatio, one.reportedRatio]]),
+      );
+
+    test("a host is shown with what is known of it", async () => {
+      const [host] = await admin.adminHosts(["host"]);
+      expect(host).toMatchObject({
+        ...{ name: "host", rootProvider: HOST, agentId: "agent-1", up: true },
+        ...{ disabled: false, disabledReason: null, forcedDown: false },
+      });
+      expect((await admin.adminHosts(null)).map((one) => one.name)).toEqual(["host", "host-7"]);
+      expect(await admin.adminHosts(["nobody"])).toEqual([]);
+    });
+
+    test("disabling writes the row, its reason and the root's trait together, and a report keeps the trait", async () => {
+      expect(await admin.setDisabled("host", true, "smells")).toBe(true);
+      expect(await admin.adminHosts(["host"])).toMatchObject([{ disabled: true, disabledReason: "smells" }]);
+      expect((await providerAt(HOST)).traits).toEqual(new Set([DISABLED]));
+      await subject.ledger.putTrees([hostTree(4)]);
+      expect((await providerAt(HOST)).traits).toEqual(new Set([DISABLED]));
+      expect((await providerAt(GPU)).traits.has(DISABLED)).toBe(false);
+      expect(await subject.ledger.putTrees([hostTree(4)])).toMatchObject([{ kind: "unchanged" }]);
+      await admin.setDisabled("host", false, null);
+      expect(await admin.adminHosts(["host"])).toMatchObject([{ disabled: false, disabledReason: null }]);
+      expect((await providerAt(HOST)).traits).toEqual(new Set());
+    });
+
+    test("a host that nobody knows is neither disabled nor kept down", async () => {
+      expect(await admin.setDisabled("nobody", true, null)).toBe(false);
+      expect(await admin.setForcedDown("nobody", true)).toBe(false);
+    });
+
+    test("a host that is forced down stays down until the word is taken back", async () => {
+      const hosts = [{ name: "host", rootProvider: HOST }];
+      await admin.setForcedDown("host", true);
+      expect(await admin.adminHosts(["host"])).toMatchObject([{ up: false, forcedDown: true }]);
+      await subject.cell.hostsUp("agent-1", hosts);
+      expect(await subject.cell.agentsSeen(["agent-1"])).toEqual([]);
+      expect(await admin.adminHosts(["host"])).toMatchObject([{ up: false }]);
+      await admin.setForcedDown("host", false);
+      expect(await subject.cell.agentsSeen(["agent-1"])).toEqual(["agent-1"]);
+      await subject.cell.hostsUp("agent-1", hosts);
+      expect(await admin.adminHosts(["host"])).toMatchObject([{ up: true, forcedDown: false }]);
+    });
+
+    test("aggregates are mirrored on roots; those that are not the operators' stay, and reports leave them all", async () => {
+      await subject.ledger.putTrees([
+        tree(spec(HOST, "host", { inventories: { VCPU: inventory(8) }, aggregates: [aggregateUuid(FOREIGN)] })),
+      ]);
+      await admin.mirrorAggregates([
+        { rootProvider: HOST, add: [RED, BLUE], remove: [] },
+        { rootProvider: "99999999-0000-4000-8000-000000000000", add: [RED], remove: [BLUE] },
+      ]);
+      const { generation } = await providerAt(HOST);
+      await admin.mirrorAggregates([{ rootProvider: HOST, add: [RED], remove: [BLUE] }]);
+      expect(await providerAt(HOST)).toMatchObject({
+        aggregates: new Set([aggregateUuid(RED), aggregateUuid(FOREIGN)]),
+        generation: generation + 1,
+      });
+      await admin.mirrorAggregates([{ rootProvider: HOST, add: [RED], remove: [BLUE] }]);
+      expect((await providerAt(HOST)).generation).toBe(generation + 1);
+      await subject.ledger.putTrees([hostTree(4)]);
+      const [state] = await admin.operatorState([RED, BLUE]);
+      expect(state).toEqual({ host: "host", rootProvider: HOST, aggregates: [RED], ratios: {}, ratiosHold: true });
+    });
+
+    test("a ratio stands over what the agent reports, for the whole tree, and goes back to it", async () => {
+      await admin.setRatios([{ rootProvider: HOST, ratios: { VCPU: 8, CUSTOM_GPU_MILLI: 2 } }]);
+      expect(await ratiosOf("host")).toEqual({ CUSTOM_GPU_MILLI: [2, 1], MEMORY_MB: [1, null], VCPU: [8, 1] });
+      expect(await ratiosOf("host-7")).toEqual({ VCPU: [1, null] });
+      const { generation } = await providerAt(HOST);
+      expect(await subject.ledger.putTrees([hostTree()])).toMatchObject([{ kind: "unchanged" }]);
+      await subject.ledger.putTrees([
+        tree(spec(HOST, "host", { inventories: { VCPU: inventory(8, { allocationRatio: 3 }) } })),
+      ]);
+      expect(await ratiosOf("host")).toEqual({ VCPU: [8, 3] });
+      expect((await providerAt(HOST)).generation).toBe(generation + 1);
+      await admin.setRatios([{ rootProvider: HOST, ratios: {} }]);
+      expect(await ratiosOf("host")).toEqual({ VCPU: [3, null] });
+    });
+
+    test("a ratio that is set again and again forgets nothing of what the agent reported", async () => {
+      for (const ratio of [2, 4, 4, 6]) await admin.setRatios([{ rootProvider: HOST, ratios: { VCPU: ratio } }]);
+      expect(await admin.operatorState([])).toMatchObject([{ ratios: { VCPU: 6 }, ratiosHold: true }, { ratios: {} }]);
+      expect((await ratiosOf("host")).VCPU).toEqual([6, 1]);
+      await admin.setRatios([{ rootProvider: HOST, ratios: { MEMORY_MB: 1.5 } }]);
+      expect(await ratiosOf("host")).toMatchObject({ VCPU: [1, null], MEMORY_MB: [1.5, 1] });
+    });
+
+    test("a ratio that was set before its tree is there takes hold with the first report", async () => {
+      const root = providerOf(9);
+      await admin.setRatios([{ rootProvider: root, ratios: { VCPU: 5 } }]);
+      await subject.ledger.putTrees([oneProvider(9, 4)]);
+      await subject.cell.hostsUp("agent-1", [{ name: "host-9", rootProvider: root }]);
+      expect(await ratiosOf("host-9")).toEqual({ VCPU: [5, 1] });
+    });
+  });
+}
