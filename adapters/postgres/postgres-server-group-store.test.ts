@@ -1,0 +1,34 @@
+import type { Pool } from "pg";
+import { afterAll, beforeAll } from "vitest";
+import { reservationStoreContract } from "../../test/contract/reservation-store.contract.ts";
+import { serverGroupStoreContract } from "../../test/contract/server-group-store.contract.ts";
+import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
+import { createPool } from "./pool.ts";
+import { PostgresApiStore } from "./postgres-api-store.ts";
+import { PostgresReservationStore } from "./postgres-reservation-store.ts";
+import { PostgresServerGroupStore } from "./postgres-server-group-store.ts";
+
+let database: TestDatabase;
+let pool: Pool;
+beforeAll(async () => {
+  database = await freshDatabase("api");
+  pool = createPool({ url: database.url, applicationName: "server group store test" });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+serverGroupStoreContract("Postgres", async () => {
+  await pool.query("truncate server_groups, server_group_members, requests");
+  return {
+    store: new PostgresServerGroupStore(pool),
+    requests: new PostgresApiStore(pool),
+    close: async () => undefined,
+  };
+});
+
+reservationStoreContract("Postgres", async () => {
+  await pool.query("truncate reservations");
+  return { store: new PostgresReservationStore(pool), close: async () => undefined };
+});
