@@ -15,16 +15,20 @@ import {
   type ZoneConflict,
   zoneOfMetadata,
 } from "../../core/cell/aggregate-store.ts";
+import type { Ratios } from "../../core/cell/host-admin-store.ts";
+import { changedRatios, type RatioScope, type RatioSettings, type RatioStore } from "../../core/cell/ratio-store.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 const UNKNOWN = { kind: "unknown" } as const;
 
-/** The in-process twin of the aggregates' tables: every call is one step, and lasts as long as this object. */
-export class MemoryAggregateStore implements AggregateStore {
+/** The in-process twin of the tables of aggregates and ratios: every call is one step, and lasts as long as this object. */
+export class MemoryAggregateStore implements AggregateStore, RatioStore {
   readonly #clock: Clock;
   readonly #aggregates = new Map<number, AggregateRecord>();
   readonly #former: string[] = [];
+  readonly #aggregateRatios = new Map<number, Ratios>();
+  readonly #hostRatios = new Map<string, Ratios>();
   #lastId = 0;
   #version = 0;
 
@@ -72,6 +76,7 @@ export class MemoryAggregateStore implements AggregateStore {
     if (aggregate === undefined) return UNKNOWN;
     if (aggregate.hosts.length > 0) return { kind: "has-hosts" };
     this.#aggregates.delete(id);
+    this.#aggregateRatios.delete(id);
     this.#former.push(aggregate.uuid);
     this.#version += 1;
     return { kind: "deleted", uuid: aggregate.uuid };
@@ -95,6 +100,18 @@ export class MemoryAggregateStore implements AggregateStore {
 
   async formerUuids(): Promise<readonly string[]> {
     return [...this.#former].sort(compare);
+  }
+
+  async ratioSettings(): Promise<RatioSettings> {
+    return { byAggregate: new Map(this.#aggregateRatios), byHost: new Map(this.#hostRatios) };
+  }
+
+  async changeRatios(scope: RatioScope, changes: Readonly<Record<string, number | null>>): Promise<boolean> {
+    if (scope.kind === "aggregate" && !this.#aggregates.has(scope.id)) return false;
+    if (scope.kind === "aggregate") changeIn(this.#aggregateRatios, scope.id, changes);
+    else changeIn(this.#hostRatios, scope.host, changes);
+    this.#version += 1;
+    return true;
   }
 
   #writeMetadata(
@@ -130,4 +147,10 @@ export class MemoryAggregateStore implements AggregateStore {
     this.#version += 1;
     return { kind: "written", aggregate };
   }
+}
+
+function changeIn<Key>(all: Map<Key, Ratios>, key: Key, changes: Readonly<Record<string, number | null>>): void {
+  const ratios = changedRatios(all.get(key) ?? {}, changes);
+  if (Object.keys(ratios).length === 0) all.delete(key);
+  else all.set(key, ratios);
 }

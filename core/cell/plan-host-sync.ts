@@ -1,0 +1,67 @@
+import type { AggregateRecord } from "./aggregate-store.ts";
+import { effectiveRatios, ratiosOf } from "./effective-ratios.ts";
+import type { MirrorChange, OperatorState, RatioChange, Ratios } from "./host-admin-store.ts";
+import type { RatioSettings } from "./ratio-store.ts";
+
+/** What the API tier says of all hosts. */
+export interface OperatorsWill {
+  readonly aggregates: readonly AggregateRecord[];
+  /** Uuids of aggregates that are no more. */
+  readonly formerUuids: readonly string[];
+  readonly ratios: RatioSettings;
+}
+
+/** What has to be written in a cell so that it is as the API tier says. */
+export interface HostSync {
+  readonly host: string;
+  readonly mirror: MirrorChange | null;
+  readonly ratios: RatioChange | null;
+}
+
+/** Uuids of placement aggregates that are the API tier's to put and to take away; all others belong to somebody else. */
+export function ownedUuids(will: OperatorsWill): readonly string[] {
+  return [...will.aggregates.map((aggregate) => aggregate.uuid), ...will.formerUuids];
+}
+
+/** The hosts of a cell that are not as the API tier says, by name. Cost: linear. */
+export function planHostSync(will: OperatorsWill, states: readonly OperatorState[]): readonly HostSync[] {
+  const byHost = aggregatesByHost(will.aggregates);
+  const syncs: HostSync[] = [];
+  for (const state of states) {
+    const aggregates = byHost.get(state.host) ?? [];
+    const mirror = mirrorChange(state, new Set(aggregates.map((aggregate) => aggregate.uuid)));
+    const wanted = ratiosOf(effectiveRatios(state.host, aggregates, will.ratios));
+    const ratios =
+      state.ratiosHold && sameRatios(wanted, state.ratios)
+        ? null
+        : { rootProvider: state.rootProvider, ratios: wanted };
+    if (mirror !== null || ratios !== null) syncs.push({ host: state.host, mirror, ratios });
+  }
+  return syncs;
+}
+
+/** The aggregates of each host that is in any, by id. */
+export function aggregatesByHost(
+  aggregates: readonly AggregateRecord[],
+): ReadonlyMap<string, readonly AggregateRecord[]> {
+  const byHost = new Map<string, AggregateRecord[]>();
+  for (const aggregate of aggregates) {
+    for (const host of aggregate.hosts) {
+      const known = byHost.get(host);
+      if (known === undefined) byHost.set(host, [aggregate]);
+      else known.push(aggregate);
+    }
+  }
+  return byHost;
+}
+
+function mirrorChange(state: OperatorState, wanted: ReadonlySet<string>): MirrorChange | null {
+  const add = [...wanted].filter((uuid) => !state.aggregates.includes(uuid));
+  const remove = state.aggregates.filter((uuid) => !wanted.has(uuid));
+  return add.length + remove.length === 0 ? null : { rootProvider: state.rootProvider, add, remove };
+}
+
+function sameRatios(a: Ratios, b: Ratios): boolean {
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}
