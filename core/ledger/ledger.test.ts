@@ -185,6 +185,12 @@ function applyRow(table: Map<string, RowChange>, row: RowChange): void {
     case "host-removed":
       table.delete(`host ${row.host}`);
       break;
+    case "server-put":
+      table.set(`server ${row.uuid}`, row);
+      break;
+    case "server-removed":
+      table.delete(`server ${row.uuid}`);
+      break;
     default:
       row satisfies never;
   }

@@ -1,3 +1,5 @@
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { HypervisorFacts } from "../cell/hypervisor-facts.ts";
 import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "./ids.ts";
 import type { Inventory } from "./model.ts";
 
@@ -43,5 +45,23 @@ export type RowChange =
       readonly up: boolean;
       /** An operator has closed it for new servers. */
       readonly disabled: boolean;
+      /** Undefined: not told, as by those who follow the ledger alone. */
+      readonly hypervisor?: HypervisorFacts | undefined;
     }
-  | { readonly kind: "host-removed"; readonly host: string };
+  | { readonly kind: "host-removed"; readonly host: string }
+  | ServerPut
+  | { readonly kind: "server-removed"; readonly uuid: string };
+
+/** A server of the cell, as far as rules about hosts look at the servers there. A ledger view passes it over. */
+export interface ServerPut {
+  readonly kind: "server-put";
+  readonly uuid: string;
+  /** The host that holds its allocation; null: it holds nothing. */
+  readonly host: string | null;
+  readonly status: string;
+  readonly taskState: string | null;
+  /** Differs when the spec does. */
+  readonly specRevision: number;
+  /** Decodes it: not to be asked for without need. */
+  readonly spec: () => ServerSpec;
+}

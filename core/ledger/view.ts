@@ -135,6 +135,10 @@ export class LedgerView {
       case "host-removed":
         this.#removeHost(change.host);
         break;
+      case "server-put":
+      case "server-removed":
+        // What is at a host and takes no room is kept beside the view, by those who want it.
+        break;
       default:
         change satisfies never;
     }

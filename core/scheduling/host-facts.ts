@@ -1,3 +1,5 @@
+import type { HypervisorFacts } from "../cell/hypervisor-facts.ts";
+
 /** A host aggregate as a filter or weigher sees it. `metadata` holds `availability_zone`, if the aggregate is one. */
 export interface HostAggregate {
   readonly id: number;
@@ -18,18 +20,6 @@ export interface ServerOnHost {
   readonly group: string;
   /** It is being built, moved, snapshotted or the like: it counts as an I/O operation (Nova's num_io_ops). */
   readonly busy: boolean;
-}
-
-/** What its agent says of the hypervisor, beside the provider tree. */
-export interface HypervisorFacts {
-  readonly type: string;
-  /** As Nova counts it: 1.2.3 is 1002003. */
-  readonly version: number;
-  readonly hostIp: string;
-  /** Nova's supported_instances: architecture, hypervisor type, VM mode. */
-  readonly supportedInstances: readonly (readonly [string, string, string])[];
-  /** Metrics monitors, by name. */
-  readonly metrics: ReadonlyMap<string, number>;
 }
 
 /**
@@ -55,4 +45,12 @@ export interface CellFacts {
   readonly cell: string;
   /** By the slot of the host's root; undefined: no host has its root there. */
   at(root: number): HostFacts | undefined;
+  /** Name of the host that has the server; undefined: none of this cell. */
+  homeOf(serverUuid: string): string | undefined;
+  /** How many servers of a group each host has, by its name; hosts without any are not here. */
+  membersOf(group: string): ReadonlyMap<string, number>;
+  /** Whether metadata of any aggregate has the key: if not, rules about it have nothing to say. */
+  hasMetadata(key: string): boolean;
+  /** Every key of any aggregate's metadata. */
+  metadataKeys(): Iterable<string>;
 }

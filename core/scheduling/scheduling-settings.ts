@@ -2,6 +2,7 @@ import { FILTER_NAMES, type FilterName } from "./filters/filter-names.ts";
 import {
   integerFrom,
   listOf,
+  namesByName,
   numberFrom,
   numbersByName,
   type SettingReader,
@@ -42,6 +43,8 @@ export interface SchedulingSettings {
   readonly metricsWeightOfUnavailable: number;
   /** Ratio by image property; empty: all count alike. */
   readonly imagePropsWeightSetting: Readonly<Record<string, number>>;
+  /** Resource class of each PCI alias; an alias that is not here has one made of its name. */
+  readonly pciAliases: Readonly<Record<string, string>>;
   /** Classes that best_fit looks at; empty: all that the request asks for. */
   readonly bestFitClasses: readonly string[];
 }
@@ -88,6 +91,7 @@ const READERS: { readonly [Name in Field]: SettingReader<SchedulingSettings[Name
   metricsRequired: yesOrNo,
   metricsWeightOfUnavailable: numberFrom(-1e12, 1e12),
   imagePropsWeightSetting: numbersByName(100),
+  pciAliases: namesByName(100),
   bestFitClasses: listOf(100),
 };
 
@@ -140,6 +144,7 @@ export const DEFAULT_SCHEDULING_SETTINGS: SchedulingSettings = {
   metricsRequired: true,
   metricsWeightOfUnavailable: -10_000,
   imagePropsWeightSetting: {},
+  pciAliases: {},
   bestFitClasses: [],
 };
 

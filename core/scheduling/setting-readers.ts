@@ -64,6 +64,18 @@ export function numbersByName(most: number): SettingReader<Readonly<Record<strin
   };
 }
 
+/** Names by name: an object, or text like `gpu=CUSTOM_PCI_GPU,nic=CUSTOM_PCI_NIC`. */
+export function namesByName(most: number): SettingReader<Readonly<Record<string, string>>> {
+  return {
+    allowed: `at most ${most} names by name, like name1=A,name2=B`,
+    read: (given) => {
+      const pairs = pairsOf(given)?.map(([name, text]) => [name.trim(), typeof text === "string" ? text.trim() : ""]);
+      if (!pairs || pairs.length > most || !pairs.every(([name, text]) => name !== "" && text !== "")) return undefined;
+      return Object.fromEntries(pairs) as Record<string, string>;
+    },
+  };
+}
+
 function within(given: unknown, min: number, max: number): number | undefined {
   const isText = typeof given === "string" && /^\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*$/i.test(given);
   const value = isText ? Number(given) : given;

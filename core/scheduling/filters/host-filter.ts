@@ -1,6 +1,7 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { LedgerView } from "../../ledger/view.ts";
 import type { CellFacts, HostFacts } from "../host-facts.ts";
+import type { SpecPart } from "../ranking/spec-parts.ts";
 
 /**
  * Says whether one host may serve a request, where the ledger alone cannot say it. One rule a file, under Nova's name; a
@@ -13,6 +14,8 @@ import type { CellFacts, HostFacts } from "../host-facts.ts";
 export interface HostFilter {
   readonly name: string;
   readonly decidedBy: "kind" | "request";
+  /** Of kind `kind`: what it looks at of the spec; everything unless given. The less, the more requests share a ranking. */
+  readonly reads?: readonly SpecPart[];
   /** Binds it to a request and a cell, as they are now. Null: it has nothing to say of this request. */
   bind(spec: ServerSpec, cell: FilteredCell): HostCheck | null;
 }

@@ -1,0 +1,29 @@
+import { metadataOf } from "./aggregate-metadata.ts";
+import type { FilteredCell, HostFilter } from "./host-filter.ts";
+
+/** Also `filter_tenant_id2` and the like, since one value is too short for many projects. */
+const PREFIX = "filter_tenant_id";
+
+/** Hosts in aggregates that name projects are for those alone; other hosts are for everybody. */
+export const aggregateMultiTenancyIsolation: HostFilter = {
+  name: "AggregateMultiTenancyIsolation",
+  decidedBy: "kind",
+  reads: ["project"],
+  bind({ projectId }, { facts }) {
+    if (!namesProjects(facts)) return null;
+    return ({ aggregates }) => {
+      let restricted = false;
+      for (const [key, projects] of metadataOf(aggregates)) {
+        if (!key.startsWith(PREFIX)) continue;
+        if (projects.has(projectId)) return null;
+        restricted = true;
+      }
+      return restricted ? "kept for other projects" : null;
+    };
+  },
+};
+
+function namesProjects(facts: FilteredCell["facts"]): boolean {
+  for (const key of facts.metadataKeys()) if (key.startsWith(PREFIX)) return true;
+  return false;
+}

@@ -1,0 +1,20 @@
+import { valuesOf } from "./aggregate-metadata.ts";
+import type { HostFilter } from "./host-filter.ts";
+
+const KEY = "instance_type";
+
+/** Hosts whose aggregates' `instance_type`, if they have any, lists the flavor's name. */
+export const aggregateTypeAffinityFilter: HostFilter = {
+  name: "AggregateTypeAffinityFilter",
+  decidedBy: "kind",
+  reads: ["flavor"],
+  bind({ flavor }, { facts }) {
+    if (!facts.hasMetadata(KEY)) return null;
+    const name = flavor?.name ?? "";
+    return ({ aggregates }) => {
+      const lists = valuesOf(aggregates, KEY);
+      const listed = lists.some((list) => list.split(",").some((item) => item.trim() === name));
+      return lists.length === 0 || listed ? null : "in an aggregate for other flavors";
+    };
+  },
+};

@@ -1,0 +1,16 @@
+import { HOST_DISABLED, HOST_UP } from "../../ledger/view-hosts.ts";
+import type { HostFilter } from "./host-filter.ts";
+
+/** Hosts whose agent reports and that no operator has closed. */
+export const computeFilter: HostFilter = {
+  name: "ComputeFilter",
+  decidedBy: "kind",
+  reads: [],
+  bind(_, { view }) {
+    return ({ root }) => {
+      const state = view.hosts.state[root] ?? 0;
+      if ((state & HOST_UP) === 0) return "down";
+      return (state & HOST_DISABLED) === 0 ? null : "disabled";
+    };
+  },
+};

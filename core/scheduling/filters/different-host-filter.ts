@@ -1,0 +1,13 @@
+import type { HostFilter } from "./host-filter.ts";
+import { hintValues } from "./scheduler-hints.ts";
+
+/** Hosts with none of the servers that the hint `different_host` names. */
+export const differentHostFilter: HostFilter = {
+  name: "DifferentHostFilter",
+  decidedBy: "request",
+  bind(spec) {
+    const uuids = hintValues(spec, "different_host");
+    if (uuids.length === 0) return null;
+    return ({ servers }) => (uuids.some((uuid) => servers.has(uuid)) ? "has a server that different_host names" : null);
+  },
+};

@@ -1,0 +1,22 @@
+import type { SchedulingSettings } from "../scheduling-settings.ts";
+import type { HostFilter } from "./host-filter.ts";
+
+/**
+ * Isolated images only on isolated hosts; and unless the restriction is lifted, nothing else there. Without isolated images, only
+ * the latter half.
+ */
+export function isolatedHostsFilter(settings: SchedulingSettings): HostFilter {
+  const hosts = new Set(settings.isolatedHosts);
+  const images = new Set(settings.isolatedImages);
+  const restricted = settings.restrictIsolatedHostsToIsolatedImages;
+  return {
+    name: "IsolatedHostsFilter",
+    decidedBy: "kind",
+    reads: ["image"],
+    bind({ imageRef }) {
+      if (images.has(imageRef)) return (host) => (hosts.has(host.name) ? null : "not isolated, as the image is");
+      if (!restricted || hosts.size === 0) return null;
+      return (host) => (hosts.has(host.name) ? "isolated, and the image is not" : null);
+    },
+  };
+}

@@ -1,0 +1,19 @@
+import type { SchedulingSettings } from "../scheduling-settings.ts";
+import type { HostFilter } from "./host-filter.ts";
+
+/** Hosts that report every metric that the metrics weigher counts. */
+export function metricsFilter({ metricsWeightSetting }: SchedulingSettings): HostFilter {
+  const names = Object.keys(metricsWeightSetting);
+  return {
+    name: "MetricsFilter",
+    decidedBy: "kind",
+    reads: [],
+    bind() {
+      if (names.length === 0) return null;
+      return ({ hypervisor }) =>
+        names.every((name) => Object.hasOwn(hypervisor.metrics, name))
+          ? null
+          : "does not report a metric that is weighed";
+    },
+  };
+}

@@ -1,0 +1,26 @@
+import type { SchedulingSettings } from "../scheduling-settings.ts";
+import { lowestOf } from "./aggregate-metadata.ts";
+import type { HostFilter } from "./host-filter.ts";
+
+const REASON = "has as many servers as it may";
+const KEY = "max_instances_per_host";
+
+/** Hosts with fewer servers than `max_instances_per_host`. */
+export function numInstancesFilter({ maxInstancesPerHost }: SchedulingSettings): HostFilter {
+  return {
+    name: "NumInstancesFilter",
+    decidedBy: "kind",
+    reads: [],
+    bind: () => (host) => (host.servers.size < maxInstancesPerHost ? null : REASON),
+  };
+}
+
+/** The same, where metadata of a host's aggregates may set the number: the lowest counts. */
+export function aggregateNumInstancesFilter({ maxInstancesPerHost }: SchedulingSettings): HostFilter {
+  return {
+    name: "AggregateNumInstancesFilter",
+    decidedBy: "kind",
+    reads: [],
+    bind: () => (host) => (host.servers.size < lowestOf(host.aggregates, KEY, maxInstancesPerHost) ? null : REASON),
+  };
+}

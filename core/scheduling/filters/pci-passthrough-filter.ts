@@ -1,0 +1,44 @@
+import type { SchedulingSettings } from "../scheduling-settings.ts";
+import { sumOfClass } from "./host-attributes.ts";
+import type { HostFilter } from "./host-filter.ts";
+
+const EXTRA_SPEC = "pci_passthrough:alias";
+
+/**
+ * Hosts with as many free devices as the flavor's `pci_passthrough:alias` (`gpu:1,nic:2`) asks. Devices are inventories of a class
+ * for each kind; see `pciClassOf`.
+ */
+export function pciPassthroughFilter({ pciAliases }: SchedulingSettings): HostFilter {
+  return {
+    name: "PciPassthroughFilter",
+    decidedBy: "kind",
+    reads: ["flavor"],
+    bind({ flavor }, { view }) {
+      const wanted = devicesWanted(flavor?.extraSpecs[EXTRA_SPEC] ?? "", pciAliases);
+      if (wanted === null) return () => "the flavor's PCI alias is no alias";
+      if (wanted.size === 0) return null;
+      return ({ root }) => {
+        for (const [name, count] of wanted)
+          if (sumOfClass(view, root, name).free < count) return "without free PCI devices";
+        return null;
+      };
+    },
+  };
+}
+
+/** The resource class of a PCI alias: what the setting says, else made of its name. */
+export function pciClassOf(alias: string, pciAliases: Readonly<Record<string, string>>): string {
+  return pciAliases[alias] ?? `CUSTOM_PCI_${alias.toUpperCase().replace(/[^A-Z0-9_]/g, "_")}`;
+}
+
+/** Devices by class; null: not to be read. */
+function devicesWanted(text: string, pciAliases: Readonly<Record<string, string>>): ReadonlyMap<string, number> | null {
+  const wanted = new Map<string, number>();
+  for (const part of text.split(",").filter((item) => item.trim() !== "")) {
+    const [, alias, count] = /^\s*([^:,\s]+):(\d{1,4})\s*$/.exec(part) ?? [];
+    if (alias === undefined) return null;
+    const name = pciClassOf(alias, pciAliases);
+    wanted.set(name, (wanted.get(name) ?? 0) + Number(count));
+  }
+  return wanted;
+}

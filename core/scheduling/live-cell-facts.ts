@@ -1,0 +1,259 @@
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { type HypervisorFacts, UNKNOWN_HYPERVISOR } from "../cell/hypervisor-facts.ts";
+import type { RowChange, ServerPut } from "../ledger/row-change.ts";
+import type { LedgerView } from "../ledger/view.ts";
+import { AggregateIndex } from "./aggregate-index.ts";
+import type { CellFacts, HostAggregate, HostFacts, ServerOnHost } from "./host-facts.ts";
+import { InternedKinds, type ServerKind } from "./interned-kinds.ts";
+import { DEFAULT_SCHEDULING_SETTINGS } from "./scheduling-settings.ts";
+
+/** Task states that move or copy much data, as Nova counts them; and whatever is in BUILD. */
+const BUSY_STATES: ReadonlySet<string> = new Set([
+  "resize_prep",
+  "resize_migrating",
+  "migrating",
+  "rebuilding",
+  "image_snapshot",
+  "image_backup",
+  "shelving",
+  "unshelving",
+  "rescuing",
+]);
+
+const NO_SERVERS: ReadonlyMap<string, ServerOnHost> = new Map();
+const NO_MEMBERS: ReadonlyMap<string, number> = new Map();
+
+/** A server as its kind shares it with many others. */
+class LiveServer implements ServerOnHost {
+  readonly uuid: string;
+  readonly host: LiveHost;
+  readonly specRevision: number;
+  kind: ServerKind;
+  busy: boolean;
+
+  constructor(host: LiveHost, change: ServerPut, kind: ServerKind) {
+    this.host = host;
+    this.uuid = change.uuid;
+    this.specRevision = change.specRevision;
+    this.kind = kind;
+    this.busy = isBusy(change);
+  }
+
+  get projectId(): string {
+    return this.kind.projectId;
+  }
+  get flavorId(): string {
+    return this.kind.flavorId;
+  }
+  get imageRef(): string {
+    return this.kind.imageRef;
+  }
+  get imageProperties(): Readonly<Record<string, string>> {
+    return this.kind.imageProperties;
+  }
+  get group(): string {
+    return this.kind.group;
+  }
+}
+
+class LiveHost implements HostFacts {
+  readonly name: string;
+  readonly cell: string;
+  root = -1;
+  aggregates: readonly HostAggregate[];
+  zone: string;
+  servers: ReadonlyMap<string, ServerOnHost> = NO_SERVERS;
+  /** `servers` once there was one; hosts without any share an empty map. */
+  #servers: Map<string, LiveServer> | null = null;
+  ioOps = 0;
+  hypervisor: HypervisorFacts = UNKNOWN_HYPERVISOR;
+
+  constructor(name: string, cell: string, aggregates: readonly HostAggregate[], zone: string) {
+    this.name = name;
+    this.cell = cell;
+    this.aggregates = aggregates;
+    this.zone = zone;
+  }
+
+  add(server: LiveServer): void {
+    if (this.#servers === null) {
+      this.#servers = new Map();
+      this.servers = this.#servers;
+    }
+    this.#servers.set(server.uuid, server);
+    if (server.busy) this.ioOps += 1;
+  }
+
+  remove(server: LiveServer): void {
+    this.#servers?.delete(server.uuid);
+    if (server.busy) this.ioOps -= 1;
+  }
+}
+
+/**
+ * The hosts of one cell with their servers, aggregates and hypervisors, following the cell row by row beside its ledger view, which
+ * it tells of every host whose facts changed. Rows may come twice, and a server before its host. Readers run synchronously
+ * between two transactions.
+ *
+ * Memory: some 200 bytes a server.
+ */
+export class LiveCellFacts implements CellFacts {
+  readonly cell: string;
+  readonly #view: LedgerView;
+  readonly #hosts = new Map<string, LiveHost>();
+  readonly #servers = new Map<string, LiveServer>();
+  /** Servers by host's name, by group. */
+  readonly #groups = new Map<string, Map<string, number>>();
+  readonly #kinds = new InternedKinds();
+  #aggregates: AggregateIndex;
+
+  constructor(cell: string, view: LedgerView) {
+    this.cell = cell;
+    this.#view = view;
+    this.#aggregates = new AggregateIndex([], DEFAULT_SCHEDULING_SETTINGS.defaultAvailabilityZone);
+  }
+
+  at(root: number): HostFacts | undefined {
+    const name = this.#view.hosts.nameOf(root);
+    if (name === undefined) return undefined;
+    const host = this.#host(name);
+    host.root = root;
+    return host;
+  }
+
+  homeOf(serverUuid: string): string | undefined {
+    return this.#servers.get(serverUuid)?.host.name;
+  }
+
+  membersOf(group: string): ReadonlyMap<string, number> {
+    return this.#groups.get(group) ?? NO_MEMBERS;
+  }
+
+  hasMetadata(key: string): boolean {
+    return this.#aggregates.keys.has(key);
+  }
+
+  metadataKeys(): Iterable<string> {
+    return this.#aggregates.keys;
+  }
+
+  get serverCount(): number {
+    return this.#servers.size;
+  }
+
+  /** Changes of other kinds are the view's: let it have them first. */
+  apply(change: RowChange): void {
+    switch (change.kind) {
+      case "server-put":
+        this.#putServer(change);
+        break;
+      case "server-removed":
+        this.#removeServer(change.uuid);
+        break;
+      case "host-put":
+        // The view tells of the change.
+        if (change.hypervisor !== undefined) this.#host(change.host).hypervisor = change.hypervisor;
+        break;
+      case "host-removed":
+        this.#dropHost(change.host);
+        break;
+      default:
+    }
+  }
+
+  applyAll(changes: Iterable<RowChange>): void {
+    for (const change of changes) this.apply(change);
+  }
+
+  /** Before a reload: the cell is told anew, aggregates stay. */
+  clear(): void {
+    this.#hosts.clear();
+    this.#servers.clear();
+    this.#groups.clear();
+    this.#view.touchAll();
+  }
+
+  /** The whole cloud's aggregates, when they have changed. */
+  setAggregates(aggregates: AggregateIndex): void {
+    this.#aggregates = aggregates;
+    for (const host of this.#hosts.values()) {
+      host.aggregates = this.#aggregates.of(host.name);
+      host.zone = this.#aggregates.zoneOf(host.aggregates);
+    }
+    this.#view.touchAll();
+  }
+
+  #host(name: string): LiveHost {
+    let host = this.#hosts.get(name);
+    if (!host) {
+      const aggregates = this.#aggregates.of(name);
+      host = new LiveHost(name, this.cell, aggregates, this.#aggregates.zoneOf(aggregates));
+      this.#hosts.set(name, host);
+    }
+    return host;
+  }
+
+  /** Its servers stay known: they may come before it. */
+  #dropHost(name: string): void {
+    const host = this.#hosts.get(name);
+    if (host?.servers.size === 0) this.#hosts.delete(name);
+  }
+
+  #putServer(change: ServerPut): void {
+    const before = this.#servers.get(change.uuid);
+    if (change.host === null || change.status === "DELETED") {
+      if (before) this.#removeServer(change.uuid);
+      return;
+    }
+    if (before && before.host.name === change.host && before.specRevision === change.specRevision) {
+      const busy = isBusy(change);
+      if (busy === before.busy) return;
+      before.busy = busy;
+      before.host.ioOps += busy ? 1 : -1;
+      this.#touch(before.host);
+      return;
+    }
+    if (before) this.#removeServer(change.uuid);
+    this.#add(new LiveServer(this.#host(change.host), change, this.#kinds.of(kindOf(change.spec()))));
+  }
+
+  #add(server: LiveServer): void {
+    const { host, kind } = server;
+    host.add(server);
+    this.#servers.set(server.uuid, server);
+    if (kind.group !== "") this.#countMember(kind.group, host.name, 1);
+    this.#touch(host);
+  }
+
+  #removeServer(uuid: string): void {
+    const server = this.#servers.get(uuid);
+    if (!server) return;
+    const { host, kind } = server;
+    this.#servers.delete(uuid);
+    host.remove(server);
+    if (kind.group !== "") this.#countMember(kind.group, host.name, -1);
+    this.#touch(host);
+  }
+
+  #countMember(group: string, host: string, change: 1 | -1): void {
+    const members = this.#groups.get(group) ?? new Map<string, number>();
+    const count = (members.get(host) ?? 0) + change;
+    if (count > 0) members.set(host, count);
+    else members.delete(host);
+    if (members.size > 0) this.#groups.set(group, members);
+    else this.#groups.delete(group);
+  }
+
+  #touch({ name }: LiveHost): void {
+    const root = this.#view.hosts.slotOf(name);
+    if (root >= 0) this.#view.touch(root);
+  }
+}
+
+function isBusy({ status, taskState }: ServerPut): boolean {
+  return status === "BUILD" || (taskState !== null && BUSY_STATES.has(taskState));
+}
+
+function kindOf({ projectId, flavor, imageRef, imageProperties, group }: ServerSpec): ServerKind {
+  return { projectId, flavorId: flavor?.id ?? "", imageRef, imageProperties, group: group?.uuid ?? "" };
+}
