@@ -3,10 +3,8 @@ import { assert } from "../../../core/assert.ts";
 import type { CommitOutcome, Hop, HopOutcome, TaskClaim } from "../../../core/cell/cell-store.ts";
 import { describeGroupConflict, groupsEntangle } from "../../../core/cell/group-rule.ts";
 import { attemptIdOf } from "../../../core/cell/server.ts";
-import { type AllocationChange, type AllocationOutcome, release } from "../../../core/ledger/allocation-change.ts";
+import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
-import { consumerUuid } from "../../../core/ledger/ids.ts";
-import { CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
 import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
 import { inRounds } from "../in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
@@ -49,13 +47,12 @@ export function commitError(
   return inRounds(errors, taskOf, (round) =>
     commitPositions(pool, round.length, {
       name: "cell_commit_error",
-      text: "select cell_commit_error($1, $2, $3, $4, $5, $6, $7) as at",
+      text: "select cell_commit_error($1, $2, $3, $4, $5, $6) as at",
       values: [
         ...claimArrays(round),
         arrayLiteral(round.map((error) => error.selection)),
         textArrayLiteral(round.map((error) => error.attemptReason)),
         textArrayLiteral(round.map((error) => error.reason)),
-        encodeChanges(round.map(releaseOf)),
       ],
     }),
   );
@@ -66,8 +63,8 @@ export function commitDeleted(pool: Pool, deletes: readonly TaskClaim[]): Promis
   return inRounds(deletes, taskOf, (round) =>
     commitPositions(pool, round.length, {
       name: "cell_commit_deleted",
-      text: "select cell_commit_deleted($1, $2, $3, $4) as at",
-      values: [...claimArrays(round), encodeChanges(round.map(releaseOf))],
+      text: "select cell_commit_deleted($1, $2, $3) as at",
+      values: claimArrays(round),
     }),
   );
 }
@@ -159,9 +156,4 @@ function claimArrays(claims: readonly TaskClaim[]): readonly string[] {
     textArrayLiteral(claims.map((claim) => claim.serverUuid)),
     arrayLiteral(claims.map((claim) => claim.epoch)),
   ];
-}
-
-/** Whoever gives back all needs no owner: the consumer ceases to exist. */
-function releaseOf(claim: TaskClaim): AllocationChange {
-  return release(consumerUuid(claim.serverUuid), { projectId: "", userId: "", type: CONSUMER_TYPE_INSTANCE });
 }
