@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { numbered } from "../../../test/contract/cell-fixtures.ts";
 import { aggregate, specWith } from "../../../test/facts-builders.ts";
 import { type FilterCase, passing } from "../../../test/filter-cases.ts";
 import type { FilterName } from "./filter-names.ts";

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { numbered } from "../../../test/contract/cell-fixtures.ts";
 import { sceneOf, specWith } from "../../../test/facts-builders.ts";
 import { type FilterCase, passing, settingsOf } from "../../../test/filter-cases.ts";
 import { provider } from "../../../test/view-builders.ts";
