@@ -11,6 +11,7 @@ import { registerFollowerMetrics } from "../../adapters/postgres/follower/follow
 import { migrate } from "../../adapters/postgres/migrate.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import { systemClock } from "../../runtime/clock.ts";
@@ -125,6 +126,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   await migrate(databaseUrl, "api");
   const pool = createPool({ url: databaseUrl, applicationName: "berth api tier" });
   const store = new PostgresApiStore(pool);
+  const groups = new PostgresServerGroupStore(pool);
   const observed = options.observer === undefined ? store : observeApiStore(store, options.observer);
   for (const { name, databaseUrl: cellUrl } of cells) {
     await store.putCell({ name, databaseUrl: cellUrl, natsUrl: null, disabled: false });
@@ -156,7 +158,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     );
   });
   const api = createApi(
-    { ...shared, cells, logger: options.logger.child({ service: "api" }), registry },
+    { ...shared, groups, cells, logger: options.logger.child({ service: "api" }), registry },
     // The only api there is hears of every change of a flavor itself.
     { ...DEFAULT_API_SETTINGS, flavorCacheMs: 60_000, http: { ...DEFAULT_API_SETTINGS.http, listen: options.listen } },
   );

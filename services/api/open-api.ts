@@ -5,6 +5,7 @@ import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower
 import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
@@ -34,7 +35,9 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const store = new PostgresApiStore(openPool(settings.databaseUrl, "API database", logger));
+    const pool = openPool(settings.databaseUrl, "API database", logger);
+    const store = new PostgresApiStore(pool);
+    const groups = new PostgresServerGroupStore(pool);
     closers.push(() => store.close());
     const bus = openBus(settings.natsUrl, "API tier", logger, closers);
     const opened = (await store.cells()).map((cell) => openCell(cell, logger, closers));
@@ -47,11 +50,12 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     closers.push(() => access.close());
     const placement = { cells: opened.map((one) => one.placement), ...access, logger };
     const mounts = placementMounts(placement, DEFAULT_PLACEMENT_SETTINGS);
-    const deps = { store, cells, bus, clock: systemClock, logger, registry, tracing, mounts };
+    const deps = { store, groups, cells, bus, clock: systemClock, logger, registry, tracing, mounts };
     const api = createApi(deps, apiSettings(settings));
     closers.push(() => api.close());
     return {
       http: api.http,
+      open: () => api.open(),
       start: () => api.start(),
       close: closeAll,
       get address() {

@@ -1,5 +1,6 @@
 import type { ApiStore } from "../../core/cell/api-store.ts";
 import type { ServerStore } from "../../core/cell/cell-store.ts";
+import type { ServerGroupStore } from "../../core/cell/server-group-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
 import type { Bus } from "../../runtime/bus.ts";
 
@@ -7,6 +8,11 @@ import type { Bus } from "../../runtime/bus.ts";
 export type RequestsPort = Pick<ApiStore, "accept" | "requests" | "listRequests" | "cancel" | "markDeleted">;
 export type FlavorsPort = Pick<ApiStore, "flavors" | "flavor" | "createFlavor" | "deleteFlavor" | "updateExtraSpecs">;
 export type ApiDatabasePort = RequestsPort & FlavorsPort & Pick<ApiStore, "ping">;
+
+export type ServerGroupsPort = Pick<
+  ServerGroupStore,
+  "createGroup" | "groups" | "group" | "deleteGroup" | "addMembers"
+>;
 
 /** A cell, as far as this service reaches into it. */
 export interface CellPort {

@@ -18,7 +18,8 @@ import { registerProbes } from "./http/probe-routes.ts";
 import { registerCompute } from "./http/register-compute.ts";
 import { registerVersion, registerVersionList } from "./http/version-routes.ts";
 import { registerHypervisorRoutes } from "./hypervisors/hypervisor-routes.ts";
-import type { ApiDatabasePort, CellPort } from "./ports.ts";
+import type { ApiDatabasePort, CellPort, ServerGroupsPort } from "./ports.ts";
+import { registerGroupRoutes } from "./server-groups/group-routes.ts";
 import { RequestAcceptor } from "./servers/accept-requests.ts";
 import { UNSUPPORTED_CREATE_FIELDS } from "./servers/create-schema.ts";
 import { RequestFinder } from "./servers/find-server.ts";
@@ -29,6 +30,7 @@ import type { ApiSettings } from "./settings.ts";
 
 export interface ApiDeps {
   readonly store: ApiDatabasePort;
+  readonly groups: ServerGroupsPort;
   readonly cells: readonly CellPort[];
   /** The API tier's own bus. */
   readonly bus: Pick<Bus, "publish" | "ensureStreams">;
@@ -45,6 +47,8 @@ export interface ApiService extends Service {
   readonly address: HostPort;
   /** The server itself: for calls without a socket, in tests and in compositions of one process. */
   readonly http: FastifyInstance;
+  /** All of `start` but listening: for those who call `http` alone. */
+  open(): Promise<void>;
 }
 
 /** Builds the api. The deps stay the caller's: `close` ends what the api does, not its stores and buses. */
@@ -72,8 +76,16 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     await http.close();
     await Promise.all([server.acceptor.settle(), server.marker.settle()]);
   };
+  const open = async () => {
+    await http.ready();
+    // Without the bus requests are accepted all the same: it must not keep the api from starting.
+    const streams = deps.bus.ensureStreams(apiStreams).catch((error: unknown) => events.streamsMissing(error));
+    await Promise.all([streams, watch.start()]);
+    serving = true;
+  };
   return {
     http,
+    open,
     get address() {
       const bound = http.server.address();
       if (bound === null || typeof bound === "string") throw new Error("the api does not listen yet");
@@ -81,13 +93,9 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     },
     async start() {
       try {
-        await http.ready();
-        // Without the bus requests are accepted all the same: it must not keep the api from starting.
-        const streams = deps.bus.ensureStreams(apiStreams).catch((error: unknown) => events.streamsMissing(error));
-        await Promise.all([streams, watch.start()]);
+        await open();
         const { host, port } = settings.http.listen;
         events.listening(await http.listen({ host, port }));
-        serving = true;
       } catch (error) {
         await close();
         throw error;
@@ -112,6 +120,7 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
   const cells = new Map(deps.cells.map((cell) => [cell.name, new CellClient(cell, { clock, events }, settings.cells)]));
   const server: ServerDeps = {
     store,
+    groups: deps.groups,
     cells,
     clock,
     events,
@@ -133,11 +142,14 @@ function registerRoutes(scope: Http, prefix: string, deps: ApiDeps, { server }: 
     publicUrl: settings.http.publicUrl,
     pageMax: settings.pageMax,
     serversPerCallMax: settings.serversPerCallMax,
+    groupMembersMax: settings.serverGroupMembersMax,
+    groupsMax: settings.serverGroupsMax,
   };
   const flavorDeps = { store: deps.store, catalog: server.flavors };
   registerVersion(scope, prefix, settings.http.publicUrl);
   registerServerRoutes(scope, server, options);
   registerFlavorRoutes(scope, flavorDeps, options);
+  registerGroupRoutes(scope, deps.groups, options);
   registerExtraSpecRoutes(scope, flavorDeps);
   registerHypervisorRoutes(scope, server.cells, options);
 }

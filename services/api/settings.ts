@@ -41,6 +41,10 @@ export interface ApiSettings {
   readonly flavorCacheMs: number;
   /** Servers that one call may create. */
   readonly serversPerCallMax: number;
+  /** Server groups of one project. */
+  readonly serverGroupsMax: number;
+  /** Servers of one server group. */
+  readonly serverGroupMembersMax: number;
   /** Elements of one page of a list. */
   readonly pageMax: number;
 }
@@ -75,6 +79,14 @@ export const apiDeclaration = {
       about: "servers that one call may create",
       default: "100",
     }),
+    serverGroupsMax: setting(integer({ min: 0, max: 1_000_000 }), {
+      about: "server groups that one project may have",
+      default: "100",
+    }),
+    serverGroupMembersMax: setting(integer({ min: 0, max: 1_000_000 }), {
+      about: "servers that one server group may have",
+      default: "1000",
+    }),
   },
 } as const satisfies Declaration<Record<string, ReturnType<typeof setting<unknown>>>>;
 
@@ -92,6 +104,8 @@ export function apiSettings(
     | "cellDeadline"
     | "flavorCache"
     | "serversPerCallMax"
+    | "serverGroupsMax"
+    | "serverGroupMembersMax"
   >,
 ): ApiSettings {
   return Object.freeze({
@@ -107,6 +121,8 @@ export function apiSettings(
     cells: { ...DEFAULT_API_SETTINGS.cells, deadlineMs: options.cellDeadline },
     flavorCacheMs: options.flavorCache,
     serversPerCallMax: options.serversPerCallMax,
+    serverGroupsMax: options.serverGroupsMax,
+    serverGroupMembersMax: options.serverGroupMembersMax,
   });
 }
 
@@ -125,5 +141,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   cells: { deadlineMs: 2_000, retryMs: 1_000 },
   flavorCacheMs: 1_000,
   serversPerCallMax: 100,
+  serverGroupsMax: 100,
+  serverGroupMembersMax: 1_000,
   pageMax: 1_000,
 };

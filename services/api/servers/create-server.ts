@@ -5,6 +5,8 @@ import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import type { KnownCall } from "../http/call.ts";
 import { invalidField } from "../http/fault.ts";
+import type { ServerGroupsPort } from "../ports.ts";
+import { joinGroup } from "../server-groups/join-group.ts";
 import type { RequestAcceptor } from "./accept-requests.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 import { planServers, readWish } from "./plan-servers.ts";
@@ -13,6 +15,7 @@ export interface CreateServerDeps {
   readonly acceptor: RequestAcceptor;
   readonly flavors: FlavorCatalog;
   readonly clock: Clock;
+  readonly groups: ServerGroupsPort;
 }
 
 export interface AcceptedServers {
@@ -28,7 +31,11 @@ export async function createServer(
   deps: CreateServerDeps,
   call: KnownCall,
   body: CreateServerBody,
-  options: { readonly serversPerCallMax: number; readonly carrier: Readonly<Record<string, string>> },
+  options: {
+    readonly serversPerCallMax: number;
+    readonly groupMembersMax: number;
+    readonly carrier: Readonly<Record<string, string>>;
+  },
 ): Promise<AcceptedServers> {
   const wish = readWish(body, { minor: call.minor, countMax: options.serversPerCallMax });
   // What no flavor's id looks like is not asked for: a database refuses some of it, as U+0000.
@@ -38,7 +45,8 @@ export async function createServer(
     throw invalidField("flavorRef", body.server.flavorRef, `Flavor ${wish.flavorId} could not be found.`);
   }
   if (found.problem !== null) throw invalidField("flavorRef", body.server.flavorRef, found.problem);
-  const specs = planServers(body, wish, { call, flavor: found.flavor, nowMs: deps.clock.now(), newUuid: randomUUID });
+  const planned = planServers(body, wish, { call, flavor: found.flavor, nowMs: deps.clock.now(), newUuid: randomUUID });
+  const specs = await joinGroup(deps.groups, call, planned, options.groupMembersMax);
   await deps.acceptor.accept(specs, options.carrier);
   const [first, ...others] = specs;
   if (first === undefined) throw new Error("a call planned no server");

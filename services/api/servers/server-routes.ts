@@ -7,7 +7,7 @@ import { carrierFor, type Http } from "../http/create-http.ts";
 import { notFound } from "../http/fault.ts";
 import { nextLink, type Place, placeOf, resourceLinks } from "../http/links.ts";
 import { AnyQuery } from "../http/schema.ts";
-import type { RequestsPort } from "../ports.ts";
+import type { RequestsPort, ServerGroupsPort } from "../ports.ts";
 import type { RequestAcceptor } from "./accept-requests.ts";
 import { CreateServerBody } from "./create-schema.ts";
 import { type AcceptedServers, createServer } from "./create-server.ts";
@@ -36,6 +36,7 @@ export interface ServerDeps {
   readonly finder: RequestFinder;
   readonly flavors: FlavorCatalog;
   readonly marker: DeletionMarker;
+  readonly groups: ServerGroupsPort;
   readonly clock: Clock;
   readonly events: ApiEvents;
 }
@@ -46,6 +47,7 @@ export interface RouteOptions {
   readonly publicUrl: string | null;
   readonly pageMax: number;
   readonly serversPerCallMax: number;
+  readonly groupMembersMax: number;
 }
 
 const IdParams = Type.Object({ id: Type.String() });
@@ -65,6 +67,7 @@ function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): v
       const carrier = carrierFor(request);
       const accepted = await createServer(deps, callOf(request), request.body, {
         serversPerCallMax: options.serversPerCallMax,
+        groupMembersMax: options.groupMembersMax,
         carrier,
       });
       const place = placeOf(request, options.prefix, options.publicUrl);

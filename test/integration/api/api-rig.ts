@@ -5,6 +5,7 @@ import { MemoryApiStore } from "../../../adapters/memory/memory-api-store.ts";
 import { MemoryBroker } from "../../../adapters/memory/memory-bus.ts";
 import { MemoryCellStore } from "../../../adapters/memory/memory-cell-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
+import { MemoryServerGroupStore } from "../../../adapters/memory/memory-server-group-store.ts";
 import { apiStreams, cellEventsSubject, cellStreams } from "../../../adapters/nats/streams.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../../adapters/telemetry/tracing.ts";
@@ -60,6 +61,7 @@ export class ApiRig {
     this.api = createApi(
       {
         store: this.store,
+        groups: new MemoryServerGroupStore({ requests: this.store }),
         cells: cells.map((cell) => ({
           name: cell.name,
           store: mortal(cell),
