@@ -22,7 +22,17 @@ import {
  * Cost: some nanoseconds a tree when roots alone decide, some tens when their descendants must be looked at; no allocation.
  */
 export function scanTrees(request: CompiledRequest, from: number, to: number, out: Int32Array): number {
-  let count = keepByRoot(request, from, to, out);
+  return scanRoots(request, request.view.slots.roots, { from, to }, out);
+}
+
+/** The same of a part of any list of roots; `out` may be that list. */
+export function scanRoots(
+  request: CompiledRequest,
+  roots: Int32Array,
+  { from, to }: { readonly from: number; readonly to: number },
+  out: Int32Array,
+): number {
+  let count = keepByRoot(request, roots, { from, to }, out);
   if (request.excludedRoots.size > 0) {
     count = keepIf(out, count, (root) => !request.excludedRoots.has(root) || request.refuse(CODE_HOST_EXCLUDED));
   }
@@ -38,8 +48,12 @@ export function scanTrees(request: CompiledRequest, from: number, to: number, ou
  * One pass over hosts and the unnumbered group. The first classes are compared in the loop itself, against the root alone:
  * that is the whole search for flat hosts. What the loop cannot decide is asked of `servesUnnumbered`.
  */
-function keepByRoot(request: CompiledRequest, from: number, to: number, out: Int32Array): number {
-  const { roots } = request.view.slots;
+function keepByRoot(
+  request: CompiledRequest,
+  roots: Int32Array,
+  { from, to }: { readonly from: number; readonly to: number },
+  out: Int32Array,
+): number {
   const { state } = request.view.hosts;
   const { unnumbered } = request;
   const demands = unnumbered?.demands ?? [];

@@ -18,16 +18,23 @@ export class OwnSlice implements AbsoluteWeigher {
   readonly kind = "absolute";
   readonly #schedulerId: string;
   #members: readonly string[] = [];
+  #version = 0;
   #owners = new WeakMap<LedgerView, { readonly layout: number; readonly bySlot: Uint8Array }>();
 
   constructor(schedulerId: string) {
     this.#schedulerId = schedulerId;
   }
 
+  /** Rises when hosts may have come to another slice. */
+  get version(): number {
+    return this.#version;
+  }
+
   /** The schedulers that live, this one among them or not yet. */
   setMembers(members: readonly string[]): void {
     if (members.join() === this.#members.join()) return;
     this.#members = members;
+    this.#version += 1;
     this.#owners = new WeakMap();
   }
 

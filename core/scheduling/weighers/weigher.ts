@@ -1,4 +1,5 @@
 import type { CompiledRequest } from "../../candidates/compiled-request.ts";
+import type { SpecPart } from "../ranking/spec-parts.ts";
 
 /** The hosts of one cell that may serve a request, by the slots of their roots. */
 export interface HostBatch {
@@ -18,16 +19,23 @@ export interface HostBatch {
  */
 export type Weigher = RelativeWeigher | AbsoluteWeigher;
 
-export interface RelativeWeigher {
+/** What a ranking that is kept up to date has to know of a weigher. */
+interface KeptWeigher {
   readonly name: string;
+  /** What its weights depend on of the request beside what it asks of the ledger. */
+  readonly reads?: readonly SpecPart[];
+  /** Rises when hosts may weigh differently although nothing changed in their view. */
+  readonly version?: number;
+}
+
+export interface RelativeWeigher extends KeptWeigher {
   readonly kind: "relative";
   readonly lowest?: number;
   /** Writes the weight of each host to `weights` from `offset` on. False: it has nothing to say of this request, and wrote nothing. */
   weigh(batch: HostBatch, weights: Float64Array, offset: number): boolean;
 }
 
-export interface AbsoluteWeigher {
-  readonly name: string;
+export interface AbsoluteWeigher extends KeptWeigher {
   readonly kind: "absolute";
   /** Adds the weight of each host times the multiplier to `weights` from `offset` on. */
   addTo(batch: HostBatch, weights: Float64Array, offset: number, multiplier: number): void;

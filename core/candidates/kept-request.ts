@@ -1,0 +1,52 @@
+import type { LedgerView } from "../ledger/view.ts";
+import { CompiledRequest, type Demand } from "./compiled-request.ts";
+import type { CandidateRequest } from "./request.ts";
+
+/** A request that is searched for again and again: compiled anew only when what was compiled is no longer what the view says. */
+export class KeptRequest {
+  readonly #view: LedgerView;
+  readonly #request: CandidateRequest;
+  /** It names trees or hosts, whose slots only a look at the view tells. */
+  readonly #namesTrees: boolean;
+  #compiled: CompiledRequest;
+  #demands: readonly Demand[] = [];
+  #layout = 0;
+  #traitSets = 0;
+  #aggregateSets = 0;
+
+  constructor(view: LedgerView, request: CandidateRequest) {
+    this.#view = view;
+    this.#request = request;
+    this.#namesTree = request.trees.onlyHosts !== undefined || request.groups.some((group) => group.inTree !== null);
+    this.#compiled = this.#compile();
+  }
+
+  /** Valid until the view changes. */
+  current(): CompiledRequest {
+    if (!this.#isCurrent()) this.#compiled = this.#compile();
+    return this.#compiled;
+  }
+
+  #compile(): CompiledRequest {
+    this.#layout = this.#view.layout;
+    this.#traitSets = this.#view.traits.count;
+    this.#aggregateSets = this.#view.aggregates.count;
+    const compiled = new CompiledRequest(this.#view, this.#request);
+    const groups = compiled.unnumbered ? [compiled.unnumbered, ...compiled.numbered] : compiled.numbered;
+    this.#demands = groups.flatMap((group) => group.demands);
+    return compiled;
+  }
+
+  /** A name that is new to the view comes with a set that is new; a class with a column. */
+  #isCurrent(): boolean {
+    const { layout, traits, aggregates } = this.#view;
+    if (this.#namesTrees || layout !== this.#layout) return false;
+    if (traits.count !== this.#traitSets || aggregates.count !== this.#aggregateSets) return false;
+    for (const { resourceClass, column, roomDecides, amount } of this.#demands) {
+      const now = this.#view.column(resourceClass);
+      if (now === undefined ? column.free.length !== this.#view.slots.capacity : now !== column) return false;
+      if (roomDecides && (column.unevenCount > 0 || amount > column.maxUnitAtLeast)) return false;
+    }
+    return true;
+  }
+}

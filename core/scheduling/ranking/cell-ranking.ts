@@ -1,0 +1,143 @@
+import type { CompiledRequest } from "../../candidates/compiled-request.ts";
+import { KeptRequest } from "../../candidates/kept-request.ts";
+import type { CandidateRequest } from "../../candidates/request.ts";
+import { scanRoots } from "../../candidates/scan-trees.ts";
+import type { LedgerView } from "../../ledger/view.ts";
+import { type BoundFilter, refusedBy } from "../filters/host-filters.ts";
+import type { CellFacts } from "../host-facts.ts";
+import { type PlacementQuery, searchOf } from "../placement-query.ts";
+import type { HostBatch } from "../weighers/weigher.ts";
+import type { RankingScratch } from "./ranking-scratch.ts";
+import { SortedRoots } from "./sorted-roots.ts";
+
+/** A cell that a server may go to. */
+export interface CellHosts {
+  readonly name: string;
+  readonly view: LedgerView;
+  /** What the host filters ask; without it none is asked. */
+  readonly facts?: CellFacts;
+}
+
+/** Of trees that passed the sieve and did not fit after all: the refusal's code. */
+type Misfits = Map<number, number>;
+
+/**
+ * The hosts of one cell that may serve a class of requests, with their weights, in order. What the weights are is the class's
+ * business; here is who is in, and what it costs to keep up with the view.
+ */
+export class CellRanking {
+  readonly cell: CellHosts;
+  readonly sorted: SortedRoots;
+  /** By slot; NaN: not ranked. */
+  weights = new Float64Array(0);
+  /** By weigher, by slot: the bucket of its range that the host is counted in. */
+  readonly buckets: Uint8Array[];
+  readonly misfits: Misfits = new Map();
+  readonly #kept: KeptRequest;
+  #mark = -1;
+
+  constructor(cell: CellHosts, query: PlacementQuery, weighers: number) {
+    this.cell = cell;
+    this.#kept = new KeptRequest(cell.view, candidateRequestOf(query));
+    this.buckets = Array.from({ length: weighers }, () => new Uint8Array(0));
+    this.sorted = new SortedRoots(() => this.weights);
+  }
+
+  /** Valid until the view changes. */
+  get request(): CompiledRequest {
+    return this.#kept.current();
+  }
+
+  get memoryBytes(): number {
+    return this.weights.length * (8 + this.buckets.length) + this.sorted.memoryBytes;
+  }
+
+  isRanked(root: number): boolean {
+    return root < this.weights.length && !Number.isNaN(this.weights[root]!);
+  }
+
+  /** All hosts that fit now, to `scratch.roots` from `offset` on; from here on changes are followed. Nothing is ranked after it. */
+  sieveAll(scratch: RankingScratch, offset: number, filters: readonly BoundFilter[]): HostBatch {
+    const { slots, changes } = this.cell.view;
+    this.#mark = changes.mark();
+    this.misfits.clear();
+    this.weights = new Float64Array(slots.capacity).fill(Number.NaN);
+    this.buckets.forEach((_, index) => {
+      this.buckets[index] = new Uint8Array(slots.capacity);
+    });
+    return this.#sieve(slots.roots, slots.rootCount, scratch.roots.subarray(offset), filters);
+  }
+
+  /** Roots that changed since the last call, each once, to the scratch; returns how many, or null: there is no telling. */
+  takeChanged(scratch: RankingScratch): number | null {
+    const { changes, slots } = this.cell.view;
+    let count = 0;
+    scratch.beginDistinct(slots.capacity);
+    scratch.reserve(slots.capacity);
+    const { roots } = scratch;
+    const told = changes.since(this.#mark, (root) => {
+      if (!scratch.isNew(root)) return;
+      roots[count] = root;
+      count += 1;
+    });
+    this.#mark = changes.mark();
+    return told ? count : null;
+  }
+
+  /** Those of the first `count` roots of the scratch that fit now, in their place. */
+  sieveChanged(scratch: RankingScratch, count: number, filters: readonly BoundFilter[]): HostBatch {
+    const { slots } = this.cell.view;
+    const { roots } = scratch;
+    if (this.weights.length < slots.capacity) this.#grow(slots.capacity);
+    let known = 0;
+    for (let index = 0; index < count; index += 1) {
+      const root = roots[index]!;
+      this.misfits.delete(root);
+      if (!slots.isKnown(root) || slots.root[root] !== root) continue;
+      roots[known] = root;
+      known += 1;
+    }
+    return this.#sieve(roots, known, roots, filters);
+  }
+
+  #sieve(roots: Int32Array, total: number, out: Int32Array, filters: readonly BoundFilter[]): HostBatch {
+    const request = this.#kept.current();
+    let count = scanRoots(request, roots, { from: 0, to: total }, out);
+    if (filters.length > 0) count = keepAllowed(filters, this.cell.facts, out, count);
+    return { cell: this.cell.name, request, roots: out, count };
+  }
+
+  #grow(slots: number): void {
+    const weights = new Float64Array(slots).fill(Number.NaN);
+    weights.set(this.weights);
+    this.weights = weights;
+    this.buckets.forEach((before, index) => {
+      const buckets = new Uint8Array(slots);
+      buckets.set(before);
+      this.buckets[index] = buckets;
+    });
+  }
+}
+
+/** The search for the hosts that a query fits on. */
+export function candidateRequestOf(query: PlacementQuery): CandidateRequest {
+  return searchOf(query);
+}
+
+/** A host without facts is let through: what is known of it is in the ledger alone. */
+function keepAllowed(
+  filters: readonly BoundFilter[],
+  facts: CellFacts | undefined,
+  roots: Int32Array,
+  count: number,
+): number {
+  let kept = 0;
+  for (let index = 0; index < count; index += 1) {
+    const root = roots[index]!;
+    const host = facts?.at(root);
+    if (host && refusedBy(filters, host) !== null) continue;
+    roots[kept] = root;
+    kept += 1;
+  }
+  return kept;
+}

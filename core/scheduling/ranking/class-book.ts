@@ -1,0 +1,167 @@
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { HostFilter } from "../filters/host-filter.ts";
+import type { BoundFilters } from "../filters/host-filters.ts";
+import type { PlacementQuery } from "../placement-query.ts";
+import type { WeighedBy } from "../weighers/weigher.ts";
+import type { CellHosts } from "./cell-ranking.ts";
+import { HostClass } from "./host-class.ts";
+import { RankingScratch } from "./ranking-scratch.ts";
+import { SPEC_PARTS, type SpecPart, specKey } from "./spec-parts.ts";
+
+/** Queries are numbered up to here; then all begins anew. */
+const QUERIES_MAX = 10_000;
+
+export interface ClassLimits {
+  readonly classesMax: number;
+  readonly memoryBytesMax: number;
+}
+
+export const DEFAULT_CLASS_LIMITS: ClassLimits = { classesMax: 1_000, memoryBytesMax: 192 * 2 ** 20 };
+
+/** What says which class a request belongs to. */
+export interface ClassAsk {
+  readonly query: PlacementQuery;
+  readonly spec: ServerSpec | null;
+  readonly filters: readonly HostFilter[];
+  readonly weighers: readonly WeighedBy[];
+}
+
+/**
+ * The classes of requests that were seen of late, within limits of number and memory; those not used for longest are forgotten,
+ * and made anew when they come again. Other filters or weighers than before: all are.
+ */
+export class ClassBook {
+  readonly #limits: ClassLimits;
+  readonly #scratch = new RankingScratch();
+  readonly #classes = new Map<string, { readonly hosts: HostClass; usedAt: number }>();
+  readonly #queryNumbers = new Map<string, number>();
+  #numberOf = new WeakMap<PlacementQuery, number>();
+  #filters: readonly HostFilter[] = [];
+  #weighers: readonly WeighedBy[] = [];
+  /** By filter. */
+  #reads: ReadonlyMap<string, readonly SpecPart[]> = new Map();
+  #weighersRead: readonly SpecPart[] = [];
+  #uses = 0;
+
+  constructor(limits: ClassLimits) {
+    this.#limits = limits;
+  }
+
+  get size(): number {
+    return this.#classes.size;
+  }
+
+  get memoryBytes(): number {
+    let bytes = 0;
+    for (const { hosts } of this.#classes.values()) bytes += hosts.memoryBytes;
+    return bytes;
+  }
+
+  /** Times that a class had to look at all hosts, of the classes that there are now. */
+  get timesMade(): number {
+    let times = 0;
+    for (const { hosts } of this.#classes.values()) times += hosts.timesMade;
+    return times;
+  }
+
+  /**
+   * The request's class over these cells, caught up with their views. `bound`: by cell, the filters as bound to this request;
+   * those that decide alike for all requests of the class were asked of every host that is ranked.
+   */
+  classOf(ask: ClassAsk, cells: readonly CellHosts[], bound: readonly BoundFilters[]): HostClass {
+    this.#follow(ask);
+    const key = this.#keyOf(ask, cells, bound);
+    const filters = bound.map(({ kind }) => kind);
+    this.#uses += 1;
+    const known = this.#classes.get(key);
+    if (known && isOver(known.hosts, cells)) {
+      known.usedAt = this.#uses;
+      known.hosts.refresh(this.#scratch, filters);
+      return known.hosts;
+    }
+    const hosts = new HostClass(ask.query, cells, ask.weighers);
+    this.#classes.set(key, { hosts, usedAt: this.#uses });
+    hosts.refresh(this.#scratch, filters);
+    this.#forgetOld();
+    return hosts;
+  }
+
+  #follow({ filters, weighers }: ClassAsk): void {
+    if (filters === this.#filters && weighers === this.#weighers) return;
+    const same = isSame(filters, this.#filters, Object.is) && isSame(weighers, this.#weighers, countsAlike);
+    this.#filters = filters;
+    this.#weighers = weighers;
+    if (same) return;
+    this.#classes.clear();
+    this.#reads = new Map(filters.map(({ name, reads }) => [name, reads ?? SPEC_PARTS]));
+    this.#weighersRead = weighers.flatMap(({ weigher }) => weigher.reads ?? []);
+  }
+
+  /** Of the spec only what is looked at: a filter that has nothing to say of the request looks at nothing. */
+  #keyOf({ query, spec }: ClassAsk, cells: readonly CellHosts[], bound: readonly BoundFilters[]): string {
+    let key = `${this.#queryNumber(query)}`;
+    for (const { name } of cells) key += `/${name}`;
+    if (!spec) return key;
+    const parts = new Set(this.#weighersRead);
+    for (const { kind } of bound) {
+      for (const { name } of kind) for (const part of this.#reads.get(name) ?? SPEC_PARTS) parts.add(part);
+    }
+    if (parts.size > 0) key += ` ${specKey(spec, parts)}`;
+    return spec.forcedHost === "" ? key : `${key} unfiltered`;
+  }
+
+  /** Equal queries have equal numbers; the same object is known at once. */
+  #queryNumber(query: PlacementQuery): number {
+    const known = this.#numberOf.get(query);
+    if (known !== undefined) return known;
+    if (this.#queryNumbers.size >= QUERIES_MAX) {
+      this.#queryNumbers.clear();
+      this.#numberOf = new WeakMap();
+      this.#classes.clear();
+    }
+    const text = JSON.stringify(query, flatten);
+    const number = this.#queryNumbers.get(text) ?? this.#queryNumbers.size;
+    this.#queryNumbers.set(text, number);
+    this.#numberOf.set(query, number);
+    return number;
+  }
+
+  #forgetOld(): void {
+    while (this.#classes.size > 1) {
+      const isTooMuch = this.#classes.size > this.#limits.classesMax || this.memoryBytes > this.#limits.memoryBytesMax;
+      if (!isTooMuch) return;
+      let oldest = "";
+      let usedAt = Number.POSITIVE_INFINITY;
+      for (const [key, known] of this.#classes) {
+        if (known.usedAt >= usedAt) continue;
+        oldest = key;
+        usedAt = known.usedAt;
+      }
+      this.#classes.delete(oldest);
+    }
+  }
+}
+
+function isOver({ rankings }: HostClass, cells: readonly CellHosts[]): boolean {
+  if (rankings.length !== cells.length) return false;
+  for (let index = 0; index < cells.length; index += 1) {
+    const known = rankings[index]!.cell;
+    const cell = cells[index]!;
+    if (known.view !== cell.view || known.facts !== cell.facts || known.name !== cell.name) return false;
+  }
+  return true;
+}
+
+function isSame<Item>(one: readonly Item[], other: readonly Item[], alike: (a: Item, b: Item) => boolean): boolean {
+  return one.length === other.length && one.every((item, index) => alike(item, other[index]!));
+}
+
+function countsAlike(one: WeighedBy, other: WeighedBy): boolean {
+  return one.weigher === other.weigher && one.multiplier === other.multiplier;
+}
+
+function flatten(_: string, value: unknown): unknown {
+  if (value instanceof Map) return [...value].sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
+  if (value instanceof Set) return [...value].sort();
+  return value;
+}

@@ -1,0 +1,128 @@
+import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
+import type { StandbyHosts } from "../choose-alternates.ts";
+import { type BoundFilter, refusedBy } from "../filters/host-filters.ts";
+import type { CellRanking } from "./cell-ranking.ts";
+import type { HostClass } from "./host-class.ts";
+import { placeOnTree, waysOnTree } from "./place-on-tree.ts";
+import { type RankedHost, RankedWalk } from "./ranked-walk.ts";
+
+/** What one request wants of the hosts of its class. */
+export interface RankedAsk {
+  readonly seed: number;
+  /** By cell in the order of the class: filters that decide for this one request. */
+  readonly filters: readonly (readonly BoundFilter[])[];
+  /** By cell in that order: roots that are out of the question. */
+  readonly excluded: readonly ReadonlySet<number>[];
+}
+
+/** A host with the way the request fits there. */
+export interface PlacedHost {
+  readonly ranking: CellRanking;
+  readonly root: number;
+  readonly way: AllocationRequest;
+}
+
+/**
+ * The hosts of a class for one request, best first. What is of this request alone, and whether it really fits on a tree of several
+ * providers, is found out for the hosts that are looked at.
+ */
+export class RankedHosts {
+  readonly #class: HostClass;
+  readonly #ask: RankedAsk;
+  readonly #walk: RankedWalk;
+  /** Taken from the walk and not looked at yet. */
+  #ahead: RankedHost | null = null;
+  readonly #misfits: { readonly ranking: CellRanking; readonly root: number; readonly code: number }[] = [];
+  #lookedAt = 0;
+
+  constructor(hosts: HostClass, ask: RankedAsk) {
+    this.#class = hosts;
+    this.#ask = ask;
+    this.#walk = new RankedWalk(hosts.rankings, ask.seed);
+  }
+
+  /** Hosts that were asked whether the request fits there. */
+  get lookedAt(): number {
+    return this.#lookedAt;
+  }
+
+  /** The next `most` hosts of the ranking that are at most so much below the best of them. Whether they fit is still open. */
+  takeBest(most: number, tolerance: number): RankedHost[] {
+    const best: RankedHost[] = [];
+    for (let host = this.#nextAllowed(); host; host = this.#nextAllowed()) {
+      if (best.length === most || (best.length > 0 && host.weight < best[0]!.weight - tolerance)) {
+        this.#ahead = host;
+        break;
+      }
+      best.push(host);
+    }
+    return best;
+  }
+
+  /** The next host of the ranking that the request fits on. */
+  takeNext(): PlacedHost | null {
+    for (let host = this.#nextAllowed(); host; host = this.#nextAllowed()) {
+      const placed = this.place(host);
+      if (placed) return placed;
+    }
+    return null;
+  }
+
+  place({ ranking, root }: RankedHost): PlacedHost | null {
+    this.#lookedAt += 1;
+    const way = placeOnTree(ranking.request, root);
+    if (typeof way !== "number") return { ranking, root, way };
+    this.#misfits.push({ ranking, root, code: way });
+    return null;
+  }
+
+  /** The hosts of one cell as alternates are drawn from them. */
+  standby(ranking: CellRanking): StandbyHosts {
+    const index = this.#class.rankings.indexOf(ranking);
+    const { sorted, weights } = ranking;
+    // A few positions are asked for again and again, and each is a search.
+    const known = new Map<number, number>();
+    const rootAt = (at: number): number => {
+      let root = known.get(at);
+      if (root === undefined) {
+        root = sorted.at(at);
+        known.set(at, root);
+      }
+      return root;
+    };
+    return {
+      count: sorted.count,
+      weight: (at) => weights[rootAt(at)]!,
+      root: rootAt,
+      waysOn: (at, most) => {
+        const root = rootAt(at);
+        if (!this.#isAllowed(index, root)) return [];
+        this.#lookedAt += 1;
+        return waysOnTree(ranking.request, root, most);
+      },
+    };
+  }
+
+  /** Ends the request's use of the ranking: hosts that turned out not to fit are left out of it from now on. */
+  settle(): void {
+    for (const { ranking, root, code } of this.#misfits) this.#class.leaveOut(ranking, root, code);
+  }
+
+  #nextAllowed(): RankedHost | null {
+    const ahead = this.#ahead;
+    this.#ahead = null;
+    if (ahead) return ahead;
+    for (let host = this.#walk.next(); host; host = this.#walk.next()) {
+      if (this.#isAllowed(this.#class.rankings.indexOf(host.ranking), host.root)) return host;
+    }
+    return null;
+  }
+
+  #isAllowed(index: number, root: number): boolean {
+    if (this.#ask.excluded[index]!.has(root)) return false;
+    const filters = this.#ask.filters[index]!;
+    if (filters.length === 0) return true;
+    const host = this.#class.rankings[index]!.cell.facts?.at(root);
+    return !host || refusedBy(filters, host) === null;
+  }
+}

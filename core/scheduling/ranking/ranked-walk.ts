@@ -1,0 +1,55 @@
+import type { CellRanking } from "./cell-ranking.ts";
+
+/** Hosts of one cell that weigh the same: from a rank on, so many, and how many of them were given already. */
+interface Run {
+  readonly ranking: CellRanking;
+  from: number;
+  length: number;
+  start: number;
+  given: number;
+  weight: number;
+}
+
+export interface RankedHost {
+  readonly ranking: CellRanking;
+  readonly root: number;
+  readonly weight: number;
+}
+
+/**
+ * Walks over the hosts of several rankings, best first. Equal ones come from a place on that the seed decides, so that not
+ * everybody prefers the same. The rankings must stay as they are meanwhile.
+ *
+ * Cost: independent of the number of hosts, but for a logarithm.
+ */
+export class RankedWalk {
+  readonly #runs: readonly Run[];
+  readonly #seed: number;
+
+  constructor(rankings: readonly CellRanking[], seed: number) {
+    this.#seed = seed;
+    const first = rankings.length > 1 ? seed % rankings.length : 0;
+    const rotated = first === 0 ? rankings : [...rankings.slice(first), ...rankings.slice(0, first)];
+    this.#runs = rotated.map((ranking) => this.#runFrom(ranking, 0));
+  }
+
+  /** The next best; null: that was all. */
+  next(): RankedHost | null {
+    let best: Run | undefined;
+    for (const run of this.#runs) if (run.length > 0 && (!best || run.weight > best.weight)) best = run;
+    if (!best) return null;
+    const { ranking, weight } = best;
+    const root = ranking.sorted.at(best.from + ((best.start + best.given) % best.length));
+    best.given += 1;
+    if (best.given === best.length) Object.assign(best, this.#runFrom(ranking, best.from + best.length));
+    return { ranking, root, weight };
+  }
+
+  #runFrom(ranking: CellRanking, from: number): Run {
+    const { sorted, weights } = ranking;
+    if (from >= sorted.count) return { ranking, from, length: 0, start: 0, given: 0, weight: Number.NEGATIVE_INFINITY };
+    const weight = weights[sorted.at(from)]!;
+    const length = sorted.rankBelow(weight) - from;
+    return { ranking, from, length, start: this.#seed % length, given: 0, weight };
+  }
+}

@@ -1,0 +1,210 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { host, provider, viewOf } from "../../../test/view-builders.ts";
+import { CompiledRequest } from "../../candidates/compiled-request.ts";
+import { requestGroup } from "../../candidates/request.ts";
+import { scanTrees } from "../../candidates/scan-trees.ts";
+import { providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
+import type { LedgerView } from "../../ledger/view.ts";
+import type { PlacementQuery } from "../placement-query.ts";
+import { HostWeights } from "../weigh-hosts.ts";
+import { freeCpu } from "../weighers/free-cpu.ts";
+import { freeMemory } from "../weighers/free-memory.ts";
+import { gpuBestFit } from "../weighers/gpu-best-fit.ts";
+import { OwnSlice } from "../weighers/own-slice.ts";
+import type { WeighedBy } from "../weighers/weigher.ts";
+import { candidateRequestOf } from "./cell-ranking.ts";
+import { ClassBook, DEFAULT_CLASS_LIMITS } from "./class-book.ts";
+import type { HostClass } from "./host-class.ts";
+import { RANGE_DRIFT_MAX } from "./weight-range.ts";
+
+const HOSTS = 24;
+const NO_FILTERS = { kind: [], request: [] };
+
+const query = (cpus: number, required?: string): PlacementQuery => ({
+  groups: [
+    requestGroup({
+      resources: new Map([
+        [resourceClass("VCPU"), cpus],
+        [resourceClass("MEMORY_MB"), 10],
+      ]),
+      requiredTraits: new Set(required === undefined ? [] : [trait(required)]),
+    }),
+  ],
+  groupPolicy: "none",
+});
+const QUERIES = [query(1), query(5), query(1, "FAST")];
+
+/** One thing that happens to a cell. */
+type Step =
+  | { readonly kind: "use"; readonly cell: number; readonly host: number; readonly used: number }
+  | { readonly kind: "hold" | "trait" | "remove" | "down"; readonly cell: number; readonly host: number }
+  | { readonly kind: "reload"; readonly cell: number }
+  | { readonly kind: "ask"; readonly query: number };
+
+const cell = fc.nat({ max: 1 });
+const oneHost = fc.nat({ max: HOSTS + 3 });
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({ kind: fc.constant("use" as const), cell, host: oneHost, used: fc.nat({ max: 16 }) }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        kind: fc.constantFrom("hold" as const, "trait" as const, "remove" as const, "down" as const),
+        cell,
+        host: oneHost,
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("reload" as const), cell }) },
+    {
+      weight: 6,
+      arbitrary: fc.record({ kind: fc.constant("ask" as const), query: fc.nat({ max: QUERIES.length - 1 }) }),
+    },
+  ),
+  { maxLength: 80 },
+);
+
+const rowsOf = (name: string, index: number, used = 0) => [
+  ...provider(name, { VCPU: 16 + 4 * (index % 3), MEMORY_MB: 100 + index }, { used }),
+  host(name, name),
+];
+const freshCell = (cell: number) =>
+  viewOf(...Array.from({ length: HOSTS }, (_, index) => rowsOf(`${cell}-${index}`, index, (index * 7) % 12)));
+
+function take(views: readonly LedgerView[], step: Exclude<Step, { kind: "ask" }>): void {
+  const view = views[step.cell]!;
+  if (step.kind === "reload") {
+    view.adopt(freshCell(step.cell));
+    return;
+  }
+  const name = `${step.cell}-${step.host}`;
+  switch (step.kind) {
+    case "use":
+      view.applyAll(rowsOf(name, step.host, step.used));
+      break;
+    case "hold":
+      view.hold(`claim-${name}`, [{ provider: providerUuid(name), resourceClass: resourceClass("VCPU"), amount: 3 }]);
+      break;
+    case "trait":
+      view.apply({ kind: "trait-added", provider: providerUuid(name), trait: trait("FAST") });
+      break;
+    case "remove":
+      view.apply({ kind: "host-removed", host: name });
+      view.apply({ kind: "provider-removed", uuid: providerUuid(name) });
+      break;
+    case "down":
+      view.apply(host(name, name, { up: false }));
+      break;
+    default:
+      step satisfies never;
+  }
+}
+
+/** Weights of all hosts that fit, found anew: by cell and host. */
+function weighedAnew(
+  views: readonly LedgerView[],
+  asked: PlacementQuery,
+  weighers: readonly WeighedBy[],
+): Map<string, number> {
+  const batches = views.map((view, index) => {
+    const request = new CompiledRequest(view, candidateRequestOf(asked));
+    const roots = new Int32Array(view.slots.rootCount);
+    return { cell: `${index}`, request, roots, count: scanTrees(request, 0, roots.length, roots) };
+  });
+  const sums = new HostWeights().weigh(batches, weighers);
+  const weights = new Map<string, number>();
+  let at = 0;
+  for (const { request, roots, count } of batches) {
+    for (const root of roots.subarray(0, count)) {
+      weights.set(request.view.hosts.nameOf(root)!, sums[at]!);
+      at += 1;
+    }
+  }
+  return weights;
+}
+
+const hostsOf = ({ rankings }: HostClass): string[] =>
+  rankings.flatMap(({ sorted, cell }) =>
+    Array.from({ length: sorted.count }, (_, rank) => cell.view.hosts.nameOf(sorted.at(rank))!),
+  );
+
+/** The class's best host. */
+function bestOf({ rankings }: HostClass): string | undefined {
+  const tops = rankings.flatMap(({ sorted, weights, cell }) =>
+    sorted.count > 0 ? [{ weight: weights[sorted.at(0)]!, name: cell.view.hosts.nameOf(sorted.at(0))! }] : [],
+  );
+  return tops.sort((a, b) => b.weight - a.weight)[0]?.name;
+}
+
+describe("rankings that are kept up to date", () => {
+  const slice = new OwnSlice("s1");
+  const weighers: readonly WeighedBy[] = [
+    { weigher: freeCpu, multiplier: 1 },
+    { weigher: { ...freeMemory, lowest: undefined as never }, multiplier: -2 },
+    { weigher: gpuBestFit, multiplier: 5 },
+    { weigher: slice, multiplier: 0.5 },
+  ];
+  const relativeSum = 3;
+
+  it("have the hosts that a search of all finds, and a best one that is as good as theirs within the bound", () => {
+    fc.assert(
+      fc.property(steps, (taken) => {
+        const views = [freshCell(0), freshCell(1)];
+        const cells = views.map((view, index) => ({ name: `${index}`, view }));
+        const book = new ClassBook(DEFAULT_CLASS_LIMITS);
+        for (const [index, step] of taken.entries()) {
+          if (index === 40) slice.setMembers(["s1", "s2"]);
+          if (step.kind !== "ask") {
+            take(views, step);
+            continue;
+          }
+          const asked = QUERIES[step.query]!;
+          const hosts = book.classOf({ query: asked, spec: null, filters: [], weighers }, cells, [
+            NO_FILTERS,
+            NO_FILTERS,
+          ]);
+          const anew = weighedAnew(views, asked, weighers);
+          expect(new Set(hostsOf(hosts))).toEqual(new Set(anew.keys()));
+          const best = bestOf(hosts);
+          if (best === undefined) continue;
+          const bound = 2 * RANGE_DRIFT_MAX * relativeSum;
+          expect(anew.get(best)!).toBeGreaterThanOrEqual(Math.max(...anew.values()) - bound - 1e-9);
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it("give the very weights of a search of all as long as the ranges of weights are the same", () => {
+    const view = freshCell(0);
+    const cells = [{ name: "0", view }];
+    const book = new ClassBook(DEFAULT_CLASS_LIMITS);
+    const ask = { query: QUERIES[0]!, spec: null, filters: [], weighers };
+    // The two ends of both ranges stay as they are: hosts 0 to 2 and 23 are left alone.
+    book.classOf(ask, cells, [NO_FILTERS]);
+    for (let index = 6; index < 20; index += 1) take([view], { kind: "use", cell: 0, host: index, used: 11 });
+    const hosts = book.classOf(ask, cells, [NO_FILTERS]);
+    expect(hosts.timesMade).toBe(1);
+    const anew = weighedAnew([view], QUERIES[0]!, weighers);
+    const [ranking] = hosts.rankings;
+    for (const [name, weight] of anew) {
+      expect(ranking!.weights[view.hosts.slotOf(name)]).toBeCloseTo(weight, 9);
+    }
+  });
+
+  it("forget the classes that were not used for longest, and know equal queries by their content", () => {
+    const cells = [{ name: "0", view: freshCell(0) }];
+    const book = new ClassBook({ ...DEFAULT_CLASS_LIMITS, classesMax: 2 });
+    const use = (asked: PlacementQuery) =>
+      book.classOf({ query: asked, spec: null, filters: [], weighers }, cells, [NO_FILTERS]);
+    const first = use(query(1));
+    use(query(2));
+    expect(use(query(1))).toBe(first);
+    use(query(3));
+    expect(book.size).toBe(2);
+    expect(use(query(1))).toBe(first);
+  });
+});
