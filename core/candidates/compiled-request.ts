@@ -4,7 +4,7 @@ import { InventoryColumn } from "../ledger/inventory-column.ts";
 import type { NamedSets } from "../ledger/named-sets.ts";
 import type { LedgerView } from "../ledger/view.ts";
 import type { Refusal, RefusalCount } from "./refusal.ts";
-import type { CandidateRequest, RequestGroup } from "./request.ts";
+import type { CandidateRequest, GroupRules, RequestGroup, RootRules } from "./request.ts";
 
 /** So much of one class, with the arrays that say who has it. */
 export interface Demand {
@@ -39,6 +39,12 @@ export interface GroupDemand {
   readonly treeCode: number;
 }
 
+/** What is asked of a tree's root; each null unless something is. By set number: 1 if a root with that set will do. */
+export interface RootDemand {
+  readonly traitSets: Uint8Array | null;
+  readonly aggregateSets: Uint8Array | null;
+}
+
 /** Values of GroupDemand.treeRoot: any tree will do; the tree asked for is not here. */
 export const ANY_ROOT = -1;
 export const NO_ROOT = -2;
@@ -49,6 +55,9 @@ export const CODE_HOST_DISABLED = 2;
 export const CODE_HOST_EXCLUDED = 3;
 export const CODE_NO_COMBINATION = 4;
 export const CODE_GAVE_UP = 5;
+export const CODE_OTHER_HOST = 6;
+export const CODE_ROOT_TRAITS = 7;
+export const CODE_ROOT_AGGREGATES = 8;
 const FIXED_REFUSALS: readonly Refusal[] = [
   { kind: "no-host" },
   { kind: "host-down" },
@@ -56,6 +65,9 @@ const FIXED_REFUSALS: readonly Refusal[] = [
   { kind: "host-excluded" },
   { kind: "no-combination" },
   { kind: "gave-up" },
+  { kind: "other-host" },
+  { kind: "traits", suffix: "" },
+  { kind: "aggregates", suffix: "" },
 ];
 
 /** A request bound to a view as it is now: names are ids, classes are arrays. Use it before the view changes. */
@@ -68,6 +80,9 @@ export class CompiledRequest {
   /** Every class asked for, once. */
   readonly classes: readonly Demand[];
   readonly excludedRoots: ReadonlySet<number>;
+  /** Null: any. */
+  readonly onlyRoots: ReadonlySet<number> | null;
+  readonly root: RootDemand;
   /** Trees refused, by code. */
   readonly refused: Int32Array;
   readonly #refusals: Refusal[] = [...FIXED_REFUSALS];
@@ -76,12 +91,12 @@ export class CompiledRequest {
     this.view = view;
     this.request = request;
     this.isolate = request.groupPolicy === "isolate";
-    this.excludedRoots = new Set(
-      [...request.trees.excludedHosts].map((host) => view.hosts.slotOf(host)).filter((slot) => slot >= 0),
-    );
+    this.excludedRoots = this.#rootsOf(request.trees.excludedHosts);
+    this.onlyRoots = request.trees.onlyHosts ? this.#rootsOf(request.trees.onlyHosts) : null;
+    this.root = compileRoot(view, request.rootRules);
     const unnumbered = request.groups.find((group) => group.suffix === "");
     this.unnumbered = unnumbered ? this.#compileGroup([unnumbered]) : null;
-    this.numbered = likeGroups(request.groups).map((groups) => this.#compileGroup(groups));
+    this.numbered = likeGroups(request.groups, request).map((groups) => this.#compileGroup(groups));
     const byClass = new Map<ResourceClass, Demand>();
     for (const group of [...(this.unnumbered ? [this.unnumbered] : []), ...this.numbered]) {
       for (const demand of group.demands) byClass.set(demand.resourceClass, demand);
@@ -104,7 +119,8 @@ export class CompiledRequest {
 
   #compileGroup(groups: readonly RequestGroup[]): GroupDemand {
     const [group] = groups;
-    assert(group !== undefined && group.resources.size > 0, "a request group asks for resources");
+    assert(group !== undefined, "there are no groups of nothing");
+    assert(group.resources.size > 0 || group.suffix !== "", "the unnumbered group asks for resources");
     const { traits, aggregates } = this.view;
     const required = [
       ...[...group.requiredTraits].map((name) => [name]),
@@ -156,6 +172,10 @@ export class CompiledRequest {
       roomDecides: column.unevenCount === 0 && amount <= column.maxUnitAtLeast,
       lackCode: this.#code({ kind: "lacks", suffix: group.suffix, resourceClass, amount }),
     };
+  }
+
+  #rootsOf(hosts: ReadonlySet<string>): Set<number> {
+    return new Set([...hosts].map((host) => this.view.hosts.slotOf(host)).filter((slot) => slot >= 0));
   }
 
   #treeRoot(group: RequestGroup): number {
@@ -222,16 +242,30 @@ function idsOf<Name extends Trait | AggregateUuid>(
   return [...names].map((name) => sets.idOf(name));
 }
 
+/** A rule about names that nothing has ever had is none: hosts pay for no pass over them. */
+function compileRoot({ traits, aggregates }: LedgerView, rules: RootRules | undefined): RootDemand {
+  if (!rules) return { traitSets: null, aggregateSets: null };
+  const required = [...rules.requiredTraits].map((name) => [traits.idOf(name)]);
+  const forbidden = [...rules.forbiddenTraits].map((name) => traits.idOf(name)).filter((id) => id >= 0);
+  const memberOf = rules.memberOf.map((set) => idsOf(aggregates, set));
+  const outside = idsOf(aggregates, rules.forbiddenAggregates).filter((id) => id >= 0);
+  return {
+    traitSets: required.length + forbidden.length > 0 ? servingSets(traits, required, forbidden) : null,
+    aggregateSets: memberOf.length + outside.length > 0 ? servingSets(aggregates, memberOf, outside) : null,
+  };
+}
+
 const likes = new WeakMap<readonly RequestGroup[], RequestGroup[][]>();
 
 /** Numbered groups that ask for the same, together; in the order of their first. Remembered: a query is searched for many times. */
-function likeGroups(groups: readonly RequestGroup[]): RequestGroup[][] {
+function likeGroups(groups: readonly RequestGroup[], rules: GroupRules): RequestGroup[][] {
+  // The same list of groups always comes with the same rules, or with none.
   const known = likes.get(groups);
   if (known) return known;
   const byLikeness = new Map<string, RequestGroup[]>();
   for (const group of groups) {
     if (group.suffix === "") continue;
-    const key = likenessOf(group);
+    const key = likenessOf(group, rules);
     const like = byLikeness.get(key);
     if (like) like.push(group);
     else byLikeness.set(key, [group]);
@@ -241,7 +275,7 @@ function likeGroups(groups: readonly RequestGroup[]): RequestGroup[][] {
   return gathered;
 }
 
-function likenessOf(group: RequestGroup): string {
+function likenessOf(group: RequestGroup, rules: GroupRules): string {
   const sets = (of: readonly ReadonlySet<string>[]) => of.map((set) => [...set].sort().join()).sort();
   return JSON.stringify([
     [...group.resources].sort(([a], [b]) => (a < b ? -1 : 1)),
@@ -251,5 +285,11 @@ function likenessOf(group: RequestGroup): string {
     sets(group.memberOf),
     [...group.forbiddenAggregates].sort(),
     group.inTree,
+    [...listsOf(group, rules.sameSubtree), "", ...listsOf(group, rules.apart)],
   ]);
+}
+
+/** Which of the lists name the group: those that name it and another one alike leave the two alike. */
+function listsOf({ suffix }: RequestGroup, lists: readonly (readonly string[])[] = []): number[] {
+  return lists.flatMap((suffixes, index) => (suffixes.includes(suffix) ? [index] : []));
 }

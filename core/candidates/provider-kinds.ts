@@ -1,4 +1,5 @@
 import { type CompiledRequest, hasRoom, mayServeNumbered, mayServeUnnumbered } from "./compiled-request.ts";
+import { hasGroupRules } from "./group-rules.ts";
 
 /**
  * The providers of one tree that can serve some part of a request, like ones next to each other. Two are alike when nothing
@@ -70,6 +71,8 @@ function areAlike(request: CompiledRequest, a: number, b: number): boolean {
   const { slots } = request.view;
   if (slots.parent[a] !== slots.parent[b] || slots.traitSet[a] !== slots.traitSet[b]) return false;
   if (slots.aggregateSet[a] !== slots.aggregateSet[b]) return false;
+  // Rules between groups tell apart what is above something from what is above nothing, or above something else.
+  if (hasGroupRules(request.request) && (isAbove(request, a) || isAbove(request, b))) return false;
   return request.classes.every(
     ({ column }) =>
       column.free[a]! === column.free[b]! &&
@@ -77,6 +80,10 @@ function areAlike(request: CompiledRequest, a: number, b: number): boolean {
       column.minUnit[a] === column.minUnit[b] &&
       column.stepSize[a] === column.stepSize[b],
   );
+}
+
+function isAbove({ view: { slots } }: CompiledRequest, slot: number): boolean {
+  return slots.descendants(slots.root[slot]!).some((other) => slots.parent[other] === slot);
 }
 
 function sortTightFirst(request: CompiledRequest, kinds: number[][]): number[][] {

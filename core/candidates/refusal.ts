@@ -2,7 +2,7 @@ import type { ResourceClass } from "../ledger/ids.ts";
 
 /** Why a tree cannot serve a request: the first thing that it failed at. `suffix` names the request group. */
 export type Refusal =
-  | { readonly kind: "no-host" | "host-down" | "host-disabled" | "host-excluded" }
+  | { readonly kind: "no-host" | "host-down" | "host-disabled" | "host-excluded" | "other-host" }
   | { readonly kind: "traits" | "aggregates" | "other-tree"; readonly suffix: string }
   | { readonly kind: "lacks"; readonly suffix: string; readonly resourceClass: ResourceClass; readonly amount: number }
   /** A host filter's word. */
@@ -28,6 +28,8 @@ export function describeRefusal(refusal: Refusal): string {
       return "disabled";
     case "host-excluded":
       return "tried already";
+    case "other-host":
+      return "not the host that was named";
     case "traits":
       return `lacking or forbidden traits${ofGroup(refusal.suffix)}`;
     case "aggregates":

@@ -7,7 +7,7 @@ import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "../ledge
 export interface RequestGroup {
   /** "" for the unnumbered group, of which there is at most one; else `1`, `_NIC`, … */
   readonly suffix: string;
-  /** Amounts of at least 1, and at least one of them. */
+  /** Amounts of at least 1. Only a numbered group may have none: it names a provider by its traits, for `sameSubtree`. */
   readonly resources: ReadonlyMap<ResourceClass, number>;
   /** A numbered group: the provider has them all. The unnumbered one: the providers that serve it have them together. */
   readonly requiredTraits: ReadonlySet<Trait>;
@@ -31,11 +31,31 @@ export interface TreeFilter {
   /** Only trees of hosts that are up and not disabled. */
   readonly openHostsOnly: boolean;
   readonly excludedHosts: ReadonlySet<string>;
+  /** Only the trees of these hosts; without it, of any. */
+  readonly onlyHosts?: ReadonlySet<string>;
 }
 
-export interface CandidateRequest {
+/** What the root of a tree must be like, whichever providers serve the groups. */
+export interface RootRules {
+  readonly requiredTraits: ReadonlySet<Trait>;
+  readonly forbiddenTraits: ReadonlySet<Trait>;
+  /** Of each set it is a member of at least one. */
+  readonly memberOf: readonly ReadonlySet<AggregateUuid>[];
+  readonly forbiddenAggregates: ReadonlySet<AggregateUuid>;
+}
+
+/** Rules between numbered groups, by their suffixes. */
+export interface GroupRules {
+  /** Of the providers that serve the groups of a list, one is at or above all the others (the Placement API's `same_subtree`). */
+  readonly sameSubtree?: readonly (readonly string[])[];
+  /** Groups of a list are served by different providers, except that the root may serve several: a flat host has no others. */
+  readonly apart?: readonly (readonly string[])[];
+}
+
+export interface CandidateRequest extends GroupRules {
   readonly groups: readonly RequestGroup[];
   readonly groupPolicy: GroupPolicy;
+  readonly rootRules?: RootRules;
   readonly trees: TreeFilter;
   /** Most candidates of one search. */
   readonly limit: number;

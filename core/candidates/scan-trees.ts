@@ -4,7 +4,11 @@ import {
   CODE_HOST_DISABLED,
   CODE_HOST_DOWN,
   CODE_HOST_EXCLUDED,
+  CODE_NO_COMBINATION,
   CODE_NO_HOST,
+  CODE_OTHER_HOST,
+  CODE_ROOT_AGGREGATES,
+  CODE_ROOT_TRAITS,
   type CompiledRequest,
   type Demand,
   type GroupDemand,
@@ -32,9 +36,21 @@ export function scanRoots(
   { from, to }: { readonly from: number; readonly to: number },
   out: Int32Array,
 ): number {
-  let count = keepByRoot(request, roots, { from, to }, out);
+  let count = keepByHost(request, roots, { from, to }, out);
   if (request.excludedRoots.size > 0) {
     count = keepIf(out, count, (root) => !request.excludedRoots.has(root) || request.refuse(CODE_HOST_EXCLUDED));
+  }
+  const { traitSets, aggregateSets } = request.root;
+  const { traitSet, aggregateSet } = request.view.slots;
+  if (traitSets !== null) {
+    count = keepIf(out, count, (root) => traitSets[traitSet[root]!] === 1 || request.refuse(CODE_ROOT_TRAITS));
+  }
+  if (aggregateSets !== null) {
+    count = keepIf(
+      out,
+      count,
+      (root) => aggregateSets[aggregateSet[root]!] === 1 || request.refuse(CODE_ROOT_AGGREGATES),
+    );
   }
   for (const group of request.numbered) {
     const constrained = isConstrained(group);
@@ -42,6 +58,28 @@ export function scanRoots(
     count = keepIf(out, count, (root) => holdsGroup(request, group, root, constrained));
   }
   return count;
+}
+
+/** Where hosts are named, the others cost a look into a set each; then as `keepByRoot`. */
+function keepByHost(
+  request: CompiledRequest,
+  roots: Int32Array,
+  { from, to }: { readonly from: number; readonly to: number },
+  out: Int32Array,
+): number {
+  const { onlyRoots } = request;
+  if (onlyRoots === null) return keepByRoot(request, roots, { from, to }, out);
+  let named = 0;
+  for (let index = from; index < to; index += 1) {
+    const root = roots[index]!;
+    if (!onlyRoots.has(root)) {
+      request.refuse(CODE_OTHER_HOST);
+      continue;
+    }
+    out[named] = root;
+    named += 1;
+  }
+  return keepByRoot(request, out, { from: 0, to: named }, out);
 }
 
 /**
@@ -227,7 +265,9 @@ function codeOfGroup(request: CompiledRequest, group: GroupDemand, root: number)
     const alone = { ...group, ...NO_CONDITIONS, demands: [demand] };
     if (placesIn(request, alone, root, false) < wanted) return demand.lackCode;
   }
-  if (group.traitsServe === null) return isConstrained(group) ? group.aggregateCode : group.demands[0]!.lackCode;
+  if (group.traitsServe === null) {
+    return isConstrained(group) ? group.aggregateCode : (group.demands[0]?.lackCode ?? CODE_NO_COMBINATION);
+  }
   const byTraits = placesIn(request, { ...group, ...NO_CONDITIONS, traitsServe: group.traitsServe }, root, true);
   return byTraits < wanted ? group.traitCode : group.aggregateCode;
 }

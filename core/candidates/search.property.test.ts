@@ -10,6 +10,7 @@ import {
 } from "../ledger/ids.ts";
 import { capacityOf, type Inventory, type Provider } from "../ledger/model.ts";
 import { LedgerView } from "../ledger/view.ts";
+import { hasGroupRules } from "./group-rules.ts";
 import { ANY_TREE, type CandidateRequest, type RequestGroup, requestGroup } from "./request.ts";
 import { CandidateSearch } from "./search.ts";
 
@@ -50,11 +51,17 @@ const treeSpec = fc
   .array(providerSpec, { minLength: 1, maxLength: 2 })
   .chain((models) => fc.array(fc.constantFrom(...models), { minLength: 1, maxLength: 5 }));
 const groupSpec = fc.record({
-  resources: fc.dictionary(fc.constantFrom(...CLASSES), fc.integer({ min: 1, max: 2 }), { minKeys: 1, maxKeys: 2 }),
+  resources: fc.dictionary(fc.constantFrom(...CLASSES), fc.integer({ min: 1, max: 2 }), { maxKeys: 2 }),
   requiredTraits: fc.subarray([...TRAITS], { maxLength: 1 }),
   forbiddenTraits: fc.subarray([...TRAITS], { maxLength: 1 }),
   anyOf: fc.boolean(),
   memberOf: fc.constantFrom("any", "any", "in", "out"),
+});
+/** Which of the numbered groups each rule names. */
+const rulesSpec = fc.record({
+  sameSubtree: fc.array(fc.subarray([0, 1, 2, 3], { minLength: 2 }), { maxLength: 2 }),
+  apart: fc.array(fc.subarray([0, 1, 2, 3], { minLength: 2 }), { maxLength: 1 }),
+  rootTrait: fc.constantFrom("any", "any", "any", "required", "forbidden"),
 });
 const groupsSpec = fc
   .array(groupSpec, { minLength: 1, maxLength: 2 })
@@ -75,14 +82,18 @@ function buildView(tree: readonly (typeof providerSpec extends fc.Arbitrary<infe
   return view;
 }
 
+type Rules = typeof rulesSpec extends fc.Arbitrary<infer T> ? T : never;
+
 function buildRequest(
   unnumbered: boolean,
   specs: readonly (typeof groupSpec extends fc.Arbitrary<infer T> ? T : never)[],
   isolate: boolean,
+  rules: Rules = { sameSubtree: [], apart: [], rootTrait: "any" },
 ): CandidateRequest {
+  const asks = (spec: (typeof specs)[number] | undefined) => Object.keys(spec?.resources ?? {}).length > 0;
   const groups = specs.map((spec, index) =>
     requestGroup({
-      suffix: index === 0 && unnumbered ? "" : `${index}`,
+      suffix: index === 0 && unnumbered && asks(spec) ? "" : `${index}`,
       resources: new Map(Object.entries(spec.resources).map(([name, amount]) => [resourceClass(name), amount])),
       requiredTraits: new Set(spec.requiredTraits),
       requiredAny: spec.anyOf ? [new Set(TRAITS)] : [],
@@ -91,20 +102,37 @@ function buildRequest(
       forbiddenAggregates: spec.memberOf === "out" ? new Set([AGGREGATE]) : new Set(),
     }),
   );
-  return { groups, groupPolicy: isolate ? "isolate" : "none", trees: ANY_TREE, limit: 100_000 };
+  const named = (lists: readonly (readonly number[])[]) => lists.map((list) => list.map((index) => `${index}`));
+  return {
+    groups,
+    groupPolicy: isolate ? "isolate" : "none",
+    sameSubtree: named(rules.sameSubtree),
+    apart: named(rules.apart),
+    rootRules: {
+      requiredTraits: new Set(rules.rootTrait === "required" ? [TRAITS[0]] : []),
+      forbiddenTraits: new Set(rules.rootTrait === "forbidden" ? [TRAITS[0]] : []),
+      memberOf: [],
+      forbiddenAggregates: new Set(),
+    },
+    trees: ANY_TREE,
+    limit: 100_000,
+  };
 }
 
 /** Everything that tells a provider from another, as text. */
-function likenessOfProvider(provider: Provider, request: CandidateRequest): string {
+function likenessOfProvider(provider: Provider, request: CandidateRequest, parents: ReadonlySet<string>): string {
   const classes = new Set(request.groups.flatMap((group) => [...group.resources.keys()]));
   const inventories = [...provider.inventories]
     .filter(([name]) => classes.has(name))
     .map(([name, inv]) => `${name}:${capacityOf(inv) - inv.used}:${inv.minUnit}:${inv.maxUnit}:${inv.stepSize}`)
     .sort();
-  return JSON.stringify([provider.parent, inventories, [...provider.traits].sort(), [...provider.aggregates]]);
+  // Under rules between groups, what is above something is like nothing else.
+  const name = hasGroupRules(request) && parents.has(provider.uuid) ? provider.uuid : "";
+  return JSON.stringify([name, provider.parent, inventories, [...provider.traits].sort(), [...provider.aggregates]]);
 }
-function likenessOfGroup(group: RequestGroup): string {
+function likenessOfGroup(group: RequestGroup, request: CandidateRequest): string {
   if (group.suffix === "") return "unnumbered";
+  const naming = (lists: readonly (readonly string[])[] = []) => lists.map((list) => list.includes(group.suffix));
   const { resources, requiredTraits, requiredAny, forbiddenTraits, memberOf, forbiddenAggregates } = group;
   return JSON.stringify([
     [...resources].sort(),
@@ -113,6 +141,8 @@ function likenessOfGroup(group: RequestGroup): string {
     [...forbiddenTraits],
     memberOf.length,
     [...forbiddenAggregates],
+    naming(request.sameSubtree),
+    naming(request.apart),
   ]);
 }
 
@@ -120,11 +150,12 @@ function likenessOfGroup(group: RequestGroup): string {
 function canonical(
   placed: readonly (readonly [label: string, provider: Provider])[],
   request: CandidateRequest,
+  parents: ReadonlySet<string>,
 ): string {
   const loads = new Map<Provider, string[]>();
   for (const [label, provider] of placed) loads.set(provider, [...(loads.get(provider) ?? []), label]);
   return [...loads]
-    .map(([provider, labels]) => `${likenessOfProvider(provider, request)} takes ${labels.sort().join(" + ")}`)
+    .map(([provider, labels]) => `${likenessOfProvider(provider, request, parents)} takes ${labels.sort().join(" + ")}`)
     .sort()
     .join("; ");
 }
@@ -158,6 +189,33 @@ function capacityHolds(parts: readonly Part[], chosen: readonly Provider[]): boo
   );
 }
 
+function keepsRules(
+  request: CandidateRequest,
+  placed: readonly (readonly [suffix: string, provider: Provider])[],
+  providers: readonly Provider[],
+): boolean {
+  const parentOf = (one: Provider) => providers.find((other) => other.uuid === one.parent);
+  const lineOf = (one: Provider | undefined): Provider[] => (one ? [one, ...lineOf(parentOf(one))] : []);
+  const of = (list: readonly string[]) => placed.flatMap(([suffix, one]) => (list.includes(suffix) ? [one] : []));
+  const oneSubtree = (list: readonly string[]) => {
+    const named = of(list);
+    return named.length === 0 || named.some((top) => named.every((one) => lineOf(one).includes(top)));
+  };
+  const areApart = (list: readonly string[]) => {
+    const below = of(list).filter((one) => one.parent !== null);
+    return new Set(below).size === below.length;
+  };
+  return (request.sameSubtree ?? []).every(oneSubtree) && (request.apart ?? []).every(areApart);
+}
+function rootServes({ rootRules }: CandidateRequest, root: Provider): boolean {
+  if (!rootRules) return true;
+  return (
+    [...rootRules.requiredTraits].every((name) => root.traits.has(name)) &&
+    ![...rootRules.forbiddenTraits].some((name) => root.traits.has(name))
+  );
+}
+const parentsOf = (providers: Iterable<Provider>) => new Set([...providers].flatMap(({ parent }) => parent ?? []));
+
 /** All assignments of parts to providers, tried one by one. */
 function bruteForce(view: LedgerView, request: CandidateRequest): Set<string> {
   const providers = view.tree(providerUuid("p0")).map((uuid) => view.provider(uuid)!);
@@ -167,6 +225,8 @@ function bruteForce(view: LedgerView, request: CandidateRequest): Set<string> {
       : [{ group, resources: group.resources }],
   );
   const found = new Set<string>();
+  if (!rootServes(request, providers[0]!)) return found;
+  const parents = parentsOf(providers);
   const chosen: Provider[] = [];
   const go = () => {
     if (chosen.length === parts.length) {
@@ -176,10 +236,15 @@ function bruteForce(view: LedgerView, request: CandidateRequest): Set<string> {
       const group = request.groups.find((candidate) => candidate.suffix === "");
       if (group && !hasTraits(group, unnumbered)) return;
       if (!capacityHolds(parts, chosen)) return;
+      const placed = parts.flatMap(({ group: { suffix } }, index) =>
+        suffix === "" ? [] : [[suffix, chosen[index]!] as const],
+      );
+      if (!keepsRules(request, placed, providers)) return;
       found.add(
         canonical(
-          parts.map((part, index) => [labelOf(part), chosen[index]!] as const),
+          parts.map((part, index) => [labelOf(part, request), chosen[index]!] as const),
           request,
+          parents,
         ),
       );
       return;
@@ -194,8 +259,8 @@ function bruteForce(view: LedgerView, request: CandidateRequest): Set<string> {
   go();
   return found;
 }
-const labelOf = (part: Part) =>
-  part.group.suffix === "" ? `unnumbered ${[...part.resources.keys()][0]}` : likenessOfGroup(part.group);
+const labelOf = (part: Part, request: CandidateRequest) =>
+  part.group.suffix === "" ? `unnumbered ${[...part.resources.keys()][0]}` : likenessOfGroup(part.group, request);
 
 /** The search's answers in the reference's terms. Which provider gives a class of the unnumbered group follows from the amounts. */
 function searched(view: LedgerView, request: CandidateRequest): string[] {
@@ -212,7 +277,7 @@ function searched(view: LedgerView, request: CandidateRequest): string[] {
       const [uuid, ...others] = candidate.mappings.get(group.suffix)!;
       expect(others).toEqual([]);
       for (const [name, amount] of group.resources) take(uuid!, name, amount);
-      placed.push([likenessOfGroup(group), providers.get(uuid!)!]);
+      placed.push([likenessOfGroup(group, request), providers.get(uuid!)!]);
     }
     const unnumbered = request.groups.find((group) => group.suffix === "");
     for (const [name, amount] of unnumbered?.resources ?? []) {
@@ -221,7 +286,7 @@ function searched(view: LedgerView, request: CandidateRequest): string[] {
       placed.push([`unnumbered ${name}`, providers.get(uuid)!]);
     }
     expect([...left.values()].every((amount) => amount === 0)).toBe(true);
-    return canonical(placed, request);
+    return canonical(placed, request, parentsOf(providers.values()));
   });
 }
 
@@ -231,6 +296,19 @@ describe("candidate search against trying everything", () => {
       fc.property(treeSpec, groupsSpec, fc.boolean(), (tree, [unnumbered, groups], isolate) => {
         const view = buildView(tree);
         const request = buildRequest(unnumbered, groups, isolate);
+        const answers = searched(view, request);
+        expect(new Set(answers).size).toBe(answers.length);
+        expect(answers.sort()).toEqual([...bruteForce(view, request)].sort());
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("keeps same_subtree, groups apart and the root's rules", () => {
+    fc.assert(
+      fc.property(treeSpec, groupsSpec, fc.boolean(), rulesSpec, (tree, [unnumbered, groups], isolate, rules) => {
+        const view = buildView(tree);
+        const request = buildRequest(unnumbered, groups, isolate, rules);
         const answers = searched(view, request);
         expect(new Set(answers).size).toBe(answers.length);
         expect(answers.sort()).toEqual([...bruteForce(view, request)].sort());

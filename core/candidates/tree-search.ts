@@ -1,6 +1,7 @@
 import type { ResourceClass } from "../ledger/ids.ts";
 import { type CompiledRequest, haveTogether } from "./compiled-request.ts";
 import type { GroupCounts, GroupPlacement } from "./group-placement.ts";
+import { hasGroupRules, keepsGroupRules } from "./group-rules.ts";
 import { isolateGroups } from "./isolate-groups.ts";
 import { packGroups } from "./pack-groups.ts";
 import { type ProviderKinds, providerKinds } from "./provider-kinds.ts";
@@ -17,7 +18,8 @@ export interface Assignment {
 
 /**
  * Every way to serve the request from one tree, up to likeness: like providers are interchangeable, and so are like groups; of
- * the ways that differ in nothing else one is given. Ends early when the budget is spent.
+ * the ways that differ in nothing else one is given. Ends early when the budget is spent; what breaks a rule between groups
+ * is dropped only when it is whole, and costs of the budget, too.
  *
  * The unnumbered group's classes are placed first, each on one provider; then the numbered groups by their policy.
  */
@@ -27,7 +29,14 @@ export function* assignmentsOfTree(request: CompiledRequest, root: number, budge
     return;
   }
   const search = new TreeSearch(request, root, budget);
-  yield* search.placeUnnumbered(0);
+  if (!hasGroupRules(request.request)) {
+    yield* search.placeUnnumbered(0);
+    return;
+  }
+  const { parent } = request.view.slots;
+  for (const assignment of search.placeUnnumbered(0)) {
+    if (keepsGroupRules(request.request, assignment, parent)) yield assignment;
+  }
 }
 
 /** A flat tree that passed the scan serves an unnumbered group in exactly one way. */

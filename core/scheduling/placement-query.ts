@@ -1,11 +1,27 @@
 import type { Flavor } from "../../proto/gen/berth/shared.ts";
-import { type GroupPolicy, type RequestGroup, requestGroup } from "../candidates/request.ts";
+import {
+  type CandidateRequest,
+  type GroupPolicy,
+  type GroupRules,
+  OPEN_HOSTS,
+  type RequestGroup,
+  type RootRules,
+  requestGroup,
+} from "../candidates/request.ts";
 import { type ResourceClass, resourceClass, type Trait, trait } from "../ledger/ids.ts";
 
-/** What a flavor asks of the ledger, as Nova turns a flavor into a query to Placement (ResourceRequest.from_request_spec). */
-export interface PlacementQuery {
+/** What a request asks of the ledger, as Nova turns it into a query to Placement (ResourceRequest.from_request_spec). */
+export interface PlacementQuery extends GroupRules {
   readonly groups: readonly RequestGroup[];
   readonly groupPolicy: GroupPolicy;
+  readonly rootRules?: RootRules;
+  /** Only these hosts; without it, any. */
+  readonly onlyHosts?: ReadonlySet<string>;
+}
+
+/** The search for the hosts that a query fits on, among those that are open. */
+export function searchOf({ onlyHosts, ...query }: PlacementQuery): CandidateRequest {
+  return { ...query, trees: onlyHosts ? { ...OPEN_HOSTS, onlyHosts } : OPEN_HOSTS, limit: 1 };
 }
 
 export type PlacementQueryOutcome =
