@@ -1,3 +1,4 @@
+import type { AuditedRequest } from "../../core/audit/facts.ts";
 import type {
   ApiStore,
   AssignCell,
@@ -167,6 +168,19 @@ export class MemoryApiStore implements ApiStore {
         record.cell === cell &&
         record.updatedAtMs <= touchedBeforeMs &&
         !this.#arrived.has(record.serverUuid),
+    );
+  }
+
+  /** What an audit asks of the requests, as they are now. */
+  auditedRequests(): AuditedRequest[] {
+    const nowMs = this.#clock.now();
+    return Array.from(
+      this.#requests.values(),
+      ({ serverUuid, state, cell, createdAtMs, updatedAtMs, cancellation }) => ({
+        ...{ serverUuid, state, cell },
+        untouchedMs: nowMs - updatedAtMs,
+        pendingMs: nowMs - (cancellation?.atMs ?? createdAtMs),
+      }),
     );
   }
 

@@ -1,0 +1,22 @@
+import type { AuditedServer, CellFacts } from "../../core/audit/facts.ts";
+import { providerUuid } from "../../core/ledger/ids.ts";
+import type { CellState } from "./memory-cell-state.ts";
+
+/** What an audit asks of a cell's tables, as they are at this moment. */
+export function tableFacts(
+  cell: CellState,
+  nowMs: number,
+): Pick<CellFacts, "servers" | "closed" | "openTasks" | "hosts"> {
+  const servers: AuditedServer[] = [];
+  const closed = new Set<string>();
+  for (const { uuid, status, taskState, host, attemptId } of cell.servers.values()) {
+    if (status === "CLOSED") closed.add(uuid);
+    else servers.push({ uuid, status, taskState, host, attemptId });
+  }
+  const openTasks = Array.from(cell.running, ({ id, serverUuid, kind, owner, createdAtMs }) => {
+    const leaseEndMs = owner === null ? createdAtMs : (cell.leases.get(owner) ?? createdAtMs);
+    return { id, serverUuid, kind, unattendedMs: Math.max(0, nowMs - leaseEndMs) };
+  });
+  const hosts = new Map(Array.from(cell.hosts.values(), (host) => [host.name, providerUuid(host.rootProvider)]));
+  return { servers, closed, openTasks, hosts };
+}

@@ -1,0 +1,76 @@
+import crypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+
+/**
+ * Makes the process's own sources of time and chance follow the simulated world, until the returned function is called:
+ * timers, `Date`, `performance.now`, `Math.random` and `crypto.randomUUID`. The services take a `Clock`; this is the net below
+ * for what does not, such as libraries. `setImmediate` stays: without real I/O its order is the same each time.
+ */
+export function takeOverChance(clock: Clock, random: () => number): () => void {
+  const real = {
+    globals: {
+      setTimeout: globalThis.setTimeout,
+      clearTimeout: globalThis.clearTimeout,
+      setInterval: globalThis.setInterval,
+      clearInterval: globalThis.clearInterval,
+      Date: globalThis.Date,
+    },
+    now: performance.now,
+    random: Math.random,
+    randomUUID: crypto.randomUUID,
+  };
+  const timers = new WeakMap<object, Timer>();
+  const handleOf = (timer: Timer) => {
+    const handle = { ref: () => handle, unref: () => handle, hasRef: () => true, refresh: () => handle };
+    timers.set(handle, timer);
+    return handle;
+  };
+  const clear = (handle: unknown) => {
+    if (typeof handle === "object" && handle !== null) timers.get(handle)?.cancel();
+  };
+  const repeat = (run: () => void, everyMs: number) => {
+    const handle = handleOf({ cancel: () => {} });
+    const again = () => {
+      timers.set(handle, clock.setTimer(Math.max(1, everyMs), again));
+      run();
+    };
+    timers.set(handle, clock.setTimer(Math.max(1, everyMs), again));
+    return handle;
+  };
+  class SimulatedDate extends real.globals.Date {
+    constructor(...args: [] | [number | string]) {
+      if (args.length === 0) super(clock.now());
+      else super(args[0]);
+    }
+    static override now(): number {
+      return clock.now();
+    }
+  }
+  Object.assign(globalThis, {
+    setTimeout: (run: (...args: unknown[]) => void, delayMs = 0, ...args: unknown[]) =>
+      handleOf(clock.setTimer(delayMs, () => run(...args))),
+    clearTimeout: clear,
+    setInterval: (run: (...args: unknown[]) => void, everyMs = 0, ...args: unknown[]) =>
+      repeat(() => run(...args), everyMs),
+    clearInterval: clear,
+    Date: SimulatedDate,
+  });
+  performance.now = () => clock.monotonic();
+  Math.random = random;
+  Object.assign(crypto, { randomUUID: () => uuidOf(random) });
+  syncBuiltinESMExports();
+  return () => {
+    Object.assign(globalThis, real.globals);
+    performance.now = real.now;
+    Math.random = real.random;
+    Object.assign(crypto, { randomUUID: real.randomUUID });
+    syncBuiltinESMExports();
+  };
+}
+
+/** A UUID of version 4. */
+export function uuidOf(random: () => number): string {
+  const hex = (digits: number) => Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join("");
+  return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(12)}`;
+}

@@ -1,0 +1,50 @@
+import { createHash } from "node:crypto";
+import type { Clock } from "../../runtime/clock.ts";
+
+/** Lines kept when the whole history is not wanted: what a report shows around a violation. */
+const KEPT = 400;
+
+/** What happened in a simulated world, one JSON object a line. The same seed gives the same lines, byte for byte. */
+export class History {
+  readonly #clock: Clock;
+  readonly #whole: boolean;
+  readonly #hash = createHash("sha256");
+  #lines: string[] = [];
+  #count = 0;
+
+  /** `whole`: keeps every line, not only the last ones. */
+  constructor(clock: Clock, whole: boolean) {
+    this.#clock = clock;
+    this.#whole = whole;
+  }
+
+  record(who: string, what: string, more: Readonly<Record<string, unknown>> = {}): void {
+    this.write(`${JSON.stringify({ atMs: round(this.#clock.monotonic()), who, what, ...more })}\n`);
+  }
+
+  /** A line as it is; loggers write here. */
+  write(line: string): void {
+    this.#count += 1;
+    this.#hash.update(line);
+    this.#lines.push(line);
+    if (!this.#whole && this.#lines.length > KEPT * 2) this.#lines = this.#lines.slice(-KEPT);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The lines, oldest first. */
+  lines(): readonly string[] {
+    return this.#whole ? this.#lines : this.#lines.slice(-KEPT);
+  }
+
+  /** SHA-256 over all lines so far. */
+  digest(): string {
+    return this.#hash.copy().digest("hex");
+  }
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000;
+}

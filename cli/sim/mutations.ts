@@ -1,0 +1,132 @@
+import type { MemoryApiStore } from "../../adapters/memory/memory-api-store.ts";
+import type { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
+import type { TaskClaim } from "../../core/cell/cell-store.ts";
+import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
+import { overriding } from "../../runtime/overriding.ts";
+import type { Driver } from "../../services/compute-agent/driver.ts";
+import type { Journal } from "../../services/compute-agent/journal.ts";
+
+/** A bug that is put in on purpose, to show that the simulator finds it. Each part stands before the real thing. */
+export interface Mutation {
+  readonly name: string;
+  readonly about: string;
+  /** A cell's ledger, at each change within a transaction. */
+  readonly ledger?: (change: AllocationChange, apply: ApplyChange) => AllocationOutcome;
+  readonly cellStore?: (store: MemoryCellStore) => MemoryCellStore;
+  readonly apiStore?: (store: MemoryApiStore) => MemoryApiStore;
+  readonly driver?: (driver: Driver) => Driver;
+  readonly journal?: (journal: Journal) => Journal;
+}
+type ApplyChange = (change: AllocationChange) => AllocationOutcome;
+
+const COMMITTED: AllocationOutcome = { kind: "committed", generations: new Map() };
+const isRelease = ({ steps: [step] }: AllocationChange) => step?.kind === "replace" && step.items.length === 0;
+const isClaim = ({ steps: [step] }: AllocationChange) => step?.kind === "replace" && step.expected === null;
+
+export const MUTATIONS: readonly Mutation[] = [
+  {
+    name: "release-forgotten",
+    about: "what a server held is not given back at its end",
+    ledger: (change, apply) => (isRelease(change) ? COMMITTED : apply(change)),
+  },
+  {
+    name: "claim-forgotten",
+    about: "a first claim is answered as committed and not written",
+    ledger: (change, apply) => (isClaim(change) ? COMMITTED : apply(change)),
+  },
+  {
+    name: "hop-keeps-the-old-host",
+    about: "a hop to an alternate writes nothing to the ledger: the failed host's allocation stays",
+    ledger: (change, apply) => (isClaim(change) || isRelease(change) ? apply(change) : COMMITTED),
+  },
+  {
+    name: "fence-dropped",
+    about: "steps of a task are written under whatever epoch it has now",
+    cellStore: (store) => {
+      const now = <Claim extends TaskClaim>(claims: readonly Claim[]): Claim[] =>
+        claims.map((claim) => ({
+          ...claim,
+          epoch: store.tasks().find(({ id }) => id === claim.taskId)?.epoch ?? claim.epoch,
+        }));
+      return overriding(store, {
+        commitActive: (commits) => store.commitActive(now(commits)),
+        hop: (hops) => store.hop(now(hops)),
+        commitError: (errors) => store.commitError(now(errors)),
+        commitDeleted: (deletes) => store.commitDeleted(now(deletes)),
+      });
+    },
+  },
+  {
+    name: "sweep-blind",
+    about: "conductors do not take over the tasks of dead ones",
+    cellStore: (store) => overriding(store, { sweepTasks: async () => [] }),
+  },
+  {
+    name: "lease-endless",
+    about: "a conductor's lease does not run out",
+    cellStore: (store) =>
+      overriding(store, { renewLease: (conductor) => store.renewLease({ ...conductor, leaseMs: 86_400_000 }) }),
+  },
+  {
+    name: "door-left-open",
+    about: "a cell that a request leaves is not shut for it",
+    cellStore: (store) => overriding(store, { close: async (uuids) => uuids.map(() => "closed" as const) }),
+  },
+  {
+    name: "hop-not-written",
+    about: "a hop is answered as committed and not written",
+    cellStore: (store) => overriding(store, { hop: async (hops) => hops.map(() => ({ kind: "committed" as const })) }),
+  },
+  {
+    name: "delete-task-lost",
+    about: "a delete is answered as queued and not stored",
+    cellStore: (store) =>
+      overriding(store, { requestDelete: async (tasks) => tasks.map((task) => ({ kind: "queued" as const, task })) }),
+  },
+  {
+    name: "accept-lost",
+    about: "one call in ten is accepted and not stored",
+    apiStore: (store) =>
+      overriding(store, { accept: async (specs) => (Math.random() < 0.1 ? undefined : store.accept(specs)) }),
+  },
+  {
+    name: "stale-blind",
+    about: "schedulers do not find requests that nobody touched",
+    apiStore: (store) => overriding(store, { stale: async () => [] }),
+  },
+  {
+    name: "assigned-by-all",
+    about: "a request is assigned to a cell without a look at where it was before",
+    apiStore: (store) =>
+      overriding(store, {
+        assignCells: async (assignments) => {
+          const records = await store.requests(assignments.map(({ serverUuid }) => serverUuid));
+          const at = new Map(records.map(({ serverUuid, cell }) => [serverUuid, cell]));
+          return store.assignCells(assignments.map((one) => ({ ...one, from: at.get(one.serverUuid) ?? null })));
+        },
+      }),
+  },
+  {
+    name: "starts-when-prepared",
+    about: "a guest runs as soon as it exists, before its cell names it",
+    driver: (driver) =>
+      overriding(driver, {
+        prepare: async (order, control) => {
+          const outcome = await driver.prepare(order, control);
+          if (outcome.kind === "prepared") await driver.start(order);
+          return outcome;
+        },
+      }),
+  },
+  {
+    name: "destroy-lies",
+    about: "a guest is called destroyed and goes on",
+    driver: (driver) => overriding(driver, { destroy: async () => {} }),
+  },
+  {
+    name: "journal-forgets",
+    about: "one record in five does not outlive the agent's process",
+    journal: (journal) =>
+      overriding(journal, { append: async (record) => (Math.random() < 0.2 ? undefined : journal.append(record)) }),
+  },
+];

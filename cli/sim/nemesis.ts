@@ -1,0 +1,132 @@
+import type { Fault, Profile } from "./profiles.ts";
+import type { SimCloud } from "./sim-cloud.ts";
+import type { World } from "./world.ts";
+
+/** Does harm at random moments, until it is told to stop; then it makes everything whole again. */
+export class Nemesis {
+  readonly #world: World;
+  readonly #cloud: SimCloud;
+  readonly #random: () => number;
+  readonly #faults: readonly Fault[];
+  readonly #everyMs: number;
+  #stopped = false;
+
+  constructor(world: World, cloud: SimCloud, profile: Profile) {
+    this.#world = world;
+    this.#cloud = cloud;
+    this.#random = world.random("nemesis");
+    this.#everyMs = profile.everyMs;
+    this.#faults = profile.swarm ? profile.faults.filter(() => this.#random() < 0.4) : profile.faults;
+  }
+
+  begin(): void {
+    if (this.#faults.length > 0) this.#next();
+  }
+
+  /** No more harm, and what is broken is whole again. */
+  stop(): void {
+    this.#stopped = true;
+    this.#world.network.heal();
+    this.#world.history.record("nemesis", "stops");
+  }
+
+  #next(): void {
+    this.#world.clock.setTimer(this.#random() * 2 * this.#everyMs, () => {
+      if (this.#stopped) return;
+      this.#harm(this.#pick(this.#faults));
+      this.#next();
+    });
+  }
+
+  #harm(fault: Fault): void {
+    const { network } = this.#world;
+    const { supervisor, cells } = this.#cloud;
+    const cell = this.#pick(cells);
+    const name = this.#pick(supervisor.names());
+    // Each fault draws as many numbers as any other.
+    const [durationMs, chance] = [this.#random() * this.#random() * 15_000, this.#random()];
+    this.#world.history.record("nemesis", fault, { name, cell: cell.name, durationMs: Math.round(durationMs) });
+    switch (fault) {
+      case "kill":
+        supervisor.kill(name, durationMs / 3);
+        break;
+      case "kill-all":
+        for (const each of supervisor.names()) if (this.#random() < 0.7) supervisor.kill(each, durationMs / 3);
+        break;
+      case "pause":
+        supervisor.pause(name, durationMs);
+        break;
+      case "power-loss":
+        this.#cut([[name, "*"]], durationMs);
+        supervisor.kill(name, durationMs);
+        break;
+      case "cut-cell":
+        this.#cut(this.#ways(["api", "scheduler"], [cell.name], chance), durationMs);
+        break;
+      case "cut-agent": {
+        const agent = this.#pick(supervisor.names("agent"));
+        this.#cut(this.#ways([agent], [`${agent.split("-")[0]}-conductor`], chance), durationMs);
+        break;
+      }
+      case "database-stall":
+        this.#cut([["*", chance < 0.3 ? "api-db" : cell.databasePlace]], durationMs);
+        break;
+      case "broker-stall":
+        this.#cut([["*", chance < 0.3 ? "api-nats" : cell.brokerPlace]], durationMs);
+        break;
+      case "redis-flush":
+        this.#cloud.flushSoftState();
+        if (chance < 0.5) this.#cut([["*", "redis"]], durationMs);
+        break;
+      case "slow-place":
+        this.#slow(chance < 0.5 ? name : cell.databasePlace, 10 + chance * 500, durationMs);
+        break;
+      case "loss":
+        this.#weather("lossShare", chance * 0.2, durationMs);
+        break;
+      case "twice":
+        this.#weather("twiceShare", chance * 0.5, durationMs);
+        break;
+      case "spikes":
+        network.weather.spikeMs = 3_000;
+        this.#weather("spikeShare", chance * 0.3, durationMs);
+        break;
+      default:
+        fault satisfies never;
+    }
+  }
+
+  /** All pairs, both ways or only one. */
+  #ways(some: readonly string[], others: readonly string[], chance: number): (readonly [string, string])[] {
+    const there = some.flatMap((from) => others.map((to) => [from, to] as const));
+    const back = there.map(([from, to]) => [to, from] as const);
+    if (chance < 0.25) return there;
+    return chance < 0.5 ? back : [...there, ...back];
+  }
+
+  #cut(ways: readonly (readonly [string, string])[], forMs: number): void {
+    const { network, clock } = this.#world;
+    for (const [from, to] of ways) network.cut(from, to);
+    clock.setTimer(forMs, () => {
+      for (const [from, to] of ways) network.join(from, to);
+    });
+  }
+
+  #slow(place: string, factor: number, forMs: number): void {
+    const { network, clock } = this.#world;
+    network.slow(place, factor);
+    clock.setTimer(forMs, () => network.slow(place, 1));
+  }
+
+  #weather(what: "lossShare" | "twiceShare" | "spikeShare", share: number, forMs: number): void {
+    const { network, clock } = this.#world;
+    network.weather[what] = share;
+    clock.setTimer(forMs, () => {
+      network.weather[what] = 0;
+    });
+  }
+
+  #pick<Value>(from: readonly Value[]): Value {
+    return from[Math.floor(this.#random() * from.length)]!;
+  }
+}

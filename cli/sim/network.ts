@@ -1,0 +1,90 @@
+import { seededRandom } from "../../core/scheduling/seeded-random.ts";
+
+/** How messages travel: all of it may be changed while the world runs. */
+export interface Weather {
+  delayMsMin: number;
+  delayMsMax: number;
+  /** Share of the messages that take up to `spikeMs` longer. */
+  spikeShare: number;
+  spikeMs: number;
+  /** Share that is lost; streams (agents') lose none, they wait. */
+  lossShare: number;
+  /** Share of a bus's deliveries that arrive twice. */
+  twiceShare: number;
+}
+
+export const FAIR_WEATHER: Weather = {
+  delayMsMin: 0.1,
+  delayMsMax: 2,
+  spikeShare: 0,
+  spikeMs: 0,
+  lossShare: 0,
+  twiceShare: 0,
+};
+
+/** Places that messages go between are named: processes, databases, brokers. */
+export class Network {
+  readonly weather: Weather;
+  readonly #random: () => number;
+  /** One way each: "from>to"; a place may stand for all places whose names begin with it. */
+  readonly #cuts = new Map<string, { readonly from: string; readonly to: string }>();
+  readonly #slow = new Map<string, number>();
+
+  constructor(seed: number, weather: Weather) {
+    this.#random = seededRandom(seed);
+    this.weather = { ...weather };
+  }
+
+  /** How long a message takes now; null: it is lost. */
+  leg(from: string, to: string): number | null {
+    const { delayMsMin, delayMsMax, spikeShare, spikeMs, lossShare } = this.weather;
+    const delay = delayMsMin + this.#random() * (delayMsMax - delayMsMin);
+    const spike = this.#random() < spikeShare ? this.#random() * spikeMs : 0;
+    const isLost = this.#random() < lossShare;
+    if (isLost || this.isCut(from, to)) return null;
+    return (delay + spike) * (this.#slow.get(from) ?? 1) * (this.#slow.get(to) ?? 1);
+  }
+
+  /** How long a message of a stream takes, which loses none. */
+  delay(from: string, to: string): number {
+    const { delayMsMin, delayMsMax, spikeShare, spikeMs } = this.weather;
+    const delay = delayMsMin + this.#random() * (delayMsMax - delayMsMin);
+    const spike = this.#random() < spikeShare ? this.#random() * spikeMs : 0;
+    return (delay + spike) * (this.#slow.get(from) ?? 1) * (this.#slow.get(to) ?? 1);
+  }
+
+  arrivesTwice(): boolean {
+    return this.#random() < this.weather.twiceShare;
+  }
+
+  isCut(from: string, to: string): boolean {
+    for (const cut of this.#cuts.values()) if (isAt(from, cut.from) && isAt(to, cut.to)) return true;
+    return false;
+  }
+
+  cut(from: string, to: string): void {
+    this.#cuts.set(`${from}>${to}`, { from, to });
+  }
+
+  join(from: string, to: string): void {
+    this.#cuts.delete(`${from}>${to}`);
+  }
+
+  /** Everything to and from a place takes so many times as long. */
+  slow(place: string, factor: number): void {
+    if (factor === 1) this.#slow.delete(place);
+    else this.#slow.set(place, factor);
+  }
+
+  /** Fair weather, nothing cut, nothing slow. */
+  heal(): void {
+    this.#cuts.clear();
+    this.#slow.clear();
+    Object.assign(this.weather, FAIR_WEATHER);
+  }
+}
+
+/** `cell1` stands for `cell1`, `cell1-db`, `cell1-conductor-2` …; `*` for everything. */
+function isAt(place: string, named: string): boolean {
+  return named === "*" || place === named || place.startsWith(`${named}-`);
+}

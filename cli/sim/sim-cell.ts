@@ -1,0 +1,193 @@
+import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
+import { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
+import { MemoryLedger, type MemoryTransaction } from "../../adapters/memory/memory-ledger.ts";
+import { cellPermissionsOfApi, cellStreams, conductorPermissions } from "../../adapters/nats/streams.ts";
+import { createRegistry } from "../../adapters/telemetry/metrics.ts";
+import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import type { CellFacts } from "../../core/audit/facts.ts";
+import { capacityOf } from "../../core/ledger/model.ts";
+import type { RowChange } from "../../core/ledger/row-change.ts";
+import type { HostConfig } from "../../services/compute-agent/host-config.ts";
+import { createConductor } from "../../services/conductor/service.ts";
+import { CONDUCTOR_DEFAULTS } from "../../services/conductor/settings.ts";
+import { uuidOf } from "./determinism.ts";
+import type { Mutation } from "./mutations.ts";
+import { SimHosts } from "./sim-agent.ts";
+import { simBus } from "./sim-bus.ts";
+import { SimLinks } from "./sim-link.ts";
+import { remote, type SimProcess } from "./sim-process.ts";
+import { type SimView, simView } from "./sim-view.ts";
+import type { Slot } from "./slot.ts";
+import type { World } from "./world.ts";
+
+/** Hosts that one agent carries. */
+const HOSTS_OF_AGENT = 10;
+
+/** A cell of a simulated cloud: what lasts (database, broker, hypervisors), and how its processes are started. */
+export class SimCell {
+  readonly name: string;
+  readonly #world: World;
+  readonly #mutation: Mutation | null;
+  readonly #store: MemoryCellStore;
+  readonly #ledger: MemoryLedger;
+  readonly #broker: MemoryBroker;
+  readonly #links: SimLinks;
+  readonly #hosts: readonly SimHosts[];
+  readonly #conductors: readonly string[];
+
+  constructor(
+    world: World,
+    options: {
+      readonly name: string;
+      readonly hosts: readonly HostConfig[];
+      readonly conductors: number;
+      readonly mutation: Mutation | null;
+    },
+  ) {
+    const { name, hosts } = options;
+    this.name = name;
+    this.#world = world;
+    this.#mutation = options.mutation;
+    this.#ledger = ledgerOf(options.mutation);
+    this.#store = new MemoryCellStore({ clock: world.clock, ledger: this.#ledger });
+    this.#broker = new MemoryBroker(world.clock);
+    this.#links = new SimLinks(world);
+    this.#conductors = Array.from({ length: options.conductors }, (_, index) => `${name}-conductor-${index + 1}`);
+    this.#hosts = Array.from(
+      { length: Math.ceil(hosts.length / HOSTS_OF_AGENT) },
+      (_, index) =>
+        new SimHosts(
+          world,
+          { name: `${name}-agent-${index + 1}`, mutation: options.mutation },
+          hosts.slice(index * HOSTS_OF_AGENT, (index + 1) * HOSTS_OF_AGENT),
+        ),
+    );
+    this.#ledger.onTransaction((_, rows) => this.#checkRows(rows));
+  }
+
+  get databasePlace(): string {
+    return `${this.name}-db`;
+  }
+
+  get brokerPlace(): string {
+    return `${this.name}-nats`;
+  }
+
+  /** Sets up what an operator has set up before anything starts. */
+  async open(): Promise<void> {
+    await this.#broker.connect(cellPermissionsOfApi(this.name)).ensureStreams(cellStreams(this.name));
+  }
+
+  /** As a process of the API tier reaches it. */
+  fromAbove(process: SimProcess) {
+    const { network } = this.#world;
+    const store = this.#mutated(this.#store);
+    return {
+      name: this.name,
+      store: remote(process, this.databasePlace, store),
+      bus: simBus(process, this.brokerPlace, this.#broker.connect(cellPermissionsOfApi(this.name)), network),
+      view: (): SimView =>
+        simView(process, { name: this.name, place: this.databasePlace, store: this.#store }, network),
+    };
+  }
+
+  slots(): Slot[] {
+    return [
+      ...this.#conductors.map((name) => ({
+        kind: "conductor" as const,
+        name,
+        start: (p: SimProcess) => this.#conduct(p),
+      })),
+      ...this.#hosts.map((hosts, index) => ({
+        kind: "agent" as const,
+        name: `${this.name}-agent-${index + 1}`,
+        start: (process: SimProcess) => hosts.start(process, this.#links, this.#conductors),
+      })),
+    ];
+  }
+
+  /** Everything that an audit asks of a cell, as it is at this moment. */
+  async facts(): Promise<CellFacts> {
+    const runningGuests = new Map(
+      this.#hosts.flatMap((hosts) => hosts.hosts.map((host) => [host.name, [...this.#guestsOn(hosts, host.name)]])),
+    );
+    return { ...this.#store.facts(), cell: this.name, ledger: await this.#ledger.dump(), runningGuests };
+  }
+
+  /** Hosts where a server runs now. */
+  homesOf(serverUuid: string): string[] {
+    return this.#hosts.flatMap((hosts) =>
+      hosts
+        .running()
+        .filter(({ guest }) => guest.serverUuid === serverUuid)
+        .map(({ host }) => host),
+    );
+  }
+
+  close(): void {
+    this.#broker.close();
+  }
+
+  *#guestsOn(hosts: SimHosts, name: string) {
+    for (const { host, guest } of hosts.running()) if (host === name) yield guest;
+  }
+
+  async #conduct(process: SimProcess): Promise<void> {
+    const { network } = this.#world;
+    const bus = this.#broker.connect(conductorPermissions(this.name));
+    const place = this.databasePlace;
+    const conductor = createConductor(
+      {
+        store: remote(process, place, this.#mutated(this.#store)),
+        ledger: remote(process, place, this.#ledger),
+        bus: simBus(process, this.brokerPlace, bus, network),
+        listener: this.#links.listen(process, process.name),
+        clock: process.clock,
+        logger: this.#world.logger(process.name),
+        registry: createRegistry({ service: "conductor", withProcess: false }),
+        tracing: noTracing,
+      },
+      { ...CONDUCTOR_DEFAULTS, cell: this.name, conductorId: uuidOf(Math.random), name: process.name },
+    );
+    await conductor.start();
+  }
+
+  #mutated(store: MemoryCellStore): MemoryCellStore {
+    return this.#mutation?.cellStore?.(store) ?? store;
+  }
+
+  /** Law 1 at every moment: no transaction may leave more in use than there is. */
+  #checkRows(rows: readonly RowChange[]): void {
+    for (const row of rows) {
+      if (row.kind !== "inventory-put" || row.used <= capacityOf(row.inventory)) continue;
+      const what = `${row.used} of ${capacityOf(row.inventory)} ${row.resourceClass} of ${row.provider} are in use`;
+      this.#world.find(1, `cell ${this.name}: ${what}`);
+    }
+  }
+}
+
+function ledgerOf(mutation: Mutation | null): MemoryLedger {
+  const mutated = mutation?.ledger;
+  return mutated === undefined ? new MemoryLedger() : new MutatedLedger(mutated);
+}
+
+class MutatedLedger extends MemoryLedger {
+  readonly #mutated: NonNullable<Mutation["ledger"]>;
+
+  constructor(mutated: NonNullable<Mutation["ledger"]>) {
+    super();
+    this.#mutated = mutated;
+  }
+
+  override transact<Result>(work: (transaction: MemoryTransaction, xid: number) => Result): Result {
+    return super.transact((transaction, xid) =>
+      work(
+        {
+          ...transaction,
+          applyAllocations: (change) => this.#mutated(change, (asked) => transaction.applyAllocations(asked)),
+        },
+        xid,
+      ),
+    );
+  }
+}

@@ -1,0 +1,192 @@
+import { MemoryApiStore } from "../../adapters/memory/memory-api-store.ts";
+import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
+import { MemoryServerGroupStore } from "../../adapters/memory/memory-server-group-store.ts";
+import { MemorySoftState } from "../../adapters/memory/memory-soft-state.ts";
+import { apiPermissions, apiStreams } from "../../adapters/nats/streams.ts";
+import { createRegistry } from "../../adapters/telemetry/metrics.ts";
+import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import type { CloudFacts } from "../../core/audit/facts.ts";
+import type { SoftState } from "../../core/scheduling/soft-state.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import { createApi } from "../../services/api/service.ts";
+import { DEFAULT_API_SETTINGS } from "../../services/api/settings.ts";
+import { createScheduler } from "../../services/scheduler/service.ts";
+import { DEFAULT_SCHEDULER_SETTINGS } from "../../services/scheduler/settings.ts";
+import { uuidOf } from "./determinism.ts";
+import type { Mutation } from "./mutations.ts";
+import { simBus } from "./sim-bus.ts";
+import { SimCell } from "./sim-cell.ts";
+import { hostsOf } from "./sim-hosts.ts";
+import { remote, type SimProcess } from "./sim-process.ts";
+import { Supervisor } from "./slot.ts";
+import type { World } from "./world.ts";
+
+export interface CloudSize {
+  readonly cells: number;
+  readonly apis: number;
+  readonly schedulers: number;
+  /** Of each cell. */
+  readonly conductors: number;
+  /** Of all cells together. */
+  readonly hosts: number;
+}
+
+/** One HTTP answer of an api. */
+export interface ApiAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+/** How long a user waits for an answer. */
+const ANSWER_MS_MAX = 30_000;
+type ApiCall = { readonly method: "GET" | "POST" | "DELETE"; readonly url: string; readonly payload?: object };
+
+/**
+ * A cloud in a simulated world: the services are the real ones, each in a process of its own that may be killed; databases,
+ * brokers and hypervisors are the in-memory twins, reached over the simulated network, and never forget.
+ */
+export class SimCloud {
+  readonly cells: readonly SimCell[];
+  readonly supervisor: Supervisor;
+  readonly #world: World;
+  readonly #size: CloudSize;
+  readonly #mutation: Mutation | null;
+  readonly #store: MemoryApiStore;
+  readonly #groups: MemoryServerGroupStore;
+  readonly #broker: MemoryBroker;
+  #softState: SoftState;
+  readonly #calls = new Map<string, (call: ApiCall) => Promise<ApiAnswer>>();
+
+  constructor(
+    world: World,
+    options: CloudSize & {
+      readonly mutation: Mutation | null;
+      /** How far the clock of a process is off. */
+      readonly skewMs: (name: string) => number;
+    },
+  ) {
+    this.#world = world;
+    this.#size = options;
+    this.#mutation = options.mutation;
+    this.#store = new MemoryApiStore({ clock: world.clock });
+    this.#groups = new MemoryServerGroupStore({ requests: this.#store });
+    this.#broker = new MemoryBroker(world.clock);
+    this.#softState = new MemorySoftState(world.clock);
+    this.supervisor = new Supervisor(world, options.skewMs);
+    const hosts = hostsOf(options.hosts, world.random("hosts"));
+    this.cells = Array.from({ length: options.cells }, (_, index) => {
+      const own = hosts.filter((_host, at) => at % options.cells === index);
+      const { conductors, mutation } = options;
+      return new SimCell(world, { name: `cell${index + 1}`, hosts: own, conductors, mutation });
+    });
+  }
+
+  /** Sets everything up and starts every process. */
+  async open(flavors: Parameters<MemoryApiStore["createFlavor"]>[0][]): Promise<void> {
+    await this.#broker.connect(apiPermissions).ensureStreams(apiStreams);
+    for (const cell of this.cells) {
+      await cell.open();
+      await this.#store.putCell({ name: cell.name, databaseUrl: `sim://${cell.name}`, natsUrl: null, disabled: false });
+    }
+    for (const flavor of flavors) await this.#store.createFlavor(flavor);
+    const { apis, schedulers } = this.#size;
+    const slots = [
+      ...this.cells.flatMap((cell) => cell.slots()),
+      ...named("scheduler", schedulers, (process) => this.#schedule(process)),
+      ...named("api", apis, (process) => this.#serve(process)),
+    ];
+    // They answer each other over the network, which takes time: nothing is waited for here.
+    for (const slot of slots) void this.supervisor.add(slot);
+  }
+
+  /** Calls an api over the network; null: no answer came. */
+  call(from: SimProcess, api: string, call: ApiCall): Promise<ApiAnswer | null> {
+    const answered = from.call(api, () => this.#calls.get(api)?.(call) ?? Promise.reject(new Error("refused")));
+    // An api that is killed in the middle never answers.
+    return withDeadline(answered, ANSWER_MS_MAX, api, from.clock).catch(() => null);
+  }
+
+  /** All that the soft state holds is gone. */
+  flushSoftState(): void {
+    this.#softState = new MemorySoftState(this.#world.clock);
+  }
+
+  async facts(): Promise<CloudFacts> {
+    return {
+      cells: await Promise.all(this.cells.map((cell) => cell.facts())),
+      api: { requests: this.#store.auditedRequests() },
+    };
+  }
+
+  close(): void {
+    this.supervisor.close();
+    this.#broker.close();
+    for (const cell of this.cells) cell.close();
+  }
+
+  async #schedule(process: SimProcess): Promise<void> {
+    const scheduler = createScheduler(
+      {
+        store: remote(process, "api-db", this.#mutation?.apiStore?.(this.#store) ?? this.#store),
+        bus: this.#bus(process),
+        cells: this.cells.map((cell) => {
+          const { name, store, bus, view } = cell.fromAbove(process);
+          return { name, store, bus, ...view() };
+        }),
+        softState: this.#softStateOf(process),
+        clock: process.clock,
+        logger: this.#world.logger(process.name),
+        registry: createRegistry({ service: "scheduler", withProcess: false }),
+        tracing: noTracing,
+      },
+      { ...DEFAULT_SCHEDULER_SETTINGS, schedulerId: uuidOf(Math.random) },
+    );
+    await scheduler.start();
+  }
+
+  async #serve(process: SimProcess): Promise<void> {
+    const api = createApi(
+      {
+        store: remote(process, "api-db", this.#mutation?.apiStore?.(this.#store) ?? this.#store),
+        groups: remote(process, "api-db", this.#groups),
+        cells: this.cells.map((cell) => {
+          const { name, store, bus } = cell.fromAbove(process);
+          return { name, store, bus, view: null };
+        }),
+        bus: this.#bus(process),
+        clock: process.clock,
+        logger: this.#world.logger(process.name),
+        registry: createRegistry({ service: "api", withProcess: false }),
+        tracing: noTracing,
+      },
+      DEFAULT_API_SETTINGS,
+    );
+    await api.open();
+    this.#calls.set(process.name, async (call) => {
+      const { statusCode, payload } = await api.http.inject(call);
+      return { status: statusCode, body: payload };
+    });
+    process.onKill(() => this.#calls.delete(process.name));
+  }
+
+  #bus(process: SimProcess) {
+    return simBus(process, "api-nats", this.#broker.connect(apiPermissions), this.#world.network);
+  }
+
+  /** As the real one: it never rejects, and answers as if nobody had told it anything when it is away. */
+  #softStateOf(process: SimProcess): SoftState {
+    const ask = <Value>(work: (softState: SoftState) => Promise<Value>, otherwise: Value) =>
+      process.call("redis", () => work(this.#softState)).catch(() => otherwise);
+    return {
+      announce: (id, ttlMs) => ask((state) => state.announce(id, ttlMs), [id]),
+      withdraw: (id) => ask((state) => state.withdraw(id), undefined),
+      recordBuildFailure: (cell, host) => ask((state) => state.recordBuildFailure(cell, host), undefined),
+      clearBuildFailures: (cell, host) => ask((state) => state.clearBuildFailures(cell, host), undefined),
+      buildFailures: () => ask((state) => state.buildFailures(), new Map()),
+      close: async () => {},
+    };
+  }
+}
+
+function named(kind: "api" | "scheduler", count: number, start: (process: SimProcess) => Promise<void>) {
+  return Array.from({ length: count }, (_, index) => ({ kind, name: `${kind}-${index + 1}`, start }));
+}

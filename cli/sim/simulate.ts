@@ -1,0 +1,187 @@
+import { auditCloud } from "../../core/audit/audit-cloud.ts";
+import { checkCapacity } from "../../core/audit/check-capacity.ts";
+import { checkOrphans } from "../../core/audit/check-orphans.ts";
+import type { CloudFacts } from "../../core/audit/facts.ts";
+import { takeOverChance } from "./determinism.ts";
+import type { Mutation } from "./mutations.ts";
+import { Nemesis } from "./nemesis.ts";
+import type { Profile } from "./profiles.ts";
+import { type CloudSize, SimCloud } from "./sim-cloud.ts";
+import { SIM_FLAVORS, Workload } from "./workload.ts";
+import { type Finding, World } from "./world.ts";
+
+export interface SimOptions extends CloudSize {
+  readonly seed: number;
+  readonly profile: Profile;
+  /** What users do: creates and deletes. */
+  readonly operations: number;
+  /** How long users and faults go on, in milliseconds of the world. */
+  readonly busyMs: number;
+  readonly mutation: Mutation | null;
+  /** Keeps all of the history, and what services log. */
+  readonly wholeHistory: boolean;
+}
+
+export interface SimResult {
+  readonly seed: number;
+  /** None: all laws held, and everything came to its end. */
+  readonly findings: readonly Finding[];
+  readonly simulatedMs: number;
+  readonly steps: number;
+  readonly counts: {
+    readonly accepted: number;
+    readonly active: number;
+    readonly error: number;
+    readonly deleted: number;
+  };
+  readonly digest: string;
+  readonly history: readonly string[];
+}
+
+/** Time in which every process has started and every host has reported. */
+const WARM_UP_MS = 3_000;
+/** When users and faults have stopped, everything accepted must end within so long: the slowest sweep twice, and some. */
+const SETTLE_MS = 240_000;
+const AUDIT_MS = 250;
+
+/** Runs one world from its beginning to its end. Takes over the process's own clock and chance meanwhile: one at a time. */
+export async function simulate(options: SimOptions): Promise<SimResult> {
+  const world = new World(options.seed, { wholeHistory: options.wholeHistory });
+  const giveBack = takeOverChance(world.clock, world.random("services"));
+  try {
+    return await new Simulation(world, options).run();
+  } finally {
+    giveBack();
+  }
+}
+
+class Simulation {
+  readonly #world: World;
+  readonly #options: SimOptions;
+  readonly #cloud: SimCloud;
+  readonly #workload: Workload;
+  readonly #nemesis: Nemesis;
+
+  constructor(world: World, options: SimOptions) {
+    const skew = world.random("skew");
+    this.#world = world;
+    this.#options = options;
+    this.#cloud = new SimCloud(world, {
+      ...options,
+      skewMs: () => Math.round((skew() - 0.5) * options.profile.skewMs),
+    });
+    this.#workload = new Workload(world, this.#cloud);
+    this.#nemesis = new Nemesis(world, this.#cloud, options.profile);
+    world.onStarted = (serverUuid) => this.#checkHomes(serverUuid);
+  }
+
+  async run(): Promise<SimResult> {
+    const world = this.#world;
+    const { operations, busyMs } = this.#options;
+    try {
+      await this.#cloud.open(SIM_FLAVORS);
+      this.#auditNext();
+      this.#workload.begin(operations, WARM_UP_MS, busyMs);
+      world.clock.setTimer(WARM_UP_MS, () => this.#nemesis.begin());
+      await this.#go(busyMs);
+      this.#nemesis.stop();
+      await this.#settle("everything accepted");
+      const counts = await this.#count();
+      // Whatever became of them, every server can still be deleted, and then nothing is left of it.
+      this.#workload.deleteAll();
+      await this.#settle("every delete");
+      await this.#checkEmpty();
+      return {
+        seed: this.#options.seed,
+        findings: world.findings,
+        simulatedMs: world.clock.monotonic(),
+        steps: world.steps,
+        counts,
+        digest: world.history.digest(),
+        history: world.history.lines(),
+      };
+    } finally {
+      this.#cloud.close();
+    }
+  }
+
+  /** Until then, or until something was found. */
+  #go(untilMs: number, until: () => boolean = () => false): Promise<void> {
+    return this.#world.run(untilMs, () => this.#world.findings.length > 0 || until());
+  }
+
+  /** Waits until nothing is under way any more; what then still is breaks law 5, what is wrong then will stay so. */
+  async #settle(what: string): Promise<void> {
+    if (this.#world.findings.length > 0) return;
+    const endMs = this.#world.clock.monotonic() + SETTLE_MS;
+    let violations = await this.#violationsNow();
+    while (violations.length > 0 && this.#world.findings.length === 0 && this.#world.clock.monotonic() < endMs) {
+      await this.#go(this.#world.clock.monotonic() + 1_000);
+      violations = await this.#violationsNow();
+    }
+    if (this.#world.findings.length > 0) return;
+    for (const [law, text] of violations) this.#world.find(law, `${what} should have ended: ${text}`);
+  }
+
+  /** With nothing forgiven: as things must be when nothing is under way. */
+  async #violationsNow(): Promise<(readonly [number, string])[]> {
+    const facts = await this.#cloud.facts();
+    const violations = auditCloud(facts, 0).map(
+      ({ law, what, where, proof }) => [law, `${what} (${where}; ${proof})`] as const,
+    );
+    const open = facts.cells.flatMap(({ openTasks }) =>
+      openTasks.map((task) => [5, `task ${task.id} is open`] as const),
+    );
+    const pending = (facts.api?.requests ?? [])
+      .filter(({ state }) => state === "accepted" || state === "cancelled")
+      .map(({ serverUuid, state }) => [5, `request ${serverUuid} is ${state}`] as const);
+    const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
+    const lost = [...this.#workload.accepted]
+      .filter((uuid) => !facts.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
+      .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
+    return [...violations, ...open, ...pending, ...calls, ...lost];
+  }
+
+  /** What must hold at every moment, whatever is under way. */
+  #auditNext(): void {
+    this.#world.clock.setTimer(AUDIT_MS, () => {
+      void this.#cloud.facts().then(({ cells }) => {
+        for (const cell of cells) {
+          for (const { law, what, where, proof } of [...checkCapacity(cell), ...checkOrphans(cell)])
+            this.#world.find(law, `${what} (${where}; ${proof})`);
+        }
+        this.#auditNext();
+      });
+    });
+  }
+
+  /** Law 4, whenever a guest begins to run. */
+  #checkHomes(serverUuid: string): void {
+    const homes = this.#cloud.cells.flatMap((cell) => cell.homesOf(serverUuid));
+    if (homes.length > 1) this.#world.find(4, `server ${serverUuid} runs on ${homes.join(" and ")}`);
+  }
+
+  async #count(): Promise<SimResult["counts"]> {
+    const facts: CloudFacts = await this.#cloud.facts();
+    const servers = facts.cells.flatMap((cell) => cell.servers);
+    const failed = facts.api?.requests.filter(({ state }) => state === "failed").length ?? 0;
+    return {
+      accepted: facts.api?.requests.length ?? 0,
+      active: servers.filter(({ status }) => status === "ACTIVE").length,
+      error: servers.filter(({ status }) => status === "ERROR").length + failed,
+      deleted: servers.filter(({ status }) => status === "DELETED").length,
+    };
+  }
+
+  async #checkEmpty(): Promise<void> {
+    if (this.#world.findings.length > 0) return;
+    const facts = await this.#cloud.facts();
+    const unknown = new Set(this.#workload.accepted);
+    for (const cell of facts.cells) {
+      const held = cell.ledger.consumers.filter(
+        ({ uuid, items }) => items.length > 0 && this.#workload.deleted.has(uuid) && unknown.has(uuid),
+      );
+      for (const { uuid } of held) this.#world.find(2, `server ${uuid} was deleted and still holds something`);
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import { type Logger, pino } from "pino";
+import { seededRandom, seedOf } from "../../core/scheduling/seeded-random.ts";
+import { History } from "./history.ts";
+import { FAIR_WEATHER, Network } from "./network.ts";
+import { SimProcess } from "./sim-process.ts";
+import { VirtualClock } from "./virtual-clock.ts";
+
+/** A law that was broken, or something that did not end. */
+export interface Finding {
+  readonly law: number;
+  readonly what: string;
+  readonly atMs: number;
+}
+
+/** Every world begins at the same moment. */
+const BEGIN_MS = Date.UTC(2026, 0, 1);
+
+/** What everything in a simulated cloud stands on: one seed, one clock, one network, one history. */
+export class World {
+  readonly seed: number;
+  readonly clock = new VirtualClock(BEGIN_MS);
+  readonly network: Network;
+  readonly history: History;
+  readonly findings: Finding[] = [];
+  readonly #isLogged: boolean;
+  /** Timers run so far. */
+  steps = 0;
+  /** Called when a guest has begun to run. */
+  onStarted: (serverUuid: string) => void = () => {};
+
+  constructor(seed: number, options: { readonly wholeHistory: boolean }) {
+    this.seed = seed;
+    this.#isLogged = options.wholeHistory;
+    this.network = new Network(this.seedOf("network"), FAIR_WEATHER);
+    this.history = new History(this.clock, options.wholeHistory);
+  }
+
+  /** Random numbers for one purpose: using more of them here changes nothing elsewhere. */
+  random(purpose: string): () => number {
+    return seededRandom(this.seedOf(purpose));
+  }
+
+  seedOf(purpose: string): number {
+    return seedOf(`${this.seed} ${purpose}`);
+  }
+
+  process(name: string, skewMs = 0): SimProcess {
+    return new SimProcess(name, this, skewMs);
+  }
+
+  /** What services log goes into the history, when all of it is wanted. */
+  logger(who: string): Logger {
+    if (!this.#isLogged) return SILENT;
+    const { clock } = this;
+    return pino(
+      { level: "info", base: { who }, timestamp: () => `,"atMs":${Math.round(clock.monotonic() * 1_000) / 1_000}` },
+      { write: (line: string) => this.history.write(line) },
+    );
+  }
+
+  started(serverUuid: string): void {
+    this.onStarted(serverUuid);
+  }
+
+  find(law: number, what: string): void {
+    const atMs = Math.round(this.clock.monotonic());
+    this.findings.push({ law, what, atMs });
+    this.history.record("auditor", what, { law });
+  }
+
+  /** Goes on until `untilMs` of the world's monotonic time, or `until` says so. One step is one timer and all that follows from it. */
+  async run(untilMs: number, until: () => boolean = () => false): Promise<void> {
+    await settle();
+    while (!until() && this.clock.step(untilMs)) {
+      this.steps += 1;
+      await settle();
+    }
+  }
+}
+
+const SILENT = pino({ level: "silent" });
+
+/** Everything that is not waiting for the clock has happened. */
+async function settle(): Promise<void> {
+  do {
+    await new Promise((resolve) => setImmediate(resolve));
+  } while (process.getActiveResourcesInfo().includes("Immediate"));
+}
