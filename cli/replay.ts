@@ -34,7 +34,7 @@ export const replaySettings = {
   tasksFile: optional(text(), { about: "name of the file of tasks" }),
   inFlight: setting(integer({ min: 1, max: 10_000 }), {
     about: "creates and deletes under way at a time",
-    default: "256",
+    default: "512",
   }),
   seed: setting(integer({ min: 0, max: 2_147_483_647 }), {
     about: "decides which builds fail on purpose",

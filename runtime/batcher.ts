@@ -11,9 +11,12 @@ export class QueueFullError extends Error {
  * milliseconds between two let a few more rows in, and a caller that comes alone still never waits.
  */
 export const COMMIT_SPACING_MS = 10;
-/** … and farther while the other side is slow: so many times as long as the last batch took, within a bound. */
-const SPACING_PER_DURATION = 2;
-const SPACING_MS_MAX = 100;
+/**
+ * … and farther while the other side is slow: so many times as long as the last batch took, within a bound. Steps share the database
+ * and its machine with a dozen others, so each may keep it busy for a tenth of the time; beyond that, batches grow instead.
+ */
+const SPACING_PER_DURATION = 10;
+const SPACING_MS_MAX = 150;
 
 /**
  * Group commit: items that arrive while a batch is on its way go together in the next one, so that the batch size follows

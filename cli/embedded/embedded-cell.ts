@@ -117,7 +117,7 @@ function openSide(
 }
 
 /** Each connection compiles the cell's functions for itself, and batches grow while they wait for one: few are faster than many. */
-const CONNECTIONS_MAX = 3;
+const CONNECTIONS_MAX = 2;
 
 function createAgent(
   options: EmbeddedCellOptions,

@@ -35,8 +35,8 @@ export interface ReplayEnd {
   readonly audit: AuditReport | null;
 }
 
-/** HTTP connections: more than there are cores to serve them gains nothing, fewer starve the api's batches. */
-const CONNECTIONS = 64;
+/** HTTP connections: a call waits for the batches that commit it, so fewer would starve these. */
+const CONNECTIONS = 256;
 /** Nothing ended for so long: something is stuck, and the audit will say what. */
 const STALL_MS = 60_000;
 
