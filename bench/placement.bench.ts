@@ -95,7 +95,7 @@ async function onFreshServer(
     await client.must("PUT", `/traits/${TRAIT}`);
     await work({ client, server, side, load: (cloud) => side.load(url, cloud) });
   } finally {
-    await client.close();
+    client.close();
     await server.stop();
     await dropDatabase(postgres.url("postgres"), name);
   }
