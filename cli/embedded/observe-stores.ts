@@ -1,6 +1,6 @@
 import type { ApiStore } from "../../core/cell/api-store.ts";
 import type { CellStore } from "../../core/cell/cell-store.ts";
-import { overriding } from "./overriding.ts";
+import { overriding } from "../../runtime/overriding.ts";
 
 /** What a composition in one process can tell of its servers at the moment that it is committed. */
 export interface CloudObserver {

@@ -17,7 +17,7 @@ export class KeptRequest {
   constructor(view: LedgerView, request: CandidateRequest) {
     this.#view = view;
     this.#request = request;
-    this.#namesTree = request.trees.onlyHosts !== undefined || request.groups.some((group) => group.inTree !== null);
+    this.#namesTrees = request.trees.onlyHosts !== undefined || request.groups.some((group) => group.inTree !== null);
     this.#compiled = this.#compile();
   }
 
