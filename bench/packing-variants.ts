@@ -10,8 +10,8 @@ import { ImaginedStreams } from "../core/scheduling/packing/imagined-streams.ts"
 import type { MachinePark } from "../core/scheduling/packing/machine-park.ts";
 import type { PackingPolicy } from "../core/scheduling/packing/packing-policy.ts";
 import type { RecentTasks } from "../core/scheduling/packing/recent-tasks.ts";
+import type { MachineState, Waste } from "../core/scheduling/packing/state-ratings.ts";
 import { gpuMilliSum, shapesOf, type TaskShape } from "../core/scheduling/packing/task-shape.ts";
-import type { MachineState, Waste } from "../core/scheduling/packing/waste-gradient.ts";
 import { seededRandom } from "../core/scheduling/seeded-random.ts";
 
 // `node bench/packing-variants.ts TRACE_DIR LIST` prints what the ideas that docs/packing.md tells of give at 130 %, as the mean of

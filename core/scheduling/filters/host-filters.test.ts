@@ -216,6 +216,6 @@ describe("host filters", () => {
   test("are made once for the same settings, so that verdicts can be remembered by them", () => {
     const settings = settingsOf({});
     expect(hostFilters(settings)).toBe(hostFilters(settings));
-    expect(hostFilters(settings).map(({ name }) => name)).toEqual(settings.enabledFilters);
+    expect(hostFilters(settings).map(({ name }) => name)).toEqual([...settings.enabledFilters, "MetricsFilter"]);
   });
 });

@@ -54,11 +54,14 @@ const FILTERS: Readonly<Record<FilterName, (settings: SchedulingSettings) => Hos
 
 const made = new WeakMap<SchedulingSettings, readonly HostFilter[]>();
 
-/** The enabled filters, in order. Remembered by the settings. */
+/** The enabled filters, in order, and after them what weighed metrics require. Remembered by the settings. */
 export function hostFilters(settings: SchedulingSettings): readonly HostFilter[] {
   const known = made.get(settings);
   if (known) return known;
-  const filters = settings.enabledFilters.map((name) => FILTERS[name](settings));
+  const { enabledFilters, metricsRequired, multipliers } = settings;
+  const names = new Set(enabledFilters);
+  if (metricsRequired && multipliers.metrics !== 0) names.add("MetricsFilter");
+  const filters = [...names].map((name) => FILTERS[name](settings));
   made.set(settings, filters);
   return filters;
 }

@@ -1,7 +1,8 @@
 import type { MachinePark } from "./machine-park.ts";
 import type { PackingPolicy } from "./packing-policy.ts";
+import type { MachineState } from "./state-ratings.ts";
 import { allowsModel, type TaskShape } from "./task-shape.ts";
-import { type MachineState, WasteGradient } from "./waste-gradient.ts";
+import { WasteGradient } from "./waste-gradient.ts";
 
 /** Shapes of a workload that make up this share of its tasks, the most frequent first, are its typical ones. */
 const TYPICAL_SHARE = 0.95;

@@ -3,7 +3,8 @@ import { ImaginedStreams } from "./imagined-streams.ts";
 import type { MachinePark } from "./machine-park.ts";
 import type { PackingPolicy } from "./packing-policy.ts";
 import { RecentTasks } from "./recent-tasks.ts";
-import { type Waste, WasteGradient } from "./waste-gradient.ts";
+import type { Waste } from "./state-ratings.ts";
+import { WasteGradient } from "./waste-gradient.ts";
 
 /** How far back it remembers, in tasks: what is older no longer says what will come. */
 const REMEMBERED = 1024;
@@ -24,11 +25,15 @@ const NEXT_TASK_WEIGHT = 0.1;
  * It knows nothing of the workload but the tasks that arrived so far, and looks at CPU and GPUs, not at memory.
  */
 export function fragmentation(park: MachinePark): PackingPolicy {
-  return packByWaste(park, (past) => {
-    const streams = new ImaginedStreams(past.streams(STREAMS, STREAM_TASKS));
-    const demand = past.gpuDemand();
-    return (state) => streams.expectedLeftover(state) + NEXT_TASK_WEIGHT * expectedFragment(state, demand);
-  });
+  return packByWaste(park, learnedWaste);
+}
+
+/** The measure of waste that the recent past teaches; before there is any, nothing is wasted. */
+export function learnedWaste(past: RecentTasks): Waste {
+  if (past.seen === 0) return () => 0;
+  const streams = new ImaginedStreams(past.streams(STREAMS, STREAM_TASKS));
+  const demand = past.gpuDemand();
+  return (state) => streams.expectedLeftover(state) + NEXT_TASK_WEIGHT * expectedFragment(state, demand);
 }
 
 /** Descends along a measure of waste that is learned anew from the recent tasks now and then. */

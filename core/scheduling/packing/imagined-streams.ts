@@ -1,6 +1,6 @@
 import { WHOLE_GPU } from "./machine-park.ts";
+import type { MachineState } from "./state-ratings.ts";
 import { allowsModel, type TaskShape } from "./task-shape.ts";
-import type { MachineState } from "./waste-gradient.ts";
 
 /** Streams of tasks, laid out for many imagined runs. */
 export class ImaginedStreams {

@@ -1,45 +1,18 @@
 import type { MachinePark } from "./machine-park.ts";
-import { WHOLE_GPU } from "./machine-park.ts";
-import { sharesGpu, type TaskShape } from "./task-shape.ts";
+import { StateRatings, type Waste } from "./state-ratings.ts";
+import type { TaskShape } from "./task-shape.ts";
 
-/** All of a machine that a measure of waste may look at. Machines that are alike in it are one state. */
-export interface MachineState {
-  readonly cpuFree: number;
-  readonly model: string;
-  /** Free of each GPU, most first. */
-  readonly gpuFree: readonly number[];
-  readonly gpuFreeSum: number;
-  readonly gpusWhole: number;
-}
-
-/** How much GPU (in thousandths of one) is of no use in a machine of this state. */
-export type Waste = (state: MachineState) => number;
-
-/**
- * Rates placements by how much less is wasted after them than before: descent along the gradient of a measure of waste.
- *
- * Thousands of machines are in hundreds of states, so waste and rating of a state are remembered until `forget`.
- * Cost: a rating seen before is one lookup; a new one is one or two calls of the measure, for shares one for each GPU that differs.
- */
+/** Rates placements in a park by how much less is wasted after them than before: descent along the gradient of a measure of waste. */
 export class WasteGradient {
   readonly #park: MachinePark;
-  readonly #waste: Waste;
-  readonly #rate: (saved: number) => number;
-  readonly #states: MachineState[] = [];
-  readonly #wastes: number[] = [];
-  readonly #known = new Map<string, number>();
-  /** By machine: the index of its state. */
+  readonly #ratings: StateRatings;
+  /** By machine: the number of its state. */
   readonly #stateOf: Int32Array;
-  /** By shape, then by state; NaN: not known. */
-  readonly #ratings: Float64Array[] = [];
-  /** By shape: which state follows on a state and what is free of the GPU that is taken. */
-  readonly #next: Map<number, number>[] = [];
 
   /** `rate` turns the waste that a placement saves into its score. */
-  constructor(park: MachinePark, waste: Waste, rate: (saved: number) => number = (saved) => saved) {
+  constructor(park: MachinePark, waste: Waste, rate?: (saved: number) => number) {
     this.#park = park;
-    this.#waste = waste;
-    this.#rate = rate;
+    this.#ratings = new StateRatings(waste, rate);
     this.#stateOf = new Int32Array(park.count);
     for (let machine = 0; machine < park.count; machine += 1) this.changed(machine);
   }
@@ -48,27 +21,17 @@ export class WasteGradient {
   changed(machine: number): void {
     const park = this.#park;
     const gpuFree = Array.from({ length: park.gpuCount[machine]! }, (_, gpu) => park.gpuFree(machine, gpu));
-    this.#stateOf[machine] = this.#intern(park.cpuFree[machine]!, park.models[machine]!, gpuFree);
+    this.#stateOf[machine] = this.#ratings.stateOf(park.cpuFree[machine]!, park.models[machine]!, gpuFree);
   }
 
   /** To be called after the measure has changed. */
   forget(): void {
-    for (const ratings of this.#ratings) ratings?.fill(Number.NaN);
-    this.#wastes.fill(Number.NaN);
+    this.#ratings.forget();
   }
 
   /** The rating of the task's best placement on a machine where it fits. */
   score(task: TaskShape, machine: number): number {
-    const state = this.#stateOf[machine]!;
-    let ratings = this.#ratings[task.index];
-    if (ratings === undefined || state >= ratings.length) {
-      const longer = new Float64Array(Math.max(1024, 2 * state)).fill(Number.NaN);
-      if (ratings) longer.set(ratings);
-      this.#ratings[task.index] = longer;
-      ratings = longer;
-    }
-    if (Number.isNaN(ratings[state])) ratings[state] = this.#bestOf(task, state);
-    return ratings[state]!;
+    return this.#ratings.best(task, this.#stateOf[machine]!);
   }
 
   /** The GPU that makes the best placement of a share; the first of equals. */
@@ -79,67 +42,11 @@ export class WasteGradient {
     for (let gpu = 0; gpu < this.#park.gpuCount[machine]!; gpu += 1) {
       const free = this.#park.gpuFree(machine, gpu);
       if (free < task.gpuMilli) continue;
-      const rating = this.#rateOn(task, state, free);
+      const rating = this.#ratings.rateOn(task, state, free);
       if (rating <= best) continue;
       best = rating;
       chosen = gpu;
     }
     return chosen;
-  }
-
-  #bestOf(task: TaskShape, state: number): number {
-    if (!sharesGpu(task)) return this.#rateOn(task, state, WHOLE_GPU);
-    const frees = new Set(this.#states[state]!.gpuFree.filter((free) => free >= task.gpuMilli));
-    return Math.max(...[...frees].map((free) => this.#rateOn(task, state, free)));
-  }
-
-  /** Rates the task on GPUs that have `free` left. */
-  #rateOn(task: TaskShape, state: number, free: number): number {
-    return this.#rate(this.#wasteOf(state) - this.#wasteOf(this.#stateAfter(task, state, free)));
-  }
-
-  #stateAfter(task: TaskShape, state: number, free: number): number {
-    this.#next[task.index] ??= new Map();
-    const next = this.#next[task.index]!;
-    const move = state * (WHOLE_GPU + 1) + free;
-    const known = next.get(move);
-    if (known !== undefined) return known;
-    const { cpuFree, model, gpuFree } = this.#states[state]!;
-    let left = task.gpus;
-    const gpusAfter = gpuFree.map((one) => {
-      if (one !== free || left === 0) return one;
-      left -= 1;
-      return one - task.gpuMilli;
-    });
-    const after = this.#intern(cpuFree - task.cpuMilli, model, gpusAfter);
-    next.set(move, after);
-    return after;
-  }
-
-  #wasteOf(state: number): number {
-    const known = this.#wastes[state]!;
-    if (!Number.isNaN(known)) return known;
-    const waste = this.#waste(this.#states[state]!);
-    this.#wastes[state] = waste;
-    return waste;
-  }
-
-  #intern(cpuFree: number, model: string, gpus: number[]): number {
-    gpus.sort((one, other) => other - one);
-    // Each a char code: short, and quick to make.
-    const key = String.fromCharCode(cpuFree >>> 16, cpuFree & 0xffff, ...gpus) + model;
-    const known = this.#known.get(key);
-    if (known !== undefined) return known;
-    const index = this.#states.length;
-    this.#known.set(key, index);
-    this.#states.push({
-      cpuFree,
-      model,
-      gpuFree: gpus,
-      gpuFreeSum: gpus.reduce((sum, one) => sum + one, 0),
-      gpusWhole: gpus.filter((one) => one === WHOLE_GPU).length,
-    });
-    this.#wastes.push(Number.NaN);
-    return index;
   }
 }

@@ -10,7 +10,7 @@ const HALF_AT = 3;
 export function buildFailures(countsOf: (cell: string) => ReadonlyMap<string, number> | undefined): AbsoluteWeigher {
   let penalties = new Float64Array(0);
   return {
-    name: "build-failures",
+    name: "build_failure",
     kind: "absolute",
     addTo({ cell, request, roots, count }, weights, offset, multiplier) {
       const counts = countsOf(cell);

@@ -5,7 +5,7 @@ const CPU_CLASSES: ReadonlySet<string> = new Set(["VCPU", "PCPU", "CUSTOM_CPU_MI
 
 /** Prefers hosts with more CPU free, and so spreads servers over hosts (Nova's CPUWeigher). */
 export const freeCpu: RelativeWeigher = {
-  name: "free-cpu",
+  name: "cpu",
   kind: "relative",
   lowest: 0,
   weigh(batch, weights, offset) {

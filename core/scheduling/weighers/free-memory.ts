@@ -5,7 +5,7 @@ const MEMORY_CLASSES: ReadonlySet<string> = new Set(["MEMORY_MB"]);
 
 /** Prefers hosts with more memory free (Nova's RAMWeigher). */
 export const freeMemory: RelativeWeigher = {
-  name: "free-memory",
+  name: "ram",
   kind: "relative",
   lowest: 0,
   weigh(batch, weights, offset) {

@@ -4,7 +4,7 @@ import type { InventoryColumn } from "../../ledger/inventory-column.ts";
 import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 
 /** VGPU, PGPU, CUSTOM_GPU_MILLI, CUSTOM_A100_GPU, … */
-const GPU_CLASS = /(^|_)[PV]?GPU(_|$)/;
+export const GPU_CLASS = /(^|_)[PV]?GPU(_|$)/;
 
 /**
  * Keeps GPUs whole and together. For a server that wants a share of a GPU: the host with the child that is left with the least;
@@ -12,7 +12,7 @@ const GPU_CLASS = /(^|_)[PV]?GPU(_|$)/;
  * goes to a host without any while there is one, then to the one with the fewest free.
  */
 export const gpuBestFit: AbsoluteWeigher = {
-  name: "gpu-best-fit",
+  name: "gpu_best_fit",
   kind: "absolute",
   addTo(batch, weights, offset, multiplier) {
     const columns = gpuColumns(batch.request);

@@ -14,7 +14,7 @@ const OTHERS = 2;
  * that comes or goes moves no more hosts than its own share.
  */
 export class OwnSlice implements AbsoluteWeigher {
-  readonly name = "own-slice";
+  readonly name = "own_slice";
   readonly kind = "absolute";
   readonly #schedulerId: string;
   #members: readonly string[] = [];

@@ -1,10 +1,16 @@
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { CompiledRequest } from "../../candidates/compiled-request.ts";
+import type { CellFacts } from "../host-facts.ts";
 import type { SpecPart } from "../ranking/spec-parts.ts";
 
 /** The hosts of one cell that may serve a request, by the slots of their roots. */
 export interface HostBatch {
   readonly cell: string;
   readonly request: CompiledRequest;
+  /** What is known of the hosts beside the ledger; without it, weighers that look there have nothing to say. */
+  readonly facts?: CellFacts | undefined;
+  /** Any request of those that are weighed for, alike in what the weighers read; null: nothing but the query is known. */
+  readonly spec?: ServerSpec | null;
   /** The first `count` are valid. */
   readonly roots: Int32Array;
   readonly count: number;
@@ -45,4 +51,6 @@ export interface AbsoluteWeigher extends KeptWeigher {
 export interface WeighedBy {
   readonly weigher: Weigher;
   readonly multiplier: number;
+  /** Key of aggregate metadata that sets the multiplier for the aggregate's hosts; see host-multiplier.ts. */
+  readonly option?: string;
 }

@@ -1,0 +1,44 @@
+import type { Demand } from "../../candidates/compiled-request.ts";
+import type { SchedulingSettings } from "../scheduling-settings.ts";
+import type { AbsoluteWeigher } from "./weigher.ts";
+
+/**
+ * Packs: prefers the host that has least left of what the request asks, of the classes in the setting or of all of them. From 0
+ * (nothing is left of any) down to −1 (all of each).
+ */
+export function bestFit({ bestFitClasses }: SchedulingSettings): AbsoluteWeigher {
+  const classes = new Set(bestFitClasses);
+  return {
+    name: "best_fit",
+    kind: "absolute",
+    addTo({ request, roots, count }, weights, offset, multiplier) {
+      const demands = request.classes.filter(({ resourceClass }) => classes.size === 0 || classes.has(resourceClass));
+      const factor = multiplier / demands.length;
+      const { slots } = request.view;
+      for (const demand of demands) {
+        for (let index = 0; index < count; index += 1) {
+          const root = roots[index]!;
+          const slotsOfTree = demand.column.has(root) ? null : slots.descendants(root);
+          const left = slotsOfTree ? leftTogether(demand, slotsOfTree) : leftOn(demand, root);
+          weights[offset + index] = weights[offset + index]! - factor * left;
+        }
+      }
+    },
+  };
+}
+
+function leftOn({ amount, column: { free, used } }: Demand, slot: number): number {
+  const capacity = free[slot]! + used[slot]!;
+  return capacity > 0 ? Math.max(0, free[slot]! - amount) / capacity : 0;
+}
+
+function leftTogether({ amount, column }: Demand, slots: readonly number[]): number {
+  let free = 0;
+  let capacity = 0;
+  for (const slot of slots) {
+    if (!column.has(slot)) continue;
+    free += Math.max(0, column.free[slot]!);
+    capacity += column.free[slot]! + column.used[slot]!;
+  }
+  return capacity > 0 ? Math.max(0, free - amount) / capacity : 0;
+}

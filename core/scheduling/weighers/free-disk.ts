@@ -1,0 +1,16 @@
+import { demandOf, weighFree } from "./free-of-class.ts";
+import type { RelativeWeigher } from "./weigher.ts";
+
+const DISK_CLASSES: ReadonlySet<string> = new Set(["DISK_GB"]);
+
+/** Prefers hosts with more disk free (Nova's DiskWeigher). */
+export const freeDisk: RelativeWeigher = {
+  name: "disk",
+  kind: "relative",
+  lowest: 0,
+  weigh(batch, weights, offset) {
+    const demand = demandOf(batch.request, DISK_CLASSES);
+    if (demand) weighFree(batch, demand, weights, offset);
+    return demand !== undefined;
+  },
+};

@@ -1,0 +1,27 @@
+import type { SchedulingSettings } from "../scheduling-settings.ts";
+import { weighFacts } from "./weigh-facts.ts";
+import type { RelativeWeigher } from "./weigher.ts";
+
+/**
+ * Weighs what hosts measure, each metric with its ratio (Nova's MetricsWeigher). A host that lacks one weighs
+ * `metricsWeightOfUnavailable`; where metrics are required, no such host gets here (see hostFilters).
+ */
+export function metrics({ metricsWeightSetting, metricsWeightOfUnavailable }: SchedulingSettings): RelativeWeigher {
+  const ratios = Object.entries(metricsWeightSetting).filter(([, ratio]) => ratio !== 0);
+  return {
+    name: "metrics",
+    kind: "relative",
+    weigh(batch, weights, offset) {
+      if (ratios.length === 0) return false;
+      return weighFacts(batch, weights, offset, ({ hypervisor }) => {
+        let sum = 0;
+        for (const [name, ratio] of ratios) {
+          const value = Object.hasOwn(hypervisor.metrics, name) ? hypervisor.metrics[name] : undefined;
+          if (value === undefined) return metricsWeightOfUnavailable;
+          sum += value * ratio;
+        }
+        return sum;
+      });
+    },
+  };
+}

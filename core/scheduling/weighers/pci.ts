@@ -1,0 +1,30 @@
+import type { RelativeWeigher } from "./weigher.ts";
+
+const PCI_CLASS = /^CUSTOM_PCI_/;
+/** With more devices than these left a host is as good as any. */
+const DEVICES_MAX = 100;
+
+/**
+ * Prefers hosts with fewer free PCI devices: servers without devices stay away from them, those with devices fill one host after
+ * the other (Nova's PCIWeigher). Devices are inventories of classes CUSTOM_PCI_….
+ */
+export const pci: RelativeWeigher = {
+  name: "pci",
+  kind: "relative",
+  weigh({ request: { view }, roots, count }, weights, offset) {
+    const columns = [...view.resourceClasses()]
+      .filter((name) => PCI_CLASS.test(name))
+      .map((name) => view.column(name)!);
+    if (columns.length === 0) return false;
+    for (let index = 0; index < count; index += 1) {
+      const root = roots[index]!;
+      let free = 0;
+      for (const column of columns) {
+        free += Math.max(0, column.free[root]!);
+        for (const slot of view.slots.descendants(root)) free += Math.max(0, column.free[slot]!);
+      }
+      weights[offset + index] = DEVICES_MAX - Math.min(free, DEVICES_MAX - 1);
+    }
+    return true;
+  },
+};

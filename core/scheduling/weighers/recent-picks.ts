@@ -1,0 +1,51 @@
+import type { HostPick } from "../soft-state.ts";
+import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
+
+/** Picked by so many schedulers at once a host has lost half of the weigher's multiplier. */
+const HALF_AT = 2;
+
+/**
+ * Avoids hosts that other schedulers have just picked, as far as they told: their claims may not show in the view yet. A small
+ * penalty, as a guess must not outweigh what is known.
+ */
+export class RecentPicks implements AbsoluteWeigher {
+  readonly name = "recent-picks";
+  readonly kind = "absolute";
+  #byCell = new Map<string, Map<string, number>>();
+
+  /** Returns the hosts whose picks are not as before: their weights have to be found anew. */
+  set(picks: readonly HostPick[]): HostPick[] {
+    const byCell = new Map<string, Map<string, number>>();
+    for (const { cell, host } of picks) {
+      const hosts = byCell.get(cell) ?? new Map<string, number>();
+      byCell.set(cell, hosts.set(host, 1 + (hosts.get(host) ?? 0)));
+    }
+    const before = this.#byCell;
+    this.#byCell = byCell;
+    return [...differing(before, byCell), ...gone(before, byCell)];
+  }
+
+  addTo({ cell, request, roots, count }: HostBatch, weights: Float64Array, offset: number, multiplier: number): void {
+    const picked = this.#byCell.get(cell);
+    if (!picked) return;
+    const { hosts } = request.view;
+    for (let index = 0; index < count; index += 1) {
+      const picks = picked.get(hosts.nameOf(roots[index]!) ?? "");
+      if (picks) weights[offset + index] = weights[offset + index]! - (multiplier * picks) / (picks + HALF_AT);
+    }
+  }
+}
+
+type PicksByCell = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+function* differing(before: PicksByCell, now: PicksByCell): Generator<HostPick> {
+  for (const [cell, hosts] of now) {
+    for (const [host, picks] of hosts) if (before.get(cell)?.get(host) !== picks) yield { cell, host };
+  }
+}
+
+function* gone(before: PicksByCell, now: PicksByCell): Generator<HostPick> {
+  for (const [cell, hosts] of before) {
+    for (const host of hosts.keys()) if (!now.get(cell)?.has(host)) yield { cell, host };
+  }
+}
