@@ -15,17 +15,19 @@ const chooser = new HostChooser();
 const cell = (name: string, view: LedgerView): CellHosts => ({ name, view });
 const by = (...weighers: readonly Weigher[]) => weighers.map((weigher) => ({ weigher, multiplier: 1 }));
 
+const FLAVOR: Flavor = {
+  id: "f",
+  name: "f",
+  vcpus: 1,
+  memoryMib: 1,
+  diskGib: 0,
+  ephemeralGib: 0,
+  swapMib: 0,
+  extraSpecs: {},
+};
+
 function choose(cells: readonly CellHosts[], extraSpecs: Record<string, string>, options: Partial<ChoiceOptions> = {}) {
-  const flavor: Flavor = {
-    id: "f",
-    name: "f",
-    vcpus: 1,
-    memoryMib: 1,
-    diskGib: 0,
-    ephemeralGib: 0,
-    swapMib: 0,
-    extraSpecs,
-  };
+  const flavor: Flavor = { ...FLAVOR, extraSpecs };
   const outcome = placementQuery(flavor);
   if (outcome.kind !== "query") throw new Error(`bad flavor: ${outcome.key}`);
   return chooser.choose(outcome.query, cells, {
@@ -91,6 +93,23 @@ describe("HostChooser", () => {
     expect(shared.size).toBeGreaterThan(40);
   });
 
+  it("gives alternates to a server whose host is chosen already, as a choice of its own would", () => {
+    const cells = [cell("one", viewOf(flat("a", 8), flat("b", 2), flat("c", 5), flat("d", 0)))];
+    const outcome = placementQuery(FLAVOR);
+    if (outcome.kind !== "query") throw new Error("bad flavor");
+    const options = { seed: 1, alternates: 2, weighers: by(freeCpu), spread: 1, spreadTolerance: 0 };
+    const hostsOf = (excluded: string[]) =>
+      chooser
+        .alternatesOf({ cell: "one", host: "d" }, outcome.query, cells, {
+          ...options,
+          excludedHosts: new Map([["one", new Set(excluded)]]),
+        })
+        .map((selection) => selection.host);
+    expect(hostsOf([])).toEqual(["b", "c"]);
+    expect(hostsOf(["b", "d"])).toEqual(["c", "a"]);
+    expect(chooser.alternatesOf({ cell: "two", host: "d" }, outcome.query, cells, options)).toEqual([]);
+  });
+
   it("names what each provider gives and which group it serves", () => {
     const choice = choose([cell("one", viewOf(gpus("a", 2)))], {
       "resources1:CUSTOM_GPU_MILLI": "1000",
@@ -134,7 +153,7 @@ describe("HostChooser", () => {
         spreadTolerance: 1,
       }),
     ).toEqual(["good"]);
-    expect(choose([cell("one", viewOf(...traps))], specs)).toEqual({
+    expect(choose([cell("one", viewOf(...traps))], specs)).toMatchObject({
       kind: "none",
       trees: 3,
       refusals: [{ refusal: { kind: "no-combination" }, trees: 3 }],

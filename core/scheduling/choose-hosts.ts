@@ -2,15 +2,17 @@ import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { type RefusalCount, sumRefusals } from "../candidates/refusal.ts";
 import { chooseAlternates } from "./choose-alternates.ts";
 import { countRefusals } from "./count-refusals.ts";
+import { failureDomainOf } from "./failure-domain.ts";
 import type { HostFilter } from "./filters/host-filter.ts";
 import { type BoundFilters, bindFilters } from "./filters/host-filters.ts";
 import type { PlacementQuery } from "./placement-query.ts";
-import type { CellHosts } from "./ranking/cell-ranking.ts";
+import type { CellHosts, CellRanking } from "./ranking/cell-ranking.ts";
 import { ClassBook, type ClassLimits, DEFAULT_CLASS_LIMITS } from "./ranking/class-book.ts";
 import type { HostClass } from "./ranking/host-class.ts";
 import { selectionOf } from "./ranking/place-on-tree.ts";
 import { type PlacedHost, RankedHosts } from "./ranking/ranked-hosts.ts";
 import { seededRandom } from "./seeded-random.ts";
+import type { StageWatch } from "./stage-watch.ts";
 import type { WeighedBy } from "./weighers/weigher.ts";
 
 export type { CellHosts };
@@ -31,8 +33,6 @@ export interface ChoiceOptions {
   readonly spread: number;
   /** … whose weight is at most so much below the best. */
   readonly spreadTolerance: number;
-  /** Name of the failure domain of the host with this root; undefined: it is in none. */
-  readonly failureDomainOf?: (cell: string, root: number) => string | undefined;
 }
 
 export type HostChoice =
@@ -48,7 +48,12 @@ export type HostChoice =
       readonly lookedAt: number;
     }
   /** No host fits now; why, counted. */
-  | { readonly kind: "none"; readonly refusals: readonly RefusalCount[]; readonly trees: number };
+  | {
+      readonly kind: "none";
+      readonly refusals: readonly RefusalCount[];
+      readonly trees: number;
+      readonly lookedAt: number;
+    };
 
 const NOTHING_BOUND: BoundFilters = { kind: [], request: [] };
 const NO_FILTERS: readonly HostFilter[] = [];
@@ -78,18 +83,43 @@ export class HostChooser {
   }
 
   choose(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions): HostChoice {
-    const { seed, excludedHosts, weighers, spec = null, filters = NO_FILTERS } = options;
+    const { hosts, bound, ranked } = this.#rank(query, cells, options);
+    const best = pickBest(ranked, options);
+    const choice = best ? chosen(ranked, best, options) : null;
+    ranked.settle();
+    return choice ?? noneOf(hosts, query, bound, options.excludedHosts);
+  }
+
+  /**
+   * The alternates of a server whose host is chosen already, as `choose` would give them: for servers of one request, whose hosts are
+   * chosen all before any of their alternates. `chosen.cell` is one of the cells.
+   */
+  alternatesOf(
+    chosen: { readonly cell: string; readonly host: string },
+    query: PlacementQuery,
+    cells: readonly CellHosts[],
+    options: ChoiceOptions,
+  ): readonly Selection[] {
+    const { hosts, ranked } = this.#rank(query, cells, options);
+    const ranking = hosts.rankings.find(({ cell }) => cell.name === chosen.cell);
+    if (!ranking) return [];
+    const selections = standbysOf(ranked, ranking, ranking.cell.view.hosts.slotOf(chosen.host), options);
+    ranked.settle();
+    return selections;
+  }
+
+  #rank(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions) {
+    const { seed, excludedHosts, weighers, spec = null, filters = NO_FILTERS, watch } = options;
+    watch?.enter("filter");
     const bound = cells.map((cell) => boundTo(cell, spec, filters));
-    const hosts = this.#book.classOf({ query, spec, filters, weighers }, cells, bound);
+    const hosts = this.#book.classOf({ query, spec, filters, weighers, watch }, cells, bound);
+    watch?.enter("combine");
     const ranked = new RankedHosts(hosts, {
       seed,
       filters: bound.map(({ request }) => request),
       excluded: cells.map((cell) => rootsOf(cell, excludedHosts?.get(cell.name))),
     });
-    const best = pickBest(ranked, options);
-    const choice = best ? chosen(ranked, best, options) : null;
-    ranked.settle();
-    return choice ?? noneOf(hosts, query, bound, excludedHosts);
+    return { hosts, bound, ranked };
   }
 }
 
@@ -120,17 +150,20 @@ function pickBest(ranked: RankedHosts, { spread, spreadTolerance, seed }: Choice
 
 function chosen(ranked: RankedHosts, best: PlacedHost, options: ChoiceOptions): HostChoice {
   const { ranking, root, way } = best;
+  const selections = [selectionOf(ranking.request, root, way), ...standbysOf(ranked, ranking, root, options)];
+  return { kind: "chosen", cell: ranking.cell.name, selections, lookedAt: ranked.lookedAt };
+}
+
+function standbysOf(ranked: RankedHosts, ranking: CellRanking, root: number, options: ChoiceOptions): Selection[] {
   const { cell, request } = ranking;
-  const { failureDomainOf } = options;
+  options.watch?.enter("alternates");
   const alternates = chooseAlternates(ranked.standby(ranking), {
     most: options.alternates,
     seed: options.seed,
     taken: new Set([root, ...rootsOf(cell, options.excludedHosts?.get(cell.name))]),
-    ...(failureDomainOf && { domainOf: (slot: number) => failureDomainOf(cell.name, slot) }),
+    domainOf: (slot) => failureDomainOf(cell.facts, slot),
   });
-  const others = alternates.flatMap(({ root, ways }) => ways.map((way) => selectionOf(request, root, way)));
-  const selections = [selectionOf(request, root, way), ...others];
-  return { kind: "chosen", cell: cell.name, selections, lookedAt: ranked.lookedAt };
+  return alternates.flatMap(({ root, ways }) => ways.map((way) => selectionOf(request, root, way)));
 }
 
 function noneOf(
@@ -138,10 +171,10 @@ function noneOf(
   query: PlacementQuery,
   bound: readonly BoundFilters[],
   excludedHosts: ReadonlyMap<string, ReadonlySet<string>> | undefined,
-): HostChoice {
+) {
   const refusals = hosts.rankings.flatMap((ranking, index) =>
     countRefusals(ranking, query, bound[index]!, excludedHosts?.get(ranking.cell.name) ?? NO_HOSTS),
   );
   const trees = hosts.rankings.reduce((sum, { cell }) => sum + cell.view.slots.rootCount, 0);
-  return { kind: "none", refusals: sumRefusals(refusals), trees };
+  return { kind: "none", refusals: sumRefusals(refusals), trees } as const;
 }

@@ -1,0 +1,13 @@
+import type { CellFacts } from "./host-facts.ts";
+
+/** The metadata key of the aggregates that are failure domains: a rack, a room, a power feed. */
+export const FAILURE_DOMAIN_KEY = "failure_domain";
+
+/** The failure domain that the first of a host's aggregates names; undefined: none of them does. */
+export function failureDomainOf(facts: CellFacts | undefined, root: number): string | undefined {
+  for (const { metadata } of facts?.at(root)?.aggregates ?? []) {
+    const domain = metadata.get(FAILURE_DOMAIN_KEY);
+    if (domain !== undefined) return domain;
+  }
+  return undefined;
+}
