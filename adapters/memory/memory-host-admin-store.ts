@@ -76,9 +76,13 @@ export class MemoryHostAdminStore implements HostAdminStore {
     return true;
   }
 
-  async operatorState(aggregates: readonly string[]): Promise<readonly OperatorState[]> {
+  async operatorState(
+    aggregates: readonly string[],
+    hosts: readonly string[] | null = null,
+  ): Promise<readonly OperatorState[]> {
     const { providers } = await this.#ledger.dump();
-    return this.#hosts().map(({ name, rootProvider }) => {
+    const asked = this.#hosts().filter((host) => hosts === null || hosts.includes(host.name));
+    return asked.map(({ name, rootProvider }) => {
       const tree = providers.filter((provider) => provider.root === rootProvider);
       const ratios = this.#ledger.operators.ratiosOf(providerUuid(rootProvider));
       const root = tree.find((provider) => provider.uuid === rootProvider);

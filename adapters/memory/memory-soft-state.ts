@@ -1,4 +1,11 @@
-import { buildFailureFadeMs, type SoftState } from "../../core/scheduling/soft-state.ts";
+import {
+  buildFailureFadeMs,
+  fadedCount,
+  type HostPick,
+  pickFadeMs,
+  picksReadMax,
+  type SoftState,
+} from "../../core/scheduling/soft-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 /** The in-process twin of the soft state, shared by all schedulers of a process; closing it for one leaves it to the others. */
@@ -7,6 +14,9 @@ export class MemorySoftState implements SoftState {
   readonly #fadeMs: number;
   readonly #aliveUntilMs = new Map<string, number>();
   readonly #failures = new Map<string, { count: number; lastAtMs: number }>();
+
+  /** By scheduler and host, the oldest first. */
+  readonly #picks = new Map<string, HostPick & { readonly schedulerId: string; readonly untilMs: number }>();
 
   constructor(clock: Clock, options: { readonly fadeMs?: number } = {}) {
     this.#clock = clock;
@@ -29,8 +39,10 @@ export class MemorySoftState implements SoftState {
   async recordBuildFailure(cell: string, host: string): Promise<void> {
     this.#dropFaded();
     const key = `${cell}/${host}`;
-    const count = (this.#failures.get(key)?.count ?? 0) + 1;
-    this.#failures.set(key, { count, lastAtMs: this.#clock.monotonic() });
+    const lastAtMs = this.#clock.monotonic();
+    const before = this.#failures.get(key);
+    const count = before === undefined ? 1 : fadedCount(before.count, lastAtMs - before.lastAtMs, this.#fadeMs) + 1;
+    this.#failures.set(key, { count, lastAtMs });
   }
 
   async clearBuildFailures(cell: string, host: string): Promise<void> {
@@ -39,10 +51,42 @@ export class MemorySoftState implements SoftState {
 
   async buildFailures(): Promise<ReadonlyMap<string, number>> {
     this.#dropFaded();
-    return new Map(Array.from(this.#failures, ([key, failure]) => [key, failure.count]));
+    const nowMs = this.#clock.monotonic();
+    return new Map(
+      Array.from(this.#failures, ([key, { count, lastAtMs }]) => [
+        key,
+        fadedCount(count, nowMs - lastAtMs, this.#fadeMs),
+      ]),
+    );
+  }
+
+  async recordPicks(schedulerId: string, picks: readonly HostPick[]): Promise<void> {
+    const untilMs = this.#clock.monotonic() + pickFadeMs;
+    for (const { cell, host } of picks) {
+      const key = `${schedulerId}/${cell}/${host}`;
+      this.#picks.delete(key);
+      this.#picks.set(key, { schedulerId, cell, host, untilMs });
+    }
+    this.#dropFadedPicks();
+  }
+
+  async recentPicks(schedulerId: string): Promise<readonly HostPick[]> {
+    this.#dropFadedPicks();
+    return [...this.#picks.values()]
+      .slice(-picksReadMax)
+      .filter((pick) => pick.schedulerId !== schedulerId)
+      .map(({ cell, host }) => ({ cell, host }));
   }
 
   async close(): Promise<void> {}
+
+  #dropFadedPicks(): void {
+    const nowMs = this.#clock.monotonic();
+    for (const [key, { untilMs }] of this.#picks) {
+      if (untilMs > nowMs) return;
+      this.#picks.delete(key);
+    }
+  }
 
   #dropFaded(): void {
     const fadedAtMs = this.#clock.monotonic() - this.#fadeMs;

@@ -89,7 +89,10 @@ export class PostgresHostAdminStore implements HostAdminStore {
     return rows.length > 0;
   }
 
-  async operatorState(aggregates: readonly string[]): Promise<readonly OperatorState[]> {
+  async operatorState(
+    aggregates: readonly string[],
+    hosts: readonly string[] | null = null,
+  ): Promise<readonly OperatorState[]> {
     const rows = await queryStored<OperatorStateRow>(this.#pool, {
       name: "operator_state",
       text: `with overridden as (
@@ -114,8 +117,9 @@ export class PostgresHostAdminStore implements HostAdminStore {
         from hosts h
         left join mirrored m on m.root = h.root_provider
         left join overridden o on o.root = h.root_provider
+        where $2::text[] is null or h.name = any ($2)
         order by h.name collate "C"`,
-      values: [aggregates],
+      values: [aggregates, hosts],
     });
     return rows.map((row) => ({
       host: row.name,

@@ -1,11 +1,18 @@
 import { Redis } from "ioredis";
-import { buildFailureFadeMs, type SoftState } from "../../core/scheduling/soft-state.ts";
+import {
+  buildFailureFadeMs,
+  type HostPick,
+  pickFadeMs,
+  picksReadMax,
+  type SoftState,
+} from "../../core/scheduling/soft-state.ts";
 
 const callMsMax = 200;
 const reconnectDelayMsMax = 1_000;
 
 const schedulersKey = "berth:schedulers";
 const failureCountsKey = "berth:build-failures:counts";
+const picksKey = "berth:picks";
 const failureTimesKey = "berth:build-failures:times";
 
 /** All times are the server's own, so that schedulers with different clocks agree on who lives. */
@@ -18,11 +25,18 @@ redis.call('zremrangebyscore', KEYS[1], '-inf', now)
 redis.call('pexpire', KEYS[1], math.max(redis.call('pttl', KEYS[1]), tonumber(ARGV[2])))
 return redis.call('zrange', KEYS[1], 0, -1)`;
 
-/** A count whose last failure is too old starts at 1; both keys go when the youngest has faded. */
+/** As `fadedCount` of core/scheduling/soft-state. */
+const faded = `local function faded(count, ago, fade) return math.floor(count * 2 ^ (-4 * ago / fade) * 100 + 0.5) / 100 end`;
+
+/** The count is kept as of its last failure. One whose last failure is too old starts anew; both keys go when the youngest has faded. */
 const recordFailureScript = `${nowMs}
-local last = redis.call('zscore', KEYS[2], ARGV[1])
-if last and tonumber(last) + ARGV[2] <= now then redis.call('hdel', KEYS[1], ARGV[1]) end
-redis.call('hincrby', KEYS[1], ARGV[1], 1)
+${faded}
+local last = tonumber(redis.call('zscore', KEYS[2], ARGV[1]) or 0)
+local count = 1
+if last + ARGV[2] > now then
+  count = count + faded(tonumber(redis.call('hget', KEYS[1], ARGV[1]) or 0), now - last, tonumber(ARGV[2]))
+end
+redis.call('hset', KEYS[1], ARGV[1], tostring(count))
 redis.call('zadd', KEYS[2], now, ARGV[1])
 redis.call('pexpire', KEYS[1], ARGV[2])
 redis.call('pexpire', KEYS[2], ARGV[2])`;
@@ -30,20 +44,38 @@ redis.call('pexpire', KEYS[2], ARGV[2])`;
 const clearFailuresScript = `redis.call('hdel', KEYS[1], ARGV[1])
 redis.call('zrem', KEYS[2], ARGV[1])`;
 
-/** Drops up to 1,000 faded hosts a call, then answers with all that is left: host, count, host, count, … */
+/** Drops up to 1,000 forgotten hosts a call, then answers with all that is left: host, count as of now, host, count, … */
 const readFailuresScript = `${nowMs}
-local faded = redis.call('zrangebyscore', KEYS[2], '-inf', now - ARGV[1], 'limit', 0, 1000)
-if #faded > 0 then
-  redis.call('hdel', KEYS[1], unpack(faded))
-  redis.call('zrem', KEYS[2], unpack(faded))
+${faded}
+local gone = redis.call('zrangebyscore', KEYS[2], '-inf', now - ARGV[1], 'limit', 0, 1000)
+if #gone > 0 then
+  redis.call('hdel', KEYS[1], unpack(gone))
+  redis.call('zrem', KEYS[2], unpack(gone))
 end
-return redis.call('hgetall', KEYS[1])`;
+local answer = redis.call('hgetall', KEYS[1])
+for index = 1, #answer, 2 do
+  local last = tonumber(redis.call('zscore', KEYS[2], answer[index]) or now)
+  answer[index + 1] = tostring(faded(tonumber(answer[index + 1]), now - last, tonumber(ARGV[1])))
+end
+return answer`;
+
+/** ARGV: how long they stand, then a member each. */
+const recordPicksScript = `${nowMs}
+local until_ms = now + ARGV[1]
+for index = 2, #ARGV do redis.call('zadd', KEYS[1], until_ms, ARGV[index]) end
+redis.call('pexpire', KEYS[1], ARGV[1])`;
+
+const readPicksScript = `${nowMs}
+redis.call('zremrangebyscore', KEYS[1], '-inf', now)
+return redis.call('zrange', KEYS[1], -ARGV[1], -1)`;
 
 type SoftStateCommands = Redis & {
   berthAnnounce(key: string, schedulerId: string, ttlMs: number): Promise<string[]>;
   berthRecordFailure(counts: string, times: string, host: string, fadeMs: number): Promise<null>;
   berthClearFailures(counts: string, times: string, host: string): Promise<null>;
   berthReadFailures(counts: string, times: string, fadeMs: number): Promise<string[]>;
+  berthRecordPicks(key: string, fadeMs: number, ...picks: readonly string[]): Promise<null>;
+  berthReadPicks(key: string, limit: number): Promise<string[]>;
 };
 
 export interface RedisSoftStateOptions {
@@ -91,6 +123,8 @@ export class RedisSoftState implements SoftState {
     redis.defineCommand("berthRecordFailure", { numberOfKeys: 2, lua: recordFailureScript });
     redis.defineCommand("berthClearFailures", { numberOfKeys: 2, lua: clearFailuresScript });
     redis.defineCommand("berthReadFailures", { numberOfKeys: 2, lua: readFailuresScript });
+    redis.defineCommand("berthRecordPicks", { numberOfKeys: 1, lua: recordPicksScript });
+    redis.defineCommand("berthReadPicks", { numberOfKeys: 1, lua: readPicksScript });
     this.#redis = redis as SoftStateCommands;
     // The first calls come while it connects; that is no outage.
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -128,6 +162,21 @@ export class RedisSoftState implements SoftState {
       for (let index = 0; index + 1 < flat.length; index += 2)
         counts.set(flat[index] as string, Number(flat[index + 1]));
       return counts;
+    });
+  }
+
+  async recordPicks(schedulerId: string, picks: readonly HostPick[]): Promise<void> {
+    if (picks.length === 0) return;
+    const members = picks.map(({ cell, host }) => JSON.stringify([schedulerId, cell, host]));
+    await this.#orElse(null, (redis) => redis.berthRecordPicks(picksKey, pickFadeMs, ...members));
+  }
+
+  recentPicks(schedulerId: string): Promise<readonly HostPick[]> {
+    return this.#orElse([], async (redis) => {
+      const picks = (await redis.berthReadPicks(picksKey, picksReadMax)).map(
+        (member) => JSON.parse(member) as string[],
+      );
+      return picks.flatMap(([by, cell = "", host = ""]) => (by === schedulerId ? [] : [{ cell, host }]));
     });
   }
 

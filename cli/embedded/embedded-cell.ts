@@ -7,11 +7,13 @@ import { followerEvents } from "../../adapters/postgres/follower/follower-teleme
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
 import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
 import type { CellStore } from "../../core/cell/cell-store.ts";
+import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
 import { LedgerView } from "../../core/ledger/view.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -44,6 +46,7 @@ export interface EmbeddedCell extends Service {
   readonly databaseUrl: string;
   /** The API tier's own way in; conductors have another. */
   readonly store: CellStore;
+  readonly admin: HostAdminStore;
   readonly bus: Bus;
   readonly view: LedgerView;
   readonly follower: LedgerFollower;
@@ -84,6 +87,7 @@ export function createEmbeddedCell(options: EmbeddedCellOptions): EmbeddedCell {
     name,
     databaseUrl,
     store: above.store,
+    admin: new PostgresHostAdminStore(above.pool),
     bus,
     view,
     follower,

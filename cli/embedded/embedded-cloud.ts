@@ -10,8 +10,11 @@ import { ensureDatabase } from "../../adapters/postgres/databases.ts";
 import { registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { migrate } from "../../adapters/postgres/migrate.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
+import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import { systemClock } from "../../runtime/clock.ts";
@@ -157,8 +160,14 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       { ...DEFAULT_SCHEDULER_SETTINGS, schedulerId: randomUUID() },
     );
   });
+  const operators = {
+    aggregates: new PostgresAggregateStore(pool),
+    ratios: new PostgresRatioStore(pool),
+    settings: new PostgresSettingsStore(pool),
+    softState,
+  };
   const api = createApi(
-    { ...shared, groups, cells, logger: options.logger.child({ service: "api" }), registry },
+    { ...shared, operators, groups, cells, logger: options.logger.child({ service: "api" }), registry },
     // The only api there is hears of every change of a flavor itself.
     { ...DEFAULT_API_SETTINGS, flavorCacheMs: 60_000, http: { ...DEFAULT_API_SETTINGS.http, listen: options.listen } },
   );

@@ -8,8 +8,8 @@ export interface AdminHost {
   readonly disabledReason: string | null;
   /** Not up whatever its agent says. */
   readonly forcedDown: boolean;
-  /** When a conductor last heard of its agent. */
-  readonly seenAtMs: number;
+  /** When a conductor last heard of its agent; null: not known. */
+  readonly seenAtMs: number | null;
 }
 
 /** Ratios by resource class. */
@@ -64,8 +64,8 @@ export interface HostAdminStore {
   setDisabled(host: string, disabled: boolean, reason: string | null): Promise<boolean>;
   /** Down at once, and kept down; or up again once its agent is heard. False: no such host. */
   setForcedDown(host: string, forcedDown: boolean): Promise<boolean>;
-  /** Of all hosts, by name. */
-  operatorState(aggregates: readonly string[]): Promise<readonly OperatorState[]>;
+  /** By name. `hosts` null: all. */
+  operatorState(aggregates: readonly string[], hosts?: readonly string[] | null): Promise<readonly OperatorState[]>;
   /** Roots that are not there are passed over. */
   mirrorAggregates(changes: readonly MirrorChange[]): Promise<void>;
   /** Inventories whose override goes get back what their agent reported. */

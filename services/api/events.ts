@@ -100,6 +100,14 @@ export class ApiEvents {
     this.#logger.warn({ cell, err: error }, "the cell does not answer");
   }
 
+  hostsSynced(hosts: number): void {
+    this.#logger.info({ hosts }, "aggregates and ratios written to hosts' cells");
+  }
+
+  syncFailed(error: unknown): void {
+    this.#logger.warn({ err: error }, "could not compare aggregates and ratios with the cells; trying again");
+  }
+
   failed(requestId: string, method: string, url: string, error: unknown): void {
     this.#failures.inc();
     this.#logger.error({ requestId, method, url, err: error }, "request failed");

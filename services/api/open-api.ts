@@ -1,11 +1,17 @@
+import type { Pool } from "pg";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
 import { followerEvents, registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
 import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
+import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
+import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
+import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
+import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
@@ -17,7 +23,7 @@ import { openAccess } from "./placement/open-access.ts";
 import { placementCell } from "./placement/placement-cell.ts";
 import { placementMounts } from "./placement/service.ts";
 import { DEFAULT_PLACEMENT_SETTINGS } from "./placement/settings.ts";
-import type { CellPort } from "./ports.ts";
+import type { CellPort, OperatorStores } from "./ports.ts";
 import { type ApiService, createApi } from "./service.ts";
 import { type ApiOptions, apiSettings } from "./settings.ts";
 
@@ -50,7 +56,8 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     closers.push(() => access.close());
     const placement = { cells: opened.map((one) => one.placement), ...access, logger };
     const mounts = placementMounts(placement, DEFAULT_PLACEMENT_SETTINGS);
-    const deps = { store, groups, cells, bus, clock: systemClock, logger, registry, tracing, mounts };
+    const operators = openOperators(pool, settings.redisUrl, logger, closers);
+    const deps = { operators, store, groups, cells, bus, clock: systemClock, logger, registry, tracing, mounts };
     const api = createApi(deps, apiSettings(settings));
     closers.push(() => api.close());
     return {
@@ -85,8 +92,34 @@ function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
   closers.push(() => follower.close());
   follower.start();
   const bus = openBus(natsUrl, `cell ${name}`, logger, closers);
-  const port: CellPort = { name, store: new PostgresCellStore(pool), bus, view };
+  const admin = new PostgresHostAdminStore(pool);
+  const port: CellPort = { name, store: new PostgresCellStore(pool), admin, bus, view };
   return { port, follower, view, placement: placementCell(name, pool, view, follower) };
+}
+
+function openOperators(pool: Pool, redisUrl: string | null, logger: Logger, closers: Closers): OperatorStores {
+  return {
+    aggregates: new PostgresAggregateStore(pool),
+    ratios: new PostgresRatioStore(pool),
+    settings: new PostgresSettingsStore(pool),
+    softState: redisUrl === null ? NO_SOFT_STATE : openSoftState(redisUrl, logger, closers),
+  };
+}
+
+/** Without Redis nothing is known of builds that failed. */
+const NO_SOFT_STATE: OperatorStores["softState"] = {
+  buildFailures: async () => new Map(),
+  clearBuildFailures: async () => undefined,
+};
+
+function openSoftState(url: string, logger: Logger, closers: Closers): RedisSoftState {
+  const softState = new RedisSoftState({
+    url,
+    onLost: (reason) => logger.warn({ reason }, "Redis is away; build failures are not known meanwhile"),
+    onBack: () => logger.info("Redis is back"),
+  });
+  closers.push(() => softState.close());
+  return softState;
 }
 
 const NAME = "berth api";

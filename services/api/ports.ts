@@ -1,7 +1,12 @@
+import type { AggregateStore } from "../../core/cell/aggregate-store.ts";
 import type { ApiStore } from "../../core/cell/api-store.ts";
 import type { ServerStore } from "../../core/cell/cell-store.ts";
+import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
+import type { RatioStore } from "../../core/cell/ratio-store.ts";
 import type { ServerGroupStore } from "../../core/cell/server-group-store.ts";
+import type { SettingsStore } from "../../core/cell/settings-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
+import type { SoftState } from "../../core/scheduling/soft-state.ts";
 import type { Bus } from "../../runtime/bus.ts";
 
 /** The part of the API database that this service uses. */
@@ -14,10 +19,20 @@ export type ServerGroupsPort = Pick<
   "createGroup" | "groups" | "group" | "deleteGroup" | "addMembers"
 >;
 
+/** What operators set, in the API tier. */
+export interface OperatorStores {
+  readonly aggregates: AggregateStore;
+  readonly ratios: RatioStore;
+  readonly settings: SettingsStore;
+  readonly softState: Pick<SoftState, "buildFailures" | "clearBuildFailures">;
+}
+
 /** A cell, as far as this service reaches into it. */
 export interface CellPort {
   readonly name: string;
   readonly store: ServerStore;
+  /** What operators say of its hosts; without it this process cannot be asked to change them. */
+  readonly admin?: HostAdminStore;
   /** The cell's own bus: its tasks go down there, its events come up. */
   readonly bus: Pick<Bus, "publish" | "consume" | "ensureStreams">;
   /** The cell's ledger view, for what hosts offer and have in use; null: this process follows none. */

@@ -7,7 +7,11 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
+import { registerAggregateRoutes } from "./aggregates/aggregate-routes.ts";
+import { HostSyncer } from "./aggregates/sync-hosts.ts";
+import { registerZoneRoutes } from "./aggregates/zone-routes.ts";
 import { CellClient } from "./cells/cell-client.ts";
+import { registerServiceRoutes } from "./compute-services/service-routes.ts";
 import { ApiEvents } from "./events.ts";
 import { registerExtraSpecRoutes } from "./flavors/extra-spec-routes.ts";
 import { FlavorCatalog } from "./flavors/flavor-catalog.ts";
@@ -18,7 +22,8 @@ import { registerProbes } from "./http/probe-routes.ts";
 import { registerCompute } from "./http/register-compute.ts";
 import { registerVersion, registerVersionList } from "./http/version-routes.ts";
 import { registerHypervisorRoutes } from "./hypervisors/hypervisor-routes.ts";
-import type { ApiDatabasePort, CellPort, ServerGroupsPort } from "./ports.ts";
+import { registerOperators } from "./operators/register-operators.ts";
+import type { ApiDatabasePort, CellPort, OperatorStores, ServerGroupsPort } from "./ports.ts";
 import { registerGroupRoutes } from "./server-groups/group-routes.ts";
 import { RequestAcceptor } from "./servers/accept-requests.ts";
 import { UNSUPPORTED_CREATE_FIELDS } from "./servers/create-schema.ts";
@@ -28,10 +33,16 @@ import { registerServerRoutes, type ServerDeps } from "./servers/server-routes.t
 import { CellWatch } from "./servers/watch-cells.ts";
 import type { ApiSettings } from "./settings.ts";
 
+/** How often the cells are looked at for what operators have set since, and compared as a whole. */
+const SYNC_MS = 1_000;
+const FULL_SYNC_MS = 60_000;
+
 export interface ApiDeps {
   readonly store: ApiDatabasePort;
   readonly groups: ServerGroupsPort;
   readonly cells: readonly CellPort[];
+  /** What operators set. Without it there are no aggregates, zones or ratios, and settings are the defaults. */
+  readonly operators?: OperatorStores;
   /** The API tier's own bus. */
   readonly bus: Pick<Bus, "publish" | "ensureStreams">;
   readonly clock: Clock;
@@ -54,7 +65,7 @@ export interface ApiService extends Service {
 /** Builds the api. The deps stay the caller's: `close` ends what the api does, not its stores and buses. */
 export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   const parts = createParts(deps, settings);
-  const { http, events, server } = parts;
+  const { http, events, server, syncer } = parts;
   const watch = new CellWatch(deps.cells, { marker: server.marker, events, clock: deps.clock });
   let serving = false;
   let closed: Promise<void> | null = null;
@@ -65,6 +76,10 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     resolveIdentity: identityResolver(settings.auth),
     register: (scope, prefix) => registerRoutes(scope, prefix, deps, parts, settings),
   });
+  if (deps.operators !== undefined && syncer !== null) {
+    const operators = { stores: deps.operators, cells: server.cells, syncer };
+    registerOperators(http, operators, identityResolver(settings.auth));
+  }
   http.register(async (scope) => {
     for (const mount of deps.mounts ?? []) await mount(scope);
   });
@@ -72,7 +87,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
 
   const close = async () => {
     serving = false;
-    await watch.close();
+    await Promise.all([watch.close(), syncer?.stop()]);
     await http.close();
     await Promise.all([server.acceptor.settle(), server.marker.settle()]);
   };
@@ -81,6 +96,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     // Without the bus requests are accepted all the same: it must not keep the api from starting.
     const streams = deps.bus.ensureStreams(apiStreams).catch((error: unknown) => events.streamsMissing(error));
     await Promise.all([streams, watch.start()]);
+    syncer?.start();
     serving = true;
   };
   return {
@@ -112,6 +128,8 @@ interface Parts {
   readonly http: Http;
   readonly events: ApiEvents;
   readonly server: ServerDeps;
+  /** Null: this process knows of nothing that operators set. */
+  readonly syncer: HostSyncer | null;
 }
 
 function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
@@ -133,10 +151,20 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     http: createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS),
     events,
     server,
+    syncer:
+      deps.operators === undefined
+        ? null
+        : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS }),
   };
 }
 
-function registerRoutes(scope: Http, prefix: string, deps: ApiDeps, { server }: Parts, settings: ApiSettings): void {
+function registerRoutes(
+  scope: Http,
+  prefix: string,
+  deps: ApiDeps,
+  { server, syncer }: Parts,
+  settings: ApiSettings,
+): void {
   const options = {
     prefix,
     publicUrl: settings.http.publicUrl,
@@ -152,4 +180,10 @@ function registerRoutes(scope: Http, prefix: string, deps: ApiDeps, { server }: 
   registerGroupRoutes(scope, deps.groups, options);
   registerExtraSpecRoutes(scope, flavorDeps);
   registerHypervisorRoutes(scope, server.cells, options);
+  registerServiceRoutes(scope, { cells: server.cells, stores: deps.operators ?? null });
+  if (deps.operators !== undefined && syncer !== null) {
+    const operators = { stores: deps.operators, cells: server.cells, syncer };
+    registerAggregateRoutes(scope, operators);
+    registerZoneRoutes(scope, operators);
+  }
 }

@@ -57,6 +57,9 @@ export const apiDeclaration = {
     ...placementApiSettings,
     databaseUrl: setting(url("postgres", "postgresql"), { about: "API database" }),
     natsUrl: setting(url("nats", "tls"), { about: "NATS with the API tier's user" }),
+    redisUrl: optional(url("redis", "rediss"), {
+      about: "Redis of the schedulers, for which hosts failed builds of late",
+    }),
     listen: setting(hostPort, { about: "where to listen", default: "127.0.0.1:8774" }),
     publicUrl: optional(url("http", "https"), {
       about: "what links in answers start with; without it, the host that a request names",

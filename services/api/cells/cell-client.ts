@@ -1,5 +1,6 @@
 import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
 import type { DeleteOutcome } from "../../../core/cell/cell-store.ts";
+import type { AdminHost, HostAdminStore } from "../../../core/cell/host-admin-store.ts";
 import type { Attempt, Host, Server } from "../../../core/cell/server.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
@@ -64,6 +65,23 @@ export class CellClient {
 
   hosts(): Promise<CellAnswer<readonly Host[]>> {
     return this.#ask(() => this.#cell.store.hosts());
+  }
+
+  /** With what operators say of them; `null`: all. */
+  adminHosts(names: readonly string[] | null): Promise<CellAnswer<readonly AdminHost[]>> {
+    const { admin, store } = this.#cell;
+    if (admin !== undefined) return this.#ask(() => admin.adminHosts(names));
+    return this.#ask(async () => {
+      const hosts = (await store.hosts()).filter((host) => names === null || names.includes(host.name));
+      return hosts.map((host) => ({ ...host, disabledReason: null, forcedDown: false, seenAtMs: null }));
+    });
+  }
+
+  /** Asks, or tells, the cell of its hosts. */
+  admin<Value>(question: (admin: HostAdminStore) => Promise<Value>): Promise<CellAnswer<Value>> {
+    const { admin } = this.#cell;
+    if (admin === undefined) return Promise.resolve({ kind: "unreachable" });
+    return this.#ask(() => question(admin));
   }
 
   serverCountByHost(): Promise<CellAnswer<ReadonlyMap<string, number>>> {

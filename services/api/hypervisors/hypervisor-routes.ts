@@ -7,13 +7,7 @@ import { QueryReader } from "../http/query-reader.ts";
 import { AnyQuery, Links, NullableString } from "../http/schema.ts";
 import { canonicalUuid } from "../servers/find-server.ts";
 import type { Cells } from "../servers/hydrate-servers.ts";
-import {
-  hypervisorBriefView,
-  hypervisorDetailView,
-  hypervisorId,
-  serviceView,
-  statisticsView,
-} from "./hypervisor-view.ts";
+import { hypervisorBriefView, hypervisorDetailView, hypervisorId, statisticsView } from "./hypervisor-view.ts";
 import { type KnownHost, listHosts } from "./list-hosts.ts";
 
 const Id = Type.Unsafe<string | number>({});
@@ -42,25 +36,13 @@ const Detail = Type.Object({
   cpu_info: Type.Optional(Type.Unsafe<string | object>({})),
   ...Type.Partial(Type.Object(Sums)).properties,
 });
-const Service = Type.Object({
-  id: Id,
-  binary: Type.String(),
-  host: Type.String(),
-  zone: Type.String(),
-  status: Type.String(),
-  state: Type.String(),
-  updated_at: NullableString,
-  disabled_reason: NullableString,
-  forced_down: Type.Optional(Type.Boolean()),
-});
-
 export interface HypervisorRouteOptions {
   readonly prefix: string;
   readonly publicUrl: string | null;
   readonly pageMax: number;
 }
 
-/** `/os-hypervisors` and `/os-services`: admins only. */
+/** `/os-hypervisors`: admins only. */
 export function registerHypervisorRoutes(http: Http, cells: Cells, options: HypervisorRouteOptions): void {
   registerLists(http, cells, options);
 
@@ -83,24 +65,8 @@ export function registerHypervisorRoutes(http: Http, cells: Cells, options: Hype
     refuseServers(new QueryReader(request.query));
     return { hypervisor: hypervisorDetailView(await findHost(cells, request.params.id, call), call.minor) };
   });
-
-  const ServiceList = Type.Object({ services: Type.Array(Service) });
-  http.get("/os-services", { schema: { querystring: AnyQuery, response: { 200: ServiceList } } }, async (request) => {
-    const call = callOf(request);
-    requireAdmin(call, "os-services:list");
-    const query = new QueryReader(request.query);
-    query.refuseOthers({ known: SERVICE_PARAMETERS, unsupported: NONE, minor: call.minor });
-    const binary = query.text("binary");
-    const host = query.text("host");
-    if (binary !== undefined && binary !== "nova-compute") return { services: [] };
-    const hosts = (await listHosts(cells, { withUsage: false })).filter(
-      (known) => host === undefined || known.host.name === host,
-    );
-    return { services: hosts.map((known) => serviceView(known, call.minor)) };
-  });
 }
 
-const SERVICE_PARAMETERS: ReadonlySet<string> = new Set(["binary", "host"]);
 const LIST_PARAMETERS: ReadonlySet<string> = new Set([
   "limit",
   "marker",

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Host } from "../../../core/cell/server.ts";
+import type { AdminHost } from "../../../core/cell/host-admin-store.ts";
 import type { KnownHost } from "./list-hosts.ts";
 import type { HostUsage } from "./read-usage.ts";
 
@@ -11,14 +11,14 @@ const UUIDS_FROM_MINOR = 53;
 const NO_USAGE_FROM_MINOR = 88;
 
 /** The id of a hypervisor; before microversion 2.53 a number, made of the uuid's first 48 bits. */
-export function hypervisorId(host: Host, minor: number): string | number {
+export function hypervisorId(host: Pick<AdminHost, "rootProvider">, minor: number): string | number {
   return minor >= UUIDS_FROM_MINOR
     ? host.rootProvider
     : Number.parseInt(host.rootProvider.replaceAll("-", "").slice(0, 12), 16);
 }
 
 /** The id of a host's `nova-compute` service: made of its name, so that it needs no place of its own. */
-export function serviceId(host: Host, minor: number): string | number {
+export function serviceId(host: Pick<AdminHost, "name">, minor: number): string | number {
   const digest = createHash("sha1").update(`compute service ${host.name}`).digest("hex");
   if (minor < UUIDS_FROM_MINOR) return Number.parseInt(digest.slice(0, 12), 16);
   return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-5${digest.slice(13, 16)}-8${digest.slice(17, 20)}-${digest.slice(20, 32)}`;
@@ -40,7 +40,7 @@ export function hypervisorDetailView(known: KnownHost, minor: number) {
     hypervisor_type: "berth",
     hypervisor_version: 1,
     host_ip: null,
-    service: { id: serviceId(known.host, minor), host: known.host.name, disabled_reason: null },
+    service: { id: serviceId(known.host, minor), host: known.host.name, disabled_reason: known.host.disabledReason },
     ...(minor < NO_USAGE_FROM_MINOR ? usageFields(known, minor) : { uptime: null }),
   };
 }
@@ -78,19 +78,4 @@ export function statisticsView(hosts: readonly KnownHost[]) {
       (total as Record<keyof HostUsage, number>)[key] += usage[key];
   }
   return { count: enabled.length, ...sumsView(total, servers) };
-}
-
-/** A host's agent as a `nova-compute` service, which is what clients look for. */
-export function serviceView({ host }: KnownHost, minor: number) {
-  return {
-    id: serviceId(host, minor),
-    binary: "nova-compute",
-    host: host.name,
-    zone: "nova",
-    status: host.disabled ? "disabled" : "enabled",
-    state: host.up ? "up" : "down",
-    updated_at: null,
-    disabled_reason: null,
-    ...(minor >= 11 && { forced_down: false }),
-  };
 }

@@ -1,10 +1,10 @@
-import type { Host } from "../../../core/cell/server.ts";
+import type { AdminHost } from "../../../core/cell/host-admin-store.ts";
 import type { Cells } from "../servers/hydrate-servers.ts";
 import { type HostUsage, readUsage } from "./read-usage.ts";
 
 /** A host of any cell, as admins see it. */
 export interface KnownHost {
-  readonly host: Host;
+  readonly host: AdminHost;
   readonly cell: string;
   readonly runningServers: number;
   /** Null: this process follows no view of the cell. */
@@ -15,7 +15,10 @@ export interface KnownHost {
 export async function listHosts(cells: Cells, options: { readonly withUsage: boolean }): Promise<KnownHost[]> {
   const perCell = await Promise.all(
     Array.from(cells.values(), async (cell) => {
-      const [hosts, counts] = await Promise.all([cell.hosts(), options.withUsage ? cell.serverCountByHost() : null]);
+      const [hosts, counts] = await Promise.all([
+        cell.adminHosts(null),
+        options.withUsage ? cell.serverCountByHost() : null,
+      ]);
       if (hosts.kind === "unreachable") return [];
       const countByHost = counts?.kind === "answer" ? counts.value : new Map<string, number>();
       const { view } = cell;

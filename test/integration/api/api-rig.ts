@@ -1,16 +1,18 @@
 import { randomUUID } from "node:crypto";
 import type { InjectOptions, LightMyRequestResponse } from "fastify";
 import { pino } from "pino";
+import { MemoryAggregateStore } from "../../../adapters/memory/memory-aggregate-store.ts";
 import { MemoryApiStore } from "../../../adapters/memory/memory-api-store.ts";
 import { MemoryBroker } from "../../../adapters/memory/memory-bus.ts";
 import { MemoryCellStore } from "../../../adapters/memory/memory-cell-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
 import { MemoryServerGroupStore } from "../../../adapters/memory/memory-server-group-store.ts";
+import { MemorySettingsStore } from "../../../adapters/memory/memory-settings-store.ts";
+import { MemorySoftState } from "../../../adapters/memory/memory-soft-state.ts";
 import { apiStreams, cellEventsSubject, cellStreams } from "../../../adapters/nats/streams.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../../adapters/telemetry/tracing.ts";
 import type { ApiStore } from "../../../core/cell/api-store.ts";
-import type { ServerStore } from "../../../core/cell/cell-store.ts";
 import { claim, swap } from "../../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../../core/ledger/ids.ts";
 import { LedgerView } from "../../../core/ledger/view.ts";
@@ -29,6 +31,7 @@ const HOSTS_PER_CELL = 3;
 export interface RigCell {
   readonly name: string;
   readonly store: MemoryCellStore;
+  readonly ledger: MemoryLedger;
   readonly bus: Bus;
   /** Servers of the tasks that its conductors were told of. */
   readonly toldConductors: string[];
@@ -41,6 +44,8 @@ export class ApiRig {
   readonly store: ApiStore;
   readonly cells: ReadonlyMap<string, RigCell>;
   readonly api: ApiService;
+  readonly operators = new MemoryAggregateStore({ clock: systemClock });
+  readonly softState = new MemorySoftState(systemClock);
   readonly #brokers: MemoryBroker[] = [];
   /** Servers that the schedulers were told of. */
   readonly toldSchedulers: string[] = [];
@@ -61,10 +66,17 @@ export class ApiRig {
     this.api = createApi(
       {
         store: this.store,
+        operators: {
+          aggregates: this.operators,
+          ratios: this.operators,
+          settings: new MemorySettingsStore(),
+          softState: this.softState,
+        },
         groups: new MemoryServerGroupStore({ requests: this.store }),
         cells: cells.map((cell) => ({
           name: cell.name,
-          store: mortal(cell),
+          store: mortal(cell, cell.store),
+          admin: mortal(cell, cell.store.hostAdmin()),
           bus: listening(cell),
           view: views.get(cell.name) ?? null,
         })),
@@ -111,7 +123,7 @@ export class ApiRig {
         hosts.map((host) => ({ name: hostName(host), rootProvider: providerOf(host) })),
       );
       await store.renewLease({ id: CONDUCTOR, name: "conductor", leaseMs: 3_600_000 });
-      cells.push({ name, store, bus, toldConductors: [], dead: false });
+      cells.push({ name, store, ledger, bus, toldConductors: [], dead: false });
       views.set(name, view);
     }
     const rig = new ApiRig(cells, brokers, apiBus, views, settings, store);
@@ -157,6 +169,15 @@ export class ApiRig {
   post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
     return this.call({
       method: "POST",
+      url,
+      headers: { "content-type": "application/json", ...headers },
+      payload: JSON.stringify(body),
+    });
+  }
+
+  put(url: string, body: unknown, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+    return this.call({
+      method: "PUT",
       url,
       headers: { "content-type": "application/json", ...headers },
       payload: JSON.stringify(body),
@@ -243,8 +264,8 @@ export class ApiRig {
 }
 
 /** The cell's store, which hangs while the cell is dead. */
-function mortal(cell: RigCell): ServerStore {
-  return new Proxy(cell.store, {
+function mortal<Store extends object>(cell: RigCell, of: Store): Store {
+  return new Proxy(of, {
     get(store, name) {
       const member = Reflect.get(store, name);
       if (typeof member !== "function") return member;

@@ -1,0 +1,127 @@
+import { type HostSync, type OperatorsWill, ownedUuids, planHostSync } from "../../../core/cell/plan-host-sync.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { Ticker } from "../../../runtime/ticker.ts";
+import type { CellClient } from "../cells/cell-client.ts";
+import type { ApiEvents } from "../events.ts";
+import type { OperatorStores } from "../ports.ts";
+import type { Cells } from "../servers/hydrate-servers.ts";
+
+/** What a sync changed, or would change. */
+export interface SyncReport {
+  readonly changed: readonly (HostSync & { readonly cell: string })[];
+  /** Cells that did not answer: they are made so once they do. */
+  readonly unreachable: readonly string[];
+}
+
+/** Writers of aggregates are few: who is overtaken so often gives up, and the next look goes on. */
+const OVERTAKEN_MAX = 5;
+/** Hosts of one call of a cell. */
+const BATCH_MAX = 500;
+
+/**
+ * Makes the cells as the API tier says: placement aggregates on the hosts' roots, allocation ratios on their inventories.
+ * The API database is the truth: what a cell did not hear of, since it was away, is found by comparing and written then.
+ *
+ * `sync` is one such act. In the background every change of the version is followed, by whichever api made it; cells that were
+ * away are tried again with each look, and everything is compared once in `fullMs`, for what came or was changed in the cells.
+ */
+export class HostSyncer {
+  readonly #stores: OperatorStores;
+  readonly #cells: Cells;
+  readonly #events: ApiEvents;
+  readonly #clock: Clock;
+  readonly #fullMs: number;
+  readonly #ticker: Ticker;
+  /** Version up to which all cells are known to be in sync; -1: not known. */
+  #syncedVersion = -1;
+  #fullAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    deps: {
+      readonly stores: OperatorStores;
+      readonly cells: Cells;
+      readonly events: ApiEvents;
+      readonly clock: Clock;
+    },
+    options: { readonly pollMs: number; readonly fullMs: number },
+  ) {
+    this.#stores = deps.stores;
+    this.#cells = deps.cells;
+    this.#events = deps.events;
+    this.#clock = deps.clock;
+    this.#fullMs = options.fullMs;
+    this.#ticker = new Ticker({
+      clock: deps.clock,
+      pauseMs: options.pollMs,
+      work: () => this.#follow(),
+      onError: (error) => deps.events.syncFailed(error),
+    });
+  }
+
+  start(): void {
+    this.#ticker.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#ticker.stop();
+  }
+
+  /**
+   * Compares and writes now; `hosts` null: all of them. Repeats when aggregates or ratios changed meanwhile, so that what it
+   * wrote last is what is true. Throws what the API database throws; cells that do not answer are named instead.
+   */
+  async sync(hosts: readonly string[] | null, options: { readonly dryRun?: boolean } = {}): Promise<SyncReport> {
+    const changed: SyncReport["changed"][number][] = [];
+    for (let round = 0; ; round += 1) {
+      const { aggregates, ratios } = this.#stores;
+      const version = await aggregates.version();
+      const will: OperatorsWill = {
+        aggregates: await aggregates.aggregates(),
+        formerUuids: await aggregates.formerUuids(),
+        ratios: await ratios.ratioSettings(),
+      };
+      const reports = await Promise.all(
+        Array.from(this.#cells.values(), (cell) => syncCell(cell, will, hosts, options.dryRun ?? false)),
+      );
+      for (const [index, cell] of [...this.#cells.keys()].entries())
+        for (const sync of reports[index] ?? []) changed.push({ cell, ...sync });
+      const unreachable = [...this.#cells.keys()].filter((_, index) => reports[index] === null);
+      const settled = (await aggregates.version()) === version;
+      if (settled || options.dryRun || round === OVERTAKEN_MAX) {
+        if (hosts === null && settled && unreachable.length === 0 && !options.dryRun) this.#syncedVersion = version;
+        if (changed.length > 0 && !options.dryRun) this.#events.hostsSynced(changed.length);
+        return { changed, unreachable };
+      }
+    }
+  }
+
+  async #follow(): Promise<void> {
+    const nowMs = this.#clock.monotonic();
+    const full = nowMs - this.#fullAtMs >= this.#fullMs;
+    if (!full && (await this.#stores.aggregates.version()) === this.#syncedVersion) return;
+    await this.sync(null);
+    if (full) this.#fullAtMs = nowMs;
+  }
+}
+
+/** What was (or would be) written in the cell; null: it does not answer, and may have heard part of it. */
+async function syncCell(
+  cell: CellClient,
+  will: OperatorsWill,
+  hosts: readonly string[] | null,
+  dryRun: boolean,
+): Promise<readonly HostSync[] | null> {
+  const states = await cell.admin((admin) => admin.operatorState(ownedUuids(will), hosts));
+  if (states.kind === "unreachable") return null;
+  const plan = planHostSync(will, states.value);
+  if (dryRun) return plan;
+  for (let from = 0; from < plan.length; from += BATCH_MAX) {
+    const batch = plan.slice(from, from + BATCH_MAX);
+    const written = await cell.admin(async (admin) => {
+      await admin.mirrorAggregates(batch.map((sync) => sync.mirror).filter((change) => change !== null));
+      await admin.setRatios(batch.map((sync) => sync.ratios).filter((change) => change !== null));
+    });
+    if (written.kind === "unreachable") return null;
+  }
+  return plan;
+}

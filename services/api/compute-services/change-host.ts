@@ -1,0 +1,26 @@
+import type { AdminHost } from "../../../core/cell/host-admin-store.ts";
+import { type FoundHost, findHost } from "../aggregates/find-host.ts";
+import { unavailable } from "../http/fault.ts";
+import type { Cells } from "../servers/hydrate-servers.ts";
+
+/** What is asked of a host; what is left out stays. */
+export interface HostChange {
+  readonly disabled?: boolean;
+  /** With `disabled`. */
+  readonly reason?: string | null;
+  readonly forcedDown?: boolean;
+}
+
+/** Writes it in the host's cell and returns the host as it is then. Throws 503 when the cell does not answer. */
+export async function changeHost(
+  cells: Cells,
+  { cell, host }: FoundHost,
+  { disabled, reason = null, forcedDown }: HostChange,
+): Promise<AdminHost> {
+  const answer = await cell.admin(async (admin) => {
+    if (disabled !== undefined) await admin.setDisabled(host.name, disabled, reason);
+    if (forcedDown !== undefined) await admin.setForcedDown(host.name, forcedDown);
+  });
+  if (answer.kind === "unreachable") throw unavailable(`The cell ${cell.name} does not answer.`);
+  return (await findHost(cells, host.name)).host;
+}

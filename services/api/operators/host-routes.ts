@@ -1,0 +1,151 @@
+import { Type } from "typebox";
+import type { AggregateRecord } from "../../../core/cell/aggregate-store.ts";
+import { type EffectiveRatio, effectiveRatios } from "../../../core/cell/effective-ratios.ts";
+import type { AdminHost, HostInventory } from "../../../core/cell/host-admin-store.ts";
+import { capacityOf } from "../../../core/ledger/model.ts";
+import { buildFailureHalfLifeMs } from "../../../core/scheduling/soft-state.ts";
+import { findHost } from "../aggregates/find-host.ts";
+import { type HostZones, readHostZones } from "../aggregates/host-zones.ts";
+import { changeHost } from "../compute-services/change-host.ts";
+import { callOf, requireAdmin } from "../http/call.ts";
+import type { Http } from "../http/create-http.ts";
+import { badRequest, unavailable } from "../http/fault.ts";
+import { NullableString } from "../http/schema.ts";
+import { isoSeconds } from "../http/times.ts";
+import { listHosts } from "../hypervisors/list-hosts.ts";
+import type { OperatorDeps } from "./register-operators.ts";
+
+const HostFields = {
+  host: Type.String(),
+  cell: Type.String(),
+  zone: Type.String(),
+  state: Type.String(),
+  status: Type.String(),
+  disabled_reason: NullableString,
+  forced_down: Type.Boolean(),
+  build_failures: Type.Number(),
+};
+const Inventory = Type.Object({
+  provider: Type.String(),
+  resource_class: Type.String(),
+  total: Type.Integer(),
+  reserved: Type.Integer(),
+  used: Type.Integer(),
+  capacity: Type.Integer(),
+  allocation_ratio: Type.Number(),
+  /** `host`, `aggregate NAME` or `agent`. */
+  ratio_source: Type.String(),
+  /** What the agent reports where something stands over it. */
+  reported_ratio: Type.Unsafe<number | null>({ type: ["number", "null"] }),
+});
+const HostAnswer = Type.Object({
+  ...HostFields,
+  root_provider: Type.String(),
+  agent: Type.String(),
+  seen_at: NullableString,
+  aggregates: Type.Array(Type.Object({ id: Type.Integer(), name: Type.String() })),
+  servers: Type.Integer(),
+  inventories: Type.Array(Inventory),
+  /** A failure counts half after so long. */
+  build_failures_half_life_seconds: Type.Integer(),
+});
+const HostList = Type.Object({ hosts: Type.Array(Type.Object(HostFields)) });
+const HostParams = Type.Object({ host: Type.String({ minLength: 1, maxLength: 255 }) });
+const ChangeBody = Type.Object(
+  {
+    disabled: Type.Optional(Type.Boolean()),
+    reason: Type.Optional(Type.String({ minLength: 1, maxLength: 255, pattern: "^[^\\p{Cc}\\p{Cs}]*$" })),
+    reset_failures: Type.Optional(Type.Boolean()),
+  },
+  { additionalProperties: false, minProperties: 1 },
+);
+
+/** `/hosts`: what is known of each host, by all that know something of it. Admins only. */
+export function registerHostRoutes(http: Http, deps: OperatorDeps): void {
+  const { stores, cells } = deps;
+
+  http.get("/hosts", { schema: { response: { 200: HostList } } }, async (request) => {
+    requireAdmin(callOf(request), "berth:hosts:list");
+    const [known, zones, failures] = await Promise.all([
+      listHosts(cells, { withUsage: false }),
+      readHostZones(stores),
+      stores.softState.buildFailures(),
+    ]);
+    return { hosts: known.map(({ host, cell }) => hostView(host, cell, zones, failures)) };
+  });
+
+  const show = { params: HostParams, response: { 200: HostAnswer } };
+  http.get("/hosts/:host", { schema: show }, async (request) => {
+    requireAdmin(callOf(request), "berth:hosts:show");
+    return showHost(deps, request.params.host);
+  });
+
+  const change = { params: HostParams, body: ChangeBody, response: { 200: HostAnswer } };
+  http.put("/hosts/:host", { schema: change }, async (request) => {
+    requireAdmin(callOf(request), "berth:hosts:update");
+    const { disabled, reason, reset_failures: reset } = request.body;
+    if (reason !== undefined && disabled !== true) throw badRequest("A reason goes with disabling.");
+    const found = await findHost(cells, request.params.host);
+    if (disabled !== undefined) await changeHost(cells, found, { disabled, reason: reason ?? null });
+    if (reset === true) await stores.softState.clearBuildFailures(found.cell.name, found.host.name);
+    return showHost(deps, found.host.name);
+  });
+}
+
+async function showHost({ stores, cells }: OperatorDeps, name: string) {
+  const { host, cell } = await findHost(cells, name);
+  const [zones, failures, aggregates, ratios, inventories, counts] = await Promise.all([
+    readHostZones(stores),
+    stores.softState.buildFailures(),
+    stores.aggregates.aggregates(),
+    stores.ratios.ratioSettings(),
+    cell.admin((admin) => admin.inventories(name)),
+    cell.serverCountByHost(),
+  ]);
+  if (inventories.kind === "unreachable" || counts.kind === "unreachable")
+    throw unavailable(`The cell ${cell.name} does not answer.`);
+  const own: readonly AggregateRecord[] = aggregates.filter((aggregate) => aggregate.hosts.includes(name));
+  const effective = effectiveRatios(name, own, ratios);
+  return {
+    ...hostView(host, cell.name, zones, failures),
+    root_provider: host.rootProvider,
+    agent: host.agentId,
+    seen_at: host.seenAtMs === null ? null : isoSeconds(host.seenAtMs),
+    aggregates: own.map((aggregate) => ({ id: aggregate.id, name: aggregate.name })),
+    servers: counts.value.get(name) ?? 0,
+    inventories: inventories.value.map((inventory) => inventoryView(inventory, effective)),
+    build_failures_half_life_seconds: buildFailureHalfLifeMs / 1_000,
+  };
+}
+
+function hostView(host: AdminHost, cell: string, zones: HostZones, failures: ReadonlyMap<string, number>) {
+  return {
+    host: host.name,
+    cell,
+    zone: zones.of(host.name),
+    state: host.up ? "up" : "down",
+    status: host.disabled ? "disabled" : "enabled",
+    disabled_reason: host.disabledReason,
+    forced_down: host.forcedDown,
+    build_failures: failures.get(`${cell}/${host.name}`) ?? 0,
+  };
+}
+
+function inventoryView(inventory: HostInventory, effective: ReadonlyMap<string, EffectiveRatio>) {
+  const override = inventory.reportedRatio === null ? undefined : effective.get(inventory.resourceClass);
+  return {
+    provider: inventory.providerName,
+    resource_class: inventory.resourceClass,
+    total: inventory.total,
+    reserved: inventory.reserved,
+    used: inventory.used,
+    capacity: capacityOf(inventory),
+    allocation_ratio: inventory.allocationRatio,
+    ratio_source: override === undefined ? "agent" : describeSource(override),
+    reported_ratio: inventory.reportedRatio,
+  };
+}
+
+function describeSource({ source }: EffectiveRatio): string {
+  return source.kind === "host" ? "host" : `aggregate ${source.name}`;
+}

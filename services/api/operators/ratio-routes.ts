@@ -1,0 +1,78 @@
+import { Type } from "typebox";
+import type { RatioScope } from "../../../core/cell/ratio-store.ts";
+import { findHost } from "../aggregates/find-host.ts";
+import { callOf, requireAdmin } from "../http/call.ts";
+import type { Http } from "../http/create-http.ts";
+import { badRequest, notFound } from "../http/fault.ts";
+import type { OperatorDeps } from "./register-operators.ts";
+import { SyncAnswer, syncView } from "./sync-view.ts";
+
+const RatioChanges = Type.Unsafe<Record<string, number | null>>({
+  type: "object",
+  minProperties: 1,
+  maxProperties: 100,
+  patternProperties: { "^[A-Z0-9_]{1,255}$": { type: ["number", "null"], exclusiveMinimum: 0, maximum: 1e9 } },
+  additionalProperties: false,
+});
+const ChangeBody = Type.Object(
+  {
+    /** Its name, or the digits of its id. */
+    aggregate: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+    host: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+    ratios: RatioChanges,
+  },
+  { additionalProperties: false },
+);
+const Ratios = Type.Record(Type.String(), Type.Number());
+const RatiosAnswer = Type.Object({
+  aggregates: Type.Array(Type.Object({ id: Type.Integer(), name: Type.String(), ratios: Ratios })),
+  hosts: Type.Array(Type.Object({ host: Type.String(), ratios: Ratios })),
+});
+
+/** `/ratios` and `/sync-aggregates`: allocation ratios by host and by aggregate, written to the cells in the same act. Admins only. */
+export function registerRatioRoutes(http: Http, deps: OperatorDeps): void {
+  const { aggregates, ratios } = deps.stores;
+
+  http.get("/ratios", { schema: { response: { 200: RatiosAnswer } } }, async (request) => {
+    requireAdmin(callOf(request), "berth:ratios:show");
+    const [settings, known] = await Promise.all([ratios.ratioSettings(), aggregates.aggregates()]);
+    return {
+      aggregates: known
+        .filter(({ id }) => settings.byAggregate.has(id))
+        .map(({ id, name }) => ({ id, name, ratios: { ...settings.byAggregate.get(id) } })),
+      hosts: Array.from(settings.byHost, ([host, ofHost]) => ({ host, ratios: { ...ofHost } })),
+    };
+  });
+
+  http.put("/ratios", { schema: { body: ChangeBody, response: { 200: SyncAnswer } } }, async (request) => {
+    requireAdmin(callOf(request), "berth:ratios:update");
+    const { aggregate, host, ratios: changes } = request.body;
+    const scope = await scopeOf(deps, aggregate, host, Object.values(changes).includes(null));
+    if (!(await ratios.changeRatios(scope, changes))) throw notFound(`There is no aggregate ${aggregate}.`);
+    return syncView(await deps.syncer.sync(scope.kind === "host" ? [scope.host] : null));
+  });
+
+  const Sync = Type.Object({ dry_run: Type.Optional(Type.Boolean()) }, { additionalProperties: false });
+  http.post("/sync-aggregates", { schema: { body: Sync, response: { 200: SyncAnswer } } }, async (request) => {
+    requireAdmin(callOf(request), "berth:sync-aggregates");
+    return syncView(await deps.syncer.sync(null, { dryRun: request.body.dry_run ?? false }));
+  });
+}
+
+/** Throws 404 for what is not there; but of a host that is gone ratios can still be taken back. */
+async function scopeOf(
+  { stores, cells }: OperatorDeps,
+  aggregate: string | undefined,
+  host: string | undefined,
+  takesBack: boolean,
+): Promise<RatioScope> {
+  if ((aggregate === undefined) === (host === undefined)) throw badRequest("Name either an aggregate or a host.");
+  if (host !== undefined) {
+    if (!takesBack) await findHost(cells, host);
+    return { kind: "host", host };
+  }
+  const known = await stores.aggregates.aggregates();
+  const found = known.find(({ name }) => name === aggregate) ?? known.find(({ id }) => String(id) === aggregate);
+  if (found === undefined) throw notFound(`There is no aggregate ${aggregate}.`);
+  return { kind: "aggregate", id: found.id };
+}

@@ -1,0 +1,37 @@
+import type { HostSyncer } from "../aggregates/sync-hosts.ts";
+import type { Http } from "../http/create-http.ts";
+import { Fault } from "../http/fault.ts";
+import type { IdentityOutcome, ResolveIdentity } from "../http/identity.ts";
+import { MINOR_MAX } from "../http/microversion.ts";
+import type { OperatorStores } from "../ports.ts";
+import type { Cells } from "../servers/hydrate-servers.ts";
+import { registerHostRoutes } from "./host-routes.ts";
+import { registerRatioRoutes } from "./ratio-routes.ts";
+import { registerSettingsRoutes } from "./settings-routes.ts";
+
+/** Where the API hangs that Nova has nothing like: for operators, spoken by the `berth` command. */
+export const OPERATORS_PREFIX = "/berth/v1";
+
+export interface OperatorDeps {
+  readonly stores: OperatorStores;
+  readonly cells: Cells;
+  readonly syncer: HostSyncer;
+}
+
+/** Mounts the operators' API. Callers are known as those of the Compute API are; there are no microversions. */
+export function registerOperators(http: Http, deps: OperatorDeps, resolveIdentity: ResolveIdentity): void {
+  http.register(
+    (scope, _options, done) => {
+      scope.addHook("onRequest", async (request) => {
+        const outcome: IdentityOutcome = await resolveIdentity(request.headers);
+        if (outcome.kind === "unauthorized") throw new Fault(401, outcome.why);
+        request.call = { requestId: request.id, minor: MINOR_MAX, identity: outcome.identity };
+      });
+      registerSettingsRoutes(scope as Http, deps.stores);
+      registerRatioRoutes(scope as Http, deps);
+      registerHostRoutes(scope as Http, deps);
+      done();
+    },
+    { prefix: OPERATORS_PREFIX },
+  );
+}

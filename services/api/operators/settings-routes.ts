@@ -1,0 +1,79 @@
+import { Type } from "typebox";
+import { SCHEDULING_SECTION, type StoredSettings } from "../../../core/cell/settings-store.ts";
+import {
+  DEFAULT_SCHEDULING_SETTINGS,
+  describeSettingRefusal,
+  readSchedulingSettings,
+  SCHEDULING_OPTIONS,
+  writeSchedulingSettings,
+} from "../../../core/scheduling/scheduling-settings.ts";
+import { callOf, requireAdmin } from "../http/call.ts";
+import type { Http } from "../http/create-http.ts";
+import { badRequest, conflict } from "../http/fault.ts";
+import type { OperatorStores } from "../ports.ts";
+
+const Values = Type.Unsafe<Record<string, unknown>>({ type: "object", maxProperties: 200, additionalProperties: true });
+const ChangeBody = Type.Object(
+  {
+    /** Refuse when somebody has written since. */
+    version: Type.Optional(Type.Integer({ minimum: 0 })),
+    set: Type.Optional(Values),
+    unset: Type.Optional(Type.Array(Type.String({ maxLength: 255 }), { maxItems: 200 })),
+  },
+  { additionalProperties: false },
+);
+type Change = Type.Static<typeof ChangeBody>;
+const SettingsAnswer = Type.Object({
+  version: Type.Integer(),
+  /** What differs from the defaults because an operator said so. */
+  set: Values,
+  /** Every option as it is in force. */
+  effective: Values,
+});
+
+/** Others that write at the same time; past it the caller hears of a conflict. */
+const TRIES_MAX = 10;
+
+/** `GET` and `PUT /settings`: what schedulers read while they run. Admins only. A change is all or nothing. */
+export function registerSettingsRoutes(http: Http, { settings }: Pick<OperatorStores, "settings">): void {
+  http.get("/settings", { schema: { response: { 200: SettingsAnswer } } }, async (request) => {
+    requireAdmin(callOf(request), "berth:settings:show");
+    return view(await settings.read(SCHEDULING_SECTION));
+  });
+
+  const change = { body: ChangeBody, response: { 200: SettingsAnswer } };
+  http.put("/settings", { schema: change }, async (request) => {
+    requireAdmin(callOf(request), "berth:settings:update");
+    for (let tries = 1; ; tries += 1) {
+      const stored = await settings.read(SCHEDULING_SECTION);
+      const { version } = request.body;
+      if (version !== undefined && version !== stored.version)
+        throw conflict(`The settings are at version ${stored.version}, not ${version}.`);
+      const values = changedValues(stored.values, request.body);
+      const outcome = await settings.write(SCHEDULING_SECTION, stored.version, values);
+      if (outcome.kind === "written") return view({ version: outcome.version, values });
+      if (tries === TRIES_MAX) throw conflict("The settings were changed by others all the time; try again.");
+    }
+  });
+}
+
+/** Throws 400 with every reason: options that there are not, values that are not allowed. */
+function changedValues(values: StoredSettings["values"], { set = {}, unset = [] }: Change): Record<string, unknown> {
+  const unknown = unset.filter((option) => !SCHEDULING_OPTIONS.includes(option) && !Object.hasOwn(values, option));
+  if (unknown.length > 0) throw badRequest(`There is no option ${unknown.join(", ")}.`);
+  const changed = Object.fromEntries(
+    Object.entries({ ...values, ...set }).filter(([option]) => !unset.includes(option)),
+  );
+  const read = readSchedulingSettings(changed);
+  if (read.kind === "refused") throw badRequest(read.refusals.map(describeSettingRefusal).join(" "));
+  // As they are read, so that "2" is stored as 2.
+  const effective = writeSchedulingSettings(read.settings);
+  return Object.fromEntries(Object.keys(changed).map((option) => [option, effective[option]]));
+}
+
+/** Options that this version cannot read are shown as stored; schedulers stay with the settings they had. */
+function view({ version, values }: StoredSettings) {
+  const read = readSchedulingSettings(values);
+  const settings = read.kind === "settings" ? read.settings : DEFAULT_SCHEDULING_SETTINGS;
+  return { version, set: { ...values }, effective: writeSchedulingSettings(settings) };
+}

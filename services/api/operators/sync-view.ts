@@ -1,0 +1,32 @@
+import { Type } from "typebox";
+import type { SyncReport } from "../aggregates/sync-hosts.ts";
+
+const Strings = Type.Array(Type.String());
+
+/** What a sync changed in the cells, host by host; the hosts of cells that did not answer follow later. */
+export const SyncAnswer = Type.Object({
+  changed: Type.Array(
+    Type.Object({
+      cell: Type.String(),
+      host: Type.String(),
+      aggregates_added: Strings,
+      aggregates_removed: Strings,
+      /** All overrides of the host now; null: they were as they should be. */
+      ratios: Type.Unsafe<Record<string, number> | null>({}),
+    }),
+  ),
+  unreachable_cells: Strings,
+});
+
+export function syncView({ changed, unreachable }: SyncReport) {
+  return {
+    changed: changed.map(({ cell, host, mirror, ratios }) => ({
+      cell,
+      host,
+      aggregates_added: [...(mirror?.add ?? [])],
+      aggregates_removed: [...(mirror?.remove ?? [])],
+      ratios: ratios === null ? null : { ...ratios.ratios },
+    })),
+    unreachable_cells: [...unreachable],
+  };
+}

@@ -1,0 +1,193 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { eventually } from "../../eventually.ts";
+import { ApiRig } from "./api-rig.ts";
+
+const at = (minor: number) => ({ "openstack-api-version": `compute 2.${minor}` });
+
+let rig: ApiRig;
+beforeEach(async () => {
+  rig = await ApiRig.start();
+});
+afterEach(() => rig.close());
+
+const create = async (name: string, zone?: string): Promise<{ id: number; uuid: string }> => {
+  const body = { aggregate: { name, ...(zone !== undefined && { availability_zone: zone }) } };
+  const answer = await rig.post("/v2.1/os-aggregates", body, at(41));
+  if (answer.statusCode !== 200) throw new Error(answer.body);
+  return answer.json().aggregate;
+};
+const act = (id: number, body: unknown) => rig.post(`/v2.1/os-aggregates/${id}/action`, body);
+/** Aggregates of the hosts' roots in a cell that are these. */
+const mirrored = async (cell: string, uuids: readonly string[]) =>
+  Object.fromEntries(
+    (await rig.cell(cell).store.hostAdmin().operatorState(uuids))
+      .filter((state) => state.aggregates.length > 0)
+      .map((state) => [state.host, state.aggregates]),
+  );
+
+describe("os-aggregates", () => {
+  test("a created one has neither hosts nor metadata in its answer, and its uuid from 2.41 on", async () => {
+    const old = (await rig.post("/v2.1/os-aggregates", { aggregate: { name: " fast " } })).json().aggregate;
+    expect(old).toEqual({
+      ...{ id: old.id, name: "fast", availability_zone: null, created_at: old.created_at, updated_at: null },
+      ...{ deleted: false, deleted_at: null },
+    });
+    expect(await create("zone", "east")).toMatchObject({ uuid: expect.any(String), availability_zone: "east" });
+    expect((await rig.get("/v2.1/os-aggregates")).json().aggregates).toMatchObject([
+      { name: "fast", hosts: [], metadata: {} },
+      { name: "zone", hosts: [], metadata: { availability_zone: "east" } },
+    ]);
+  });
+
+  test("refuses what Nova refuses, with its codes", async () => {
+    const { id } = await create("fast");
+    const codes = async (body: unknown) => (await rig.post("/v2.1/os-aggregates", body)).statusCode;
+    expect(await codes({ aggregate: { name: "fast" } })).toBe(409);
+    expect(await codes({ aggregate: { name: "" } })).toBe(400);
+    expect(await codes({ aggregate: { name: "x", availability_zone: "a:b" } })).toBe(400);
+    expect(await codes({ aggregate: { name: "x", hosts: [] } })).toBe(400);
+    expect((await rig.get("/v2.1/os-aggregates/999")).statusCode).toBe(404);
+    expect((await rig.get("/v2.1/os-aggregates/none")).statusCode).toBe(400);
+    expect((await rig.delete("/v2.1/os-aggregates/999")).statusCode).toBe(404);
+    expect((await act(id, { add_host: { host: "nobody" } })).statusCode).toBe(404);
+    expect((await act(id, { remove_host: { host: "host-0" } })).statusCode).toBe(404);
+    expect((await act(id, { add_host: { host: "host-0" }, set_metadata: { metadata: {} } })).statusCode).toBe(400);
+    expect((await rig.put(`/v2.1/os-aggregates/${id}`, { aggregate: { availability_zone: null } })).statusCode).toBe(
+      400,
+    );
+    await act(id, { add_host: { host: "host-0" } });
+    expect((await act(id, { add_host: { host: "host-0" } })).statusCode).toBe(409);
+    expect((await rig.delete(`/v2.1/os-aggregates/${id}`)).statusCode).toBe(400);
+    await act(id, { remove_host: { host: "host-0" } });
+    expect((await rig.delete(`/v2.1/os-aggregates/${id}`)).statusCode).toBe(200);
+  });
+
+  test("metadata is merged; null removes a key", async () => {
+    const { id } = await create("fast");
+    await act(id, { set_metadata: { metadata: { ssd: "true", rack: "r1" } } });
+    const answer = await act(id, { set_metadata: { metadata: { rack: null } } });
+    expect(answer.json().aggregate.metadata).toEqual({ ssd: "true" });
+  });
+
+  test("hosts are mirrored into the placement aggregates of their cells in the same act", async () => {
+    const { id, uuid } = await create("fast");
+    await act(id, { add_host: { host: "host-1" } });
+    expect((await act(id, { add_host: { host: "host-4" } })).json().aggregate.hosts).toEqual(["host-1", "host-4"]);
+    expect(await mirrored("north", [uuid])).toEqual({ "host-1": [uuid] });
+    expect(await mirrored("south", [uuid])).toEqual({ "host-4": [uuid] });
+    await act(id, { remove_host: { host: "host-1" } });
+    expect(await mirrored("north", [uuid])).toEqual({});
+  });
+
+  test("what a cell did not hear of while it was away is written when it is back", async () => {
+    const { id, uuid } = await create("fast");
+    await act(id, { add_host: { host: "host-4" } });
+    rig.cell("south").dead = true;
+    const removed = await act(id, { remove_host: { host: "host-4" } });
+    expect(removed.statusCode).toBe(200);
+    expect(await mirrored("south", [uuid])).toEqual({ "host-4": [uuid] });
+    rig.cell("south").dead = false;
+    await eventually("the mirror", async () => Object.keys(await mirrored("south", [uuid])).length === 0);
+  });
+
+  test("sync-aggregates says what it would repair, and repairs it", async () => {
+    const { id, uuid } = await create("fast");
+    await act(id, { add_host: { host: "host-1" } });
+    const [host] = await rig.cell("north").store.hosts();
+    const rootProvider = host?.rootProvider ?? "";
+    const spoil = { rootProvider, add: [uuid], remove: [] };
+    await rig.cell("north").store.hostAdmin().mirrorAggregates([spoil]);
+    const sync = async (dryRun: boolean) =>
+      (await rig.post("/berth/v1/sync-aggregates", { dry_run: dryRun })).json().changed;
+    const expected = [
+      { cell: "north", host: "host-0", aggregates_added: [], aggregates_removed: [uuid], ratios: null },
+    ];
+    expect(await sync(true)).toEqual(expected);
+    expect(await sync(false)).toEqual(expected);
+    expect(await sync(false)).toEqual([]);
+    expect(await mirrored("north", [uuid])).toEqual({ "host-1": [uuid] });
+  });
+
+  test("no server's zone changes under it", async () => {
+    const east = await create("east", "zone-east");
+    const plain = await create("plain");
+    await rig.bootActive("north", 1);
+    expect((await act(east.id, { add_host: { host: "host-1" } })).statusCode).toBe(409);
+    await act(plain.id, { add_host: { host: "host-1" } });
+    const zone = { set_metadata: { metadata: { availability_zone: "zone-east" } } };
+    expect((await act(plain.id, zone)).statusCode).toBe(400);
+    await act(east.id, { add_host: { host: "host-2" } });
+    await rig.bootActive("north", 2);
+    expect((await act(east.id, { remove_host: { host: "host-2" } })).statusCode).toBe(409);
+  });
+
+  test("only admins", async () => {
+    await rig.close();
+    rig = await ApiRig.start({ auth: "noauth2" });
+    const headers = { "x-auth-token": "alice:project" };
+    expect((await rig.get("/v2.1/os-aggregates", headers)).statusCode).toBe(403);
+    expect((await rig.get("/berth/v1/settings", headers)).statusCode).toBe(403);
+    expect((await rig.get("/berth/v1/settings")).statusCode).toBe(401);
+    expect((await rig.get("/v2.1/os-availability-zone/detail", headers)).statusCode).toBe(403);
+    expect((await rig.get("/v2.1/os-availability-zone", headers)).statusCode).toBe(200);
+  });
+});
+
+describe("os-availability-zone", () => {
+  test("names the zones of hosts, the default one among them; one without an enabled host is not available", async () => {
+    const east = await create("east", "zone-east");
+    await act(east.id, { add_host: { host: "host-1" } });
+    const list = async (path = "") => (await rig.get(`/v2.1/os-availability-zone${path}`)).json().availabilityZoneInfo;
+    expect(await list()).toEqual([
+      { zoneName: "nova", zoneState: { available: true }, hosts: null },
+      { zoneName: "zone-east", zoneState: { available: true }, hosts: null },
+    ]);
+    expect((await list("/detail"))[1].hosts).toMatchObject({
+      "host-1": { "nova-compute": { available: true, active: true } },
+    });
+    await rig.put("/v2.1/os-services/disable", { host: "host-1", binary: "nova-compute" });
+    expect((await list())[1]).toEqual({ zoneName: "zone-east", zoneState: { available: false }, hosts: null });
+  });
+});
+
+describe("os-services", () => {
+  const services = async (minor: number) => (await rig.get("/v2.1/os-services?host=host-1", at(minor))).json().services;
+
+  test("a host is disabled by its service's id, with the trait on its root, and enabled again", async () => {
+    const [service] = await services(53);
+    expect(service).toMatchObject({ status: "enabled", state: "up", zone: "nova", forced_down: false });
+    const path = `/v2.1/os-services/${service.id}`;
+    const disabled = await rig.put(path, { status: "disabled", disabled_reason: "smells" }, at(53));
+    expect(disabled.json().service).toMatchObject({ status: "disabled", disabled_reason: "smells" });
+    expect(await rig.cell("north").store.hostAdmin().adminHosts(["host-1"])).toMatchObject([
+      { disabled: true, disabledReason: "smells" },
+    ]);
+    expect((await rig.put(path, { status: "enabled", disabled_reason: "x" }, at(53))).statusCode).toBe(400);
+    expect((await rig.put(path, {}, at(53))).statusCode).toBe(400);
+    expect((await rig.put(path, { status: "enabled" }, at(53))).json().service).toMatchObject({
+      ...{ status: "enabled", disabled_reason: null },
+    });
+    const nobody = "/v2.1/os-services/00000000-0000-4000-8000-000000000000";
+    expect((await rig.put(nobody, { status: "enabled" }, at(53))).statusCode).toBe(404);
+    expect((await rig.put("/v2.1/os-services/7", { status: "enabled" }, at(53))).statusCode).toBe(400);
+  });
+
+  test("the older actions name host and binary", async () => {
+    const one = { host: "host-1", binary: "nova-compute" };
+    const put = (action: string, body: object, minor = 11) => rig.put(`/v2.1/os-services/${action}`, body, at(minor));
+    expect((await put("disable-log-reason", { ...one, disabled_reason: "r" })).json()).toEqual({
+      service: { ...one, status: "disabled", disabled_reason: "r" },
+    });
+    expect((await put("enable", one)).json()).toEqual({ service: { ...one, status: "enabled" } });
+    expect((await put("force-down", { ...one, forced_down: true })).json()).toEqual({
+      service: { ...one, forced_down: true },
+    });
+    expect((await services(11))[0]).toMatchObject({ state: "down", forced_down: true });
+    expect((await put("force-down", { ...one, forced_down: true }, 10)).statusCode).toBe(404);
+    expect((await put("disable-log-reason", one)).statusCode).toBe(400);
+    expect((await put("explode", one)).statusCode).toBe(404);
+    expect((await put("enable", { ...one, host: "nobody" })).statusCode).toBe(404);
+    expect((await put("enable", { ...one, binary: "nova-conductor" })).statusCode).toBe(400);
+    expect((await put("enable", { binary: "nova-compute" })).statusCode).toBe(400);
+  });
+});
