@@ -97,6 +97,15 @@ export class InventoryColumn {
     if (this.has(slot)) this.free[slot] = this.free[slot]! - amount;
   }
 
+  /** Somebody who asked the ledger itself was told that no more is free: it stands until the inventory is put again. */
+  learnFree(slot: number, free: number): boolean {
+    const excess = this.free[slot]! - free;
+    if (!this.has(slot) || excess <= 0) return false;
+    this.free[slot] = free;
+    this.used[slot] = this.used[slot]! + excess;
+    return true;
+  }
+
   /** The inventory of a provider, or undefined. */
   at(slot: number): (Inventory & { readonly used: number }) | undefined {
     if (!this.has(slot)) return undefined;

@@ -184,4 +184,22 @@ describe("LedgerView", () => {
       }),
     );
   });
+
+  it("believes a refused claim that less is free, until it has word of the inventory itself", () => {
+    const view = new LedgerView();
+    view.applyAll(HOST_ROWS);
+    const column = view.column(VCPU)!;
+    const slot = view.slots.find(providerUuid("root"));
+    const shortfall = { provider: providerUuid("root"), resourceClass: VCPU, requested: 4, limit: 16 } as const;
+    const unknown = { ...shortfall, provider: providerUuid("unknown"), reason: "capacity", used: 16 } as const;
+    view.learnShortfalls([unknown, { ...shortfall, reason: "capacity", used: 14 }]);
+    expect([column.free[slot], column.used[slot], column.capacity(slot)]).toEqual([2, 14, 16]);
+    view.learnShortfalls([
+      { ...shortfall, reason: "capacity", used: 3 },
+      { ...shortfall, reason: "max_unit", used: 16 },
+    ]);
+    expect(column.free[slot]).toBe(2);
+    view.apply(putInventory("root", 16, 5));
+    expect([column.free[slot], column.used[slot]]).toEqual([11, 5]);
+  });
 });

@@ -1,3 +1,4 @@
+import type { Shortfall } from "./allocation-change.ts";
 import { ChangedRoots } from "./changed-roots.ts";
 import { HeldClaims } from "./held-claims.ts";
 import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "./ids.ts";
@@ -161,6 +162,20 @@ export class LedgerView {
   letGo(id: string): void {
     this.#held.drop(this.#arrays(), id);
     this.#version += 1;
+  }
+
+  /**
+   * Merge what a refused claim was told of the ledger: no more is free there than this. It stands until the view has its next
+   * word of the inventory, later or earlier news; what is unknown here is passed over.
+   */
+  learnShortfalls(shortfalls: readonly Shortfall[]): void {
+    for (const { provider, resourceClass, reason, used, limit } of shortfalls) {
+      const slot = this.#slots.find(provider);
+      const column = this.#columns.get(resourceClass);
+      if (reason !== "capacity" || slot < 0 || !column?.learnFree(slot, limit - used)) continue;
+      this.#touchTreeOf(slot);
+      this.#version += 1;
+    }
   }
 
   /** Something that is kept beside this view changed about the host of this root: those who follow `changes` are to look again. */

@@ -33,6 +33,8 @@ export interface ChoiceOptions {
   readonly spread: number;
   /** … whose weight is at most so much below the best. */
   readonly spreadTolerance: number;
+  /** Told of each stage; it does not change the choice. */
+  readonly watch?: StageWatch;
 }
 
 export type HostChoice =
@@ -87,7 +89,7 @@ export class HostChooser {
     const best = pickBest(ranked, options);
     const choice = best ? chosen(ranked, best, options) : null;
     ranked.settle();
-    return choice ?? noneOf(hosts, query, bound, options.excludedHosts);
+    return choice ?? { ...noneOf(hosts, query, bound, options.excludedHosts), lookedAt: ranked.lookedAt };
   }
 
   /**

@@ -42,6 +42,12 @@ export class CellLink {
     return this.cell.view;
   }
 
+  /** The host weighs differently although nothing changed in the view. */
+  touchHost(host: string): void {
+    const root = this.view.hosts.slotOf(host);
+    if (root >= 0) this.view.touch(root);
+  }
+
   /** Whether new servers may go there now. */
   get isOpen(): boolean {
     return !this.disabled && this.cell.source.ready;

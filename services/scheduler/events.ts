@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { DecisionStage } from "../../core/scheduling/stage-watch.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 
@@ -24,8 +25,27 @@ export class SchedulerEvents {
     this.#metrics = createMetrics(options.registry, options);
   }
 
-  decided(tookMs: number): void {
-    this.#metrics.decisionSeconds.observe(tookMs / 1_000);
+  decided(decision: {
+    readonly outcome: "chosen" | "none";
+    readonly tookMs: number;
+    readonly stagesMs: ReadonlyMap<DecisionStage, number>;
+    /** Hosts that were asked whether the request fits there. */
+    readonly lookedAt: number;
+  }): void {
+    this.#metrics.decisions.inc({ outcome: decision.outcome });
+    this.#metrics.decisionSeconds.observe(decision.tookMs / 1_000);
+    this.#metrics.candidatesTried.observe(decision.lookedAt);
+    for (const [stage, ms] of decision.stagesMs) this.#metrics.stageSeconds.observe({ stage }, ms / 1_000);
+  }
+
+  /** A claim has its answer, whatever it is. */
+  claimed(tookMs: number): void {
+    this.#metrics.stageSeconds.observe({ stage: "claim" }, tookMs / 1_000);
+  }
+
+  /** A request was taken that has waited in the queue for so long. */
+  taken(queuedMs: number): void {
+    this.#metrics.queueSeconds.observe(Math.max(0, queuedMs) / 1_000);
   }
 
   dispatched(serverUuid: string, cell: string, host: string, ageMs: number): void {
@@ -167,6 +187,26 @@ function createMetrics(
     cellsLeft: counter("cells_left_total", "requests that left the cell that they were assigned to"),
     publishFailures: counter("publish_failures_total", "tasks that were stored and not published"),
     swept: counter("swept_total", "requests that the sweep carried on"),
+    decisions: counter("decisions_total", "choices of host and alternates, by outcome", ["outcome"]),
+    candidatesTried: new Histogram({
+      name: "berth_scheduler_candidates_tried",
+      help: "hosts that one choice asked whether the request fits there, alternates included",
+      buckets: [1, 2, 3, 5, 8, 13, 21, 34, 100, 1_000],
+      registers,
+    }),
+    stageSeconds: new Histogram({
+      name: "berth_scheduler_stage_seconds",
+      help: "time by stage of a choice (sieve, filter, weigh, combine, alternates), and of its claim",
+      labelNames: ["stage"] as const,
+      buckets: [0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 1],
+      registers,
+    }),
+    queueSeconds: new Histogram({
+      name: "berth_scheduler_queue_age_seconds",
+      help: "how long a request had waited in the queue when it was taken",
+      buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 60],
+      registers,
+    }),
     decisionSeconds: new Histogram({
       name: "berth_scheduler_decision_seconds",
       help: "one choice of host and alternates",

@@ -10,10 +10,13 @@ const EVENTS_IN_FLIGHT_MAX = 1_000;
 /** How often builds failed of late, by cell and host: a copy of the soft state's counts that searches can read at once. */
 export class BuildFailureCounts {
   readonly #softState: SoftState;
+  readonly #onChanged: (cell: string, host: string) => void;
   #byCell: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map();
 
-  constructor(softState: SoftState) {
+  /** `onChanged`: the host's count is not as before. */
+  constructor(softState: SoftState, onChanged: (cell: string, host: string) => void) {
     this.#softState = softState;
+    this.#onChanged = onChanged;
   }
 
   of(cell: string): ReadonlyMap<string, number> | undefined {
@@ -28,7 +31,11 @@ export class BuildFailureCounts {
       const hosts = byCell.get(cell) ?? new Map<string, number>();
       byCell.set(cell, hosts.set(key.slice(slash + 1), count));
     }
+    const before = this.#byCell;
     this.#byCell = byCell;
+    for (const cell of new Set([...before.keys(), ...byCell.keys()])) {
+      for (const host of changedKeys(before.get(cell), byCell.get(cell))) this.#onChanged(cell, host);
+    }
   }
 
   failed(cell: string, host: string): Promise<void> {
@@ -39,6 +46,10 @@ export class BuildFailureCounts {
   async succeeded(cell: string, host: string): Promise<void> {
     if (this.of(cell)?.has(host)) await this.#softState.clearBuildFailures(cell, host);
   }
+}
+
+function changedKeys(before: ReadonlyMap<string, number> = new Map(), now: ReadonlyMap<string, number> = new Map()) {
+  return [...new Set([...before.keys(), ...now.keys()])].filter((key) => before.get(key) !== now.get(key));
 }
 
 /** Learns from a cell's events which hosts fail; each event reaches one of the schedulers. */

@@ -9,6 +9,7 @@ import { freeCpu } from "../../core/scheduling/weighers/free-cpu.ts";
 import { freeMemory } from "../../core/scheduling/weighers/free-memory.ts";
 import { gpuBestFit } from "../../core/scheduling/weighers/gpu-best-fit.ts";
 import { OwnSlice } from "../../core/scheduling/weighers/own-slice.ts";
+import { RecentPicks } from "../../core/scheduling/weighers/recent-picks.ts";
 import type { WeighedBy } from "../../core/scheduling/weighers/weigher.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -25,6 +26,10 @@ import type { SchedulerSettings } from "./settings.ts";
 import { ArrivalSweep } from "./sweep-arrivals.ts";
 import { RequestSweep } from "./sweep-requests.ts";
 import { RequestIntake } from "./take-requests.ts";
+import { PickTeller } from "./tell-picks.ts";
+
+/** A guess, and so less than what any difference in free room that matters makes. */
+const RECENT_PICKS_MULTIPLIER = 0.25;
 
 /** How long a start waits for the views; a cell that takes longer takes part later. */
 const VIEWS_LOADED_MS = 5_000;
@@ -57,7 +62,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
   let closing: Promise<void> | null = null;
   const close = async () => {
     ready = false;
-    await Promise.all([parts.sweep.stop(), parts.arrivals.stop()]);
+    await Promise.all([parts.sweep.stop(), parts.arrivals.stop(), parts.picks.stop()]);
     await parts.intake.stop();
     await parts.announcer.close();
     await parts.cells.close();
@@ -71,6 +76,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
         await parts.cells.start();
         await parts.cells.whenSeen(VIEWS_LOADED_MS);
         await parts.announcer.start();
+        parts.picks.start();
         await parts.intake.start();
         parts.sweep.start();
         parts.arrivals.start();
@@ -98,28 +104,45 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
     requestsInFlight: () => intake.size,
   });
   const slice = new OwnSlice(settings.schedulerId);
-  const failures = new BuildFailureCounts(softState);
+  const touchHost = (cell: string, host: string) => cells.get(cell)?.touchHost(host);
+  const failures = new BuildFailureCounts(softState, touchHost);
+  const picksOfOthers = new RecentPicks();
   const open = deps.openCell ?? null;
   const cells: CellKeeper = new CellKeeper({ store, given: deps.cells, open, failures, clock, events }, settings);
-  const weighers = weighersOf(settings, slice, failures);
+  const weighers = weighersOf(settings, slice, failures, picksOfOthers);
   const chooser = new RequestChooser({ chooser: new HostChooser(), weighers, settings, clock, events });
   const writes = new RequestWrites(store, settings.batchMax);
   const newId = randomUUID;
-  const placer = new RequestPlacer({ links: cells, chooser, writes, settings, clock, events, newId });
+  const picks = new PickTeller({
+    softState,
+    schedulerId: settings.schedulerId,
+    picksOfOthers,
+    onChanged: ({ cell, host }) => touchHost(cell, host),
+    clock,
+    events,
+  });
+  const onPick = (cell: string, host: string) => picks.picked(cell, host);
+  const placer = new RequestPlacer({ links: cells, chooser, writes, settings, clock, events, newId, onPick });
   const intake: RequestIntake = new RequestIntake({ bus, placer, clock, events, tracing }, settings);
   const isBusy = () => intake.full;
   const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
   const arrivals = new ArrivalSweep({ store, links: cells, bus, clock, events }, settings);
   const announcer = new SelfAnnouncer({ softState, slice, failures, clock, events }, settings);
-  return { cells, intake, sweep, arrivals, announcer };
+  return { cells, intake, sweep, arrivals, announcer, picks };
 }
 
-function weighersOf({ multipliers }: SchedulerSettings, slice: OwnSlice, failures: BuildFailureCounts): WeighedBy[] {
+function weighersOf(
+  { multipliers }: SchedulerSettings,
+  slice: OwnSlice,
+  failures: BuildFailureCounts,
+  picksOfOthers: RecentPicks,
+): WeighedBy[] {
   return [
     { weigher: freeCpu, multiplier: multipliers.freeCpu },
     { weigher: freeMemory, multiplier: multipliers.freeMemory },
     { weigher: gpuBestFit, multiplier: multipliers.gpuBestFit },
     { weigher: buildFailures((cell) => failures.of(cell)), multiplier: multipliers.buildFailures },
     { weigher: slice, multiplier: multipliers.ownSlice },
+    { weigher: picksOfOthers, multiplier: RECENT_PICKS_MULTIPLIER },
   ];
 }

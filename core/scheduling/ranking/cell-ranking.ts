@@ -1,3 +1,4 @@
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { CompiledRequest } from "../../candidates/compiled-request.ts";
 import { KeptRequest } from "../../candidates/kept-request.ts";
 import type { CandidateRequest } from "../../candidates/request.ts";
@@ -33,11 +34,18 @@ export class CellRanking {
   /** By weigher, by slot: the bucket of its range that the host is counted in. */
   readonly buckets: Uint8Array[];
   readonly misfits: Misfits = new Map();
+  readonly #spec: ServerSpec | null;
   readonly #kept: KeptRequest;
   #mark = -1;
 
-  constructor(cell: CellHosts, query: PlacementQuery, weighers: number) {
+  /** `spec`: of any request of the class; null: nothing but the query is known of them. */
+  constructor(
+    cell: CellHosts,
+    { query, spec }: { readonly query: PlacementQuery; readonly spec: ServerSpec | null },
+    weighers: number,
+  ) {
     this.cell = cell;
+    this.#spec = spec;
     this.#kept = new KeptRequest(cell.view, candidateRequestOf(query));
     this.buckets = Array.from({ length: weighers }, () => new Uint8Array(0));
     this.sorted = new SortedRoots(() => this.weights);
@@ -65,12 +73,17 @@ export class CellRanking {
     this.buckets.forEach((_, index) => {
       this.buckets[index] = new Uint8Array(slots.capacity);
     });
-    return this.#sieve(slots.roots, slots.rootCount, scratch.roots.subarray(offset), filters);
+    const out = scratch.roots.subarray(offset);
+    scratch.enter("sieve");
+    const request = this.#kept.current();
+    const count = scanRoots(request, slots.roots, { from: 0, to: slots.rootCount }, out);
+    return this.#filter(this.#batch(request, out, count), scratch, filters);
   }
 
   /** Roots that changed since the last call, each once, to the scratch; returns how many, or null: there is no telling. */
   takeChanged(scratch: RankingScratch): number | null {
     const { changes, slots } = this.cell.view;
+    scratch.enter("sieve");
     let count = 0;
     scratch.beginDistinct(slots.capacity);
     scratch.reserve(slots.capacity);
@@ -97,14 +110,21 @@ export class CellRanking {
       roots[known] = root;
       known += 1;
     }
-    return this.#sieve(roots, known, roots, filters);
+    const request = this.#kept.current();
+    const fitting = scanRoots(request, roots, { from: 0, to: known }, roots);
+    return this.#filter(this.#batch(request, roots, fitting), scratch, filters);
   }
 
-  #sieve(roots: Int32Array, total: number, out: Int32Array, filters: readonly BoundFilter[]): HostBatch {
-    const request = this.#kept.current();
-    let count = scanRoots(request, roots, { from: 0, to: total }, out);
-    if (filters.length > 0) count = keepAllowed(filters, this.cell.facts, out, count);
-    return { cell: this.cell.name, request, roots: out, count };
+  #batch(request: CompiledRequest, roots: Int32Array, count: number): HostBatch {
+    const { name, facts } = this.cell;
+    return { cell: name, request, facts, spec: this.#spec, roots, count };
+  }
+
+  #filter(batch: HostBatch, scratch: RankingScratch, filters: readonly BoundFilter[]): HostBatch {
+    scratch.enter("filter");
+    const count = filters.length > 0 ? keepAllowed(filters, this.cell.facts, batch) : batch.count;
+    scratch.enter("weigh");
+    return count === batch.count ? batch : { ...batch, count };
   }
 
   #grow(slots: number): void {
@@ -125,12 +145,8 @@ export function candidateRequestOf(query: PlacementQuery): CandidateRequest {
 }
 
 /** A host without facts is let through: what is known of it is in the ledger alone. */
-function keepAllowed(
-  filters: readonly BoundFilter[],
-  facts: CellFacts | undefined,
-  roots: Int32Array,
-  count: number,
-): number {
+function keepAllowed(filters: readonly BoundFilter[], facts: CellFacts | undefined, batch: HostBatch): number {
+  const { roots, count } = batch;
   let kept = 0;
   for (let index = 0; index < count; index += 1) {
     const root = roots[index]!;

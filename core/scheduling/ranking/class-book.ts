@@ -1,10 +1,9 @@
-import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { HostFilter } from "../filters/host-filter.ts";
 import type { BoundFilters } from "../filters/host-filters.ts";
 import type { PlacementQuery } from "../placement-query.ts";
 import type { WeighedBy } from "../weighers/weigher.ts";
 import type { CellHosts } from "./cell-ranking.ts";
-import { HostClass } from "./host-class.ts";
+import { type ClassAsk, HostClass } from "./host-class.ts";
 import { RankingScratch } from "./ranking-scratch.ts";
 import { SPEC_PARTS, type SpecPart, specKey } from "./spec-parts.ts";
 
@@ -17,14 +16,6 @@ export interface ClassLimits {
 }
 
 export const DEFAULT_CLASS_LIMITS: ClassLimits = { classesMax: 1_000, memoryBytesMax: 192 * 2 ** 20 };
-
-/** What says which class a request belongs to. */
-export interface ClassAsk {
-  readonly query: PlacementQuery;
-  readonly spec: ServerSpec | null;
-  readonly filters: readonly HostFilter[];
-  readonly weighers: readonly WeighedBy[];
-}
 
 /**
  * The classes of requests that were seen of late, within limits of number and memory; those not used for longest are forgotten,
@@ -70,6 +61,7 @@ export class ClassBook {
    */
   classOf(ask: ClassAsk, cells: readonly CellHosts[], bound: readonly BoundFilters[]): HostClass {
     this.#follow(ask);
+    this.#scratch.watch = ask.watch ?? null;
     const key = this.#keyOf(ask, cells, bound);
     const filters = bound.map(({ kind }) => kind);
     this.#uses += 1;
@@ -79,7 +71,7 @@ export class ClassBook {
       known.hosts.refresh(this.#scratch, filters);
       return known.hosts;
     }
-    const hosts = new HostClass(ask.query, cells, ask.weighers);
+    const hosts = new HostClass(ask, cells);
     this.#classes.set(key, { hosts, usedAt: this.#uses });
     hosts.refresh(this.#scratch, filters);
     this.#forgetOld();
@@ -157,7 +149,7 @@ function isSame<Item>(one: readonly Item[], other: readonly Item[], alike: (a: I
 }
 
 function countsAlike(one: WeighedBy, other: WeighedBy): boolean {
-  return one.weigher === other.weigher && one.multiplier === other.multiplier;
+  return one.weigher === other.weigher && one.multiplier === other.multiplier && one.option === other.option;
 }
 
 function flatten(_: string, value: unknown): unknown {

@@ -1,16 +1,29 @@
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { HostFilter } from "../filters/host-filter.ts";
 import type { BoundFilter } from "../filters/host-filters.ts";
 import type { PlacementQuery } from "../placement-query.ts";
+import type { StageWatch } from "../stage-watch.ts";
+import { hostMultiplier } from "../weighers/host-multiplier.ts";
 import type { AbsoluteWeigher, HostBatch, RelativeWeigher, WeighedBy } from "../weighers/weigher.ts";
 import { type CellHosts, CellRanking } from "./cell-ranking.ts";
 import type { RankingScratch } from "./ranking-scratch.ts";
 import { WeightRange } from "./weight-range.ts";
+
+/** What says which class a request belongs to. */
+export interface ClassAsk {
+  readonly query: PlacementQuery;
+  readonly spec: ServerSpec | null;
+  readonly filters: readonly HostFilter[];
+  readonly weighers: readonly WeighedBy[];
+  readonly watch?: StageWatch | undefined;
+}
 
 /** The weights are made anew after at least one change for so many hosts, so that it costs each change little. */
 const HOSTS_PER_CHANGE = 64;
 
 interface RelativePart {
   readonly weigher: RelativeWeigher;
-  readonly multiplier: number;
+  readonly weighedBy: WeighedBy;
   readonly range: WeightRange;
   /** Which of the rankings' buckets are its. */
   readonly index: number;
@@ -20,7 +33,14 @@ interface RelativePart {
 
 interface AbsolutePart {
   readonly weigher: AbsoluteWeigher;
-  readonly multiplier: number;
+  readonly weighedBy: WeighedBy;
+}
+
+/** Hosts of one cell that were sieved and filtered, and where theirs begins in the scratch's raw weights and sums. */
+interface SievedPart {
+  readonly ranking: CellRanking;
+  readonly batch: HostBatch;
+  readonly offset: number;
 }
 
 /**
@@ -42,15 +62,17 @@ export class HostClass {
   #changedSinceMade = 0;
   #timesMade = 0;
 
-  constructor(query: PlacementQuery, cells: readonly CellHosts[], weighedBy: readonly WeighedBy[]) {
-    const counting = weighedBy.filter(({ multiplier }) => multiplier !== 0);
+  constructor({ query, spec, weighers }: Pick<ClassAsk, "query" | "spec" | "weighers">, cells: readonly CellHosts[]) {
+    const counting = weighers.filter(({ multiplier, option }) => multiplier !== 0 || option !== undefined);
     this.#relative = counting
-      .flatMap(({ weigher, multiplier }) => (weigher.kind === "relative" ? [{ weigher, multiplier }] : []))
+      .flatMap((weighedBy) =>
+        weighedBy.weigher.kind === "relative" ? [{ weigher: weighedBy.weigher, weighedBy }] : [],
+      )
       .map((part, index) => ({ ...part, index, range: new WeightRange(part.weigher.lowest), said: false }));
-    this.#absolute = counting.flatMap(({ weigher, multiplier }) =>
-      weigher.kind === "absolute" ? [{ weigher, multiplier }] : [],
+    this.#absolute = counting.flatMap((weighedBy) =>
+      weighedBy.weigher.kind === "absolute" ? [{ weigher: weighedBy.weigher, weighedBy }] : [],
     );
-    this.rankings = cells.map((cell) => new CellRanking(cell, query, this.#relative.length));
+    this.rankings = cells.map((cell) => new CellRanking(cell, { query, spec }, this.#relative.length));
   }
 
   /** Hosts that fit as far as is known. */
@@ -83,8 +105,8 @@ export class HostClass {
       if (changed === null) return false;
       if (changed > 0 && !this.#keepUp(ranking, scratch, changed, filters[index]!)) return false;
     }
-    if (this.#changedSinceMade * HOSTS_PER_CHANGE < this.count) return true;
-    return !this.#relative.some(({ said, range }) => said && range.drifted);
+    const mayWait = this.#changedSinceMade * HOSTS_PER_CHANGE < this.count;
+    return !this.#relative.some(({ said, range }) => said && (mayWait ? range.isPoint : range.drifted));
   }
 
   /** The request does not fit on this host although it seemed so: out, until the host changes. */
@@ -120,40 +142,18 @@ export class HostClass {
       raw.fill(0, 0, total);
       part.said = false;
       for (const { batch, offset } of parts) if (part.weigher.weigh(batch, raw, offset)) part.said = true;
-      if (part.said) this.#takeRange(part, parts, scratch, total);
+      if (!part.said) continue;
+      takeRange(part.range, raw, total);
+      for (const sieved of parts) addRelative(part, sieved, scratch);
+      part.range.settle();
     }
-    for (const { ranking, batch, offset } of parts) {
-      for (const { weigher, multiplier } of this.#absolute) weigher.addTo(batch, sums, offset, multiplier);
+    for (const sieved of parts) {
+      const { ranking, batch, offset } = sieved;
+      for (const part of this.#absolute) addAbsolute(part, sieved, scratch);
       const roots = batch.roots.subarray(0, batch.count);
       for (let index = 0; index < batch.count; index += 1) ranking.weights[roots[index]!] = sums[offset + index]!;
       ranking.sorted.fill(roots);
     }
-  }
-
-  #takeRange(
-    { range, multiplier, index: bucketIndex }: RelativePart,
-    parts: readonly { readonly ranking: CellRanking; readonly batch: HostBatch; readonly offset: number }[],
-    { raw, sums }: RankingScratch,
-    total: number,
-  ): void {
-    let least = Number.POSITIVE_INFINITY;
-    let most = Number.NEGATIVE_INFINITY;
-    for (let index = 0; index < total; index += 1) {
-      const weight = raw[index]!;
-      if (weight < least) least = weight;
-      if (weight > most) most = weight;
-    }
-    if (total === 0) range.take(0, 0);
-    else range.take(least, most);
-    for (const { ranking, batch, offset } of parts) {
-      const buckets = ranking.buckets[bucketIndex]!;
-      for (let index = 0; index < batch.count; index += 1) {
-        const weight = raw[offset + index]!;
-        buckets[batch.roots[index]!] = range.add(weight);
-        sums[offset + index] = sums[offset + index]! + multiplier * range.normalise(weight);
-      }
-    }
-    range.settle();
   }
 
   /** False: a weigher that had nothing to say speaks up now. */
@@ -167,20 +167,15 @@ export class HostClass {
     const batch = ranking.sieveChanged(scratch, changed, filters);
     const { count } = batch;
     if (count === 0) return true;
+    const sieved = { ranking, batch, offset: 0 };
     sums.fill(0, 0, count);
-    for (const { weigher, multiplier, range, index: bucketIndex, said } of this.#relative) {
+    for (const part of this.#relative) {
       raw.fill(0, 0, count);
-      const says = weigher.weigh(batch, raw, 0);
-      if (says && !said) return false;
-      if (!said) continue;
-      const buckets = ranking.buckets[bucketIndex]!;
-      for (let index = 0; index < count; index += 1) {
-        const weight = raw[index]!;
-        buckets[roots[index]!] = range.add(weight);
-        sums[index] = sums[index]! + multiplier * range.normalise(weight);
-      }
+      const says = part.weigher.weigh(batch, raw, 0);
+      if (says && !part.said) return false;
+      if (part.said) addRelative(part, sieved, scratch);
     }
-    for (const { weigher, multiplier } of this.#absolute) weigher.addTo(batch, sums, 0, multiplier);
+    for (const part of this.#absolute) addAbsolute(part, sieved, scratch);
     for (let index = 0; index < count; index += 1) {
       const root = roots[index]!;
       ranking.weights[root] = sums[index]!;
@@ -193,5 +188,50 @@ export class HostClass {
     ranking.sorted.remove(root);
     ranking.weights[root] = Number.NaN;
     for (const { said, range, index } of this.#relative) if (said) range.drop(ranking.buckets[index]![root]!);
+  }
+}
+
+function takeRange(range: WeightRange, raw: Float64Array, total: number): void {
+  let least = Number.POSITIVE_INFINITY;
+  let most = Number.NEGATIVE_INFINITY;
+  for (let index = 0; index < total; index += 1) {
+    const weight = raw[index]!;
+    if (weight < least) least = weight;
+    if (weight > most) most = weight;
+  }
+  if (total === 0) range.take(0, 0);
+  else range.take(least, most);
+}
+
+/** Adds what the scratch's raw weights come to once normalised, and counts them in the range. */
+function addRelative(part: RelativePart, { ranking, batch, offset }: SievedPart, { raw, sums }: RankingScratch): void {
+  const { range, weighedBy, index: bucketIndex } = part;
+  const buckets = ranking.buckets[bucketIndex]!;
+  const multiplierOf = hostMultiplier(weighedBy, batch.facts);
+  for (let index = 0; index < batch.count; index += 1) {
+    const root = batch.roots[index]!;
+    const weight = raw[offset + index]!;
+    const multiplier = multiplierOf ? multiplierOf(root) : weighedBy.multiplier;
+    buckets[root] = range.add(weight);
+    sums[offset + index] = sums[offset + index]! + multiplier * range.normalise(weight);
+  }
+}
+
+function addAbsolute(
+  { weigher, weighedBy }: AbsolutePart,
+  { batch, offset }: SievedPart,
+  scratch: RankingScratch,
+): void {
+  const { raw, sums } = scratch;
+  const multiplierOf = hostMultiplier(weighedBy, batch.facts);
+  if (!multiplierOf) {
+    if (weighedBy.multiplier !== 0) weigher.addTo(batch, sums, offset, weighedBy.multiplier);
+    return;
+  }
+  raw.fill(0, offset, offset + batch.count);
+  weigher.addTo(batch, raw, offset, 1);
+  for (let index = 0; index < batch.count; index += 1) {
+    const at = offset + index;
+    sums[at] = sums[at]! + multiplierOf(batch.roots[index]!) * raw[at]!;
   }
 }

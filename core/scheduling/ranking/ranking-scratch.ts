@@ -1,10 +1,18 @@
+import type { DecisionStage, StageWatch } from "../stage-watch.ts";
+
 /** Buffers that the rankings of one chooser share: what is in them is valid within one step only. */
 export class RankingScratch {
   roots = new Int32Array(0);
   raw = new Float64Array(0);
   sums = new Float64Array(0);
+  /** Of the decision under way; null: nobody looks. */
+  watch: StageWatch | null = null;
   #stamps = new Int32Array(0);
   #stamp = 0;
+
+  enter(stage: DecisionStage): void {
+    this.watch?.enter(stage);
+  }
 
   /** Room for so many roots; what was in the buffers is lost when they grow. */
   reserve(roots: number): void {

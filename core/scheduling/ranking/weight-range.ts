@@ -77,6 +77,11 @@ export class WeightRange {
     return this.#fixedLowest === undefined && Math.abs(this.#bottom - this.#bottomTaken) > DRIFT_MAX;
   }
 
+  /** All weighed the same when the range was taken, and now they do not: nothing is told apart until it is taken anew. */
+  get isPoint(): boolean {
+    return this.#span === 0 && this.drifted;
+  }
+
   #bucketOf(raw: number): number {
     const above = raw - this.#least;
     if (this.#span === 0) return above === 0 ? BELOW : above > 0 ? BUCKETS - 1 : 0;
