@@ -35,7 +35,7 @@ export async function openApiDatabase(
   const server = await startOrJoin(dataDir, options.beside ?? false);
   const ensured = async (name: string): Promise<string> => {
     await ensureDatabase(server.url("postgres"), name);
-    return server.url(name);
+    return server.localUrl(name);
   };
   return {
     url: await ensured("berth_api"),
@@ -44,12 +44,15 @@ export async function openApiDatabase(
   };
 }
 
-async function startOrJoin(dataDir: string, mayJoin: boolean): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
+async function startOrJoin(
+  dataDir: string,
+  mayJoin: boolean,
+): Promise<Pick<EmbeddedPostgres, "url" | "localUrl" | "stop">> {
   try {
     return await startEmbedded({ dataDir });
   } catch (error) {
-    const url = mayJoin && error instanceof EmbeddedError && error.code === "in-use" ? urlsOfEmbedded(dataDir) : null;
-    if (url === null) throw error;
-    return { url, stop: async () => undefined };
+    const urls = mayJoin && error instanceof EmbeddedError && error.code === "in-use" ? urlsOfEmbedded(dataDir) : null;
+    if (urls === null) throw error;
+    return { ...urls, stop: async () => undefined };
   }
 }

@@ -53,6 +53,25 @@ export function openCluster(
   return { dir, password: readFileSync(join(dir, "berth-password"), "utf8") };
 }
 
+/** A socket's path may have 107 bytes, of which `/.s.PGSQL.65535` takes some; and a list of directories is parted by commas. */
+const SOCKET_DIR = /^[\w./-]{1,90}$/;
+
+/** Where its server listens besides TCP; null where the path does not do for a socket. */
+export function socketDirOf(cluster: Pick<Cluster, "dir">): string | null {
+  return SOCKET_DIR.test(cluster.dir) ? cluster.dir : null;
+}
+
+/** Connection URLs of the cluster's databases: by TCP, and by Unix socket where there is one. */
+export function urlsOf(
+  cluster: Cluster,
+  port: number | string,
+): { readonly url: (database: string) => string; readonly localUrl: (database: string) => string } {
+  const socketDir = socketDirOf(cluster);
+  const url = (database: string) => `postgres://${EMBEDDED_ROLE}:${cluster.password}@127.0.0.1:${port}/${database}`;
+  // The parameter goes before the host of the URL, which tools that know TCP alone still find there.
+  return { url, localUrl: (database) => (socketDir === null ? url(database) : `${url(database)}?host=${socketDir}`) };
+}
+
 /** Removes a data directory with its cluster, wherever that lies. The server must have stopped. */
 export function removeCluster(dataDir: string): void {
   const place = join(dataDir, "cluster");

@@ -1,16 +1,16 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import { EMBEDDED_ROLE } from "./embedded-cluster.ts";
+import { urlsOf } from "./embedded-cluster.ts";
 
 /**
  * Connection URLs of the embedded Postgres that another process serves from the data directory; null when none has ever
  * been. Whether it runs just now shows when connecting. For who may read the directory.
  */
-export function urlsOfEmbedded(dataDir: string): ((database: string) => string) | null {
+export function urlsOfEmbedded(dataDir: string): ReturnType<typeof urlsOf> | null {
   const portFile = join(dataDir, "port");
   const passwordFile = join(dataDir, "cluster", "berth-password");
   if (!existsSync(portFile) || !existsSync(passwordFile)) return null;
   const port = readFileSync(portFile, "utf8").trim();
   const password = readFileSync(passwordFile, "utf8");
-  return (database) => `postgres://${EMBEDDED_ROLE}:${password}@127.0.0.1:${port}/${database}`;
+  return urlsOf({ dir: realpathSync(join(dataDir, "cluster")), password }, port);
 }

@@ -15,7 +15,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../runtime/free-port.ts";
 import { type Binaries, findBinaries } from "./embedded-binaries.ts";
-import { type Cluster, EMBEDDED_ROLE, openCluster, removeCluster } from "./embedded-cluster.ts";
+import { type Cluster, openCluster, removeCluster, socketDirOf, urlsOf } from "./embedded-cluster.ts";
 import { EmbeddedError } from "./embedded-error.ts";
 import { clearStalePidFile, readNumber, readPidFile } from "./embedded-lock.ts";
 import { choosePostgresUser, type PostgresUser } from "./embedded-user.ts";
@@ -35,6 +35,8 @@ export interface EmbeddedPostgres {
   readonly dataDir: string;
   /** Connection URL of a database of this server, password included. `postgres` always exists. */
   url(database: string): string;
+  /** The same by Unix socket where there is one, for who may enter the cluster's directory: a tenth less work on both sides. */
+  localUrl(database: string): string;
   /** Fast shutdown: open transactions are rolled back, what was committed is safe. Repeatable. */
   stop(): Promise<void>;
   /** Resolves with a reason if the server ends without having been told to. */
@@ -64,6 +66,7 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
     const port = await choosePort(dataDir, attempt);
     const server = spawnServer(binaries, cluster, dataDir, user, {
       ...serverSettings(options),
+      unix_socket_directories: socketDirOf(cluster) ?? "",
       port: String(port),
       ...options.settings,
     });
@@ -83,7 +86,6 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
 function serverSettings(options: EmbeddedOptions): Record<string, string> {
   return {
     listen_addresses: "127.0.0.1",
-    unix_socket_directories: "",
     wal_level: "logical",
     max_wal_senders: "64",
     max_replication_slots: "64",
@@ -177,10 +179,12 @@ function handleOf(
   temporary: boolean,
 ): EmbeddedPostgres {
   let stopping: Promise<void> | null = null;
+  const { url, localUrl } = urlsOf(cluster, port);
   return {
     port,
     dataDir,
-    url: (database) => `postgres://${EMBEDDED_ROLE}:${cluster.password}@127.0.0.1:${port}/${database}`,
+    url,
+    localUrl,
     died: new Promise((resolve) => {
       void server.exited.then((reason) => {
         if (stopping === null) resolve(`the embedded Postgres ended (${reason}): ${server.logEnd()}`);
