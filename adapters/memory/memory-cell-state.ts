@@ -1,15 +1,19 @@
+import type { HypervisorFacts } from "../../core/cell/hypervisor-facts.ts";
+import type { OperationSignal } from "../../core/cell/operation-store.ts";
 import type { AttemptResult, ServerStatus } from "../../core/cell/server.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
+import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { MemoryTransaction } from "./memory-ledger.ts";
+import { TrackedServers } from "./tracked-servers.ts";
 
 /** A row of `servers`. `CLOSED`: no server, a door that is shut. */
 export interface ServerRow {
   readonly uuid: string;
   status: ServerStatus | "CLOSED";
   taskState: string | null;
-  readonly spec: ServerSpec;
+  spec: ServerSpec;
   host: string | null;
   attemptId: string | null;
   fault: { readonly message: string; readonly atMs: number } | null;
@@ -17,6 +21,7 @@ export interface ServerRow {
   updatedAtMs: number;
   launchedAtMs: number | null;
   deletedAtMs: number | null;
+  revision: number;
 }
 
 /** How a task ended. */
@@ -26,7 +31,7 @@ export type TaskOutcome = "success" | "error" | "deleted" | "cancelled";
 export interface TaskRow {
   readonly id: string;
   readonly serverUuid: string;
-  readonly kind: "build" | "delete";
+  readonly kind: "build" | "delete" | "operate";
   readonly task: Task;
   epoch: number;
   owner: string | null;
@@ -34,6 +39,28 @@ export interface TaskRow {
   readonly createdAtMs: number;
   endedAtMs: number | null;
   outcome: TaskOutcome | null;
+  /** Of an operation; see OperationPosition. */
+  stage: string | null;
+  step: number;
+  signal: OperationSignal | null;
+  reason: string;
+}
+
+/** A row of `migrations`. */
+export interface MigrationRow {
+  readonly uuid: string;
+  readonly serverUuid: string;
+  readonly kind: OperationKind;
+  status: string;
+  readonly sourceHost: string | null;
+  readonly sourceAttemptId: string | null;
+  destHost: string;
+  destAttemptId: string;
+  ended: boolean;
+  holdsSource: boolean;
+  runs: boolean;
+  readonly createdAtMs: number;
+  updatedAtMs: number;
 }
 
 /** A row of `attempts`. */
@@ -55,11 +82,12 @@ export interface HostRow {
   agentId: string;
   up: boolean;
   disabled: boolean;
+  hypervisor: HypervisorFacts;
 }
 
 /** The tables of one cell beside its ledger, with the indexes that the steps need. */
 export class CellState {
-  readonly servers = new Map<string, ServerRow>();
+  readonly servers = new TrackedServers();
   readonly tasks = new Map<string, TaskRow>();
   /** Tasks that have not ended. */
   readonly running = new Set<TaskRow>();
@@ -68,6 +96,7 @@ export class CellState {
   readonly attempts = new Map<string, AttemptRow>();
   readonly attemptsByServer = new Map<string, Set<string>>();
   readonly hosts = new Map<string, HostRow>();
+  readonly migrations = new Map<string, MigrationRow>();
   /** Why hosts are disabled, where a reason was given. */
   readonly disabledReasons = new Map<string, string>();
   /** Hosts that operators keep down. */

@@ -7,10 +7,23 @@ import type {
   Home,
   Hop,
   HopOutcome,
+  HostReport,
   HostSighting,
   TakenTask,
   TaskClaim,
 } from "../../core/cell/cell-store.ts";
+import type {
+  BeginOperation,
+  BeginOutcome,
+  Holding,
+  Migration,
+  MigrationQuery,
+  OperationPosition,
+  OperationSignal,
+  OperationStep,
+  SignalOutcome,
+  StepOutcome,
+} from "../../core/cell/operation-store.ts";
 import type { Attempt, Host, Server } from "../../core/cell/server.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
@@ -23,6 +36,15 @@ import { closeStep, dispatchStep, requestDeleteStep } from "./memory-dispatch-st
 import { MemoryHostAdminStore } from "./memory-host-admin-store.ts";
 import { agentSeenStep, expireStep, homeOf, hostChange, hostUpStep, sightingOf } from "./memory-host-steps.ts";
 import type { MemoryLedger, TransactionListener } from "./memory-ledger.ts";
+import {
+  beginStep,
+  commitOperationStep,
+  migrationsOf,
+  positionOf,
+  releaseEvacuatedStep,
+  signalStep,
+  unconfirmedOf,
+} from "./memory-operation-steps.ts";
 import { attemptsOf, serverCountByHost, serverOf, serversChangedSince } from "./memory-server-reads.ts";
 import {
   commitActiveStep,
@@ -59,7 +81,8 @@ export class MemoryCellStore implements CellStore, ViewSource {
 
   /** Tells the listener at once of all rows that a ledger view shows, as transaction 0, then of each transaction's. Returns the unsubscriber. */
   follow(listener: TransactionListener): () => void {
-    listener(0, [...this.#ledger.rows(), ...Array.from(this.#cell.hosts.values(), hostChange)] satisfies RowChange[]);
+    const hosts = Array.from(this.#cell.hosts.values(), hostChange);
+    listener(0, [...this.#ledger.rows(), ...hosts, ...this.#cell.servers.rows()] satisfies RowChange[]);
     this.#followers.add(listener);
     return () => this.#followers.delete(listener);
   }
@@ -185,14 +208,15 @@ export class MemoryCellStore implements CellStore, ViewSource {
 
   // --- HostStore
 
-  async hostsUp(
-    agentId: string,
-    hosts: readonly { readonly name: string; readonly rootProvider: string }[],
-  ): Promise<void> {
+  async hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void> {
     this.#step((tx) => {
       tx.cell.agents.set(agentId, tx.nowMs);
       for (const host of hosts) hostUpStep(tx, agentId, host);
     });
+  }
+
+  async agentArrived(agentId: string): Promise<void> {
+    this.#step((tx) => agentSeenStep(tx, agentId));
   }
 
   async agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
@@ -211,26 +235,68 @@ export class MemoryCellStore implements CellStore, ViewSource {
   }
 
   async homes(serverUuids: readonly string[]): Promise<readonly Home[]> {
-    return serverUuids.map((uuid) => homeOf(this.#cell.servers.get(uuid))).filter((home) => home !== null);
+    return serverUuids.map((uuid) => homeOf(this.#cell, this.#cell.servers.get(uuid))).filter((home) => home !== null);
   }
 
   async residents(host: string): Promise<readonly Home[]> {
     return [...this.#cell.servers.values()]
       .filter((server) => server.host === host)
       .sort((a, b) => compare(a.uuid, b.uuid))
-      .map(homeOf)
+      .map((server) => homeOf(this.#cell, server))
       .filter((home) => home !== null);
   }
 
+  // --- OperationStore
+
+  async begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
+    return this.#step((tx) => operations.map((operation) => beginStep(tx, operation)));
+  }
+
+  async holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]> {
+    const { consumers } = await this.#ledger.dump();
+    const held = new Map<string, Holding>(
+      consumers.map(({ uuid, generation, items }) => [uuid, { generation, items }]),
+    );
+    return consumerUuids.map((uuid) => held.get(uuid) ?? null);
+  }
+
+  async signal(
+    signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
+  ): Promise<readonly SignalOutcome[]> {
+    return this.#step((tx) => signals.map(({ taskId, signal }) => signalStep(tx, taskId, signal)));
+  }
+
+  async positions(taskIds: readonly string[]): Promise<readonly OperationPosition[]> {
+    return taskIds.map((id) => positionOf(this.#cell, id)).filter((position) => position !== null);
+  }
+
+  async commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
+    return this.#step((tx) => steps.map((step) => commitOperationStep(tx, step)));
+  }
+
+  async migrations(query: MigrationQuery): Promise<readonly Migration[]> {
+    return migrationsOf(this.#cell, query);
+  }
+
+  async unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]> {
+    return unconfirmedOf(this.#cell, this.#clock.now() - waitedMs, limit);
+  }
+
+  async releaseEvacuated(host: string): Promise<readonly string[]> {
+    return this.#step((tx) => releaseEvacuatedStep(tx, host));
+  }
+
   #step<Result>(run: (tx: CellTransaction) => Result): Result {
-    return this.#ledger.transact((transaction, xid) =>
-      run({
+    return this.#ledger.transact((transaction, xid) => {
+      const result = run({
         cell: this.#cell,
         xid,
         nowMs: this.#clock.now(),
         applyAllocations: transaction.applyAllocations,
         emit: transaction.emit,
-      }),
-    );
+      });
+      for (const change of this.#cell.servers.takeChanges()) transaction.emit(change);
+      return result;
+    });
   }
 }

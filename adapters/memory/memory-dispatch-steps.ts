@@ -5,7 +5,7 @@ import { PLAIN_REQUEST } from "../../core/cell/server-spec.ts";
 import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
-import type { CellTransaction, ServerRow } from "./memory-cell-state.ts";
+import type { CellTransaction, ServerRow, TaskRow } from "./memory-cell-state.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
 
 /** Claim, server, task and first attempt, or nothing. */
@@ -87,7 +87,7 @@ function cancelAll(tx: CellTransaction, server: ServerRow): void {
   }
 }
 
-function addTask(tx: CellTransaction, task: Task, kind: "build" | "delete"): void {
+export function addTask(tx: CellTransaction, task: Task, kind: TaskRow["kind"]): void {
   assert(!tx.cell.tasks.has(task.id), `task ${task.id} is stored already`);
   tx.cell.addTask({
     id: task.id,
@@ -100,6 +100,10 @@ function addTask(tx: CellTransaction, task: Task, kind: "build" | "delete"): voi
     createdAtMs: tx.nowMs,
     endedAtMs: null,
     outcome: null,
+    stage: null,
+    step: 0,
+    signal: null,
+    reason: "",
   });
 }
 
@@ -133,5 +137,6 @@ function newServer(spec: ServerSpec, createdAtMs: number, nowMs: number, status:
     updatedAtMs: nowMs,
     launchedAtMs: null,
     deletedAtMs: null,
+    revision: 0,
   };
 }

@@ -1,18 +1,20 @@
-import type { Home, HostSighting } from "../../core/cell/cell-store.ts";
+import type { Home, HostReport, HostSighting } from "../../core/cell/cell-store.ts";
+import { UNKNOWN_HYPERVISOR } from "../../core/cell/hypervisor-facts.ts";
 import { providerUuid } from "../../core/ledger/ids.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
-import type { CellState, CellTransaction, HostRow, ServerRow } from "./memory-cell-state.ts";
+import type { CellState, CellTransaction, HostRow, MigrationRow, ServerRow } from "./memory-cell-state.ts";
 
-export function hostUpStep(
-  tx: CellTransaction,
-  agentId: string,
-  host: { readonly name: string; readonly rootProvider: string },
-): void {
-  const before = tx.cell.hosts.get(host.name);
-  const up = !tx.cell.forcedDown.has(host.name);
-  const after: HostRow = { ...host, agentId, up, disabled: before?.disabled ?? false };
-  tx.cell.hosts.set(host.name, after);
-  if (before?.up !== up || before.rootProvider !== after.rootProvider) tx.emit(hostChange(after));
+export function hostUpStep(tx: CellTransaction, agentId: string, { name, rootProvider, hypervisor }: HostReport): void {
+  const before = tx.cell.hosts.get(name);
+  const up = !tx.cell.forcedDown.has(name);
+  const after: HostRow = {
+    ...{ name, rootProvider, agentId, up },
+    disabled: before?.disabled ?? false,
+    hypervisor: hypervisor ?? before?.hypervisor ?? UNKNOWN_HYPERVISOR,
+  };
+  tx.cell.hosts.set(name, after);
+  const told = JSON.stringify(before && hostChange(before));
+  if (told !== JSON.stringify(hostChange(after))) tx.emit(hostChange(after));
 }
 
 /** Touches an agent that is known. True: one of its hosts is down, so that it has to be welcomed anew. */
@@ -44,12 +46,29 @@ export function sightingOf(cell: CellState, name: string, nowMs: number): HostSi
 }
 
 /** The host as a follower of the ledger sees it. */
-export function hostChange({ name, rootProvider, up, disabled }: HostRow): RowChange {
-  return { kind: "host-put", host: name, provider: providerUuid(rootProvider), up, disabled };
+export function hostChange({ name, rootProvider, up, disabled, hypervisor }: HostRow): RowChange {
+  return { kind: "host-put", host: name, provider: providerUuid(rootProvider), up, disabled, hypervisor };
 }
 
 /** Where the server is at home; null when there is none or its row only shuts a door. */
-export function homeOf(row: ServerRow | undefined): Home | null {
+export function homeOf(cell: CellState, row: ServerRow | undefined): Home | null {
   if (row === undefined || row.status === "CLOSED") return null;
-  return { serverUuid: row.uuid, status: row.status, host: row.host, attemptId: row.attemptId };
+  const tasks = cell.tasksByServer.get(row.uuid) ?? [];
+  const migration = [...cell.migrations.values()].find((one) => one.serverUuid === row.uuid && !one.ended);
+  return {
+    serverUuid: row.uuid,
+    status: row.status,
+    host: row.host,
+    attemptId: row.attemptId,
+    revision: row.revision,
+    busy: tasks.some((task) => task.kind === "operate" && task.endedAtMs === null),
+    move: migration === undefined ? null : moveOf(migration),
+  };
+}
+
+function moveOf(migration: MigrationRow): Home["move"] {
+  const { sourceHost, sourceAttemptId, destHost, destAttemptId, runs } = migration;
+  const source =
+    sourceHost === null || sourceAttemptId === null ? null : { host: sourceHost, attemptId: sourceAttemptId };
+  return { source, dest: { host: destHost, attemptId: destAttemptId }, runs };
 }

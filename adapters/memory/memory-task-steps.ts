@@ -6,7 +6,7 @@ import { release } from "../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
-import { CONSUMER_TYPE_INSTANCE } from "../../core/ledger/model.ts";
+import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
 import type { CellState, CellTransaction, ServerRow, TaskOutcome, TaskRow } from "./memory-cell-state.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
 
@@ -140,6 +140,7 @@ export function commitDeletedStep(tx: CellTransaction, commit: TaskClaim): Commi
   if (task.endedAtMs !== null) return COMMITTED;
   tx.cell.endTask(task, "deleted", tx.nowMs);
   giveBack(tx, server);
+  for (const uuid of commit.migrations ?? []) endMigration(tx, uuid);
   server.status = "DELETED";
   server.deletedAtMs = tx.nowMs;
   return COMMITTED;
@@ -156,6 +157,22 @@ function findOwned(
   if (task === undefined || server === undefined || task.serverUuid !== server.uuid) return null;
   if (task.epoch !== claim.epoch || (task.endedAtMs !== null && task.outcome !== outcome)) return null;
   return { task, server };
+}
+
+function endMigration(tx: CellTransaction, uuid: string): void {
+  const migration = tx.cell.migrations.get(uuid);
+  if (migration === undefined || migration.ended) return;
+  migration.ended = true;
+  migration.status = "error";
+  migration.updatedAtMs = tx.nowMs;
+  releaseMigration(tx, uuid);
+}
+
+/** Gives back what the migration holds, if anything. */
+export function releaseMigration(tx: CellTransaction, uuid: string): void {
+  const nobody = { projectId: "", userId: "", type: CONSUMER_TYPE_MIGRATION };
+  const outcome = tx.applyAllocations(release(consumerUuid(uuid), nobody));
+  assert(outcome.kind === "committed", `a release was refused: ${outcome.kind}`);
 }
 
 function giveBack(tx: CellTransaction, server: ServerRow): void {

@@ -8,15 +8,30 @@ import type {
   Home,
   Hop,
   HopOutcome,
+  HostReport,
   HostSighting,
   TakenTask,
   TaskClaim,
 } from "../../core/cell/cell-store.ts";
+import type {
+  BeginOperation,
+  BeginOutcome,
+  Holding,
+  Migration,
+  MigrationQuery,
+  OperationPosition,
+  OperationSignal,
+  OperationStep,
+  SignalOutcome,
+  StepOutcome,
+} from "../../core/cell/operation-store.ts";
 import type { Attempt, Host, Server } from "../../core/cell/server.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import { commitActive, commitDeleted, commitError, hopTasks } from "./cell/commit-tasks.ts";
 import { requestDeletes } from "./cell/delete-servers.ts";
 import { closeServers, dispatchServers } from "./cell/dispatch-servers.ts";
+import { beginOperations, commitSteps, readPositions, signalOperations } from "./cell/operate-servers.ts";
+import { readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./cell/read-migrations.ts";
 import {
   readAttempts,
   readHomes,
@@ -26,7 +41,7 @@ import {
   readServersChangedSince,
 } from "./cell/read-servers.ts";
 import { giveUpLease, handOverTasks, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./cell/take-tasks.ts";
-import { expireAgents, readHosts, readSightings, touchAgents, writeHostsUp } from "./cell/write-hosts.ts";
+import { agentArrived, expireAgents, readHosts, readSightings, touchAgents, writeHostsUp } from "./cell/write-hosts.ts";
 
 /**
  * A cell's database in Postgres. Every write is one function of migrations/cell/0004 or one statement, and one
@@ -130,8 +145,12 @@ export class PostgresCellStore implements CellStore {
 
   // --- HostStore
 
-  hostsUp(agentId: string, hosts: readonly { readonly name: string; readonly rootProvider: string }[]): Promise<void> {
+  hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void> {
     return writeHostsUp(this.#pool, agentId, hosts);
+  }
+
+  agentArrived(agentId: string): Promise<void> {
+    return agentArrived(this.#pool, agentId);
   }
 
   agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
@@ -152,5 +171,41 @@ export class PostgresCellStore implements CellStore {
 
   residents(host: string): Promise<readonly Home[]> {
     return readResidents(this.#pool, host);
+  }
+
+  // --- OperationStore
+
+  begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
+    return beginOperations(this.#pool, operations);
+  }
+
+  holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]> {
+    return readHoldings(this.#pool, consumerUuids);
+  }
+
+  signal(
+    signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
+  ): Promise<readonly SignalOutcome[]> {
+    return signalOperations(this.#pool, signals);
+  }
+
+  positions(taskIds: readonly string[]): Promise<readonly OperationPosition[]> {
+    return readPositions(this.#pool, taskIds);
+  }
+
+  commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
+    return commitSteps(this.#pool, steps);
+  }
+
+  migrations(query: MigrationQuery): Promise<readonly Migration[]> {
+    return readMigrations(this.#pool, query);
+  }
+
+  unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]> {
+    return readUnconfirmed(this.#pool, waitedMs, limit);
+  }
+
+  releaseEvacuated(host: string): Promise<readonly string[]> {
+    return releaseEvacuated(this.#pool, host);
   }
 }

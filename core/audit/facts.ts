@@ -22,7 +22,7 @@ export type AuditedServer = Pick<Server, "uuid" | "status" | "taskState" | "host
 export interface AuditedTask {
   readonly id: string;
   readonly serverUuid: string;
-  readonly kind: "build" | "delete";
+  readonly kind: "build" | "delete" | "operate";
   /** How long it has belonged to nobody whose lease is valid; 0 while somebody works on it. */
   readonly unattendedMs: number;
 }

@@ -2,6 +2,8 @@ import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import type { AllocationChange, Shortfall } from "../ledger/allocation-change.ts";
 import type { GroupConflict } from "./group-rule.ts";
+import type { HypervisorFacts } from "./hypervisor-facts.ts";
+import type { OperationStore } from "./operation-store.ts";
 import type { Attempt, Host, Server } from "./server.ts";
 
 /**
@@ -9,7 +11,7 @@ import type { Attempt, Host, Server } from "./server.ts";
  * one transaction; the answers come in the order of the elements. Both bodies (Postgres, in-memory) pass
  * test/contract/cell-store.
  */
-export interface CellStore extends DispatchStore, ServerStore, TaskStore, HostStore {}
+export interface CellStore extends DispatchStore, ServerStore, TaskStore, HostStore, OperationStore {}
 
 // --- from above ------------------------------------------------------------------------------------------------------
 
@@ -83,6 +85,8 @@ export interface TaskClaim {
   readonly taskId: string;
   readonly serverUuid: string;
   readonly epoch: number;
+  /** Of a delete: migrations of the server that are not over; what they hold is given back with what the server holds. */
+  readonly migrations?: readonly string[] | undefined;
 }
 
 /**
@@ -160,6 +164,16 @@ export interface Home {
   readonly status: Server["status"];
   readonly host: string | null;
   readonly attemptId: string | null;
+  readonly revision: number;
+  /** An operation is under way: its conductor starts and stops the server's guests. */
+  readonly busy: boolean;
+  /** The move that is not over, if any: its guests are kept although they are not at home. */
+  readonly move: {
+    readonly source: { readonly host: string; readonly attemptId: string } | null;
+    readonly dest: { readonly host: string; readonly attemptId: string };
+    /** Whether the server runs while it waits for its confirmation. */
+    readonly runs: boolean;
+  } | null;
 }
 
 /** What the conductors of a cell together know of a host's agent. */
@@ -170,9 +184,22 @@ export interface HostSighting {
   readonly seenAgoMs: number;
 }
 
+/** What an agent says of a host that it carries. */
+export interface HostReport {
+  readonly name: string;
+  readonly rootProvider: string;
+  /** Undefined: as it was. */
+  readonly hypervisor?: HypervisorFacts | undefined;
+}
+
 export interface HostStore {
   /** The agent carries these hosts and lives; they are up. A host that another agent carried goes over to this one. */
-  hostsUp(agentId: string, hosts: readonly { readonly name: string; readonly rootProvider: string }[]): Promise<void>;
+  hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void>;
+  /**
+   * The agent said hello: nobody may evacuate its hosts any more. To be called before its guests are compared with `homes`, so that
+   * an evacuation which begins at the same time sees the agent, or is seen.
+   */
+  agentArrived(agentId: string): Promise<void>;
   /**
    * These agents live (unknown ones are passed over). Returns those of them with a host that is down: such a host comes up
    * by `hostsUp` only, after its guests were compared with `homes`.

@@ -1,14 +1,28 @@
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { HypervisorFacts } from "./hypervisor-facts.ts";
 
-/** Statuses of a server as the Compute API shows them; `DELETED` rows are kept for the record and shown to nobody. */
-export const SERVER_STATUSES = ["BUILD", "ACTIVE", "ERROR", "DELETED"] as const;
+/**
+ * Statuses of a server between two operations, as the Compute API shows them; what it shows during one follows from the task
+ * state, too (`shownStatus`). `DELETED` rows are kept for the record and shown to nobody.
+ */
+export const SERVER_STATUSES = [
+  "BUILD",
+  "ACTIVE",
+  "ERROR",
+  "DELETED",
+  "SHUTOFF",
+  "PAUSED",
+  "VERIFY_RESIZE",
+  "SHELVED",
+  "SHELVED_OFFLOADED",
+] as const;
 export type ServerStatus = (typeof SERVER_STATUSES)[number];
 
 /** A server as its cell knows it. Times are milliseconds since the epoch. */
 export interface Server {
   readonly uuid: string;
   readonly status: ServerStatus;
-  /** `scheduling`, `spawning`, `deleting` or null, as Nova names them. */
+  /** What is being done to it, as Nova names it (`spawning`, `resize_prep`, `deleting`, …); null: nothing. */
   readonly taskState: string | null;
   readonly spec: ServerSpec;
   /** The host that holds its allocation; null when it holds nothing. */
@@ -20,6 +34,8 @@ export interface Server {
   readonly updatedAtMs: number;
   readonly launchedAtMs: number | null;
   readonly deletedAtMs: number | null;
+  /** Rises with each step of an operation: who plans one says which he saw. */
+  readonly revision: number;
 }
 
 /** What became of one selection of a build. `skipped`: an alternate that no longer fitted; counts as no attempt. */
@@ -47,4 +63,5 @@ export interface Host {
   readonly agentId: string;
   readonly up: boolean;
   readonly disabled: boolean;
+  readonly hypervisor: HypervisorFacts;
 }

@@ -8,12 +8,25 @@ const guest = (state: FoundGuest["state"]): FoundGuest => ({
   attemptId: "t/0",
   state,
 });
-const home = (status: Home["status"], host: string | null = "host-a", attemptId: string | null = "t/0"): Home => ({
+const home = (
+  status: Home["status"],
+  host: string | null = "host-a",
+  attemptId: string | null = "t/0",
+  more: Partial<Home> = {},
+): Home => ({
   serverUuid: "s",
   status,
   host,
   attemptId,
+  revision: 0,
+  busy: false,
+  move: null,
+  ...more,
 });
+
+const here = { host: "host-a", attemptId: "t/0" };
+const kept = { source: here, dest: { host: "host-b", attemptId: "m/0" }, runs: false };
+const other = { ...kept, source: { host: "host-b", attemptId: "x/0" } };
 
 test.each([
   ["a server that the cell never had", "prepared", null, "destroy"],
@@ -26,6 +39,13 @@ test.each([
   ["a build whose home is not committed yet", "prepared", home("BUILD"), "leave"],
   ["a server at home that nobody started", "prepared", home("ACTIVE"), "start"],
   ["a server at home that runs", "running", home("ACTIVE"), "leave"],
+  ["a server whose host was down", "stopped", home("ACTIVE"), "start"],
+  ["a server that was shut off", "stopped", home("SHUTOFF"), "leave"],
+  ["a server that an operation is at", "stopped", home("ACTIVE", "host-a", "t/0", { busy: true }), "leave"],
+  ["a move's source, kept for a revert", "stopped", home("VERIFY_RESIZE", "host-b", "m/0", { move: kept }), "leave"],
+  ["a move's destination", "prepared", home("ACTIVE", "host-b", "x/0", { move: { ...kept, dest: here } }), "leave"],
+  ["an earlier destination of a move", "prepared", home("ACTIVE", "host-b", "x/0", { move: other }), "destroy"],
+  ["a resized server", "stopped", home("VERIFY_RESIZE", "host-a", "t/0", { move: { ...kept, runs: true } }), "start"],
 ] as const)("a guest of %s (%s)", (_, state, row, fate) => {
   expect(guestFate(guest(state), row)).toBe(fate);
 });

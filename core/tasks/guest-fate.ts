@@ -5,16 +5,20 @@ export interface FoundGuest {
   readonly host: string;
   readonly serverUuid: string;
   readonly attemptId: string;
-  readonly state: "building" | "prepared" | "running";
+  readonly state: "building" | "prepared" | "running" | "stopped" | "paused";
 }
 
 /**
- * What becomes of a guest, by the row of its server (null: the cell never had it). A row only ever goes forward from
- * attempt to attempt, so a guest that is not at home now never will be again (law 4): `destroy`. `start`: its home was
- * committed, and whoever should have started it died. `leave`: it runs, or a task in flight still wants it.
+ * What becomes of a guest, by the row of its server (null: the cell never had it). A guest that is not at home, and that no move
+ * in flight speaks of, never will be at home again, since a new attempt gets a new id (law 4): `destroy`. `start`: its server should
+ * run, and whoever should have started it died, or its host did. `leave`: it is as it should be, or a task in flight still wants it.
  */
 export function guestFate(guest: FoundGuest, home: Home | null): "start" | "destroy" | "leave" {
   if (home === null || home.status === "DELETED") return "destroy";
-  if (home.host !== guest.host || home.attemptId !== guest.attemptId) return "destroy";
-  return home.status === "ACTIVE" && guest.state === "prepared" ? "start" : "leave";
+  const isAt = (place: { readonly host: string | null; readonly attemptId: string | null } | null): boolean =>
+    place !== null && place.host === guest.host && place.attemptId === guest.attemptId;
+  if (!isAt(home)) return home.move !== null && (isAt(home.move.source) || isAt(home.move.dest)) ? "leave" : "destroy";
+  if (home.busy) return "leave";
+  const shouldRun = home.status === "ACTIVE" || (home.status === "VERIFY_RESIZE" && home.move?.runs === true);
+  return shouldRun && (guest.state === "prepared" || guest.state === "stopped") ? "start" : "leave";
 }

@@ -161,6 +161,10 @@ export class GuestBuilder {
         ...name,
         server: order.server as PrepareOrder["server"],
         allocation: order.allocation,
+        movedFrom:
+          order.movedBy === ""
+            ? null
+            : { host: order.movedFromHost, attemptId: order.movedFromAttemptId, by: order.movedBy },
       };
       const control = { signal: cancel.signal, onStep: (step: string) => this.#reportStep(name, step) };
       this.#driver.prepare(prepare, control).then(answer, (error: unknown) => answer(thrown(error)));

@@ -1,9 +1,11 @@
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 import type { AllocationRequest, ServerSpec } from "../../proto/gen/berth/shared.ts";
-import type { GuestName } from "./journal.ts";
+import type { GuestName, GuestState } from "./journal.ts";
 
 export interface PrepareOrder extends GuestName {
   readonly server: ServerSpec;
+  /** Where a server that moves comes from, and by which operation; null: it is new. */
+  readonly movedFrom: { readonly host: string; readonly attemptId: string; readonly by: string } | null;
   /** Which providers serve the server: a driver pins it to them. */
   readonly allocation: AllocationRequest | undefined;
 }
@@ -19,6 +21,22 @@ export type PrepareOutcome =
   | { readonly kind: "prepared" }
   | { readonly kind: "failed"; readonly failure: AttemptFailure; readonly reason: string };
 
+/** A state in which a guest may outlive its agent. */
+export type KeptState = Exclude<GuestState, "building">;
+
+export const POWER_VERBS = ["start", "stop", "reboot", "hard-reboot", "pause", "unpause"] as const;
+export type PowerVerb = (typeof POWER_VERBS)[number];
+
+export interface HandOffOrder extends GuestName {
+  readonly toHost: string;
+  readonly toAttemptId: string;
+  readonly live: boolean;
+  /** Of a live one: stop it now and copy the rest. */
+  readonly force: boolean;
+  /** The same for each repeat. */
+  readonly orderId: string;
+}
+
 /** A driver that needs longer to remove a guest has failed. */
 export const DESTROY_TIMEOUT_MS = 60_000;
 
@@ -29,11 +47,18 @@ export const DESTROY_TIMEOUT_MS = 60_000;
  */
 export interface Driver {
   /** Called once, first: these guests outlived the agent's last process. */
-  adopt(guests: readonly (GuestName & { readonly state: "prepared" | "running" })[]): Promise<void>;
+  adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void>;
   /** Make a guest that exists and does not run. */
   prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome>;
   /** Let a prepared guest run; no error if it runs already. */
   start(guest: GuestName): Promise<void>;
+  /** Bring a guest that ran before into another state of power; no error if it is in it already. */
+  power(guest: GuestName, verb: PowerVerb): Promise<void>;
+  /**
+   * Give a guest to the one that was prepared on another host: copy what that one lacks, a live one while it runs, and stop it. Called
+   * off by the signal: then it is as it was.
+   */
+  handOff(order: HandOffOrder, signal: AbortSignal): Promise<void>;
   /** Remove the guest and whatever a failed or half-done `prepare` left of it; no error if there is nothing. */
   destroy(guest: GuestName): Promise<void>;
 }

@@ -33,6 +33,7 @@ function prepare(
     attemptId: `t${attempt}/${options.selection ?? 0}`,
     server: serverSpec(attempt, { metadata }),
     allocation: undefined,
+    movedFrom: null,
   };
   const signal = options.signal ?? new AbortController().signal;
   return driver.prepare(order, { signal, onStep: (step) => told.push(step) });

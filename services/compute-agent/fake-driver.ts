@@ -1,6 +1,14 @@
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { Driver, PrepareControl, PrepareOrder, PrepareOutcome } from "./driver.ts";
+import type {
+  Driver,
+  HandOffOrder,
+  KeptState,
+  PowerVerb,
+  PrepareControl,
+  PrepareOrder,
+  PrepareOutcome,
+} from "./driver.ts";
 import { chanceOf, type FakeOutcome, type FakeScript, scriptOf } from "./fake-script.ts";
 import type { GuestName } from "./journal.ts";
 
@@ -28,6 +36,7 @@ export class FakeDriver implements Driver {
   readonly #guests = new Map<string, FakeGuest>();
   readonly #buildsOfHost = new Map<string, number>();
   readonly #destroyFailures = new Map<string, number>();
+  readonly #orderFailures = new Map<string, number>();
 
   constructor(options: FakeDriverOptions) {
     this.#options = options;
@@ -38,7 +47,7 @@ export class FakeDriver implements Driver {
     return [...this.#guests.values()];
   }
 
-  async adopt(guests: readonly (GuestName & { readonly state: "prepared" | "running" })[]): Promise<void> {
+  async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
     for (const { host, serverUuid, attemptId, state } of guests) {
       this.#guests.set(keyOf({ host, serverUuid, attemptId }), {
         host,
@@ -71,7 +80,41 @@ export class FakeDriver implements Driver {
   async start(guest: GuestName): Promise<void> {
     const found = this.#guests.get(keyOf(guest));
     if (found === undefined) throw new Error("there is no such guest");
+    if (this.#failsNow(guest, "start_failures")) throw new Error("the guest's firmware is broken");
     this.#guests.set(keyOf(guest), { ...found, running: true });
+  }
+
+  async power(guest: GuestName, verb: PowerVerb): Promise<void> {
+    const found = this.#guests.get(keyOf(guest));
+    if (found === undefined) throw new Error("there is no such guest");
+    if (this.#failsNow(guest, "power_failures")) throw new Error(`the hypervisor refused to ${verb} the guest`);
+    this.#guests.set(keyOf(guest), { ...found, running: verb !== "stop" && verb !== "pause" });
+  }
+
+  async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
+    const { host, serverUuid, attemptId, live, force } = order;
+    const name = { host, serverUuid, attemptId };
+    if (!this.#guests.has(keyOf(name))) throw new Error("there is no such guest");
+    if (!live) this.#stop(name);
+    const durationMs = this.#options.scripts.get(host)?.hand_off_ms ?? 0;
+    if (durationMs > 0 && !force) await this.#pause(durationMs, signal);
+    if (this.#failsNow(name, "hand_off_failures")) throw new Error("the copy broke off");
+    this.#stop(name);
+  }
+
+  #stop(name: GuestName): void {
+    const found = this.#guests.get(keyOf(name));
+    if (found === undefined) throw new Error("there is no such guest");
+    this.#guests.set(keyOf(name), { ...found, running: false });
+  }
+
+  /** Whether this is one of the first orders of the guest, which its host's script lets fail. */
+  #failsNow(guest: GuestName, of: "hand_off_failures" | "start_failures" | "power_failures"): boolean {
+    const key = `${of} ${keyOf(guest)}`;
+    const before = this.#orderFailures.get(key) ?? 0;
+    if (before >= (this.#options.scripts.get(guest.host)?.[of] ?? 0)) return false;
+    this.#orderFailures.set(key, before + 1);
+    return true;
   }
 
   async destroy(guest: GuestName): Promise<void> {

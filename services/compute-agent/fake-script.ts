@@ -27,6 +27,12 @@ export const FakeScript = Type.Object(
      * selections.
      */
     first: Type.Optional(Type.Integer({ minimum: 0 })),
+    /** How long handing a guest over takes. */
+    hand_off_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
+    /** So many first orders of each guest on the host fail: to hand over, to start what was prepared, to change its power. */
+    hand_off_failures: Type.Optional(Type.Integer({ minimum: 0 })),
+    start_failures: Type.Optional(Type.Integer({ minimum: 0 })),
+    power_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     /** How often removing the guest fails before it succeeds. */
     destroy_failures: Type.Optional(Type.Integer({ minimum: 0 })),
   },

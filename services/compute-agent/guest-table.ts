@@ -1,9 +1,9 @@
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
-import type { GuestName, JournalRecord } from "./journal.ts";
+import type { GuestName, GuestState, JournalRecord } from "./journal.ts";
 
 /** A guest, or the word that is left of a failed one. */
 export type GuestEntry =
-  | (GuestName & { readonly state: "building" | "prepared" | "running"; readonly atMs: number })
+  | (GuestName & { readonly state: GuestState; readonly atMs: number; readonly revision?: number | undefined })
   | (GuestName & {
       readonly state: "failed";
       readonly failure: AttemptFailure;

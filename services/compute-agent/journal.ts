@@ -7,10 +7,18 @@ export interface GuestName {
   readonly attemptId: string;
 }
 
+/** `prepared`: made, and never ran. `stopped`: it ran, and does not run now. */
+export type GuestState = "building" | "prepared" | "running" | "stopped" | "paused";
+
 /** One thing that happened on a host. Later records of the same guest replace earlier ones. Times: ms since the epoch. */
 export type JournalRecord =
-  /** The guest is about to be made, exists and is held, or may run. */
-  | (GuestName & { readonly kind: "guest"; readonly state: "building" | "prepared" | "running"; readonly atMs: number })
+  /** The guest is about to be made, or is in this state. `revision`: of the latest order that it obeyed. */
+  | (GuestName & {
+      readonly kind: "guest";
+      readonly state: GuestState;
+      readonly atMs: number;
+      readonly revision?: number | undefined;
+    })
   /** The attempt failed and left nothing but this word. */
   | (GuestName & {
       readonly kind: "failed";

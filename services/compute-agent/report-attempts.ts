@@ -16,6 +16,10 @@ export function reportOf(entry: GuestEntry): AttemptReport {
       return { ...name, ...noFailure, state: GuestState.GUEST_STATE_PREPARED };
     case "running":
       return { ...name, ...noFailure, state: GuestState.GUEST_STATE_RUNNING };
+    case "stopped":
+      return { ...name, ...noFailure, state: GuestState.GUEST_STATE_STOPPED };
+    case "paused":
+      return { ...name, ...noFailure, state: GuestState.GUEST_STATE_PAUSED };
     case "failed":
       return {
         ...name,

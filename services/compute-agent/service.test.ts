@@ -43,11 +43,14 @@ class WireConductor {
   build(attempt: number, fake: FakeScript = {}, timeoutMs = 60_000): void {
     const server = serverSpec(attempt, { metadata: { "berth:fake": JSON.stringify(fake) } });
     const value = { host: "h", attemptId: `t${attempt}/0`, server, allocation: undefined, timeoutMs, traceparent: "" };
-    this.stream?.send({ body: { $case: "build", value } });
+    const nowhere = { movedFromHost: "", movedFromAttemptId: "", movedBy: "" };
+    this.stream?.send({ body: { $case: "build", value: { ...value, ...nowhere } } });
   }
 
   order(what: "start" | "destroy", attempt: number, attemptId = `t${attempt}/0`): void {
-    this.stream?.send({ body: { $case: what, value: { host: "h", serverUuid: serverSpec(attempt).uuid, attemptId } } });
+    const value = { host: "h", serverUuid: serverSpec(attempt).uuid, attemptId };
+    if (what === "destroy") this.stream?.send({ body: { $case: "destroy", value } });
+    else this.stream?.send({ body: { $case: "start", value: { ...value, revision: 0 } } });
   }
 
   state(attempt: number, state: GuestState): Promise<AttemptReport> {

@@ -9,13 +9,14 @@ import type { Service } from "../../runtime/service.ts";
 import { GuestBuilder } from "./build-guests.ts";
 import { ConductorLinks, type ConductorOrder } from "./conductor-links.ts";
 import { destroyGuests } from "./destroy-guests.ts";
-import { DESTROY_TIMEOUT_MS, type Driver } from "./driver.ts";
+import { DESTROY_TIMEOUT_MS, type Driver, type KeptState } from "./driver.ts";
 import { AgentEvents } from "./events.ts";
 import { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type HostConfig, treeOf } from "./host-config.ts";
 import type { GuestName, Journal } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
+import { GuestOrders } from "./order-guests.ts";
 import { AttemptReporter, reportOf } from "./report-attempts.ts";
 import { TreeReporter } from "./report-trees.ts";
 import { startGuest } from "./start-guest.ts";
@@ -98,7 +99,7 @@ interface RunningAgent {
   readonly trees: TreeReporter;
 }
 
-type KeptGuest = GuestEntry & { readonly state: "prepared" | "running" };
+type KeptGuest = GuestEntry & { readonly state: KeptState };
 
 const INTERRUPTED = { failure: "reschedule", reason: "the agent was restarted while it built the server" } as const;
 
@@ -148,7 +149,8 @@ function assemble(
   const limits = new Map(settings.hosts.map((host) => [host.name, host.build_limit ?? settings.buildLimit]));
   const builder = new GuestBuilder({ store, driver, reporter, clock, events, limits });
   const trees = new TreeReporter({ clock, events, anyWelcomed, trees: settings.hosts.map(treeOf) });
-  const work = { store, driver, builder, reporter, clock, events };
+  const orders = new GuestOrders({ store, driver, reporter, clock, events });
+  const work = { store, driver, builder, reporter, orders, clock, events };
   const failed = (error: unknown) => events.journalFailed(error);
   const onOrder = (order: ConductorOrder, from: ConductorStream): void => {
     switch (order.$case) {
@@ -160,6 +162,12 @@ function assemble(
         break;
       case "destroy":
         destroyGuests(work, order.value, from).catch(failed);
+        break;
+      case "power":
+        orders.power(order.value, from);
+        break;
+      case "handOff":
+        orders.handOff(order.value, from);
         break;
       case "listGuests":
         listGuests(store, order.value, from);

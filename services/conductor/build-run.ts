@@ -178,6 +178,7 @@ export class BuildRun implements TaskRun {
       allocation: chosen.allocation,
       timeoutMs: attemptTimeoutMs,
       traceparent: this.#span.traceparent,
+      ...NEW_SERVER,
     };
     stream.send({ body: { $case: "build", value: build } });
   }
@@ -240,7 +241,9 @@ export class BuildRun implements TaskRun {
   #send(selection: number, what: "start" | "destroy"): void {
     const host = this.#hostOf(selection);
     const value = { host, serverUuid: this.#server.uuid, attemptId: attemptIdOf(this.claim.taskId, selection) };
-    this.#ports.streamOf(host)?.send({ body: { $case: what, value } });
+    const stream = this.#ports.streamOf(host);
+    if (what === "destroy") stream?.send({ body: { $case: "destroy", value } });
+    else stream?.send({ body: { $case: "start", value: { ...value, revision: 0 } } });
   }
 
   #settle(selection: number): void {
@@ -269,6 +272,9 @@ export class BuildRun implements TaskRun {
     this.#called = -1;
   }
 }
+
+/** It comes from nowhere. */
+const NEW_SERVER = { movedFromHost: "", movedFromAttemptId: "", movedBy: "" };
 
 /** A host that no other conductor reaches either is left after so many. */
 const HAND_OVERS_MAX = 3;

@@ -107,6 +107,8 @@ function foundGuest(host: string, { serverUuid, attemptId, state }: Guest): Foun
   const states = {
     [GuestState.GUEST_STATE_PREPARED]: "prepared",
     [GuestState.GUEST_STATE_RUNNING]: "running",
+    [GuestState.GUEST_STATE_STOPPED]: "stopped",
+    [GuestState.GUEST_STATE_PAUSED]: "paused",
   } as const;
   return { host, serverUuid, attemptId, state: states[state as keyof typeof states] ?? "building" };
 }

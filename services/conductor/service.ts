@@ -157,6 +157,9 @@ function dispatchReport(
       if (report.value.attemptId === "") parts.runs.destroyReported(report.value);
       else parts.settler.reported(report.value);
       break;
+    case "ordered":
+      parts.runs.orderReported(report.value);
+      break;
     case "guests":
       parts.comparer.listed(report.value);
       break;

@@ -56,8 +56,13 @@ export class GuestSettler {
     // Nobody to ask and nobody to wait for: its guests are compared with the database when it comes back.
     if (stream === null) return;
     this.#events.guestSettled(guest, fate);
-    stream.send({ body: { $case: fate, value: { host, serverUuid, attemptId } } });
-    if (fate === "destroy") await this.#destroyed(guest);
+    const name = { host, serverUuid, attemptId };
+    if (fate === "start") {
+      stream.send({ body: { $case: "start", value: { ...name, revision: home?.revision ?? 0 } } });
+      return;
+    }
+    stream.send({ body: { $case: "destroy", value: name } });
+    await this.#destroyed(guest);
   }
 
   /** The server's row, read together with others'. */

@@ -1,6 +1,7 @@
 import type { AgentStream } from "../../core/agent/link.ts";
 import type { TaskClaim } from "../../core/cell/cell-store.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
+import type { OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { CellEvent } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { StepCommitter } from "./commit-steps.ts";
@@ -16,6 +17,8 @@ export interface TaskRun {
   readonly host: string | null;
   hostConnected(): void;
   hostLost(): void;
+  /** An agent's answer to one of this task's orders. */
+  ordered?(report: OrderReport): void;
   /** It is no longer ours to carry on: nothing more is done or written for it here. */
   abandon(): void;
 }

@@ -2,7 +2,7 @@ import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { TakenTask } from "../../core/cell/cell-store.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { PastAttempt } from "../../core/tasks/failure-message.ts";
-import { type AttemptReport, type DestroyReport, GuestState } from "../../proto/gen/berth/agent.ts";
+import { type AttemptReport, type DestroyReport, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
 import { BuildRun } from "./build-run.ts";
 import { DeleteRun } from "./delete-run.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
@@ -78,6 +78,12 @@ export class TaskRuns {
   /** Of a whole server: the answer to its delete. */
   destroyReported(report: DestroyReport): void {
     this.#deletes.get(report.serverUuid)?.reported(report);
+  }
+
+  /** The answer to an order: its id names the task that gave it. */
+  orderReported(report: OrderReport): void {
+    const order = parseAttemptId(report.orderId);
+    if (order !== null) this.#byTask.get(order.taskId)?.ordered?.(report);
   }
 
   abandonAll(): void {

@@ -34,6 +34,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
         updatedAtMs: expect.any(Number),
         launchedAtMs: null,
         deletedAtMs: null,
+        revision: 0,
       },
     ]);
     expect(await store.attempts(serverId(1))).toEqual([

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { UNKNOWN_HYPERVISOR } from "../../core/cell/hypervisor-facts.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
 import { deleteTask, dispatchOf, providerOf, serverId, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
@@ -9,6 +10,9 @@ const hostOf = (host: number): { readonly name: string; readonly rootProvider: s
   rootProvider: providerOf(host),
 });
 
+/** What a home says of a server that no operation is at. */
+const quiet = { revision: 0, busy: false, move: null };
+
 /** What the keepers of hosts may rely on. */
 export function hostContract(cell: () => CellUnderTest): void {
   test("hosts are up under the agent that reported them last", async () => {
@@ -16,11 +20,22 @@ export function hostContract(cell: () => CellUnderTest): void {
     await store.hostsUp("agent-1", [hostOf(1), hostOf(0), hostOf(1)]);
     await store.hostsUp("agent-2", [hostOf(1)]);
     expect(await store.hosts()).toEqual([
-      { ...hostOf(0), agentId: "agent-1", up: true, disabled: false },
-      { ...hostOf(1), agentId: "agent-2", up: true, disabled: false },
+      { ...hostOf(0), agentId: "agent-1", up: true, disabled: false, hypervisor: UNKNOWN_HYPERVISOR },
+      { ...hostOf(1), agentId: "agent-2", up: true, disabled: false, hypervisor: UNKNOWN_HYPERVISOR },
     ]);
     await store.hostsUp("agent-1", [{ ...hostOf(0), rootProvider: providerOf(7) }]);
     expect(await store.hosts()).toMatchObject([{ rootProvider: providerOf(7) }, {}]);
+  });
+
+  test("a host keeps what was told of its hypervisor until it is told something else", async () => {
+    const { store } = cell();
+    const hypervisor = { ...UNKNOWN_HYPERVISOR, type: "QEMU", hostIp: "10.0.0.1", metrics: { load: 0.5 } };
+    await store.hostsUp("agent-1", [{ ...hostOf(0), hypervisor }]);
+    await store.hostsUp("agent-1", [hostOf(0)]);
+    expect(await store.hosts()).toMatchObject([{ hypervisor }]);
+    const newer = { ...hypervisor, version: 7_000_000 };
+    await store.hostsUp("agent-1", [{ ...hostOf(0), hypervisor: newer }]);
+    expect(await store.hosts()).toMatchObject([{ hypervisor: newer }]);
   });
 
   test("hosts of an agent that is silent go down, once", async () => {
@@ -63,6 +78,7 @@ export function hostContract(cell: () => CellUnderTest): void {
     await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
     await store.close([serverId(9)]);
     const home = (server: number, status: string) => ({
+      ...quiet,
       serverUuid: serverId(server),
       status,
       host: `host-${server % 2}`,
@@ -89,7 +105,7 @@ export function hostContract(cell: () => CellUnderTest): void {
     expect(await store.residents("host-0")).toMatchObject([{ serverUuid: serverId(1) }]);
     await store.commitDeleted([claimOf(await cell().take(11))]);
     expect(await store.homes([serverId(1)])).toEqual([
-      { serverUuid: serverId(1), status: "DELETED", host: null, attemptId: null },
+      { ...quiet, serverUuid: serverId(1), status: "DELETED", host: null, attemptId: null },
     ]);
     expect(await store.residents("host-0")).toEqual([]);
   });

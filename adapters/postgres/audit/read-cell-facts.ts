@@ -89,7 +89,7 @@ async function readOpenTasks(client: ClientBase): Promise<AuditedTask[]> {
   const { rows } = await client.query<{
     id: string;
     server_uuid: string;
-    kind: "build" | "delete";
+    kind: AuditedTask["kind"];
     unattended_ms: number;
   }>(`
     select t.id, t.server_uuid, t.kind,

@@ -12,6 +12,7 @@ import { runStored } from "../store-error.ts";
 import { queryRows, queryStored, type StoreQuery } from "../store-query.ts";
 import { inTransaction } from "../transaction.ts";
 import { type GroupedClaim, joinGroups, withheld } from "./join-groups.ts";
+import { releaseMigrations } from "./read-migrations.ts";
 
 const FENCED = { kind: "fenced" } as const;
 const COMMITTED = { kind: "committed" } as const;
@@ -58,20 +59,48 @@ export function commitError(
   );
 }
 
-/** Cost: one round trip. */
+/** Cost: one round trip; five for servers that are being moved. */
 export function commitDeleted(pool: Pool, deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
-  return inRounds(deletes, taskOf, (round) =>
-    commitPositions(pool, round.length, {
+  return inRounds(deletes, taskOf, (round) => {
+    const query = {
       name: "cell_commit_deleted",
       text: "select cell_commit_deleted($1, $2, $3) as at",
       values: claimArrays(round),
+    };
+    return round.some((claim) => claim.migrations !== undefined && claim.migrations.length > 0)
+      ? commitDeletedMoving(pool, round, query)
+      : commitPositions(pool, round.length, query);
+  });
+}
+
+/** What the migrations of the deleted servers hold is given back, too. */
+function commitDeletedMoving(
+  pool: Pool,
+  deletes: readonly TaskClaim[],
+  query: StoreQuery,
+): Promise<readonly CommitOutcome[]> {
+  return runStored("cell_commit_deleted", () =>
+    inTransaction(pool, async (client) => {
+      const outcomes = outcomesAt(await queryRows<{ at: number }>(client, query), deletes.length);
+      const committed = deletes.filter((_, at) => outcomes[at] === COMMITTED);
+      const rows = await queryRows<{ uuid: string }>(client, {
+        name: "end_migrations_of_deleted",
+        text: `update migrations set ended = true, status = 'error', updated_at = now()
+          where uuid = any ($1) and not ended returning uuid`,
+        values: [textArrayLiteral(committed.flatMap((claim) => claim.migrations ?? []))],
+      });
+      await releaseMigrations(client, rows.map((row) => row.uuid).sort());
+      return outcomes;
     }),
   );
 }
 
 /** Runs a function that answers with the positions of what it committed; the others are fenced. */
 async function commitPositions(pool: Pool, count: number, query: StoreQuery): Promise<readonly CommitOutcome[]> {
-  const rows = await queryStored<{ at: number }>(pool, query);
+  return outcomesAt(await queryStored<{ at: number }>(pool, query), count);
+}
+
+function outcomesAt(rows: readonly { readonly at: number }[], count: number): readonly CommitOutcome[] {
   const outcomes = new Array<CommitOutcome>(count).fill(FENCED);
   for (const { at } of rows) outcomes[at - 1] = COMMITTED;
   return outcomes;

@@ -18,9 +18,10 @@ interface ServerRow {
   readonly updated_at_ms: number;
   readonly launched_at_ms: number | null;
   readonly deleted_at_ms: number | null;
+  readonly revision: number;
 }
 
-const SERVER_COLUMNS = `uuid, status, task_state, spec, host, attempt_id, fault, ${[
+const SERVER_COLUMNS = `uuid, status, task_state, spec, host, attempt_id, fault, revision, ${[
   "fault_at",
   "created_at",
   "updated_at",
@@ -67,6 +68,7 @@ function serverOf(row: ServerRow): Server {
     updatedAtMs: row.updated_at_ms,
     launchedAtMs: row.launched_at_ms,
     deletedAtMs: row.deleted_at_ms,
+    revision: row.revision,
   };
 }
 
@@ -117,12 +119,24 @@ interface HomeRow {
   readonly status: ServerStatus;
   readonly host: string | null;
   readonly attempt_id: string | null;
+  readonly revision: number;
+  readonly busy: boolean;
+  readonly source_host: string | null;
+  readonly source_attempt_id: string | null;
+  readonly dest_host: string | null;
+  readonly dest_attempt_id: string | null;
+  readonly runs: boolean | null;
 }
+
+const SELECT_HOME = `select s.uuid, s.status, s.host, s.attempt_id, s.revision,
+    exists (select from tasks t where t.server_uuid = s.uuid and t.outcome is null and t.kind = 'operate') as busy,
+    m.source_host, m.source_attempt_id, m.dest_host, m.dest_attempt_id, m.runs
+  from servers s left join migrations m on m.server_uuid = s.uuid and not m.ended`;
 
 export async function readHomes(pool: Pool, serverUuids: readonly string[]): Promise<readonly Home[]> {
   const rows = await queryStored<HomeRow>(pool, {
     name: "homes",
-    text: "select uuid, status, host, attempt_id from servers where uuid = any ($1) and status <> 'CLOSED'",
+    text: `${SELECT_HOME} where s.uuid = any ($1) and s.status <> 'CLOSED'`,
     values: [textArrayLiteral(onlyUuids(serverUuids))],
   });
   const byUuid = new Map(rows.map((row) => [row.uuid, row]));
@@ -136,12 +150,20 @@ export async function readHomes(pool: Pool, serverUuids: readonly string[]): Pro
 export async function readResidents(pool: Pool, host: string): Promise<readonly Home[]> {
   const rows = await queryStored<HomeRow>(pool, {
     name: "residents",
-    text: "select uuid, status, host, attempt_id from servers where host = $1 order by uuid",
+    text: `${SELECT_HOME} where s.host = $1 order by s.uuid`,
     values: [host],
   });
   return rows.map(homeOf);
 }
 
-function homeOf({ uuid, status, host, attempt_id }: HomeRow): Home {
-  return { serverUuid: uuid, status, host, attemptId: attempt_id };
+function homeOf(row: HomeRow): Home {
+  const { uuid, status, host, attempt_id, revision, busy, runs } = row;
+  const { source_host, source_attempt_id, dest_host, dest_attempt_id } = row;
+  const source =
+    source_host === null || source_attempt_id === null ? null : { host: source_host, attemptId: source_attempt_id };
+  const move =
+    dest_host === null || dest_attempt_id === null
+      ? null
+      : { source, dest: { host: dest_host, attemptId: dest_attempt_id }, runs: runs ?? false };
+  return { serverUuid: uuid, status, host, attemptId: attempt_id, revision, busy, move };
 }

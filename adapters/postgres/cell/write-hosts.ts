@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
-import type { HostSighting } from "../../../core/cell/cell-store.ts";
+import type { HostReport, HostSighting } from "../../../core/cell/cell-store.ts";
+import { type HypervisorFacts, hypervisorOf } from "../../../core/cell/hypervisor-facts.ts";
 import type { Host } from "../../../core/cell/server.ts";
 import { textArrayLiteral } from "../literals.ts";
 import { queryStored } from "../store-query.ts";
@@ -10,12 +11,13 @@ interface HostRow {
   readonly agent_id: string;
   readonly up: boolean;
   readonly disabled: boolean;
+  readonly hypervisor: Partial<HypervisorFacts>;
 }
 
 export async function readHosts(pool: Pool): Promise<readonly Host[]> {
   const rows = await queryStored<HostRow>(pool, {
     name: "hosts",
-    text: `select name, root_provider, agent_id, up, disabled from hosts order by name collate "C"`,
+    text: `select name, root_provider, agent_id, up, disabled, hypervisor from hosts order by name collate "C"`,
     values: [],
   });
   return rows.map((row) => ({
@@ -24,6 +26,7 @@ export async function readHosts(pool: Pool): Promise<readonly Host[]> {
     agentId: row.agent_id,
     up: row.up,
     disabled: row.disabled,
+    hypervisor: hypervisorOf(row.hypervisor),
   }));
 }
 
@@ -39,29 +42,37 @@ export async function readSightings(pool: Pool, hosts: readonly string[]): Promi
 }
 
 /** Lock order: the agent, then hosts by name. A host that is as it should be is not written: views follow this table. */
-export async function writeHostsUp(
-  pool: Pool,
-  agentId: string,
-  hosts: readonly { readonly name: string; readonly rootProvider: string }[],
-): Promise<void> {
+export async function writeHostsUp(pool: Pool, agentId: string, hosts: readonly HostReport[]): Promise<void> {
   const lastOfEach = [...new Map(hosts.map((host) => [host.name, host])).values()];
   await queryStored(pool, {
     name: "hosts_up",
     text: `with agent as (
         insert into agents (id, seen_at) values ($1, now()) on conflict (id) do update set seen_at = now()
       )
-      insert into hosts (name, root_provider, agent_id, up)
-      select w.name, w.root_provider, $1, true
-      from unnest($2::text[], $3::uuid[]) as w (name, root_provider) order by w.name collate "C"
+      insert into hosts (name, root_provider, agent_id, up, hypervisor)
+      select w.name, w.root_provider, $1, true,
+        coalesce(w.hypervisor, (select h.hypervisor from hosts h where h.name = w.name), '{}')
+      from unnest($2::text[], $3::uuid[], $4::jsonb[]) as w (name, root_provider, hypervisor) order by w.name collate "C"
       on conflict (name) do update
       set root_provider = excluded.root_provider, agent_id = excluded.agent_id, up = not hosts.forced_down,
-        updated_at = now()
-      where (not hosts.up and not hosts.forced_down) or hosts.root_provider <> excluded.root_provider or hosts.agent_id <> excluded.agent_id`,
+        hypervisor = excluded.hypervisor, updated_at = now()
+      where (not hosts.up and not hosts.forced_down) or hosts.root_provider <> excluded.root_provider
+        or hosts.agent_id <> excluded.agent_id or hosts.hypervisor <> excluded.hypervisor`,
     values: [
       agentId,
       textArrayLiteral(lastOfEach.map((host) => host.name)),
       textArrayLiteral(lastOfEach.map((host) => host.rootProvider)),
+      lastOfEach.map(({ hypervisor }) => (hypervisor === undefined ? null : JSON.stringify(hypervisor))),
     ],
+  });
+}
+
+/** Waits for evacuations that are deciding whether the agent is gone. */
+export async function agentArrived(pool: Pool, agentId: string): Promise<void> {
+  await queryStored(pool, {
+    name: "agent_arrived",
+    text: "update agents set seen_at = clock_timestamp() where id = $1",
+    values: [agentId],
   });
 }
 

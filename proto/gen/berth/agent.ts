@@ -32,6 +32,9 @@ export const GuestState = {
   GUEST_STATE_RUNNING: 3,
   /** GUEST_STATE_FAILED - The attempt failed; nothing is left of it but this word. */
   GUEST_STATE_FAILED: 4,
+  /** GUEST_STATE_STOPPED - It ran, and does not run now: shut off, or handed over to another host. */
+  GUEST_STATE_STOPPED: 5,
+  GUEST_STATE_PAUSED: 6,
 } as const;
 
 export type GuestState = typeof GuestState[keyof typeof GuestState];
@@ -42,6 +45,8 @@ export namespace GuestState {
   export type GUEST_STATE_PREPARED = typeof GuestState.GUEST_STATE_PREPARED;
   export type GUEST_STATE_RUNNING = typeof GuestState.GUEST_STATE_RUNNING;
   export type GUEST_STATE_FAILED = typeof GuestState.GUEST_STATE_FAILED;
+  export type GUEST_STATE_STOPPED = typeof GuestState.GUEST_STATE_STOPPED;
+  export type GUEST_STATE_PAUSED = typeof GuestState.GUEST_STATE_PAUSED;
 }
 
 export const FailureKind = {
@@ -76,6 +81,7 @@ export interface AgentMessage {
     | { $case: "attempt"; value: AttemptReport }
     | { $case: "guests"; value: GuestList }
     | { $case: "destroyed"; value: DestroyReport }
+    | { $case: "ordered"; value: OrderReport }
     | undefined;
 }
 
@@ -90,6 +96,8 @@ export interface ConductorMessage {
     | //
     /** The answer to each heartbeat: the agent, too, has to notice a conductor that fell silent. */
     { $case: "heartbeat"; value: Heartbeat }
+    | { $case: "power"; value: Power }
+    | { $case: "handOff"; value: HandOff }
     | undefined;
 }
 
@@ -173,6 +181,50 @@ export interface Build {
   timeoutMs: number;
   /** W3C traceparent of the conductor's span. */
   traceparent: string;
+  /** The server moves here: where its guest is now, and what brings it ("resize", "live-migrate", …); empty: a new server. */
+  movedFromHost: string;
+  movedFromAttemptId: string;
+  movedBy: string;
+}
+
+/** Bring a guest into another state of power. Answered by an OrderReport; done already is done. */
+export interface Power {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  /** start | stop | reboot | hard-reboot | pause | unpause */
+  verb: string;
+  /** Echoed in the answer; the same for each repeat. */
+  orderId: string;
+  /** Rises with each step of the server's operations: a guest that has obeyed a higher one refuses. */
+  revision: number;
+}
+
+/**
+ * Give the guest to the one that was prepared on another host: copy what that one lacks, and stop. A live one runs until all
+ * is copied. It ends stopped here, and stays until it is destroyed or started again; `start` in between calls it off.
+ */
+export interface HandOff {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  toHost: string;
+  toAttemptId: string;
+  live: boolean;
+  /** Of a live one: stop the guest now and copy the rest. */
+  force: boolean;
+  orderId: string;
+  revision: number;
+  timeoutMs: number;
+}
+
+export interface OrderReport {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  orderId: string;
+  /** Empty: done. Else why not. */
+  failed: string;
 }
 
 /** Let the prepared guest run: sent only after the cell's database names this host and attempt as the server's home. */
@@ -180,6 +232,8 @@ export interface Start {
   host: string;
   serverUuid: string;
   attemptId: string;
+  /** As in Power. */
+  revision: number;
 }
 
 /**
@@ -358,6 +412,9 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "destroyed":
         DestroyReport.encode(message.body.value, writer.uint32(50).fork()).join();
         break;
+      case "ordered":
+        OrderReport.encode(message.body.value, writer.uint32(58).fork()).join();
+        break;
     }
     return writer;
   },
@@ -423,6 +480,14 @@ export const AgentMessage: MessageFns<AgentMessage> = {
             message.body = { $case: "destroyed", value: DestroyReport.decode(reader, reader.uint32()) };
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.body = { $case: "ordered", value: OrderReport.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -477,6 +542,12 @@ export const AgentMessage: MessageFns<AgentMessage> = {
         }
         break;
       }
+      case "ordered": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "ordered", value: OrderReport.fromPartial(object.body.value) };
+        }
+        break;
+      }
     }
     return message;
   },
@@ -509,6 +580,12 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
         break;
       case "heartbeat":
         Heartbeat.encode(message.body.value, writer.uint32(58).fork()).join();
+        break;
+      case "power":
+        Power.encode(message.body.value, writer.uint32(66).fork()).join();
+        break;
+      case "handOff":
+        HandOff.encode(message.body.value, writer.uint32(74).fork()).join();
         break;
     }
     return writer;
@@ -583,6 +660,22 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
             message.body = { $case: "heartbeat", value: Heartbeat.decode(reader, reader.uint32()) };
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.body = { $case: "power", value: Power.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.body = { $case: "handOff", value: HandOff.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -640,6 +733,18 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "heartbeat": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "heartbeat", value: Heartbeat.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "power": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "power", value: Power.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "handOff": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "handOff", value: HandOff.fromPartial(object.body.value) };
         }
         break;
       }
@@ -1440,7 +1545,17 @@ export const TreeVerdict: MessageFns<TreeVerdict> = {
 };
 
 function createBaseBuild(): Build {
-  return { host: "", attemptId: "", server: undefined, allocation: undefined, timeoutMs: 0, traceparent: "" };
+  return {
+    host: "",
+    attemptId: "",
+    server: undefined,
+    allocation: undefined,
+    timeoutMs: 0,
+    traceparent: "",
+    movedFromHost: "",
+    movedFromAttemptId: "",
+    movedBy: "",
+  };
 }
 
 export const Build: MessageFns<Build> = {
@@ -1462,6 +1577,15 @@ export const Build: MessageFns<Build> = {
     }
     if (message.traceparent !== "") {
       writer.uint32(50).string(message.traceparent);
+    }
+    if (message.movedFromHost !== "") {
+      writer.uint32(58).string(message.movedFromHost);
+    }
+    if (message.movedFromAttemptId !== "") {
+      writer.uint32(66).string(message.movedFromAttemptId);
+    }
+    if (message.movedBy !== "") {
+      writer.uint32(74).string(message.movedBy);
     }
     return writer;
   },
@@ -1527,6 +1651,30 @@ export const Build: MessageFns<Build> = {
             message.traceparent = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.movedFromHost = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.movedFromAttemptId = reader.string();
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.movedBy = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1554,12 +1702,407 @@ export const Build: MessageFns<Build> = {
       : undefined;
     message.timeoutMs = object.timeoutMs ?? 0;
     message.traceparent = object.traceparent ?? "";
+    message.movedFromHost = object.movedFromHost ?? "";
+    message.movedFromAttemptId = object.movedFromAttemptId ?? "";
+    message.movedBy = object.movedBy ?? "";
+    return message;
+  },
+};
+
+function createBasePower(): Power {
+  return { host: "", serverUuid: "", attemptId: "", verb: "", orderId: "", revision: 0 };
+}
+
+export const Power: MessageFns<Power> = {
+  encode(message: Power, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.verb !== "") {
+      writer.uint32(34).string(message.verb);
+    }
+    if (message.orderId !== "") {
+      writer.uint32(42).string(message.orderId);
+    }
+    if (message.revision !== 0) {
+      writer.uint32(48).int64(message.revision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Power {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePower();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.verb = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.orderId = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.revision = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<Power>): Power {
+    return Power.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Power>): Power {
+    const message = createBasePower();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.verb = object.verb ?? "";
+    message.orderId = object.orderId ?? "";
+    message.revision = object.revision ?? 0;
+    return message;
+  },
+};
+
+function createBaseHandOff(): HandOff {
+  return {
+    host: "",
+    serverUuid: "",
+    attemptId: "",
+    toHost: "",
+    toAttemptId: "",
+    live: false,
+    force: false,
+    orderId: "",
+    revision: 0,
+    timeoutMs: 0,
+  };
+}
+
+export const HandOff: MessageFns<HandOff> = {
+  encode(message: HandOff, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.toHost !== "") {
+      writer.uint32(34).string(message.toHost);
+    }
+    if (message.toAttemptId !== "") {
+      writer.uint32(42).string(message.toAttemptId);
+    }
+    if (message.live !== false) {
+      writer.uint32(48).bool(message.live);
+    }
+    if (message.force !== false) {
+      writer.uint32(56).bool(message.force);
+    }
+    if (message.orderId !== "") {
+      writer.uint32(66).string(message.orderId);
+    }
+    if (message.revision !== 0) {
+      writer.uint32(72).int64(message.revision);
+    }
+    if (message.timeoutMs !== 0) {
+      writer.uint32(80).int64(message.timeoutMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): HandOff {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseHandOff();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.toHost = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.toAttemptId = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.live = reader.bool();
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.force = reader.bool();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.orderId = reader.string();
+            continue;
+          }
+          case 9: {
+            if (tag !== 72) {
+              break;
+            }
+
+            message.revision = longToNumber(reader.int64());
+            continue;
+          }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.timeoutMs = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<HandOff>): HandOff {
+    return HandOff.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<HandOff>): HandOff {
+    const message = createBaseHandOff();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.toHost = object.toHost ?? "";
+    message.toAttemptId = object.toAttemptId ?? "";
+    message.live = object.live ?? false;
+    message.force = object.force ?? false;
+    message.orderId = object.orderId ?? "";
+    message.revision = object.revision ?? 0;
+    message.timeoutMs = object.timeoutMs ?? 0;
+    return message;
+  },
+};
+
+function createBaseOrderReport(): OrderReport {
+  return { host: "", serverUuid: "", attemptId: "", orderId: "", failed: "" };
+}
+
+export const OrderReport: MessageFns<OrderReport> = {
+  encode(message: OrderReport, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.orderId !== "") {
+      writer.uint32(34).string(message.orderId);
+    }
+    if (message.failed !== "") {
+      writer.uint32(42).string(message.failed);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): OrderReport {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseOrderReport();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.orderId = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.failed = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<OrderReport>): OrderReport {
+    return OrderReport.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<OrderReport>): OrderReport {
+    const message = createBaseOrderReport();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.orderId = object.orderId ?? "";
+    message.failed = object.failed ?? "";
     return message;
   },
 };
 
 function createBaseStart(): Start {
-  return { host: "", serverUuid: "", attemptId: "" };
+  return { host: "", serverUuid: "", attemptId: "", revision: 0 };
 }
 
 export const Start: MessageFns<Start> = {
@@ -1572,6 +2115,9 @@ export const Start: MessageFns<Start> = {
     }
     if (message.attemptId !== "") {
       writer.uint32(26).string(message.attemptId);
+    }
+    if (message.revision !== 0) {
+      writer.uint32(32).int64(message.revision);
     }
     return writer;
   },
@@ -1613,6 +2159,14 @@ export const Start: MessageFns<Start> = {
             message.attemptId = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.revision = longToNumber(reader.int64());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1633,6 +2187,7 @@ export const Start: MessageFns<Start> = {
     message.host = object.host ?? "";
     message.serverUuid = object.serverUuid ?? "";
     message.attemptId = object.attemptId ?? "";
+    message.revision = object.revision ?? 0;
     return message;
   },
 };

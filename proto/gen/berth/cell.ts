@@ -6,7 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import { Selection, ServerSpec } from "./shared.ts";
+import { AllocationRequest, Selection, ServerSpec } from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -38,7 +38,50 @@ export namespace EventKind {
 export interface Task {
   id: string;
   server: ServerSpec | undefined;
-  work: { $case: "build"; value: BuildPlan } | { $case: "delete"; value: DeletePlan } | undefined;
+  work: { $case: "build"; value: BuildPlan } | { $case: "delete"; value: DeletePlan } | {
+    $case: "operate";
+    value: Operation;
+  } | undefined;
+}
+
+/** Where a server is or was: the host, the attempt that may run there, and what it holds there. */
+export interface Place {
+  host: string;
+  attemptId: string;
+  allocation: AllocationRequest | undefined;
+}
+
+/**
+ * Anything that is done to a server which was built: see docs/decisions/0006-moves.md. `Task.server` is the server as it is
+ * to be afterwards (a resize: with the new flavor).
+ */
+export interface Operation {
+  /** One of OPERATION_KINDS of core/tasks/operation-kinds.ts. */
+  kind: string;
+  /**
+   * Where the server is when the operation begins; absent when it is nowhere (unshelving). Of confirm and revert: where it
+   * was before the move.
+   */
+  source:
+    | Place
+    | undefined;
+  /**
+   * Of a move: the destinations, best first. The first is claimed when the task is stored; the others are alternates of the
+   * same cell, not claimed.
+   */
+  selections: Selection[];
+  /** Of confirm and revert: where the move has brought the server. */
+  destination:
+    | Place
+    | undefined;
+  /** The server as it was before. */
+  before:
+    | ServerSpec
+    | undefined;
+  /** Its status before (of confirm and revert: before the move), which a failure restores. */
+  statusBefore: string;
+  /** Whose allocation the migration's consumer holds. Of a move the task's own id; of confirm and revert the move's. */
+  migrationUuid: string;
 }
 
 /**
@@ -81,6 +124,9 @@ export const Task: MessageFns<Task> = {
         break;
       case "delete":
         DeletePlan.encode(message.work.value, writer.uint32(34).fork()).join();
+        break;
+      case "operate":
+        Operation.encode(message.work.value, writer.uint32(42).fork()).join();
         break;
     }
     return writer;
@@ -131,6 +177,14 @@ export const Task: MessageFns<Task> = {
             message.work = { $case: "delete", value: DeletePlan.decode(reader, reader.uint32()) };
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.work = { $case: "operate", value: Operation.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -165,7 +219,235 @@ export const Task: MessageFns<Task> = {
         }
         break;
       }
+      case "operate": {
+        if (object.work?.value !== undefined && object.work?.value !== null) {
+          message.work = { $case: "operate", value: Operation.fromPartial(object.work.value) };
+        }
+        break;
+      }
     }
+    return message;
+  },
+};
+
+function createBasePlace(): Place {
+  return { host: "", attemptId: "", allocation: undefined };
+}
+
+export const Place: MessageFns<Place> = {
+  encode(message: Place, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(18).string(message.attemptId);
+    }
+    if (message.allocation !== undefined) {
+      AllocationRequest.encode(message.allocation, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Place {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePlace();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.allocation = AllocationRequest.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<Place>): Place {
+    return Place.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Place>): Place {
+    const message = createBasePlace();
+    message.host = object.host ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.allocation = (object.allocation !== undefined && object.allocation !== null)
+      ? AllocationRequest.fromPartial(object.allocation)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseOperation(): Operation {
+  return {
+    kind: "",
+    source: undefined,
+    selections: [],
+    destination: undefined,
+    before: undefined,
+    statusBefore: "",
+    migrationUuid: "",
+  };
+}
+
+export const Operation: MessageFns<Operation> = {
+  encode(message: Operation, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.kind !== "") {
+      writer.uint32(10).string(message.kind);
+    }
+    if (message.source !== undefined) {
+      Place.encode(message.source, writer.uint32(18).fork()).join();
+    }
+    for (const v of message.selections) {
+      Selection.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.destination !== undefined) {
+      Place.encode(message.destination, writer.uint32(34).fork()).join();
+    }
+    if (message.before !== undefined) {
+      ServerSpec.encode(message.before, writer.uint32(42).fork()).join();
+    }
+    if (message.statusBefore !== "") {
+      writer.uint32(50).string(message.statusBefore);
+    }
+    if (message.migrationUuid !== "") {
+      writer.uint32(58).string(message.migrationUuid);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Operation {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseOperation();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.kind = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.source = Place.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.selections.push(Selection.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.destination = Place.decode(reader, reader.uint32());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.before = ServerSpec.decode(reader, reader.uint32());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.statusBefore = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.migrationUuid = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<Operation>): Operation {
+    return Operation.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Operation>): Operation {
+    const message = createBaseOperation();
+    message.kind = object.kind ?? "";
+    message.source = (object.source !== undefined && object.source !== null)
+      ? Place.fromPartial(object.source)
+      : undefined;
+    message.selections = object.selections?.map((e) => Selection.fromPartial(e)) || [];
+    message.destination = (object.destination !== undefined && object.destination !== null)
+      ? Place.fromPartial(object.destination)
+      : undefined;
+    message.before = (object.before !== undefined && object.before !== null)
+      ? ServerSpec.fromPartial(object.before)
+      : undefined;
+    message.statusBefore = object.statusBefore ?? "";
+    message.migrationUuid = object.migrationUuid ?? "";
     return message;
   },
 };

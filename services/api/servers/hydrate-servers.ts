@@ -105,5 +105,6 @@ function serverOf(record: RequestRecord, state: Pick<Server, "status" | "taskSta
     updatedAtMs: record.updatedAtMs,
     launchedAtMs: null,
     deletedAtMs: state.status === "DELETED" ? record.updatedAtMs : null,
+    revision: 0,
   };
 }

@@ -18,6 +18,11 @@ const VM_STATES: Readonly<Record<ServerStatus, string>> = {
   ACTIVE: "active",
   ERROR: "error",
   DELETED: "deleted",
+  SHUTOFF: "stopped",
+  PAUSED: "paused",
+  VERIFY_RESIZE: "resized",
+  SHELVED: "shelved",
+  SHELVED_OFFLOADED: "shelved_offloaded",
 };
 const POWER_NONE = 0;
 const POWER_RUNNING = 1;

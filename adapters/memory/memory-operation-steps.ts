@@ -1,0 +1,171 @@
+import { assert } from "../../core/assert.ts";
+import { describeGroupConflict } from "../../core/cell/group-rule.ts";
+import { changeOf, migrationOf, operationOf } from "../../core/cell/operation-record.ts";
+import type {
+  BeginOperation,
+  BeginOutcome,
+  Migration,
+  MigrationQuery,
+  OperationPosition,
+  OperationSignal,
+  OperationStep,
+  SignalOutcome,
+  StepOutcome,
+  StepWrite,
+} from "../../core/cell/operation-store.ts";
+import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
+import { compare } from "../../core/ledger/ledger-state.ts";
+import type { CellState, CellTransaction, MigrationRow, ServerRow, TaskRow } from "./memory-cell-state.ts";
+import { addTask } from "./memory-dispatch-steps.ts";
+import { groupConflictOf } from "./memory-group-check.ts";
+import { releaseMigration } from "./memory-task-steps.ts";
+
+/** The task, its first step and, of a move, its migration; or nothing. */
+export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutcome {
+  const { task, revision, status, write } = begin;
+  const { server: spec } = operationOf(task);
+  const server = tx.cell.servers.get(spec.uuid);
+  if (server === undefined || server.status === "CLOSED" || server.status === "DELETED") return { kind: "gone" };
+  if (tx.cell.tasks.has(task.id)) return { kind: "already-begun" };
+  const open = (tx.cell.tasksByServer.get(server.uuid) ?? []).find((row) => row.endedAtMs === null);
+  if (open !== undefined) return { kind: "busy", running: runningOf(open) };
+  if (server.revision !== revision || server.status !== status) return { kind: "changed" };
+  if (isSeen(tx, write)) return { kind: "host-seen" };
+  const conflict = conflictOf(tx, server.uuid, write);
+  if (conflict !== null) return { kind: "refused", why: conflict };
+  const outcome = tx.applyAllocations(changeOf(task.id, write));
+  if (outcome.kind === "no-capacity") return outcome;
+  if (outcome.kind !== "committed") return { kind: "stale", why: describeRefusal(outcome) };
+  addTask(tx, task, "operate");
+  const migration = migrationOf(begin);
+  if (migration !== null) {
+    const moment = { createdAtMs: tx.nowMs, updatedAtMs: tx.nowMs };
+    const nothing = { status: "", destHost: "", destAttemptId: "", ended: false, holdsSource: false, runs: false };
+    tx.cell.migrations.set(task.id, { ...migration, ...nothing, ...moment });
+  }
+  const row = tx.cell.tasks.get(task.id);
+  assert(row !== undefined, "a task that was just stored");
+  writeStep(tx, row, server, write);
+  return { kind: "begun", xid: tx.xid };
+}
+
+const runningOf = (row: TaskRow): string => (row.kind === "operate" ? operationOf(row.task).kind : row.kind);
+
+/** One step, if the task is where the step expects it. */
+export function commitOperationStep(tx: CellTransaction, step: OperationStep): StepOutcome {
+  const task = tx.cell.tasks.get(step.taskId);
+  const server = tx.cell.servers.get(step.serverUuid);
+  if (task === undefined || server === undefined || task.serverUuid !== server.uuid) return { kind: "fenced" };
+  if (task.epoch !== step.epoch) return { kind: "fenced" };
+  if (task.step === step.step + 1) return { kind: "committed", revision: server.revision };
+  if (task.endedAtMs !== null || task.step !== step.step) return { kind: "fenced" };
+  const conflict = conflictOf(tx, server.uuid, step);
+  if (conflict !== null) return { kind: "refused", why: conflict };
+  if (isSeen(tx, step)) return { kind: "refused", why: "the host that is being evacuated is back" };
+  const outcome = tx.applyAllocations(changeOf(task.id, step));
+  if (outcome.kind !== "committed") return { kind: "refused", why: describeRefusal(outcome) };
+  writeStep(tx, task, server, step);
+  return { kind: "committed", revision: server.revision };
+}
+
+function conflictOf(tx: CellTransaction, serverUuid: string, { group }: StepWrite): string | null {
+  if (group === undefined) return null;
+  const conflict = groupConflictOf(tx, serverUuid, group.membership, group.toHost);
+  return conflict ? describeGroupConflict(conflict) : null;
+}
+
+function isSeen(tx: CellTransaction, { unseen }: StepWrite): boolean {
+  const host = unseen === undefined ? undefined : tx.cell.hosts.get(unseen.host);
+  if (host === undefined || unseen === undefined) return false;
+  return host.up || (tx.cell.agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY) > tx.nowMs - unseen.ms;
+}
+
+function writeStep(tx: CellTransaction, task: TaskRow, server: ServerRow, write: StepWrite): void {
+  task.stage = write.stage;
+  task.step += 1;
+  task.selection = write.selection;
+  task.reason = write.reason;
+  if (write.outcome !== null) tx.cell.endTask(task, write.outcome, tx.nowMs);
+  const { status, taskState, home, spec, fault } = write.server;
+  if (status !== undefined) server.status = status;
+  server.taskState = taskState;
+  if (home !== undefined) {
+    server.host = home?.host ?? null;
+    server.attemptId = home?.attemptId ?? null;
+  }
+  if (spec !== undefined) server.spec = spec;
+  if (fault !== undefined) server.fault = { message: fault, atMs: tx.nowMs };
+  server.revision += 1;
+  server.updatedAtMs = tx.nowMs;
+  if (write.migration !== null) {
+    const { uuid, ...changed } = write.migration;
+    const row = tx.cell.migrations.get(uuid);
+    if (row !== undefined) Object.assign(row, changed, { updatedAtMs: tx.nowMs });
+  }
+  for (const { selection, host, result, reason } of write.attempts) {
+    const before = tx.cell.attempts.get(`${task.id}/${selection}`);
+    tx.cell.putAttempt({
+      taskId: task.id,
+      selection,
+      serverUuid: server.uuid,
+      host,
+      startedAtMs: before?.startedAtMs ?? tx.nowMs,
+      endedAtMs: result === null ? null : tx.nowMs,
+      result,
+      reason: reason === "" ? null : reason,
+    });
+  }
+}
+
+export function signalStep(tx: CellTransaction, taskId: string, signal: OperationSignal): SignalOutcome {
+  const task = tx.cell.tasks.get(taskId);
+  if (task === undefined || task.kind !== "operate" || task.endedAtMs !== null) return "no-such-operation";
+  task.signal = signal;
+  task.epoch += 1;
+  task.owner = null;
+  return "signalled";
+}
+
+export function positionOf(cell: CellState, taskId: string): OperationPosition | null {
+  const task = cell.tasks.get(taskId);
+  const server = task === undefined ? undefined : cell.servers.get(task.serverUuid);
+  if (task === undefined || server === undefined || task.kind !== "operate") return null;
+  const { stage, step, selection, signal, reason } = task;
+  return { taskId, stage: stage ?? "", step, selection, signal, reason, revision: server.revision };
+}
+
+export function migrationsOf(cell: CellState, query: MigrationQuery): readonly Migration[] {
+  const { serverUuid, uuids, host, inFlightOnly = false, limit } = query;
+  return [...cell.migrations.values()]
+    .filter((row) => serverUuid === undefined || row.serverUuid === serverUuid)
+    .filter((row) => uuids === undefined || uuids.includes(row.uuid))
+    .filter((row) => host === undefined || row.sourceHost === host || row.destHost === host)
+    .filter((row) => !inFlightOnly || !row.ended)
+    .sort((a, b) => b.createdAtMs - a.createdAtMs || compare(a.uuid, b.uuid))
+    .slice(0, limit)
+    .map((row) => migrationRecord(cell, row));
+}
+
+export function unconfirmedOf(cell: CellState, beforeMs: number, limit: number): readonly Migration[] {
+  return [...cell.migrations.values()]
+    .filter((row) => !row.ended && row.status === "finished" && row.updatedAtMs <= beforeMs)
+    .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.uuid, b.uuid))
+    .slice(0, limit)
+    .map((row) => migrationRecord(cell, row));
+}
+
+function migrationRecord(cell: CellState, { runs: _, ...row }: MigrationRow): Migration {
+  const task = cell.tasks.get(row.uuid)?.task;
+  assert(task !== undefined, `migration ${row.uuid} is of no task`);
+  const { operation, server } = operationOf(task);
+  return { ...row, operation, server };
+}
+
+export function releaseEvacuatedStep(tx: CellTransaction, host: string): readonly string[] {
+  const held = [...tx.cell.migrations.values()].filter((row) => row.holdsSource && row.sourceHost === host);
+  for (const row of held) {
+    row.holdsSource = false;
+    releaseMigration(tx, row.uuid);
+  }
+  return held.map((row) => row.uuid).sort(compare);
+}

@@ -1,0 +1,230 @@
+import type { Pool, PoolClient } from "pg";
+import { assert } from "../../../core/assert.ts";
+import { describeGroupConflict, groupsEntangle } from "../../../core/cell/group-rule.ts";
+import { changeOf, migrationOf, operationOf } from "../../../core/cell/operation-record.ts";
+import type {
+  BeginOperation,
+  BeginOutcome,
+  OperationPosition,
+  OperationSignal,
+  OperationStep,
+  SignalOutcome,
+  StepOutcome,
+  StepWrite,
+} from "../../../core/cell/operation-store.ts";
+import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
+import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { Task } from "../../../proto/gen/berth/cell.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
+import { inRounds } from "../in-rounds.ts";
+import { arrayLiteral, textArrayLiteral } from "../literals.ts";
+import { packBytes } from "../pack-bytes.ts";
+import { runStored } from "../store-error.ts";
+import { onlyUuids, queryRows, queryStored } from "../store-query.ts";
+import { inTransaction } from "../transaction.ts";
+import { type GroupedClaim, joinGroups } from "./join-groups.ts";
+
+interface AnswerRow {
+  readonly at: number;
+  readonly outcome: string;
+  readonly detail: Readonly<Record<string, unknown>> | null;
+}
+
+/** Cost: three round trips (a transaction's), a fourth where a server is of a group. */
+export function beginOperations(pool: Pool, operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
+  return inRounds(
+    operations,
+    ({ task }) => operationOf(task).server.uuid,
+    (round) => runStored("cell_begin", () => inTransaction(pool, (client) => beginRound(client, round))),
+    (one, round) => round.some((other) => groupsEntangle(claimOfBegin(other), claimOfBegin(one))),
+  );
+}
+
+async function beginRound(client: PoolClient, begins: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
+  const conflicts = await joinGroups(client, begins.map(claimOfBegin));
+  const changes = begins.map(({ task, write }) => changeOf(task.id, write));
+  const records = begins.map((begin, at) => {
+    const { kind, operation, server } = operationOf(begin.task);
+    const conflict = conflicts.get(at);
+    return {
+      ...recordOf({ taskId: begin.task.id, serverUuid: server.uuid, step: 0 }, begin.write),
+      revision: begin.revision,
+      statusSeen: begin.status,
+      kind,
+      isMove: migrationOf(begin) !== null,
+      sourceHost: operation.source?.host ?? null,
+      sourceAttemptId: operation.source?.attemptId ?? null,
+      refused: conflict ? describeGroupConflict(conflict) : null,
+    };
+  });
+  const packed = packBytes(begins.map(({ task }) => Task.encode(task).finish()));
+  const rows = await queryRows<AnswerRow & { readonly xid: number | string }>(client, {
+    name: "cell_begin",
+    text: "select at, outcome, detail, xid from cell_begin($1, $2, $3, $4, $5)",
+    values: [
+      JSON.stringify(records),
+      packed.bytes,
+      arrayLiteral(packed.starts),
+      arrayLiteral(packed.lengths),
+      encodeChanges(changes),
+    ],
+  });
+  const outcomes: BeginOutcome[] = [];
+  for (const row of rows) outcomes[row.at - 1] = beginOutcome(row, changes[row.at - 1] as AllocationChange);
+  return outcomes;
+}
+
+function beginOutcome(row: AnswerRow & { readonly xid: number | string }, change: AllocationChange): BeginOutcome {
+  switch (row.outcome) {
+    case "begun":
+      return { kind: "begun", xid: Number(row.xid) };
+    case "already-begun":
+    case "changed":
+    case "gone":
+    case "host-seen":
+      return { kind: row.outcome };
+    case "busy":
+      return { kind: "busy", running: String(row.detail?.running) };
+    case "refused":
+      return { kind: "refused", why: String(row.detail?.why) };
+    default: {
+      const outcome = refusalOf(row, change);
+      return outcome.kind === "no-capacity" ? outcome : { kind: "stale", why: describeRefusal(outcome) };
+    }
+  }
+}
+
+/** Cost: three round trips (a transaction's), a fourth where a server is of a group. */
+export function commitSteps(pool: Pool, steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
+  return inRounds(
+    steps,
+    (step) => step.serverUuid,
+    (round) => runStored("cell_commit_steps", () => inTransaction(pool, (client) => stepRound(client, round))),
+    (one, round) => round.some((other) => groupsEntangle(claimOfStep(other), claimOfStep(one))),
+  );
+}
+
+async function stepRound(client: PoolClient, steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
+  const conflicts = await joinGroups(client, steps.map(claimOfStep));
+  const changes = steps.map((step) => changeOf(step.taskId, step));
+  const records = steps.map((step, at) => {
+    const conflict = conflicts.get(at);
+    return { ...recordOf(step, step), refused: conflict ? describeGroupConflict(conflict) : null };
+  });
+  const rows = await queryRows<AnswerRow & { readonly revision: number }>(client, {
+    name: "cell_commit_steps",
+    text: "select at, outcome, detail, revision from cell_commit_steps($1, $2, $3, $4, $5)",
+    values: [
+      JSON.stringify(records),
+      textArrayLiteral(steps.map((step) => step.taskId)),
+      textArrayLiteral(steps.map((step) => step.serverUuid)),
+      arrayLiteral(steps.map((step) => step.epoch)),
+      encodeChanges(changes),
+    ],
+  });
+  const outcomes = new Array<StepOutcome>(steps.length).fill({ kind: "fenced" });
+  for (const row of rows) outcomes[row.at - 1] = stepOutcome(row, changes[row.at - 1] as AllocationChange);
+  return outcomes;
+}
+
+function stepOutcome(row: AnswerRow & { readonly revision: number }, change: AllocationChange): StepOutcome {
+  switch (row.outcome) {
+    case "committed":
+    case "repeated":
+      return { kind: "committed", revision: row.revision };
+    case "host-seen":
+      return { kind: "refused", why: HOST_SEEN };
+    case "refused":
+      return { kind: "refused", why: String(row.detail?.why) };
+    default:
+      return { kind: "refused", why: describeRefusal(refusalOf(row, change)) };
+  }
+}
+
+/** Why an evacuation does not take a server from a host. */
+export const HOST_SEEN = "the host that is being evacuated is back";
+
+function refusalOf(row: AnswerRow, change: AllocationChange): Exclude<AllocationOutcome, { kind: "committed" }> {
+  const outcome = decodeOutcome(change, {
+    kind: row.outcome as AllocationOutcome["kind"],
+    generations: null,
+    detail: row.detail,
+  });
+  assert(outcome.kind !== "committed", "a committed change is no refusal");
+  return outcome;
+}
+
+/** A step as `cell_write_step` reads it; what is not there stays as it is. */
+function recordOf(
+  at: { readonly taskId: string; readonly serverUuid: string; readonly step: number },
+  write: StepWrite,
+): Record<string, unknown> {
+  const { status, taskState, home, spec, fault } = write.server;
+  return {
+    taskId: at.taskId,
+    serverUuid: at.serverUuid,
+    step: at.step,
+    stage: write.stage,
+    outcome: write.outcome,
+    selection: write.selection,
+    reason: write.reason,
+    ...(status === undefined ? {} : { status }),
+    taskState,
+    ...(home === undefined ? {} : { host: home?.host ?? null, attemptId: home?.attemptId ?? null }),
+    ...(spec === undefined ? {} : { spec: Buffer.from(ServerSpec.encode(spec).finish()).toString("base64") }),
+    ...(fault === undefined ? {} : { fault }),
+    migration: write.migration,
+    attempts: write.attempts,
+    unseenHost: write.unseen?.host ?? null,
+    unseenMs: write.unseen?.ms ?? null,
+  };
+}
+
+function claimOfBegin({ task, write }: BeginOperation): GroupedClaim {
+  return groupedClaim(operationOf(task).server.uuid, write);
+}
+
+function claimOfStep(step: OperationStep): GroupedClaim {
+  return groupedClaim(step.serverUuid, step);
+}
+
+function groupedClaim(serverUuid: string, { group }: StepWrite): GroupedClaim {
+  return { serverUuid, group: group?.membership, host: group?.toHost ?? "" };
+}
+
+export async function readPositions(pool: Pool, taskIds: readonly string[]): Promise<readonly OperationPosition[]> {
+  const rows = await queryStored<{
+    id: string;
+    stage: string | null;
+    step: number;
+    selection: number;
+    signal: OperationSignal | null;
+    reason: string;
+    revision: number;
+  }>(pool, {
+    name: "operation_positions",
+    text: `select t.id, t.stage, t.step, t.selection, t.signal, t.reason, s.revision
+      from tasks t join servers s on s.uuid = t.server_uuid where t.id = any ($1) and t.kind = 'operate'`,
+    values: [textArrayLiteral(onlyUuids(taskIds))],
+  });
+  const byId = new Map(rows.map(({ id, stage, ...row }) => [id, { taskId: id, stage: stage ?? "", ...row }]));
+  return taskIds.map((id) => byId.get(id)).filter((position) => position !== undefined);
+}
+
+/** Frees each open operation under a new epoch, with the signal. Cost: one round trip. */
+export async function signalOperations(
+  pool: Pool,
+  signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
+): Promise<readonly SignalOutcome[]> {
+  const named = [...new Map(signals.map((one) => [one.taskId, one])).values()];
+  const rows = await queryStored<{ id: string }>(pool, {
+    name: "signal_operations",
+    text: `update tasks t set signal = w.signal, epoch = t.epoch + 1, owner = null
+      from unnest($1::uuid[], $2::text[]) as w (id, signal)
+      where t.id = w.id and t.kind = 'operate' and t.outcome is null returning t.id`,
+    values: [textArrayLiteral(named.map((one) => one.taskId)), textArrayLiteral(named.map((one) => one.signal))],
+  });
+  const done = new Set(rows.map((row) => row.id));
+  return signals.map(({ taskId }) => (done.has(taskId) ? "signalled" : "no-such-operation"));
+}

@@ -1,0 +1,140 @@
+import type { Pool } from "pg";
+import { assert } from "../../../core/assert.ts";
+import type { Holding, Migration, MigrationQuery } from "../../../core/cell/operation-store.ts";
+import { release } from "../../../core/ledger/allocation-change.ts";
+import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
+import { CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
+import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
+import { Task } from "../../../proto/gen/berth/cell.ts";
+import { encodeChanges } from "../encode-changes.ts";
+import { textArrayLiteral } from "../literals.ts";
+import { runStored } from "../store-error.ts";
+import { onlyUuids, queryRows, queryStored, selectMs } from "../store-query.ts";
+import { inTransaction } from "../transaction.ts";
+
+interface MigrationRow {
+  readonly uuid: string;
+  readonly server_uuid: string;
+  readonly kind: OperationKind;
+  readonly status: string;
+  readonly source_host: string | null;
+  readonly source_attempt_id: string | null;
+  readonly dest_host: string;
+  readonly dest_attempt_id: string;
+  readonly ended: boolean;
+  readonly holds_source: boolean;
+  readonly created_at_ms: number;
+  readonly updated_at_ms: number;
+  readonly payload: Buffer;
+}
+
+const SELECT = `select m.uuid, m.server_uuid, m.kind, m.status, m.source_host, m.source_attempt_id, m.dest_host,
+    m.dest_attempt_id, m.ended, m.holds_source, ${selectMs("created_at", "m.")}, ${selectMs("updated_at", "m.")}, t.payload
+  from migrations m join tasks t on t.id = m.uuid`;
+
+export async function readMigrations(pool: Pool, query: MigrationQuery): Promise<readonly Migration[]> {
+  const { serverUuid, uuids, host, inFlightOnly = false, limit } = query;
+  if (serverUuid !== undefined && onlyUuids([serverUuid]).length === 0) return [];
+  const rows = await queryStored<MigrationRow>(pool, {
+    name: "migrations",
+    text: `${SELECT}
+      where ($1::uuid is null or m.server_uuid = $1) and ($2::uuid[] is null or m.uuid = any ($2))
+        and ($3::text is null or m.source_host = $3 or m.dest_host = $3) and (not $4 or not m.ended)
+      order by m.created_at desc, m.uuid limit $5`,
+    values: [
+      serverUuid ?? null,
+      uuids === undefined ? null : textArrayLiteral(onlyUuids(uuids)),
+      host ?? null,
+      inFlightOnly,
+      limit,
+    ],
+  });
+  return rows.map(migrationOf);
+}
+
+export async function readUnconfirmed(pool: Pool, waitedMs: number, limit: number): Promise<readonly Migration[]> {
+  const rows = await queryStored<MigrationRow>(pool, {
+    name: "unconfirmed_migrations",
+    text: `${SELECT}
+      where not m.ended and m.status = 'finished' and m.updated_at <= now() - $1::float8 * interval '1 ms'
+      order by m.updated_at, m.uuid limit $2`,
+    values: [waitedMs, limit],
+  });
+  return rows.map(migrationOf);
+}
+
+function migrationOf(row: MigrationRow): Migration {
+  const { server, work } = Task.decode(row.payload);
+  assert(server !== undefined && work?.$case === "operate", `migration ${row.uuid} is of no operation`);
+  return {
+    uuid: row.uuid,
+    serverUuid: row.server_uuid,
+    kind: row.kind,
+    status: row.status,
+    sourceHost: row.source_host,
+    sourceAttemptId: row.source_attempt_id,
+    destHost: row.dest_host,
+    destAttemptId: row.dest_attempt_id,
+    ended: row.ended,
+    holdsSource: row.holds_source,
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+    operation: work.value,
+    server,
+  };
+}
+
+/** Gives back what these migrations hold. Lock order: migrations, then what ledger_apply locks. Cost: four round trips. */
+export function releaseEvacuated(pool: Pool, host: string): Promise<readonly string[]> {
+  return runStored("release_evacuated", () =>
+    inTransaction(pool, async (client) => {
+      const rows = await queryRows<{ uuid: string }>(client, {
+        name: "release_evacuated",
+        text: "update migrations set holds_source = false where source_host = $1 and holds_source returning uuid",
+        values: [host],
+      });
+      const uuids = rows.map((row) => row.uuid).sort();
+      await releaseMigrations(client, uuids);
+      return uuids;
+    }),
+  );
+}
+
+/** Within a transaction. */
+export async function releaseMigrations(client: Parameters<typeof queryRows>[0], uuids: readonly string[]) {
+  if (uuids.length === 0) return;
+  const nobody = { projectId: "", userId: "", type: CONSUMER_TYPE_MIGRATION };
+  const rows = await queryRows<{ kind: string }>(client, {
+    name: "release_migrations",
+    text: "select kind from ledger_apply($1::ledger_batch)",
+    values: [encodeChanges(uuids.map((uuid) => release(consumerUuid(uuid), nobody)))],
+  });
+  assert(
+    rows.every((row) => row.kind === "committed"),
+    "the ledger refused a release",
+  );
+}
+
+export async function readHoldings(pool: Pool, consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]> {
+  const rows = await queryStored<{ uuid: string; generation: number; provider: string; class: string; amount: string }>(
+    pool,
+    {
+      name: "holdings",
+      text: `select c.uuid, c.generation, p.uuid as provider, r.name as class, a.amount
+        from consumers c join allocations a on a.consumer_uuid = c.uuid
+        join resource_providers p on p.id = a.provider_id join resource_classes r on r.id = a.class_id
+        where c.uuid = any ($1) order by p.uuid, r.name collate "C"`,
+      values: [textArrayLiteral(onlyUuids(consumerUuids))],
+    },
+  );
+  return consumerUuids.map((uuid) => {
+    const held = rows.filter((row) => row.uuid === uuid);
+    if (held[0] === undefined) return null;
+    const items = held.map((row) => ({
+      provider: providerUuid(row.provider),
+      resourceClass: resourceClass(row.class),
+      amount: Number(row.amount),
+    }));
+    return { generation: held[0].generation, items };
+  });
+}

@@ -1,0 +1,46 @@
+import type { Operation, Task } from "../../proto/gen/berth/cell.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { assert } from "../assert.ts";
+import { type AllocationChange, release } from "../ledger/allocation-change.ts";
+import { consumerUuid } from "../ledger/ids.ts";
+import { CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
+import { isMove, type OperationKind, operationKind } from "../tasks/operation-kinds.ts";
+import type { BeginOperation, Migration, StepWrite } from "./operation-store.ts";
+
+/** What a task of kind `operate` says; asserts that it is one. */
+export function operationOf(task: Task): {
+  readonly kind: OperationKind;
+  readonly operation: Operation;
+  readonly server: ServerSpec;
+} {
+  const kind = task.work?.$case === "operate" ? operationKind(task.work.value.kind) : null;
+  assert(
+    kind !== null && task.work?.$case === "operate" && task.server !== undefined,
+    `task ${task.id} is no operation`,
+  );
+  return { kind, operation: task.work.value, server: task.server };
+}
+
+/** The change of a step that may have none: then one that does nothing. Its first step is a `replace`. */
+export function changeOf(taskId: string, write: StepWrite): AllocationChange {
+  const nobody = { projectId: "", userId: "", type: CONSUMER_TYPE_INSTANCE };
+  const change = write.change ?? release(consumerUuid(taskId), nobody);
+  assert(change.steps[0]?.kind === "replace", "a step's change begins with a replace");
+  return change;
+}
+
+/** What is noted of a move for good; null: it is none. */
+export function migrationOf(
+  begin: BeginOperation,
+): Pick<Migration, "uuid" | "serverUuid" | "kind" | "sourceHost" | "sourceAttemptId"> | null {
+  const { kind, operation, server } = operationOf(begin.task);
+  if (!isMove(kind)) return null;
+  const { source } = operation;
+  return {
+    uuid: begin.task.id,
+    serverUuid: server.uuid,
+    kind,
+    sourceHost: source?.host ?? null,
+    sourceAttemptId: source?.attemptId ?? null,
+  };
+}

@@ -1,0 +1,188 @@
+import type { Operation, Task } from "../../proto/gen/berth/cell.ts";
+import type { ServerGroupMembership, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { AllocationChange, Shortfall } from "../ledger/allocation-change.ts";
+import type { AllocationItem } from "../ledger/model.ts";
+import type { OperationKind } from "../tasks/operation-kinds.ts";
+import type { Fenced, TaskClaim } from "./cell-store.ts";
+import type { AttemptResult, ServerStatus } from "./server.ts";
+
+/**
+ * What a cell's database knows of operations: everything that is done to a server after it was built (docs/decisions/0006).
+ * Every call is one batch and one transaction, answered in order. Both bodies pass test/contract/operation-store.
+ */
+export interface OperationStore extends BeginStore, StepStore, MigrationStore {}
+
+// --- from above ------------------------------------------------------------------------------------------------------
+
+/** An operation as somebody wants it to begin; `planOperation` makes it from what the cell says of the server. */
+export interface BeginOperation {
+  /** Kind `operate`. Its id is the operation's, and a move's migration uuid. */
+  readonly task: Task;
+  /** Of the server when the operation was planned: it may not have changed since. */
+  readonly revision: number;
+  readonly status: ServerStatus;
+  /** What it takes and notes at once; of a move the migration and the claim of its first destination. */
+  readonly write: StepWrite;
+}
+
+export type BeginOutcome =
+  /** `xid`: as of a dispatch. */
+  | { readonly kind: "begun"; readonly xid: number }
+  /** This very task is stored already. */
+  | { readonly kind: "already-begun" }
+  /** One operation at a time: what runs (`build`, `delete`, or an operation's kind). */
+  | { readonly kind: "busy"; readonly running: string }
+  /** The server is another than it was when this was planned: read it again. */
+  | { readonly kind: "changed" }
+  /** Deleted, or never here. */
+  | { readonly kind: "gone" }
+  /** The host that is to be evacuated is up, or coming back. */
+  | { readonly kind: "host-seen" }
+  | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
+  /** The server's group does not let it go there. */
+  | { readonly kind: "refused"; readonly why: string }
+  /** A provider, an inventory or the holdings are not as planned. */
+  | { readonly kind: "stale"; readonly why: string };
+
+/** What a consumer holds now. */
+export interface Holding {
+  readonly generation: number;
+  readonly items: readonly AllocationItem[];
+}
+
+export type SignalOutcome = "signalled" | "no-such-operation";
+
+export interface BeginStore {
+  begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]>;
+  /** Null: it holds nothing. */
+  holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]>;
+  /**
+   * Tell whoever carries out the operation something: it is freed under a new epoch, so that the next one to take it (by the
+   * message that the caller publishes, or a sweep) goes on with that in mind. `abort`: back to the source; `force`: complete a live
+   * migration now.
+   */
+  signal(
+    signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
+  ): Promise<readonly SignalOutcome[]>;
+}
+
+export type OperationSignal = "abort" | "force";
+
+// --- of the conductors -----------------------------------------------------------------------------------------------
+
+/** Where an operation is, by its rows. */
+export interface OperationPosition {
+  readonly taskId: string;
+  readonly stage: string;
+  /** How many steps were committed; the next one writes this number plus one. */
+  readonly step: number;
+  readonly selection: number;
+  readonly signal: OperationSignal | null;
+  readonly revision: number;
+  /** The reason with which it went back (`restoring`); "" while it goes forward. */
+  readonly reason: string;
+}
+
+/** One arrow of an operation's machine, as one transaction writes it. */
+export interface OperationStep extends TaskClaim, StepWrite {
+  /** Steps committed before this one. */
+  readonly step: number;
+}
+
+export interface StepWrite {
+  /** Where it goes on; null: the operation ends, as `outcome`. */
+  readonly stage: string | null;
+  readonly outcome: "success" | "error" | null;
+  readonly selection: number;
+  readonly reason: string;
+  readonly server: {
+    /** What is absent stays. */
+    readonly status?: ServerStatus | undefined;
+    readonly taskState: string | null;
+    readonly home?: { readonly host: string; readonly attemptId: string } | null | undefined;
+    readonly spec?: ServerSpec | undefined;
+    /** Shown to the owner. */
+    readonly fault?: string | undefined;
+  };
+  /** Of the operation's migration. */
+  readonly migration: {
+    readonly uuid: string;
+    readonly status: string;
+    readonly destHost: string;
+    readonly destAttemptId: string;
+    /** It is over. One that is not over keeps its guests from being cleared away. */
+    readonly ended: boolean;
+    /** Its consumer keeps the source's allocation although it is over: an evacuated host that has not come back. */
+    readonly holdsSource: boolean;
+    /** Whether the server runs while it waits for its confirmation. */
+    readonly runs: boolean;
+  } | null;
+  /** Ends and beginnings of attempts; `result` null: it begins. */
+  readonly attempts: readonly {
+    readonly selection: number;
+    readonly host: string;
+    readonly result: AttemptResult | null;
+    readonly reason: string;
+  }[];
+  readonly change: AllocationChange | null;
+  /** Refused unless nobody has seen the host's agent for so long: an evacuation's source. */
+  readonly unseen?: { readonly host: string; readonly ms: number } | undefined;
+  /** Of a hard group: refused if it does not let the server go there. */
+  readonly group?: { readonly membership: ServerGroupMembership; readonly toHost: string } | undefined;
+}
+
+export type StepOutcome =
+  /** Or was before, under the same epoch. `revision`: the server's from now on. */
+  | { readonly kind: "committed"; readonly revision: number }
+  /** The ledger, the group or the source host forbid it; nothing is written. */
+  | { readonly kind: "refused"; readonly why: string }
+  | Fenced;
+
+export interface StepStore {
+  /** Of those that exist, in the order of the ids. */
+  positions(taskIds: readonly string[]): Promise<readonly OperationPosition[]>;
+  commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]>;
+}
+
+// --- migrations ------------------------------------------------------------------------------------------------------
+
+/** A move, past or present. Statuses are Nova's. */
+export interface Migration {
+  readonly uuid: string;
+  readonly serverUuid: string;
+  readonly kind: OperationKind;
+  readonly status: string;
+  readonly sourceHost: string | null;
+  readonly sourceAttemptId: string | null;
+  readonly destHost: string;
+  readonly destAttemptId: string;
+  readonly ended: boolean;
+  readonly holdsSource: boolean;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  /** As it began: its source's holdings, all destinations, the server before. */
+  readonly operation: Operation;
+  /** The server as it is to be afterwards. */
+  readonly server: ServerSpec;
+}
+
+export interface MigrationQuery {
+  readonly serverUuid?: string | undefined;
+  readonly uuids?: readonly string[] | undefined;
+  /** Source or destination. */
+  readonly host?: string | undefined;
+  readonly inFlightOnly?: boolean | undefined;
+  readonly limit: number;
+}
+
+export interface MigrationStore {
+  /** The youngest first. */
+  migrations(query: MigrationQuery): Promise<readonly Migration[]>;
+  /** Resizes and cold migrations that have waited so long for their confirmation; the oldest first. */
+  unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]>;
+  /**
+   * The host came back and was compared, or is known to be fenced: what evacuations still hold there is given back. Returns
+   * the migrations' uuids.
+   */
+  releaseEvacuated(host: string): Promise<readonly string[]>;
+}

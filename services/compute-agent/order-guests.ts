@@ -1,0 +1,177 @@
+import type { ConductorStream } from "../../core/agent/link.ts";
+import type { HandOff, Power } from "../../proto/gen/berth/agent.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import { type Driver, POWER_VERBS, type PowerVerb } from "./driver.ts";
+import type { AgentEvents } from "./events.ts";
+import type { GuestStore } from "./guest-store.ts";
+import type { GuestEntry } from "./guest-table.ts";
+import type { GuestName, GuestState } from "./journal.ts";
+import { messageOf } from "./message-of.ts";
+import type { AttemptReporter } from "./report-attempts.ts";
+
+/** A driver that needs longer to start or stop a guest has failed. */
+const POWER_TIMEOUT_MS = 60_000;
+const HAND_OFF_TIMEOUT_MS_MAX = 24 * 3_600_000;
+
+/** What a verb leaves. */
+const STATE_AFTER: Readonly<Record<PowerVerb, GuestState>> = {
+  start: "running",
+  stop: "stopped",
+  reboot: "running",
+  "hard-reboot": "running",
+  pause: "paused",
+  unpause: "running",
+};
+
+export interface OrderDeps {
+  readonly store: GuestStore;
+  readonly driver: Driver;
+  readonly reporter: AttemptReporter;
+  readonly clock: Clock;
+  readonly events: AgentEvents;
+}
+
+interface Work {
+  readonly orderId: string;
+  readonly revision: number;
+  readonly asked: Set<ConductorStream>;
+  readonly cancel: AbortController;
+  readonly run: (signal: AbortSignal) => Promise<void>;
+}
+
+interface Latest {
+  readonly work: Work;
+  ended: Promise<void>;
+  /** Null: it is on its way; empty: done; else why not. */
+  answer: string | null;
+}
+
+/**
+ * Carries out orders that change a guest's power: one at a time for each guest, each at most once as long as the agent lives, and
+ * none that is older than one it has obeyed. A newer order calls off the one that runs.
+ */
+export class GuestOrders {
+  readonly #deps: OrderDeps;
+  /** The latest order of each guest, running or done. */
+  readonly #latest = new Map<string, Latest>();
+
+  constructor(deps: OrderDeps) {
+    this.#deps = deps;
+  }
+
+  power(order: Power, from: ConductorStream): void {
+    const { driver, clock } = this.#deps;
+    const name = nameOf(order);
+    const verb = POWER_VERBS.find((one) => one === order.verb);
+    if (verb === undefined) {
+      answer(order, from, `no such verb: ${order.verb}`);
+      return;
+    }
+    this.#take(order, from, async () => {
+      const entry = this.#guest(name);
+      if (entry.state !== STATE_AFTER[verb] || verb === "reboot" || verb === "hard-reboot") {
+        const isFirst = entry.state === "prepared" && verb === "start";
+        if (!(entry.state === "prepared" && verb === "stop")) {
+          const driven = isFirst ? driver.start(name) : driver.power(name, verb);
+          await withDeadline(driven, POWER_TIMEOUT_MS, `the driver's ${verb}`, clock);
+        }
+      }
+      await this.#record(name, STATE_AFTER[verb], order.revision);
+    });
+  }
+
+  handOff(order: HandOff, from: ConductorStream): void {
+    const { driver, clock } = this.#deps;
+    const name = nameOf(order);
+    const { toHost, toAttemptId, live, force, orderId } = order;
+    this.#take(order, from, async (signal) => {
+      this.#guest(name);
+      const timeoutMs = Math.min(
+        order.timeoutMs > 0 ? order.timeoutMs : HAND_OFF_TIMEOUT_MS_MAX,
+        HAND_OFF_TIMEOUT_MS_MAX,
+      );
+      const driven = driver.handOff({ ...name, toHost, toAttemptId, live, force, orderId }, signal);
+      await withDeadline(driven, timeoutMs, "handing over", clock);
+      await this.#record(name, "stopped", order.revision);
+    });
+  }
+
+  /** The revision that a guest has obeyed, or that an order on its way has. */
+  revisionOf(name: GuestName): number {
+    const stored = this.#deps.store.guest(name.host, name.attemptId);
+    const known = stored !== undefined && stored.state !== "failed" ? (stored.revision ?? 0) : 0;
+    return Math.max(known, this.#latest.get(keyOf(name))?.work.revision ?? 0);
+  }
+
+  #take(order: Power | HandOff, from: ConductorStream, run: Work["run"]): void {
+    const name = nameOf(order);
+    const before = this.#latest.get(keyOf(name));
+    const said = this.#known(order, name, before);
+    if (said === "asked") before?.work.asked.add(from);
+    else if (said !== null) answer(order, from, said);
+    if (said !== null) return;
+    before?.work.cancel.abort();
+    const cancel = new AbortController();
+    const work = { orderId: order.orderId, revision: order.revision, asked: new Set([from]), cancel, run };
+    const entry: Latest = { work, answer: null, ended: Promise.resolve() };
+    entry.ended = (before?.ended ?? Promise.resolve())
+      .then(() => this.#run(name, work))
+      .then((failed) => {
+        entry.answer = failed;
+        for (const stream of work.asked) answer(order, stream, failed);
+      });
+    this.#latest.set(keyOf(name), entry);
+  }
+
+  /** The answer that is known already; `asked`: it is being carried out. Null: it is to be carried out, also one that failed before. */
+  #known(order: Power | HandOff, name: GuestName, latest: Latest | undefined): string | null {
+    if (this.#deps.store.isBuried(name)) return "the server was destroyed here before";
+    if (latest?.work.orderId === order.orderId)
+      return latest.answer === null ? "asked" : latest.answer === "" ? "" : null;
+    return order.revision < this.revisionOf(name) ? "a later order was given" : null;
+  }
+
+  /** Empty: done. Else why not. */
+  async #run(name: GuestName, work: Work): Promise<string> {
+    const { store, driver, events } = this.#deps;
+    if (work.cancel.signal.aborted) return "a later order was given";
+    try {
+      await work.run(work.cancel.signal);
+    } catch (error) {
+      events.startFailed(name, messageOf(error));
+      return messageOf(error);
+    }
+    // Destroyed while it was ordered about: what the driver made of both is not to be relied on.
+    if (store.isBuried(name)) {
+      await driver.destroy(name).catch((error) => events.leftover(name, messageOf(error)));
+      return "the server was destroyed here meanwhile";
+    }
+    return "";
+  }
+
+  #guest(name: GuestName): Exclude<GuestEntry, { readonly state: "failed" }> {
+    const entry = this.#deps.store.guest(name.host, name.attemptId);
+    if (entry === undefined || entry.state === "building" || entry.state === "failed")
+      throw new Error("there is no such guest");
+    return entry;
+  }
+
+  async #record(name: GuestName, state: GuestState, revision: number): Promise<void> {
+    const { store, reporter, clock } = this.#deps;
+    if (store.isBuried(name) || store.guest(name.host, name.attemptId) === undefined) return;
+    await store.record({ kind: "guest", ...name, state, atMs: clock.now(), revision });
+    reporter.detach(name.attemptId);
+  }
+}
+
+function answer(order: Power | HandOff, to: ConductorStream, failed: string): void {
+  const { host, serverUuid, attemptId, orderId } = order;
+  to.send({ body: { $case: "ordered", value: { host, serverUuid, attemptId, orderId, failed } } });
+}
+
+function nameOf({ host, serverUuid, attemptId }: Power | HandOff): GuestName {
+  return { host, serverUuid, attemptId };
+}
+
+const keyOf = (name: GuestName): string => `${name.host} ${name.attemptId}`;
