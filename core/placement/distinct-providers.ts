@@ -6,63 +6,108 @@
  * Source: Kuhn's augmenting paths. Cost: a choice other than the arrangement's own takes at most one augmenting path.
  */
 export class DistinctProviders {
-  /** By variable: the slots it may have; null: it is not bound by the policy. */
+  /** By variable and option: the provider, numbered from 0; null: the variable is not bound by the policy. */
   readonly #options: readonly (readonly number[] | null)[];
-  readonly #slotOf: number[];
-  readonly #variableOf = new Map<number, number>();
-  readonly #fixed: boolean[];
+  readonly #providerOf: Int32Array;
+  /** By provider; -1: nobody. */
+  readonly #variableOf: Int32Array;
+  readonly #fixed: Uint8Array;
+  /** By provider: the number of the last search for a path that came by. */
+  readonly #seen: Int32Array;
+  #paths = 0;
   /** There is no arrangement at all. */
   readonly impossible: boolean;
 
+  /** By variable the slots it may have. */
   constructor(options: readonly (readonly number[] | null)[]) {
-    this.#options = options;
-    this.#slotOf = options.map(() => -1);
-    this.#fixed = options.map(() => false);
-    this.impossible = options.some((list, at) => list !== null && !this.#augment(at, new Set()));
+    const numbers = new Map<number, number>();
+    const numbered = new Map<readonly number[], readonly number[]>();
+    for (const list of options) {
+      if (list !== null && !numbered.has(list))
+        numbered.set(
+          list,
+          list.map((slot) => numberOf(numbers, slot)),
+        );
+    }
+    this.#options = options.map((list) => (list === null ? null : numbered.get(list)!));
+    this.#providerOf = new Int32Array(options.length).fill(-1);
+    this.#variableOf = new Int32Array(numbers.size).fill(-1);
+    this.#fixed = new Uint8Array(options.length);
+    this.#seen = new Int32Array(numbers.size);
+    this.impossible = options.some((list, at) => list !== null && !this.#findPath(at, -1));
   }
 
-  /** Fixes a variable's slot. False, and nothing changed, when the others could then not all be served. */
-  choose(at: number, slot: number): boolean {
-    if (this.#options[at] === null) return true;
-    const holder = this.#variableOf.get(slot);
+  /** Whether another variable has taken this option for good. */
+  isFixed(at: number, option: number): boolean {
+    const options = this.#options[at]!;
+    if (options === null) return false;
+    const holder = this.#variableOf[options[option]!]!;
+    return holder >= 0 && holder !== at && this.#fixed[holder] === 1;
+  }
+
+  /** Fixes a variable's option. False, and nothing changed, when the others could then not all be served. */
+  choose(at: number, option: number): boolean {
+    const options = this.#options[at]!;
+    if (options === null) return true;
+    const provider = options[option]!;
+    const holder = this.#variableOf[provider]!;
     if (holder === at) {
-      this.#fixed[at] = true;
+      this.#fixed[at] = 1;
       return true;
     }
-    if (holder !== undefined && this.#fixed[holder]) return false;
-    const before = this.#slotOf[at]!;
-    this.#variableOf.delete(before);
-    this.#assign(at, slot);
-    this.#fixed[at] = true;
-    if (holder === undefined) return true;
-    this.#slotOf[holder] = -1;
-    if (this.#augment(holder, new Set([slot]))) return true;
-    this.#fixed[at] = false;
-    this.#assign(holder, slot);
+    if (holder >= 0 && this.#fixed[holder] === 1) return false;
+    const before = this.#providerOf[at]!;
+    this.#variableOf[before] = -1;
+    this.#assign(at, provider);
+    this.#fixed[at] = 1;
+    if (holder < 0) return true;
+    this.#providerOf[holder] = -1;
+    if (this.#findPath(holder, provider)) return true;
+    this.#fixed[at] = 0;
+    this.#assign(holder, provider);
     this.#assign(at, before);
     return false;
   }
 
-  /** Takes back the last `choose` of a variable; its slot stays in the arrangement until somebody else wants it. */
+  /** Takes back the last `choose` of a variable; its provider stays in the arrangement until somebody else wants it. */
   undo(at: number): void {
-    this.#fixed[at] = false;
+    this.#fixed[at] = 0;
   }
 
-  #assign(at: number, slot: number): void {
-    this.#slotOf[at] = slot;
-    this.#variableOf.set(slot, at);
+  #assign(at: number, provider: number): void {
+    this.#providerOf[at] = provider;
+    this.#variableOf[provider] = at;
   }
 
-  /** Finds a slot for a variable, moving others that are not fixed out of the way. */
-  #augment(at: number, seen: Set<number>): boolean {
-    for (const slot of this.#options[at] ?? []) {
-      if (seen.has(slot)) continue;
-      seen.add(slot);
-      const holder = this.#variableOf.get(slot);
-      if (holder !== undefined && (this.#fixed[holder] || !this.#augment(holder, seen))) continue;
-      this.#assign(at, slot);
+  /** Finds a provider for a variable, but not this one. */
+  #findPath(at: number, but: number): boolean {
+    this.#paths += 1;
+    if (but >= 0) this.#seen[but] = this.#paths;
+    return this.#augment(at);
+  }
+
+  /** Finds a provider for a variable, moving others that are not fixed out of the way. */
+  #augment(at: number): boolean {
+    const options = this.#options[at]!;
+    if (options === null) return true;
+    for (let option = 0; option < options.length; option += 1) {
+      const provider = options[option]!;
+      if (this.#seen[provider] === this.#paths) continue;
+      this.#seen[provider] = this.#paths;
+      const holder = this.#variableOf[provider]!;
+      if (holder >= 0 && (this.#fixed[holder] === 1 || !this.#augment(holder))) continue;
+      this.#assign(at, provider);
       return true;
     }
     return false;
   }
+}
+
+function numberOf(numbers: Map<number, number>, slot: number): number {
+  let number = numbers.get(slot);
+  if (number === undefined) {
+    number = numbers.size;
+    numbers.set(slot, number);
+  }
+  return number;
 }

@@ -28,6 +28,7 @@ export class CandidateSearch {
   readonly #lent = new Set<string>();
   /** Roots of the trees that gave something to a candidate. */
   readonly #roots = new Set<number>();
+  #lastRoot = -1;
   readonly #used = new Set<number>();
 
   constructor(view: LedgerView, query: CandidateQuery, bound: WorkBound, options: SearchOptions) {
@@ -42,13 +43,21 @@ export class CandidateSearch {
     for (let step = this.#found.next(); !step.done; step = this.#found.next()) {
       const { variables: choices, chosen: slots } = step.value;
       if (this.#isRepeated(choices, slots)) continue;
-      for (const slot of slots) {
-        this.#used.add(slot);
-        this.#roots.add(this.#view.slots.root[slot]!);
-      }
+      this.#remember(slots);
       return { view: this.#view, choices, slots };
     }
     return null;
+  }
+
+  #remember(slots: readonly number[]): void {
+    const { root } = this.#view.slots;
+    for (let at = 0; at < slots.length; at += 1) {
+      const slot = slots[at]!;
+      if (this.#query!.flatOnly) this.#used.add(slot);
+      if (root[slot] === this.#lastRoot) continue;
+      this.#lastRoot = root[slot]!;
+      this.#roots.add(this.#lastRoot);
+    }
   }
 
   /** Slots of every provider of every tree that gave something to the candidates returned so far. */

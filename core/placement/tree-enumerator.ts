@@ -27,8 +27,6 @@ export class TreeEnumerator {
   /** By variable: the option being tried, -1 before the first. */
   readonly #tried: number[];
   readonly #chosen: number[];
-  /** Amounts taken so far, by slot and class. */
-  readonly #taken = new Map<number, number>();
   #depth = 0;
 
   constructor(view: LedgerView, query: CompiledQuery, variables: readonly Variable[], bound: WorkBound) {
@@ -77,7 +75,7 @@ export class TreeEnumerator {
       if (this.#bound.stepsLeft === 0) break;
       this.#bound.stepsLeft -= 1;
       this.#tried[at] = option;
-      if (this.#take(at, options[option]!)) {
+      if (this.#take(at, options[option]!, option)) {
         this.#depth += 1;
         return true;
       }
@@ -92,38 +90,38 @@ export class TreeEnumerator {
     if (this.#depth >= 0) this.#release(this.#depth);
   }
 
-  #take(at: number, slot: number): boolean {
-    if (!this.#fits(at, slot)) return false;
-    if (this.#distinct && !this.#distinct.choose(at, slot)) return false;
+  #take(at: number, slot: number, option: number): boolean {
+    const distinct = this.#distinct;
+    if (distinct?.isFixed(at, option) || !this.#fits(at, slot)) return false;
+    if (distinct && !distinct.choose(at, option)) return false;
     this.#chosen[at] = slot;
-    if (this.#subtrees && !this.#subtrees.canHold(this.#chosen, at)) {
-      this.#distinct?.undo(at);
-      this.#chosen[at] = -1;
-      return false;
-    }
-    for (const need of this.#variables[at]!.needs) this.#add(slot, need.index, need.amount);
-    return true;
+    if (this.#subtrees === null || this.#subtrees.canHold(this.#chosen, at)) return true;
+    this.#release(at);
+    return false;
   }
 
   #release(at: number): void {
-    const slot = this.#chosen[at]!;
-    for (const need of this.#variables[at]!.needs) this.#add(slot, need.index, -need.amount);
     this.#distinct?.undo(at);
     this.#chosen[at] = -1;
-  }
-
-  #add(slot: number, index: number, amount: number): void {
-    const key = slot * this.#query.classCount + index;
-    this.#taken.set(key, (this.#taken.get(key) ?? 0) + amount);
   }
 
   /** What the groups take of one provider together must fit it, and be no more than its max_unit. */
   #fits(at: number, slot: number): boolean {
     for (const { index, column, amount } of this.#variables[at]!.needs) {
-      const sum = (this.#taken.get(slot * this.#query.classCount + index) ?? 0) + amount;
+      const sum = this.#takenOf(at, slot, index) + amount;
       if (sum > column.free[slot]! || sum > column.maxUnit[slot]!) return false;
     }
     return true;
+  }
+
+  /** So much of a class the choices before this one take of a provider. They are few: looking is quicker than keeping count. */
+  #takenOf(at: number, slot: number, index: number): number {
+    let taken = 0;
+    for (let before = 0; before < at; before += 1) {
+      if (this.#chosen[before] !== slot) continue;
+      for (const need of this.#variables[before]!.needs) if (need.index === index) taken += need.amount;
+    }
+    return taken;
   }
 
   /** What can only be said of a whole assignment. */

@@ -16,3 +16,13 @@ test("may be looked at before it is whole", () => {
   json.write(",2]");
   expect(Buffer.from(json.bytes()).toString()).toBe("[1,2]");
 });
+
+test("repeats what stands before, also what was not turned into bytes yet, and grows with it", () => {
+  const json = new AsciiJson();
+  json.write("head,");
+  json.write("x".repeat(50_000));
+  const end = json.length;
+  json.repeat(5, end);
+  json.repeat(0, 4);
+  expect(Buffer.from(json.bytes()).toString()).toBe(`head,${"x".repeat(100_000)}head`);
+});

@@ -1,4 +1,5 @@
 const START_BYTES = 1 << 16;
+const GROWTH = 4;
 /** Text that is put by before it is turned into bytes. */
 const PENDING_CHARS_MAX = 1 << 14;
 
@@ -20,6 +21,19 @@ export class AsciiJson {
     if (this.#pending.length > PENDING_CHARS_MAX) this.#flush();
   }
 
+  /** Bytes written so far: where the next piece will stand. */
+  get length(): number {
+    return this.#length + this.#pending.length;
+  }
+
+  /** Writes once more what stands from byte `from` to byte `end`. Cost: that of moving memory. */
+  repeat(from: number, end: number): void {
+    this.#flush();
+    this.#makeRoom(end - from);
+    this.#bytes.copyWithin(this.#length, from, end);
+    this.#length += end - from;
+  }
+
   /** What was written so far. */
   bytes(): Uint8Array {
     this.#flush();
@@ -27,13 +41,18 @@ export class AsciiJson {
   }
 
   #flush(): void {
-    const needed = this.#length + this.#pending.length;
-    if (needed > this.#bytes.length) {
-      const grown = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, needed));
-      this.#bytes.copy(grown, 0, 0, this.#length);
-      this.#bytes = grown;
-    }
+    if (this.#pending === "") return;
+    this.#makeRoom(this.#pending.length);
     this.#length += this.#bytes.write(this.#pending, this.#length, "latin1");
     this.#pending = "";
+  }
+
+  /** Memory that is not written to costs nothing, so that few and big steps are the cheapest. */
+  #makeRoom(bytes: number): void {
+    const needed = this.#length + bytes;
+    if (needed <= this.#bytes.length) return;
+    const grown = Buffer.allocUnsafe(Math.max(this.#bytes.length * GROWTH, needed));
+    this.#bytes.copy(grown, 0, 0, this.#length);
+    this.#bytes = grown;
   }
 }

@@ -1,0 +1,200 @@
+import type { ResourceClass } from "../../../core/ledger/ids.ts";
+import type { Need } from "../../../core/placement/compiled-query.ts";
+import type { FoundCandidate } from "../../../core/placement/found-candidates.ts";
+import type { AsciiJson } from "./ascii-json.ts";
+import type { Microversion } from "./microversion.ts";
+
+/** Choices that candidates of one tree have in common at their beginning, from which on their text is copied, not written. */
+const SHARED_MIN = 4;
+
+/** The texts around the parts of an allocation request; a list until 1.11. */
+const MAP_FORM = { open: '{"allocations":{', start: '"', middle: '":{"resources":{', close: "}" };
+const LIST_FORM = {
+  open: '{"allocations":[',
+  start: '{"resource_provider":{"uuid":"',
+  middle: '"},"resources":{',
+  close: "]",
+};
+
+/**
+ * Writes allocation requests one after the other. Those of one tree mostly differ in their last choices alone; what stands
+ * before is copied from the one before, so that forty-eight groups cost little more than the few that change.
+ */
+export class AllocationRequests {
+  readonly #json: AsciiJson;
+  readonly #form: typeof MAP_FORM;
+  readonly #withMappings: boolean;
+  /** `"VCPU":2` of each need. */
+  readonly #needTexts = new Map<Need, string>();
+  /** The choices of the tree at hand, with what stands before and behind the provider of each. */
+  #choices: FoundCandidate["choices"] = [];
+  #takenStarts: readonly string[] = [];
+  #takenEnds: readonly string[] = [];
+  #mappingStarts: readonly string[] = [];
+  #hasPlain = false;
+  /** The candidate before, if it was of the same tree and of distinct providers; else no slots. */
+  #slots: number[] = [];
+  /** Where its text and its mappings start, and where in both each choice ends. */
+  #start = 0;
+  #mappingsStart = 0;
+  readonly #takenAt: number[] = [];
+  readonly #mappingAt: number[] = [];
+
+  constructor(version: Microversion, json: AsciiJson) {
+    this.#json = json;
+    this.#form = version.has(12) ? MAP_FORM : LIST_FORM;
+    this.#withMappings = version.has(34);
+  }
+
+  /** Writes one, behind this comma or nothing. */
+  write(comma: string, candidate: FoundCandidate): void {
+    const { choices, slots } = candidate;
+    if (choices !== this.#choices) this.#turnTo(choices);
+    this.#json.write(comma);
+    const same = this.#sameAsBefore(slots);
+    if (areDistinct(slots, same)) {
+      this.#writeDistinct(candidate, same < SHARED_MIN ? 0 : same);
+      for (let at = same; at < slots.length; at += 1) this.#slots[at] = slots[at]!;
+    } else {
+      this.#slots = [];
+      this.#json.write(this.#textOf(candidate));
+    }
+  }
+
+  #turnTo(choices: FoundCandidate["choices"]): void {
+    const { start, middle } = this.#form;
+    let takenComma = "";
+    let mappingComma = "";
+    this.#slots = [];
+    this.#choices = choices;
+    this.#hasPlain = choices.some(({ granular }) => !granular);
+    this.#takenEnds = choices.map(({ needs }) => `${middle}${needs.map((need) => this.#needText(need)).join()}}}`);
+    this.#takenStarts = choices.map(({ needs }) => {
+      if (needs.length === 0) return "";
+      const text = takenComma + start;
+      takenComma = ",";
+      return text;
+    });
+    this.#mappingStarts = choices.map(({ granular, group }) => {
+      if (!granular) return "";
+      const text = `${mappingComma}"${group.suffix}":["`;
+      mappingComma = ",";
+      return text;
+    });
+  }
+
+  #needText(need: Need): string {
+    let text = this.#needTexts.get(need);
+    if (text === undefined) {
+      text = `"${need.resourceClass}":${need.amount}`;
+      this.#needTexts.set(need, text);
+    }
+    return text;
+  }
+
+  /** How many choices from the first on have the providers of the candidate before. */
+  #sameAsBefore(slots: readonly number[]): number {
+    let same = 0;
+    while (same < this.#slots.length && this.#slots[same] === slots[same]) same += 1;
+    return same;
+  }
+
+  /** Of the candidate before, the first `same` choices are copied. */
+  #writeDistinct({ view, choices, slots }: FoundCandidate, same: number): void {
+    const json = this.#json;
+    const { open, close } = this.#form;
+    const start = json.length;
+    let text = "";
+    if (same > 0) json.repeat(this.#start, this.#start + this.#takenAt[same - 1]!);
+    else text = open;
+    let done = same > 0 ? this.#takenAt[same - 1]! : 0;
+    for (let at = same; at < choices.length; at += 1) {
+      const before = this.#takenStarts[at]!;
+      if (before !== "") text += before + view.slots.uuid(slots[at]!) + this.#takenEnds[at]!;
+      this.#takenAt[at] = done + text.length;
+    }
+    this.#start = start;
+    if (!this.#withMappings) {
+      json.write(`${text}${close}}`);
+      return;
+    }
+    json.write(`${text}${close},"mappings":{`);
+    const mappingsStart = json.length;
+    text = "";
+    done = same > 0 ? this.#mappingAt[same - 1]! : 0;
+    if (done > 0) json.repeat(this.#mappingsStart, this.#mappingsStart + done);
+    for (let at = same; at < choices.length; at += 1) {
+      const before = this.#mappingStarts[at]!;
+      if (before !== "") text += `${before}${view.slots.uuid(slots[at]!)}"]`;
+      this.#mappingAt[at] = done + text.length;
+    }
+    this.#mappingsStart = mappingsStart;
+    const comma = done + text.length > 0 ? "," : "";
+    json.write(this.#hasPlain ? `${text}${comma}"":[${plainProviders(view, choices, slots)}]}}` : `${text}}}`);
+  }
+
+  /** Of a candidate whose choices have providers in common. */
+  #textOf(candidate: FoundCandidate): string {
+    const { view, choices, slots } = candidate;
+    const { open, start, close } = this.#form;
+    let text = open;
+    let comma = "";
+    for (let at = 0; at < choices.length; at += 1) {
+      if (choices[at]!.needs.length === 0 || isServedBefore(candidate, at)) continue;
+      text += comma + start + view.slots.uuid(slots[at]!) + this.#takenTogether(candidate, at);
+      comma = ",";
+    }
+    text += close;
+    if (!this.#withMappings) return `${text}}`;
+    let mappings = "";
+    for (let at = 0; at < choices.length; at += 1) {
+      const before = this.#mappingStarts[at]!;
+      if (before !== "") mappings += `${before}${view.slots.uuid(slots[at]!)}"]`;
+    }
+    if (this.#hasPlain) mappings += `${mappings === "" ? "" : ","}"":[${plainProviders(view, choices, slots)}]`;
+    return `${text},"mappings":{${mappings}}}`;
+  }
+
+  /** All that the provider of this choice gives, to this one and to those after it. */
+  #takenTogether({ choices, slots }: FoundCandidate, first: number): string {
+    const amounts = new Map<ResourceClass, number>();
+    for (let at = first; at < choices.length; at += 1) {
+      if (slots[at] !== slots[first]) continue;
+      for (const { resourceClass, amount } of choices[at]!.needs)
+        amounts.set(resourceClass, (amounts.get(resourceClass) ?? 0) + amount);
+    }
+    let text = "";
+    for (const [name, amount] of amounts) text += `${text === "" ? "" : ","}"${name}":${amount}`;
+    return `${this.#form.middle}${text}}}`;
+  }
+}
+
+/** Whether no provider comes twice, where none does among the first `known`. */
+function areDistinct(slots: readonly number[], known: number): boolean {
+  for (let at = Math.max(1, known); at < slots.length; at += 1)
+    for (let before = 0; before < at; before += 1) if (slots[before] === slots[at]) return false;
+  return true;
+}
+
+/** Whether a choice before this one, which takes something, has the same provider. */
+function isServedBefore({ choices, slots }: FoundCandidate, at: number): boolean {
+  const slot = slots[at];
+  for (let before = 0; before < at; before += 1)
+    if (slots[before] === slot && choices[before]!.needs.length > 0) return true;
+  return false;
+}
+
+/** A numbered group has one provider; the classes of the group without suffix may have several. */
+function plainProviders(
+  view: FoundCandidate["view"],
+  choices: FoundCandidate["choices"],
+  slots: readonly number[],
+): string {
+  let plain = "";
+  for (let at = 0; at < choices.length; at += 1) {
+    if (choices[at]!.granular) continue;
+    const uuid = view.slots.uuid(slots[at]!);
+    if (!plain.includes(uuid)) plain += plain === "" ? `"${uuid}"` : `,"${uuid}"`;
+  }
+  return plain;
+}
