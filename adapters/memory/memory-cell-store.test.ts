@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { UNKNOWN_HYPERVISOR } from "../../core/cell/hypervisor-facts.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import { dispatchOf, hostTree, providerOf } from "../../test/contract/cell-fixtures.ts";
 import { cellStoreContract } from "../../test/contract/cell-store.contract.ts";
@@ -25,14 +26,17 @@ test("tells a follower of all that is there, then of each transaction, before it
   const told: (readonly [number, readonly RowChange[]] | number)[] = [];
   store.onApplied((xid) => told.push(xid));
   const stop = store.follow((xid, rows) => told.push([xid, rows]));
-  const host = { kind: "host-put", host: "host-0", provider: providerOf(0), up: true, disabled: false };
+  const hypervisor = UNKNOWN_HYPERVISOR;
+  const host = { kind: "host-put", host: "host-0", provider: providerOf(0), up: true, disabled: false, hypervisor };
   expect(told).toEqual([
     [0, [expect.objectContaining({ kind: "provider-put" }), expect.objectContaining({ used: 0 }), host]],
   ]);
 
   const [dispatched] = await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
   const xid = dispatched?.kind === "dispatched" ? dispatched.xid : -1;
-  expect(told.slice(1)).toEqual([[xid, [expect.objectContaining({ kind: "inventory-put", used: 1 })]], xid]);
+  const claimed = expect.objectContaining({ kind: "inventory-put", used: 1 });
+  const placed = expect.objectContaining({ kind: "server-put", host: "host-0", status: "BUILD" });
+  expect(told.slice(1)).toEqual([[xid, [claimed, placed]], xid]);
 
   await store.expireAgents(0);
   expect(told.slice(3)).toEqual([[expect.any(Number), [{ ...host, up: false }]], expect.any(Number)]);

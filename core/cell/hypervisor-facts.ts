@@ -21,3 +21,8 @@ export const UNKNOWN_HYPERVISOR: HypervisorFacts = {
   metrics: {},
   cpuInfo: {},
 };
+
+/** From what is stored, of which older versions of Berth may have left something out. */
+export function hypervisorOf(stored: Partial<HypervisorFacts>): HypervisorFacts {
+  return { ...UNKNOWN_HYPERVISOR, ...stored };
+}

@@ -60,8 +60,8 @@ export interface ServerPut {
   readonly host: string | null;
   readonly status: string;
   readonly taskState: string | null;
-  /** Differs when the spec does. */
-  readonly specRevision: number;
+  /** Differs when the spec does; null: it is as it was. */
+  readonly specRevision: number | null;
   /** Decodes it: not to be asked for without need. */
   readonly spec: () => ServerSpec;
 }

@@ -27,7 +27,7 @@ const NO_MEMBERS: ReadonlyMap<string, number> = new Map();
 class LiveServer implements ServerOnHost {
   readonly uuid: string;
   readonly host: LiveHost;
-  readonly specRevision: number;
+  readonly specRevision: number | null;
   kind: ServerKind;
   busy: boolean;
 
@@ -88,6 +88,23 @@ class LiveHost implements HostFacts {
     this.#servers?.delete(server.uuid);
     if (server.busy) this.ioOps -= 1;
   }
+}
+
+/** For the one who feeds a view: what it is told goes to the facts beside it, too. */
+export function viewWithFacts(
+  view: LedgerView,
+  facts: LiveCellFacts,
+): { apply(change: RowChange): void; clear(): void } {
+  return {
+    apply(change) {
+      view.apply(change);
+      facts.apply(change);
+    },
+    clear() {
+      view.clear();
+      facts.clear();
+    },
+  };
 }
 
 /**
@@ -205,7 +222,8 @@ export class LiveCellFacts implements CellFacts {
       if (before) this.#removeServer(change.uuid);
       return;
     }
-    if (before && before.host.name === change.host && before.specRevision === change.specRevision) {
+    const sameSpec = before && (change.specRevision === null || change.specRevision === before.specRevision);
+    if (sameSpec && before.host.name === change.host) {
       const busy = isBusy(change);
       if (busy === before.busy) return;
       before.busy = busy;
@@ -214,7 +232,9 @@ export class LiveCellFacts implements CellFacts {
       return;
     }
     if (before) this.#removeServer(change.uuid);
-    this.#add(new LiveServer(this.#host(change.host), change, this.#kinds.of(kindOf(change.spec()))));
+    const kind = sameSpec ? before.kind : this.#kinds.of(kindOf(change.spec()));
+    const specRevision = change.specRevision ?? before?.specRevision ?? null;
+    this.#add(new LiveServer(this.#host(change.host), { ...change, specRevision }, kind));
   }
 
   #add(server: LiveServer): void {

@@ -1,4 +1,5 @@
 import { type Pgoutput, PgoutputPlugin } from "pg-logical-replication";
+import type { HypervisorFacts } from "../../../core/cell/hypervisor-facts.ts";
 import type { LedgerRow } from "./ledger-rows.ts";
 import { type Lsn, parseLsn } from "./lsn.ts";
 
@@ -124,8 +125,20 @@ const TABLES: Readonly<Record<string, { readonly put: RowOf; readonly removed: R
       rootProvider: uuid(row, "root_provider"),
       up: bool(row, "up"),
       disabled: bool(row, "disabled"),
+      hypervisor: json(row, "hypervisor"),
     }),
     removed: (key) => ({ table: "host-removed", name: text(key, "name") }),
+  },
+  servers: {
+    put: (row) => ({
+      table: "server-put",
+      uuid: uuid(row, "uuid"),
+      status: text(row, "status"),
+      taskState: row.task_state == null ? null : text(row, "task_state"),
+      host: row.host == null ? null : text(row, "host"),
+      spec: row.spec ?? null,
+    }),
+    removed: (key) => ({ table: "server-removed", uuid: uuid(key, "uuid") }),
   },
 };
 
@@ -145,6 +158,11 @@ function bool(tuple: Tuple, name: string): boolean {
 
 function text(tuple: Tuple, name: string): string {
   return column(tuple, name).toString("utf8");
+}
+
+/** Of a jsonb: a byte that tells the format's version, then the text. */
+function json(tuple: Tuple, name: string): Partial<HypervisorFacts> {
+  return JSON.parse(column(tuple, name).toString("utf8", 1));
 }
 
 function uuid(tuple: Tuple, name: string): string {

@@ -7,12 +7,16 @@ import { loadSnapshot } from "./load-snapshot.ts";
 import { type Lsn, parseLsn } from "./lsn.ts";
 import { ReplicationStream } from "./replication-stream.ts";
 
-const PUBLICATION = "berth_ledger";
+const LEDGER = "berth_ledger";
+/** Where the cell's servers are: for those who look beyond the ledger; each boot is some rows more to them. */
+const SERVERS = "berth_servers";
 /** Rows of one transaction kept until its commit; a larger one (a whole data centre's first report) is shown in parts. */
 const TRANSACTION_ROWS_MAX = 50_000;
 
 /** What a session tells its follower; all synchronous, in the order of the log. */
 export interface SessionHandlers {
+  /** Servers are followed, too. */
+  readonly servers: boolean;
   /** The whole ledger as of the session's start: replaces what was known. */
   onLoaded(changes: readonly RowChange[]): void;
   onChanges(changes: readonly RowChange[]): void;
@@ -63,10 +67,10 @@ export class FollowSession {
     try {
       await questions.connect();
       await session.#readCommitMode();
-      const rows = await loadSnapshot(questions, stream.snapshot);
+      const rows = await loadSnapshot(questions, stream.snapshot, handlers);
       // In one turn: no reader sees the view between the old state and the new.
       handlers.onLoaded(session.#translator.translate(rows));
-      await stream.start(PUBLICATION, {
+      await stream.start(handlers.servers ? [LEDGER, SERVERS] : [LEDGER], {
         onPayload: (payload) => session.#receive(session.#decode(payload)),
         onKeepalive: (position, replyWanted) => session.#keepalive(position, replyWanted),
         onEnd: (error) => session.#lose(error),

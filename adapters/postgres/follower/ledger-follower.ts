@@ -56,6 +56,7 @@ export class LedgerFollower implements ViewSource {
   readonly cell: string;
   readonly #databaseUrl: string;
   readonly #view: FollowedView;
+  readonly #servers: boolean;
   readonly #clock: Clock;
   readonly #events: FollowerEvents;
   readonly #appliedHandlers = new Set<(xid: number) => void>();
@@ -82,12 +83,15 @@ export class LedgerFollower implements ViewSource {
     readonly cell: string;
     readonly databaseUrl: string;
     readonly view: FollowedView;
+    /** Follow the cell's servers, too (rows "server-put" and "server-removed"). */
+    readonly servers?: boolean;
     readonly clock: Clock;
     readonly events: FollowerEvents;
   }) {
     this.cell = options.cell;
     this.#databaseUrl = options.databaseUrl;
     this.#view = options.view;
+    this.#servers = options.servers ?? false;
     this.#clock = options.clock;
     this.#events = options.events;
   }
@@ -172,6 +176,7 @@ export class LedgerFollower implements ViewSource {
     let opened = false;
     let lostEarly: Error | null = null;
     const handlers: SessionHandlers = {
+      servers: this.#servers,
       onLoaded: (changes) => {
         rows = changes.length;
         this.#view.clear();

@@ -1,18 +1,25 @@
 import type { Client, QueryResultRow } from "pg";
+import type { HypervisorFacts } from "../../../core/cell/hypervisor-facts.ts";
 import type { LedgerRow } from "./ledger-rows.ts";
 
 /**
- * Everything a ledger view shows, as it stood at the exported snapshot: what is streamed from the slot that exported it
+ * Everything a ledger view shows (and the servers, if they are wanted), as it stood at the exported snapshot: what is streamed from the slot that exported it
  * follows on without a gap. Parents of rows come before them.
  * Cost: one sequential read of seven tables; 10,000 hosts with three inventories each take some 100 ms.
  */
-export async function loadSnapshot(client: Client, snapshot: string): Promise<LedgerRow[]> {
+export async function loadSnapshot(
+  client: Client,
+  snapshot: string,
+  wanted: { readonly servers: boolean },
+): Promise<LedgerRow[]> {
   await client.query("begin isolation level repeatable read read only");
   try {
     // A utility statement takes no parameters; the name comes from the server itself, and is checked all the same.
     if (!/^[0-9A-F-]+$/i.test(snapshot)) throw new Error(`not the name of a snapshot: ${snapshot}`);
     await client.query(`set transaction snapshot '${snapshot}'`);
-    return await readTables(client);
+    const rows = await readTables(client);
+    if (wanted.servers) await readServers(client, rows);
+    return rows;
   } finally {
     await client.query("rollback");
   }
@@ -38,19 +45,39 @@ async function readTables(client: Client): Promise<LedgerRow[]> {
     "select provider_id, aggregate from provider_aggregates",
     (row) => rows.push({ table: "aggregate-put", providerId: row.provider_id, aggregate: row.aggregate }),
   );
-  await read<{ name: string; root_provider: string; up: boolean; disabled: boolean }>(
-    client,
-    "select name, root_provider, up, disabled from hosts",
-    (row) =>
-      rows.push({
-        table: "host-put",
-        name: row.name,
-        rootProvider: row.root_provider,
-        up: row.up,
-        disabled: row.disabled,
-      }),
+  await read<{
+    name: string;
+    root_provider: string;
+    up: boolean;
+    disabled: boolean;
+    hypervisor: Partial<HypervisorFacts>;
+  }>(client, "select name, root_provider, up, disabled, hypervisor from hosts", (row) =>
+    rows.push({
+      table: "host-put",
+      name: row.name,
+      rootProvider: row.root_provider,
+      up: row.up,
+      disabled: row.disabled,
+      hypervisor: row.hypervisor,
+    }),
   );
   return rows;
+}
+
+interface ServerRow {
+  readonly uuid: string;
+  readonly status: string;
+  readonly task_state: string | null;
+  readonly host: string | null;
+  readonly spec: Buffer;
+}
+
+/** Those that are at home anywhere; the others no rule looks at. */
+async function readServers(client: Client, rows: LedgerRow[]): Promise<void> {
+  const sql = "select uuid, status, task_state, host, spec from servers where host is not null";
+  await read<ServerRow>(client, sql, ({ uuid, status, task_state: taskState, host, spec }) =>
+    rows.push({ table: "server-put", uuid, status, taskState, host, spec }),
+  );
 }
 
 interface ProviderRow {

@@ -95,8 +95,8 @@ export class ReplicationStream {
     return this.#client.connection as unknown as CopyConnection;
   }
 
-  /** Streams the publication's changes from the snapshot on. The snapshot is gone after this. */
-  async start(publication: string, handlers: StreamHandlers): Promise<void> {
+  /** Streams the publications' changes from the snapshot on. The snapshot is gone after this. */
+  async start(publications: readonly string[], handlers: StreamHandlers): Promise<void> {
     const end = (error: Error): void => {
       if (this.#ended) return;
       this.#ended = true;
@@ -113,7 +113,7 @@ export class ReplicationStream {
     const started = new Promise<void>((resolve) => this.#connection.once("replicationStart", resolve));
     const sql =
       `START_REPLICATION SLOT "${this.#slot}" LOGICAL ${formatLsn(this.startsAt)} ` +
-      `(proto_version '1', publication_names '${publication}', binary 'true')`;
+      `(proto_version '1', publication_names '${publications.join()}', binary 'true')`;
     const finished = this.#client.query(sql);
     this.#finished = finished.then(
       () => end(new Error("the server ended the stream")),
