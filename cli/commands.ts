@@ -68,6 +68,61 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./cell-list.ts")).run(argv),
   },
   {
+    name: "host list",
+    summary: "list the hosts of all cells",
+    run: async (argv) => (await import("./operators/host-list.ts")).run(argv),
+  },
+  {
+    name: "host show",
+    summary: "show all that is known of a host; reset its build failures",
+    run: async (argv) => (await import("./operators/host-show.ts")).run(argv),
+  },
+  {
+    name: "host enable",
+    summary: "let new servers go to a host",
+    run: async (argv) => (await import("./operators/host-enable.ts")).run(argv),
+  },
+  {
+    name: "host disable",
+    summary: "keep new servers off a host",
+    run: async (argv) => (await import("./operators/host-enable.ts")).runDisable(argv),
+  },
+  {
+    name: "ratios show",
+    summary: "show allocation ratios, of all or of one host with their sources",
+    run: async (argv) => (await import("./operators/ratios-show.ts")).run(argv),
+  },
+  {
+    name: "ratios set",
+    summary: "set allocation ratios of an aggregate's hosts or of one host",
+    run: async (argv) => (await import("./operators/ratios-set.ts")).run(argv),
+  },
+  {
+    name: "ratios unset",
+    summary: "take allocation ratios back",
+    run: async (argv) => (await import("./operators/ratios-set.ts")).runUnset(argv),
+  },
+  {
+    name: "settings show",
+    summary: "show the settings that schedulers read while they run",
+    run: async (argv) => (await import("./operators/settings-show.ts")).run(argv),
+  },
+  {
+    name: "settings set",
+    summary: "change such settings, at once and without a restart",
+    run: async (argv) => (await import("./operators/settings-set.ts")).run(argv),
+  },
+  {
+    name: "settings unset",
+    summary: "go back to their defaults",
+    run: async (argv) => (await import("./operators/settings-set.ts")).runUnset(argv),
+  },
+  {
+    name: "sync-aggregates",
+    summary: "make the cells' placement aggregates and ratios as the API tier has them",
+    run: async (argv) => (await import("./operators/sync-aggregates.ts")).run(argv),
+  },
+  {
     name: "import-placement",
     summary: "copy an OpenStack Placement database into a cell's ledger, and compare both",
     run: async (argv) => (await import("./import-placement.ts")).run(argv),

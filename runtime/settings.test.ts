@@ -36,6 +36,16 @@ function read(argv: readonly string[], env: Record<string, string> = {}) {
   return result;
 }
 
+test("takes a last argument that may be given again as often as it comes, but at least once", () => {
+  const several = { command: "berth x", about: "Does x.", positionals: ["A", "B…"], settings: {} };
+  const positionalsOf = (argv: readonly string[]) => {
+    const outcome = readSettings(several, { argv, env: {} });
+    return outcome.kind === "settings" ? outcome.positionals : null;
+  };
+  expect(positionalsOf(["1", "2", "3"])).toEqual(["1", "2", "3"]);
+  expect(() => positionalsOf(["1"])).toThrow("B… is missing");
+});
+
 test("takes the flag before the environment and the environment before the default", () => {
   const { settings, positionals } = read(["x", "--cell", "c1", "--cells=5"], { BERTH_CELLS: "4", BERTH_LEASE: "1.5s" });
   expect(positionals).toEqual(["x"]);

@@ -37,7 +37,7 @@ export interface Declaration<Settings extends Declared> {
   readonly command: string;
   /** One sentence for `--help`. */
   readonly about: string;
-  /** Names of the arguments that stand without a flag, all of them required. */
+  /** Names of the arguments that stand without a flag, all of them required; a last one that ends in … may be given again. */
   readonly positionals?: readonly string[];
   readonly settings: Settings;
 }
@@ -71,7 +71,7 @@ export function readSettings<Settings extends Declared>(
   const names = declaration.positionals ?? [];
   if (positionals.length < names.length)
     throw new SettingsError(`${names[positionals.length]} is missing; usage: ${usage(declaration)}`);
-  if (positionals.length > names.length)
+  if (positionals.length > names.length && names.at(-1)?.endsWith("…") !== true)
     throw new SettingsError(`unexpected argument ${quote(positionals[names.length])}; usage: ${usage(declaration)}`);
   const settings: Record<string, unknown> = {};
   for (const [name, declared] of Object.entries(declaration.settings)) {

@@ -1,0 +1,42 @@
+/** A host as the operators' API lists it. */
+export interface ListedHost {
+  readonly host: string;
+  readonly cell: string;
+  readonly zone: string;
+  readonly state: string;
+  readonly status: string;
+  readonly disabled_reason: string | null;
+  readonly forced_down: boolean;
+  readonly build_failures: number;
+}
+
+/** And as it shows it. */
+export interface ShownHost extends ListedHost {
+  readonly root_provider: string;
+  readonly agent: string;
+  readonly seen_at: string | null;
+  readonly aggregates: readonly { readonly id: number; readonly name: string }[];
+  readonly servers: number;
+  readonly inventories: readonly ShownInventory[];
+  readonly build_failures_half_life_seconds: number;
+}
+
+export interface ShownInventory {
+  readonly provider: string;
+  readonly resource_class: string;
+  readonly total: number;
+  readonly reserved: number;
+  readonly used: number;
+  readonly capacity: number;
+  readonly allocation_ratio: number;
+  readonly ratio_source: string;
+  readonly reported_ratio: number | null;
+}
+
+/** `up`, `down, disabled (why)` and the like. */
+export function describeState(host: ListedHost): string {
+  const words = [host.forced_down ? "forced down" : host.state];
+  if (host.status === "disabled")
+    words.push(host.disabled_reason === null ? "disabled" : `disabled (${host.disabled_reason})`);
+  return words.join(", ");
+}

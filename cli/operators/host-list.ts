@@ -1,0 +1,29 @@
+import { boolean } from "../../runtime/setting-kinds.ts";
+import { setting } from "../../runtime/settings.ts";
+import { runCommand } from "../run-command.ts";
+import { describeState, type ListedHost } from "./host-answer.ts";
+import { callApi, operatorSettings } from "./operators-client.ts";
+import { tableOf } from "./print-table.ts";
+
+const declaration = {
+  command: "berth host list",
+  about: "Lists the hosts of all cells: zone, state, and how often builds failed there of late.",
+  settings: { ...operatorSettings, json: setting(boolean, { about: "as JSON", default: "false" }) },
+};
+
+/** `berth host list`: one line a host. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings) => {
+    const answer = await callApi<{ hosts: readonly ListedHost[] }>(settings, "GET", "/hosts");
+    const rows = answer.hosts.map((host) => [
+      ...[host.host, host.cell, host.zone, describeState(host)],
+      String(host.build_failures),
+    ]);
+    process.stdout.write(
+      settings.json
+        ? `${JSON.stringify(answer.hosts, null, 2)}\n`
+        : tableOf([["HOST", "CELL", "ZONE", "STATE", "FAILURES"], ...rows]),
+    );
+    return 0;
+  });
+}

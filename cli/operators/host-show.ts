@@ -1,0 +1,58 @@
+import { boolean } from "../../runtime/setting-kinds.ts";
+import { setting } from "../../runtime/settings.ts";
+import { runCommand } from "../run-command.ts";
+import { describeState, type ShownHost, type ShownInventory } from "./host-answer.ts";
+import { callApi, operatorSettings } from "./operators-client.ts";
+import { tableOf } from "./print-table.ts";
+
+const declaration = {
+  command: "berth host show",
+  about: "Shows all that is known of a host.",
+  positionals: ["HOST"],
+  settings: {
+    ...operatorSettings,
+    json: setting(boolean, { about: "as JSON", default: "false" }),
+    resetFailures: setting(boolean, { about: "forget the builds that failed there", default: "false" }),
+  },
+};
+
+/** `berth host show HOST`; with `--reset-failures` it forgets the host's failed builds first. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings, [host = ""]) => {
+    const path = `/hosts/${encodeURIComponent(host)}`;
+    const shown = settings.resetFailures
+      ? await callApi<ShownHost>(settings, "PUT", path, { reset_failures: true })
+      : await callApi<ShownHost>(settings, "GET", path);
+    process.stdout.write(settings.json ? `${JSON.stringify(shown, null, 2)}\n` : hostText(shown));
+    return 0;
+  });
+}
+
+/** For people. */
+export function hostText(host: ShownHost): string {
+  const halfLifeMinutes = host.build_failures_half_life_seconds / 60;
+  const fields = [
+    ["host", `${host.host} (cell ${host.cell})`],
+    ["state", describeState(host)],
+    ["zone", host.zone],
+    ["aggregates", host.aggregates.map(({ id, name }) => `${name} (${id})`).join(", ") || "none"],
+    ["servers", String(host.servers)],
+    ["failed builds", `${host.build_failures} (each counts half after ${halfLifeMinutes} minutes)`],
+    ["agent", `${host.agent}, last heard of at ${host.seen_at ?? "no known time"}`],
+    ["provider", host.root_provider],
+  ];
+  return `${tableOf(fields)}\n${inventoryTable(host.inventories)}`;
+}
+
+/** Inventories with their ratios and where these come from. */
+export function inventoryTable(inventories: readonly ShownInventory[]): string {
+  const head = ["PROVIDER", "CLASS", "TOTAL", "RESERVED", "RATIO", "FROM", "CAPACITY", "USED"];
+  return tableOf([
+    head,
+    ...inventories.map((one) => [
+      ...[one.provider, one.resource_class, String(one.total), String(one.reserved), String(one.allocation_ratio)],
+      one.reported_ratio === null ? one.ratio_source : `${one.ratio_source} (agent: ${one.reported_ratio})`,
+      ...[String(one.capacity), String(one.used)],
+    ]),
+  ]);
+}

@@ -1,0 +1,80 @@
+import { request } from "undici";
+import { text, url } from "../../runtime/setting-kinds.ts";
+import { optional, setting } from "../../runtime/settings.ts";
+
+/** How commands reach the running api; spread into a declaration. */
+export const operatorSettings = {
+  api: setting(url("http", "https"), { about: "the api", default: "http://127.0.0.1:8774" }),
+  token: optional({ ...text(), secret: true }, { about: "an admin's token, where the api asks for one" }),
+};
+
+export interface ApiAccess {
+  readonly api: string;
+  readonly token: string | null;
+}
+
+/** The api could not be reached, or did not do what it was asked; its own words, where it has any. */
+export class OperatorsApiError extends Error {
+  /** The HTTP status, or `unreachable`. */
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "OperatorsApiError";
+    this.code = code;
+  }
+}
+
+const ANSWER_MS = 60_000;
+
+/** One call of the operators' API (`path` begins after /berth/v1). Throws `OperatorsApiError`. */
+export async function callApi<Answer>(
+  { api, token }: ApiAccess,
+  method: "GET" | "PUT" | "POST",
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
+  const target = `${api.replace(/\/+$/, "")}/berth/v1${path}`;
+  const answer = await send(target, {
+    method,
+    headers: {
+      ...(body !== undefined && { "content-type": "application/json" }),
+      ...(token !== null && { "x-auth-token": token }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  if (answer.status >= 200 && answer.status < 300) return answer.body as Answer;
+  throw new OperatorsApiError(String(answer.status), messageOf(answer.body) ?? `the api answered ${answer.status}`);
+}
+
+async function send(
+  target: string,
+  options: Parameters<typeof request>[1],
+): Promise<{ status: number; body: unknown }> {
+  try {
+    const answer = await request(target, { ...options, headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS });
+    const given = await answer.body.text();
+    return { status: answer.statusCode, body: parsed(given) };
+  } catch (error) {
+    const why = error instanceof Error ? error.message || String((error as { code?: unknown }).code) : String(error);
+    throw new OperatorsApiError("unreachable", `the api at ${new URL(target).origin} does not answer: ${why}`, {
+      cause: error,
+    });
+  }
+}
+
+function parsed(given: string): unknown {
+  try {
+    return JSON.parse(given);
+  } catch {
+    return null;
+  }
+}
+
+/** The Compute API's faults are `{<name>: {code, message}}`. */
+function messageOf(body: unknown): string | null {
+  const [fault] = body !== null && typeof body === "object" ? Object.values(body) : [];
+  const message: unknown =
+    fault !== null && typeof fault === "object" ? (fault as { message?: unknown }).message : null;
+  return typeof message === "string" ? message : null;
+}

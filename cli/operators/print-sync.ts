@@ -1,0 +1,28 @@
+/** What the api says of a sync. */
+export interface SyncAnswer {
+  readonly changed: readonly {
+    readonly cell: string;
+    readonly host: string;
+    readonly aggregates_added: readonly string[];
+    readonly aggregates_removed: readonly string[];
+    readonly ratios: Readonly<Record<string, number>> | null;
+  }[];
+  readonly unreachable_cells: readonly string[];
+}
+
+/** One line a host that was not as it should be, and one a cell that did not answer. */
+export function syncText(answer: SyncAnswer): string {
+  const lines = answer.changed.map((one) => {
+    const parts = [
+      ...one.aggregates_added.map((uuid) => `+${uuid}`),
+      ...one.aggregates_removed.map((uuid) => `-${uuid}`),
+    ];
+    if (one.ratios !== null) {
+      const ratios = Object.entries(one.ratios).map(([name, ratio]) => `${name}=${ratio}`);
+      parts.push(ratios.length === 0 ? "ratios as its agent reports them" : `ratios ${ratios.join(" ")}`);
+    }
+    return `${one.cell}\t${one.host}\t${parts.join(" ")}`;
+  });
+  const silent = answer.unreachable_cells.map((cell) => `cell ${cell} does not answer: it follows once it does`);
+  return [...lines, ...silent].map((line) => `${line}\n`).join("");
+}

@@ -1,0 +1,50 @@
+import { SettingsError } from "../../runtime/settings.ts";
+import { runCommand } from "../run-command.ts";
+import { callApi, operatorSettings } from "./operators-client.ts";
+import type { SettingsAnswer } from "./settings-show.ts";
+
+const setDeclaration = {
+  command: "berth settings set",
+  about: "Changes settings that schedulers read while they run. All are changed or, where one is wrong, none.",
+  positionals: ["KEY=VALUE…"],
+  settings: operatorSettings,
+};
+const unsetDeclaration = {
+  command: "berth settings unset",
+  about: "Goes back to the settings' defaults.",
+  positionals: ["KEY…"],
+  settings: operatorSettings,
+};
+
+/** `berth settings set KEY=VALUE…`. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(setDeclaration, argv, async (settings, words) => {
+    const set = Object.fromEntries(words.map(readAssignment));
+    return tell(await callApi<SettingsAnswer>(settings, "PUT", "/settings", { set }), Object.keys(set));
+  });
+}
+
+/** `berth settings unset KEY…`. */
+export function runUnset(argv: readonly string[]): Promise<number> {
+  return runCommand(unsetDeclaration, argv, async (settings, unset) =>
+    tell(await callApi<SettingsAnswer>(settings, "PUT", "/settings", { unset }), unset),
+  );
+}
+
+/** A value is JSON, or the text that it is. */
+export function readAssignment(word: string): readonly [string, unknown] {
+  const at = word.indexOf("=");
+  if (at < 1) throw new SettingsError(`${JSON.stringify(word)} is not KEY=VALUE`);
+  const [option, given] = [word.slice(0, at), word.slice(at + 1)];
+  try {
+    return [option, JSON.parse(given)];
+  } catch {
+    return [option, given];
+  }
+}
+
+function tell({ version, effective }: SettingsAnswer, options: readonly string[]): number {
+  const lines = options.map((option) => `${option} = ${JSON.stringify(effective[option])}\n`);
+  process.stdout.write(`${lines.join("")}version ${version}\n`);
+  return 0;
+}

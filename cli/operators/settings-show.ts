@@ -1,0 +1,34 @@
+import { boolean } from "../../runtime/setting-kinds.ts";
+import { setting } from "../../runtime/settings.ts";
+import { runCommand } from "../run-command.ts";
+import { callApi, operatorSettings } from "./operators-client.ts";
+import { tableOf } from "./print-table.ts";
+
+const declaration = {
+  command: "berth settings show",
+  about: "Shows every setting that schedulers read while they run; * marks those that are not at their default.",
+  settings: { ...operatorSettings, json: setting(boolean, { about: "as JSON", default: "false" }) },
+};
+
+/** What the api says of the settings. */
+export interface SettingsAnswer {
+  readonly version: number;
+  readonly set: Readonly<Record<string, unknown>>;
+  readonly effective: Readonly<Record<string, unknown>>;
+}
+
+/** `berth settings show`. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings) => {
+    const answer = await callApi<SettingsAnswer>(settings, "GET", "/settings");
+    process.stdout.write(settings.json ? `${JSON.stringify(answer, null, 2)}\n` : settingsText(answer));
+    return 0;
+  });
+}
+
+function settingsText({ version, set, effective }: SettingsAnswer): string {
+  const rows = Object.keys(effective)
+    .sort()
+    .map((option) => [Object.hasOwn(set, option) ? "*" : "", option, JSON.stringify(effective[option])]);
+  return `version ${version}\n${tableOf(rows)}`;
+}

@@ -1,0 +1,22 @@
+import { boolean } from "../../runtime/setting-kinds.ts";
+import { setting } from "../../runtime/settings.ts";
+import { runCommand } from "../run-command.ts";
+import { callApi, operatorSettings } from "./operators-client.ts";
+import { type SyncAnswer, syncText } from "./print-sync.ts";
+
+const declaration = {
+  command: "berth sync-aggregates",
+  about: "Compares the cells' placement aggregates and ratios with the API tier's, and writes what differs.",
+  settings: { ...operatorSettings, dryRun: setting(boolean, { about: "only tell what differs", default: "false" }) },
+};
+
+/** `berth sync-aggregates`: exit code 1 when a cell did not answer. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings) => {
+    const answer = await callApi<SyncAnswer>(settings, "POST", "/sync-aggregates", { dry_run: settings.dryRun });
+    const hosts = answer.changed.length;
+    const sum = settings.dryRun ? `${hosts} hosts differ` : `${hosts} hosts changed`;
+    process.stdout.write(`${syncText(answer)}${sum}\n`);
+    return answer.unreachable_cells.length === 0 ? 0 : 1;
+  });
+}

@@ -1,0 +1,82 @@
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { findCommand } from "../../cli/commands.ts";
+import { ApiRig } from "./api/api-rig.ts";
+
+let rig: ApiRig;
+let api: string;
+beforeAll(async () => {
+  rig = await ApiRig.start();
+  api = `http://127.0.0.1:${rig.api.address.port}`;
+});
+afterAll(() => rig.close());
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** Runs `berth <words>` in this process: its exit code and what it printed. */
+async function berth(...words: readonly string[]): Promise<{ readonly code: number; readonly text: string }> {
+  let printed = "";
+  const keep = (chunk: unknown): boolean => {
+    printed += String(chunk);
+    return true;
+  };
+  const spies = [vi.spyOn(process.stdout, "write"), vi.spyOn(process.stderr, "write")];
+  for (const spy of spies) spy.mockImplementation(keep);
+  try {
+    const found = findCommand([...words, "--api", api]);
+    if (found.kind !== "command") throw new Error(found.kind);
+    return { code: await found.command.run(found.argv), text: printed };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+test("settings are set, shown with what differs marked, and unset", async () => {
+  expect(await berth("settings", "set", "host_subset_size=2", "shuffle_best_same_weighed_hosts=false")).toEqual({
+    code: 0,
+    text: "host_subset_size = 2\nshuffle_best_same_weighed_hosts = false\nversion 1\n",
+  });
+  expect((await berth("settings", "show")).text).toMatch(/^version 1\n[^]*^\* {2}host_subset_size +2$/m);
+  expect((await berth("settings", "unset", "host_subset_size")).text).toBe("host_subset_size = 5\nversion 2\n");
+});
+
+test("a wrong setting is refused with its reason", async () => {
+  await expect(berth("settings", "set", "host_subset_size=many")).rejects.toThrow(/host_subset_size cannot be "many"/);
+  expect(await berth("settings", "set", "host_subset_size")).toMatchObject({ code: 2 });
+});
+
+test("ratios are set by aggregate, shown by host with their source, and unset", async () => {
+  const { id } = (await rig.post("/v2.1/os-aggregates", { aggregate: { name: "big" } })).json().aggregate;
+  await rig.post(`/v2.1/os-aggregates/${id}/action`, { add_host: { host: "host-1" } });
+  expect(await berth("ratios", "set", "--aggregate", "big", "--vcpu", "8", "--classes", "CUSTOM_X=2")).toEqual({
+    code: 0,
+    text: "north\thost-1\tratios VCPU=8 CUSTOM_X=2\n1 hosts changed\n",
+  });
+  expect((await berth("ratios", "show", "--host", "host-1")).text).toMatch(
+    /VCPU +8 +0 +8 +aggregate big \(agent: 1\) +64/,
+  );
+  expect((await berth("ratios", "show")).text).toContain("aggregate big  VCPU=8 CUSTOM_X=2");
+  expect((await berth("ratios", "unset", "--aggregate", "big", "vcpu", "CUSTOM_X")).text).toContain(
+    "ratios as its agent reports them",
+  );
+  expect((await berth("ratios", "set", "--vcpu", "8")).code).toBe(2);
+});
+
+test("a host is disabled with a reason, shown, listed and enabled, its failures reset", async () => {
+  await rig.softState.recordBuildFailure("north", "host-2");
+  expect((await berth("host", "disable", "host-2", "--reason", "smells")).text).toBe("host-2: up, disabled (smells)\n");
+  expect((await berth("host", "show", "host-2")).text).toMatch(/state +up, disabled \(smells\)[^]*failed builds +1 /);
+  expect((await berth("host", "list")).text).toMatch(/^host-2 +north +nova +up, disabled \(smells\) +1$/m);
+  expect((await berth("host", "enable", "host-2")).text).toBe("host-2: up\n");
+  const shown = JSON.parse((await berth("host", "show", "host-2", "--reset-failures", "--json")).text);
+  expect(shown).toMatchObject({ host: "host-2", build_failures: 0, disabled_reason: null });
+  await expect(berth("host", "show", "nobody")).rejects.toThrow("nobody could not be found");
+});
+
+test("sync-aggregates tells of cells that do not answer, by its exit code, too", async () => {
+  expect(await berth("sync-aggregates", "--dry-run")).toEqual({ code: 0, text: "0 hosts differ\n" });
+  rig.cell("south").dead = true;
+  const { code, text } = await berth("sync-aggregates");
+  expect([code, text]).toEqual([1, "cell south does not answer: it follows once it does\n0 hosts changed\n"]);
+  rig.cell("south").dead = false;
+});
