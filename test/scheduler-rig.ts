@@ -4,6 +4,8 @@ import { MemoryApiStore } from "../adapters/memory/memory-api-store.ts";
 import { MemoryBroker } from "../adapters/memory/memory-bus.ts";
 import { MemoryCellStore } from "../adapters/memory/memory-cell-store.ts";
 import { MemoryLedger } from "../adapters/memory/memory-ledger.ts";
+import { MemoryReservationStore } from "../adapters/memory/memory-reservation-store.ts";
+import { MemoryServerGroupStore } from "../adapters/memory/memory-server-group-store.ts";
 import { MemorySoftState } from "../adapters/memory/memory-soft-state.ts";
 import {
   apiPermissions,
@@ -46,6 +48,8 @@ export interface RigCell {
 export class SchedulerRig {
   readonly clock = new ManualClock(1_700_000_000_000);
   readonly apiStore = new MemoryApiStore({ clock: this.clock });
+  readonly groups = new MemoryServerGroupStore({ requests: this.apiStore });
+  readonly reservations = new MemoryReservationStore();
   readonly apiBroker = new MemoryBroker(this.clock);
   readonly softState = new MemorySoftState(this.clock);
   /** Uuids of servers whose message was acknowledged, or asked for again, in order. */
@@ -99,6 +103,8 @@ export class SchedulerRig {
     const scheduler = createScheduler(
       {
         store: this.apiStore,
+        groups: this.groups,
+        reservations: this.reservations,
         bus: this.#watchedBus(),
         cells,
         softState: this.softState,
@@ -130,7 +136,11 @@ export class SchedulerRig {
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
     for (const spec of specs)
-      await bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec, others: [], minCount: 1 }).finish(), { id: spec.uuid });
+      await bus.publish(
+        schedulerRequestsSubject,
+        ScheduleRequest.encode({ server: spec, others: [], minCount: 1 }).finish(),
+        { id: spec.uuid },
+      );
   }
 
   /** The ids of the tasks that were published to a cell so far. */

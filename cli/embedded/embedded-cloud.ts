@@ -13,6 +13,7 @@ import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store.ts";
+import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
 import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
@@ -130,6 +131,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   const pool = createPool({ url: databaseUrl, applicationName: "berth api tier" });
   const store = new PostgresApiStore(pool);
   const groups = new PostgresServerGroupStore(pool);
+  const reservations = new PostgresReservationStore(pool);
   const observed = options.observer === undefined ? store : observeApiStore(store, options.observer);
   for (const { name, databaseUrl: cellUrl } of cells) {
     await store.putCell({ name, databaseUrl: cellUrl, natsUrl: null, disabled: false });
@@ -140,7 +142,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   const softState = new MemorySoftState(systemClock);
   const registry = createRegistry({ service: "api" });
   registerFollowerMetrics(registry, cells);
-  const shared = { store: observed, bus, clock: systemClock, tracing: noTracing };
+  const shared = { store: observed, groups, reservations, bus, clock: systemClock, tracing: noTracing };
   const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
     const name = `scheduler-${index + 1}`;
     return createScheduler(
@@ -167,7 +169,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     softState,
   };
   const api = createApi(
-    { ...shared, operators, groups, cells, logger: options.logger.child({ service: "api" }), registry },
+    { ...shared, operators, cells, logger: options.logger.child({ service: "api" }), registry },
     // The only api there is hears of every change of a flavor itself.
     { ...DEFAULT_API_SETTINGS, flavorCacheMs: 60_000, http: { ...DEFAULT_API_SETTINGS.http, listen: options.listen } },
   );

@@ -9,6 +9,7 @@ import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts"
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
 import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store.ts";
+import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
 import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
@@ -44,6 +45,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     const pool = openPool(settings.databaseUrl, "API database", logger);
     const store = new PostgresApiStore(pool);
     const groups = new PostgresServerGroupStore(pool);
+    const reservations = new PostgresReservationStore(pool);
     closers.push(() => store.close());
     const bus = openBus(settings.natsUrl, "API tier", logger, closers);
     const opened = (await store.cells()).map((cell) => openCell(cell, logger, closers));
@@ -57,7 +59,19 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     const placement = { cells: opened.map((one) => one.placement), ...access, logger };
     const mounts = placementMounts(placement, DEFAULT_PLACEMENT_SETTINGS);
     const operators = openOperators(pool, settings.redisUrl, logger, closers);
-    const deps = { operators, store, groups, cells, bus, clock: systemClock, logger, registry, tracing, mounts };
+    const deps = {
+      operators,
+      store,
+      groups,
+      reservations,
+      cells,
+      bus,
+      clock: systemClock,
+      logger,
+      registry,
+      tracing,
+      mounts,
+    };
     const api = createApi(deps, apiSettings(settings));
     closers.push(() => api.close());
     return {

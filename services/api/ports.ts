@@ -3,6 +3,7 @@ import type { ApiStore } from "../../core/cell/api-store.ts";
 import type { ServerStore } from "../../core/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
 import type { RatioStore } from "../../core/cell/ratio-store.ts";
+import type { ReservationStore } from "../../core/cell/reservation-store.ts";
 import type { ServerGroupStore } from "../../core/cell/server-group-store.ts";
 import type { SettingsStore } from "../../core/cell/settings-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
@@ -26,6 +27,8 @@ export interface OperatorStores {
   readonly settings: SettingsStore;
   readonly softState: Pick<SoftState, "buildFailures" | "clearBuildFailures">;
 }
+
+export type ReservationsPort = Pick<ReservationStore, "reserve">;
 
 /** A cell, as far as this service reaches into it. */
 export interface CellPort {

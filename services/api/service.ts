@@ -23,7 +23,7 @@ import { registerCompute } from "./http/register-compute.ts";
 import { registerVersion, registerVersionList } from "./http/version-routes.ts";
 import { registerHypervisorRoutes } from "./hypervisors/hypervisor-routes.ts";
 import { registerOperators } from "./operators/register-operators.ts";
-import type { ApiDatabasePort, CellPort, OperatorStores, ServerGroupsPort } from "./ports.ts";
+import type { ApiDatabasePort, CellPort, OperatorStores, ReservationsPort, ServerGroupsPort } from "./ports.ts";
 import { registerGroupRoutes } from "./server-groups/group-routes.ts";
 import { RequestAcceptor } from "./servers/accept-requests.ts";
 import { UNSUPPORTED_CREATE_FIELDS } from "./servers/create-schema.ts";
@@ -40,6 +40,7 @@ const FULL_SYNC_MS = 60_000;
 export interface ApiDeps {
   readonly store: ApiDatabasePort;
   readonly groups: ServerGroupsPort;
+  readonly reservations: ReservationsPort;
   readonly cells: readonly CellPort[];
   /** What operators set. Without it there are no aggregates, zones or ratios, and settings are the defaults. */
   readonly operators?: OperatorStores;
@@ -142,7 +143,7 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     cells,
     clock,
     events,
-    acceptor: new RequestAcceptor({ store, bus: deps.bus, events }, settings.intake),
+    acceptor: new RequestAcceptor({ store, reservations: deps.reservations, bus: deps.bus, events }, settings.intake),
     finder: new RequestFinder({ store }),
     flavors: new FlavorCatalog({ store, clock }, { cacheMs: settings.flavorCacheMs }),
     marker: new DeletionMarker({ store, events }),

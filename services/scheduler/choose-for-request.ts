@@ -1,16 +1,25 @@
-import type { HostChoice, HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import type { ChoiceOptions, HostChoice, HostChooser } from "../../core/scheduling/choose-hosts.ts";
 import { pinQuery } from "../../core/scheduling/pin-query.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import { seedOf } from "../../core/scheduling/seeded-random.ts";
+import type { StageWatch } from "../../core/scheduling/stage-watch.ts";
 import type { WeighedBy } from "../../core/scheduling/weighers/weigher.ts";
+import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { CellLink } from "./cell-link.ts";
 import type { SchedulerEvents } from "./events.ts";
+import type { GroupPicks } from "./group-picks.ts";
 import type { SchedulerSettings } from "./settings.ts";
+import { StageTimer } from "./time-stages.ts";
 
 /** What is known of one request while it is being placed. */
 export interface PlacingState {
   readonly serverUuid: string;
+  readonly spec: ServerSpec;
+  /** Hosts by cell that were chosen for others of its request; null: it has no others. */
+  readonly company: { readonly hosts: HostsByCell } | null;
+  /** Nothing was learnt since the views were waited for: what this scheduler only remembers counts no more. */
+  readonly fresh: boolean;
   readonly query: PlacementQuery;
   /** The cell that it is assigned to as far as is known; null: none yet. */
   at: string | null;
@@ -18,7 +27,7 @@ export interface PlacingState {
   readonly shut: Set<string>;
   /** Hosts by cell that had no room after all. */
   readonly tried: Map<string, Set<string>>;
-  /** Where the other servers of its affinity group are, as a refusal said: it goes there or nowhere. Null: nothing was said. */
+  /** The cell, and the hosts if known, where the other servers of its affinity group are: it goes there or nowhere. Null: not known. */
   pinned: { readonly cell: string; readonly hosts: readonly string[] } | null;
 }
 
@@ -29,6 +38,7 @@ export class RequestChooser {
   readonly #settings: SchedulerSettings;
   readonly #clock: Clock;
   readonly #events: SchedulerEvents;
+  readonly #groupPicks: GroupPicks;
 
   constructor(options: {
     readonly chooser: HostChooser;
@@ -36,48 +46,93 @@ export class RequestChooser {
     readonly settings: SchedulerSettings;
     readonly clock: Clock;
     readonly events: SchedulerEvents;
+    readonly groupPicks: GroupPicks;
   }) {
     this.#chooser = options.chooser;
     this.#weighers = options.weighers;
     this.#settings = options.settings;
     this.#clock = options.clock;
     this.#events = options.events;
+    this.#groupPicks = options.groupPicks;
   }
 
   /** In the cell that it is assigned to, if there is a host; else in any other that it was not shut out of. */
   choose(state: PlacingState, links: readonly CellLink[]): HostChoice {
-    const startedAtMs = this.#clock.monotonic();
-    const { pinned } = state;
+    const timer = new StageTimer(this.#clock);
+    const limits = this.#limitsOf(state);
+    const { pinned } = limits;
     const open = links.filter(
       (link) => link.isOpen && !state.shut.has(link.name) && (pinned === null || pinned.cell === link.name),
     );
     const home = open.filter((link) => link.name === state.at);
-    const atHome = home.length > 0 ? this.#among(home, state) : null;
+    const atHome = home.length > 0 ? this.#among(home, state, { ...limits, watch: timer }) : null;
     const others = home.length > 0 ? open.filter((link) => link !== home[0]) : open;
-    const choice = atHome?.kind === "chosen" ? atHome : this.#among(others, state);
-    this.#events.decided(this.#clock.monotonic() - startedAtMs);
+    const choice = atHome?.kind === "chosen" ? atHome : this.#among(others, state, { ...limits, watch: timer });
+    const lookedAt = choice.lookedAt + (atHome && choice !== atHome ? atHome.lookedAt : 0);
+    this.#events.decided({ outcome: choice.kind, tookMs: timer.end(), stagesMs: timer.stagesMs, lookedAt });
     if (choice.kind === "chosen" || atHome?.kind !== "none") return choice;
-    return { kind: "none", refusals: [...choice.refusals, ...atHome.refusals], trees: choice.trees + atHome.trees };
+    const refusals = [...choice.refusals, ...atHome.refusals];
+    return { kind: "none", refusals, trees: choice.trees + atHome.trees, lookedAt };
   }
 
-  #among(links: readonly CellLink[], state: PlacingState): HostChoice {
+  /** The alternates of a server with company, none of them chosen for another one of it. */
+  alternatesOf(state: PlacingState, link: CellLink, host: string): readonly Selection[] {
+    const { excluded } = this.#limitsOf(state);
+    const limits = { pinned: null, excluded: unionOf(excluded, state.company?.hosts ?? NO_HOSTS) };
+    return this.#chooser.alternatesOf({ cell: link.name, host }, state.query, [link], this.#optionsFor(state, limits));
+  }
+
+  /** What it knows of its group by refusals, and by what this scheduler picked for the others lately. */
+  #limitsOf(state: PlacingState): ChoiceLimits {
+    if (state.fresh) return { pinned: state.pinned, excluded: state.tried };
+    const advice = this.#groupPicks.adviceFor(state.spec);
+    return { pinned: state.pinned ?? advice.pinned, excluded: unionOf(state.tried, advice.full) };
+  }
+
+  #among(links: readonly CellLink[], state: PlacingState, limits: ChoiceLimits): HostChoice {
+    return this.#chooser.choose(queryFor(state.query, limits, links), links, this.#optionsFor(state, limits));
+  }
+
+  #optionsFor(state: PlacingState, { excluded, watch }: ChoiceLimits): ChoiceOptions {
     const { attemptsMax, spread, spreadTolerance } = this.#settings;
-    return this.#chooser.choose(queryFor(state, links), links, {
+    return {
       seed: seedOf(state.serverUuid),
       alternates: attemptsMax - 1,
-      excludedHosts: state.tried,
+      excludedHosts: excluded,
       weighers: this.#weighers,
       spread,
       spreadTolerance,
-    });
+      ...(watch && { watch }),
+    };
   }
 }
 
+type HostsByCell = ReadonlyMap<string, ReadonlySet<string>>;
+
+interface ChoiceLimits {
+  readonly pinned: PlacingState["pinned"];
+  readonly excluded: HostsByCell;
+  readonly watch?: StageWatch;
+}
+
+const NO_HOSTS: HostsByCell = new Map();
+
+function unionOf(some: HostsByCell, more: HostsByCell): HostsByCell {
+  if (more.size === 0) return some;
+  const union = new Map(some);
+  for (const [cell, hosts] of more) union.set(cell, new Set([...(some.get(cell) ?? []), ...hosts]));
+  return union;
+}
+
 /** The query, narrowed to the host that the server is pinned to. */
-function queryFor({ query, pinned, tried }: PlacingState, links: readonly CellLink[]): PlacementQuery {
+function queryFor(
+  query: PlacementQuery,
+  { pinned, excluded }: ChoiceLimits,
+  links: readonly CellLink[],
+): PlacementQuery {
   const link = pinned && links.find(({ name }) => name === pinned.cell);
   if (!link) return query;
-  const spent = tried.get(pinned.cell);
+  const spent = excluded.get(pinned.cell);
   const host = pinned.hosts.find((name) => !spent?.has(name)) ?? pinned.hosts[0];
   const root = host === undefined ? undefined : link.view.host(host)?.provider;
   return root === undefined ? query : pinQuery(query, root);

@@ -95,6 +95,10 @@ export class SchedulerEvents {
     this.#logger.debug({ server: serverUuid }, "no host in the view; looked again at a fresh one");
   }
 
+  companyRefused(reservation: string, found: number, wanted: number): void {
+    this.#logger.info({ reservation, found, wanted }, "too few servers of one call found a host; all are given back");
+  }
+
   leftCell(serverUuid: string, cell: string): void {
     this.#metrics.cellsLeft.inc();
     this.#logger.info({ server: serverUuid, cell }, "a request left the cell that it was assigned to");

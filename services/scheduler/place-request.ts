@@ -1,32 +1,26 @@
-import { describeRefusal, sumRefusals } from "../../core/candidates/refusal.ts";
 import type { DispatchOutcome } from "../../core/cell/cell-store.ts";
 import type { GroupConflict } from "../../core/cell/group-rule.ts";
 import { claim } from "../../core/ledger/allocation-change.ts";
-import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids.ts";
+import { consumerUuid } from "../../core/ledger/ids.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../core/ledger/model.ts";
 import type { HostChoice } from "../../core/scheduling/choose-hosts.ts";
-import { describeBadExtraSpec, type PlacementQuery } from "../../core/scheduling/placement-query.ts";
+import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
+import { PLAIN_CONTEXT, type RequestContext } from "../../core/scheduling/request/request-context.ts";
+import { describeRequestRefusal } from "../../core/scheduling/request/request-refusal.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { CellLink } from "./cell-link.ts";
-import type { PlacingState, RequestChooser } from "./choose-for-request.ts";
+import type { RequestChooser } from "./choose-for-request.ts";
+import { noValidHost } from "./describe-no-host.ts";
 import type { SchedulerEvents } from "./events.ts";
+import type { GroupPicks } from "./group-picks.ts";
+import { type Company, newPlacing, type Placement, type Placing } from "./placement.ts";
+import { buildTask, itemsOf } from "./plan-build.ts";
+import type { SchedulerGroups } from "./ports.ts";
 import { QueryCache } from "./query-cache.ts";
 import type { RequestWrites } from "./request-writes.ts";
 import type { SchedulerSettings } from "./settings.ts";
-
-export type Placement =
-  /** Claim, server and task are committed; the task is still to be published. */
-  | { readonly kind: "dispatched"; readonly link: CellLink; readonly task: Task; readonly host: string }
-  /** Somebody dispatched it before: it was delivered twice. */
-  | { readonly kind: "present"; readonly cell: string }
-  /** Cancelled, failed or deleted in the meantime: nothing is to be done. */
-  | { readonly kind: "ended" }
-  /** Nowhere placed, and said so in the API database. */
-  | { readonly kind: "refused"; readonly fault: string }
-  /** Neither placed nor refused: to be tried again. */
-  | { readonly kind: "later"; readonly why: string };
 
 /** Claims that may be lost before a request is put off. */
 const TRIES_MAX = 30;
@@ -35,19 +29,7 @@ const GIVE_UP_DELIVERIES = 5;
 /** Times that a view is waited for before a refusal. */
 const LOOKS_MAX = 5;
 
-/** As Nova calls the zone of hosts that are in none. */
-const DEFAULT_AVAILABILITY_ZONE = "nova";
-
 type NoChoice = HostChoice & { readonly kind: "none" };
-
-interface Placing extends PlacingState {
-  readonly spec: ServerSpec;
-  /** Since the views were waited for, nobody showed that they were wrong. */
-  fresh: boolean;
-  looks: number;
-  /** Cells whose view did not catch up at the last look. */
-  unseen: readonly string[];
-}
 
 /** `null`: go on choosing. */
 type Step = Placement | null;
@@ -67,6 +49,10 @@ export class RequestPlacer {
   readonly #clock: Clock;
   readonly #events: SchedulerEvents;
   readonly #newId: () => string;
+  readonly #groupPicks: GroupPicks;
+  readonly #groups: SchedulerGroups;
+  readonly #onPick: (cell: string, host: string) => void;
+  readonly #context: () => RequestContext;
   readonly #queries = new QueryCache();
 
   constructor(deps: {
@@ -77,6 +63,12 @@ export class RequestPlacer {
     readonly clock: Clock;
     readonly events: SchedulerEvents;
     readonly newId: () => string;
+    readonly groupPicks: GroupPicks;
+    readonly groups: SchedulerGroups;
+    /** A host was chosen and is going to be claimed. */
+    readonly onPick: (cell: string, host: string) => void;
+    /** What request filters know now: the same object as long as nothing changed. Without it no filter is on. */
+    readonly context?: () => RequestContext;
   }) {
     this.#links = deps.links;
     this.#chooser = deps.chooser;
@@ -85,17 +77,22 @@ export class RequestPlacer {
     this.#clock = deps.clock;
     this.#events = deps.events;
     this.#newId = deps.newId;
+    this.#groupPicks = deps.groupPicks;
+    this.#groups = deps.groups;
+    this.#onPick = deps.onPick;
+    this.#context = deps.context ?? (() => PLAIN_CONTEXT);
   }
 
   /**
    * Rejects when a store could not be asked: then it may be dispatched or not, and is to be tried again. `deliveries`: how
-   * often its message was taken so far. What is old and keeps failing is refused, unless its cell cannot be shut for it.
+   * often its message was taken so far. What is old and keeps failing is refused, unless its cell cannot be shut for it. With
+   * company it is never refused, but `unplaced`: whoever places them all decides.
    */
-  async place(spec: ServerSpec, deliveries: number): Promise<Placement> {
-    const read = spec.flavor ? this.#queries.of(spec.flavor) : null;
+  async place(spec: ServerSpec, deliveries: number, company: Company | null = null): Promise<Placement> {
+    const read = this.#queries.of(spec, this.#context());
     const query: PlacementQuery = read?.kind === "query" ? read.query : { groups: [], groupPolicy: "none" };
-    const placing = newPlacing(spec, query);
-    const malformed = read?.kind === "query" ? null : read ? describeBadExtraSpec(read) : "the request has no flavor";
+    const placing = newPlacing(spec, query, company);
+    const malformed = read?.kind === "query" ? null : read ? describeRequestRefusal(read) : "the request has no flavor";
     const lasts = deliveries >= GIVE_UP_DELIVERIES && this.#ageMs(spec) >= this.#settings.giveUpMs;
     try {
       const placement = await this.#tryToPlace(placing, malformed);
@@ -109,6 +106,11 @@ export class RequestPlacer {
       this.#events.gaveUp(spec.uuid, error);
       return refused ?? { kind: "later", why };
     }
+  }
+
+  /** Says in the API database that it is nowhere placed, unless it was meanwhile. Rejects as `place` does. */
+  refuse(spec: ServerSpec, fault: string): Promise<Placement> {
+    return this.#tryToPlace(newPlacing(spec, { groups: [], groupPolicy: "none" }, null), fault);
   }
 
   async #tryToPlace(placing: Placing, malformed: string | null): Promise<Placement> {
@@ -140,14 +142,27 @@ export class RequestPlacer {
     const link = this.#links.get(choice.cell);
     const [first] = choice.selections;
     if (!link || !first) return null;
-    const task = buildTask(this.#newId(), placing.spec, choice.selections);
+    const id = this.#newId();
     const items = itemsOf(first);
-    link.claims.ask(task.id, items);
+    link.claims.ask(id, items);
+    this.#onPick(link.name, first.host);
+    this.#groupPicks.pick(placing.spec, link.name, first.host);
+    let step: Step = null;
     try {
-      return await this.#claim(placing, link, { task, host: first.host, items });
+      const selections = placing.company ? await this.#beside(placing, link, first) : choice.selections;
+      const task = buildTask(id, placing.spec, selections);
+      step = await this.#claim(placing, link, { task, host: first.host, items });
+      return step;
     } finally {
-      link.claims.giveUpUnlessCommitted(task.id);
+      link.claims.giveUpUnlessCommitted(id);
+      if (step?.kind !== "dispatched") this.#groupPicks.drop(placing.spec);
     }
+  }
+
+  /** The chosen host with its alternates, which are chosen after the hosts of all its company. */
+  async #beside(placing: Placing, link: CellLink, chosen: Selection): Promise<readonly Selection[]> {
+    await placing.company?.chose(link.name, chosen.host);
+    return [chosen, ...this.#chooser.alternatesOf(placing, link, chosen.host)];
   }
 
   /** Assigns the request to the cell and dispatches it there. */
@@ -158,6 +173,7 @@ export class RequestPlacer {
   ): Promise<Step> {
     const left = await this.#leave(placing, link.name);
     if (left) return left;
+    if (await this.#isElsewhere(placing, link)) return null;
     const { serverUuid, spec } = placing;
     const assigned = await this.#writes.assign({ serverUuid, from: placing.at, to: link.name });
     if (assigned.kind === "ended") return { kind: "ended" };
@@ -168,8 +184,21 @@ export class RequestPlacer {
     placing.at = link.name;
     const owner = { projectId: spec.projectId, userId: spec.userId, type: CONSUMER_TYPE_INSTANCE };
     const change = claim(consumerUuid(serverUuid), owner, plan.items);
+    const askedAtMs = this.#clock.monotonic();
     const outcome = await link.dispatch({ task: plan.task, change });
+    this.#events.claimed(this.#clock.monotonic() - askedAtMs);
     return this.#afterDispatch(placing, link, plan, outcome);
+  }
+
+  /** Whether its affinity group is pinned to another cell than this one, which is pinned to it otherwise. */
+  async #isElsewhere(placing: Placing, link: CellLink): Promise<boolean> {
+    const { spec, serverUuid } = placing;
+    if (spec.group?.policy !== "affinity") return false;
+    const pin = await this.#groups.pinCell({ groupUuid: spec.group.uuid, serverUuid, cell: link.name });
+    if (pin.kind === "pinned") return false;
+    placing.pinned = { cell: pin.cell, hosts: [] };
+    placing.fresh = false;
+    return true;
   }
 
   #afterDispatch(
@@ -194,6 +223,11 @@ export class RequestPlacer {
         return null;
       case "no-capacity":
       case "stale": {
+        if (outcome.kind === "no-capacity") {
+          // First the claim itself is let go of, or it would count twice.
+          link.claims.giveUpUnlessCommitted(task.id);
+          link.view.learnShortfalls(outcome.shortfalls);
+        }
         const hosts = placing.tried.get(link.name) ?? new Set<string>();
         placing.tried.set(link.name, hosts.add(host));
         placing.fresh = false;
@@ -258,6 +292,7 @@ export class RequestPlacer {
   }
 
   async #refuse(placing: Placing, fault: string): Promise<Step> {
+    if (placing.company !== null) return { kind: "unplaced", fault };
     const left = await this.#leave(placing, null);
     if (left) return left;
     const record = await this.#writes.fail({ serverUuid: placing.serverUuid, cell: placing.at, fault });
@@ -276,48 +311,10 @@ export class RequestPlacer {
   }
 }
 
-function newPlacing(spec: ServerSpec, query: PlacementQuery): Placing {
-  return {
-    spec,
-    serverUuid: spec.uuid,
-    query,
-    at: null,
-    shut: new Set(),
-    tried: new Map(),
-    pinned: null,
-    fresh: false,
-    looks: 0,
-    unseen: [],
-  };
-}
-
 /** Cells that may have room and were not looked at, by name. */
 function unsearched({ shut }: Placing, links: readonly CellLink[]): string[] {
   if (links.length === 0) return ["any (none is open here yet)"];
   return links
     .filter((link) => !link.disabled && !link.cell.source.ready && !shut.has(link.name))
     .map((link) => link.name);
-}
-
-/** The zone stands in the task, so that the cell never has to ask for it. */
-function buildTask(id: string, server: ServerSpec, selections: readonly Selection[]): Task {
-  const availabilityZone = server.availabilityZone || DEFAULT_AVAILABILITY_ZONE;
-  const inZone = selections.map((selection) => ({ ...selection, availabilityZone }));
-  return { id, server, work: { $case: "build", value: { selections: inZone } } };
-}
-
-function itemsOf(selection: Selection): AllocationItem[] {
-  return (selection.allocation?.items ?? []).map((item) => ({
-    provider: providerUuid(item.provider),
-    resourceClass: resourceClass(item.resourceClass),
-    amount: item.amount,
-  }));
-}
-
-/** Nova's words, and then what Nova leaves out: why. */
-function noValidHost(choice: NoChoice, unseen: readonly string[]): string {
-  const reasons = sumRefusals(choice.refusals).map(({ refusal, trees }) => `${trees} ${describeRefusal(refusal)}`);
-  if (unseen.length > 0) reasons.push(`no answer from cell ${unseen.join(", ")}`);
-  const looked = choice.trees === 0 ? "There are no hosts" : `Of ${choice.trees} hosts`;
-  return `No valid host was found. ${looked}${reasons.length > 0 ? `: ${reasons.join("; ")}` : ""}.`;
 }

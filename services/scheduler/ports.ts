@@ -1,5 +1,7 @@
 import type { ApiStore } from "../../core/cell/api-store.ts";
 import type { DispatchStore, HostStore, ServerStore } from "../../core/cell/cell-store.ts";
+import type { ReservationStore } from "../../core/cell/reservation-store.ts";
+import type { ServerGroupStore } from "../../core/cell/server-group-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
 import type { ViewSource } from "../../core/ledger/view-source.ts";
 import type { Bus } from "../../runtime/bus.ts";
@@ -17,6 +19,12 @@ export type SchedulerStore = Pick<
   | "markArrived"
   | "takeLost"
 >;
+
+/** What a scheduler needs of calls for several servers. */
+export type SchedulerReservations = Pick<ReservationStore, "reservation" | "decide">;
+
+/** What a scheduler needs of server groups. */
+export type SchedulerGroups = Pick<ServerGroupStore, "pinCell">;
 
 /** The part of a cell's database that a scheduler uses. */
 export type SchedulerCellStore = DispatchStore & Pick<ServerStore, "requestDelete"> & Pick<HostStore, "homes">;

@@ -18,9 +18,18 @@ import { SelfAnnouncer } from "./announce-self.ts";
 import { RequestChooser } from "./choose-for-request.ts";
 import { SchedulerEvents } from "./events.ts";
 import { BuildFailureCounts } from "./follow-cell-events.ts";
+import { GroupPicks } from "./group-picks.ts";
 import { CellKeeper } from "./keep-cells.ts";
 import { RequestPlacer } from "./place-request.ts";
-import type { OpenedCell, SchedulerBus, SchedulerCell, SchedulerStore } from "./ports.ts";
+import { CompanyPlacer } from "./place-together.ts";
+import type {
+  OpenedCell,
+  SchedulerBus,
+  SchedulerCell,
+  SchedulerGroups,
+  SchedulerReservations,
+  SchedulerStore,
+} from "./ports.ts";
 import { RequestWrites } from "./request-writes.ts";
 import type { SchedulerSettings } from "./settings.ts";
 import { ArrivalSweep } from "./sweep-arrivals.ts";
@@ -37,6 +46,8 @@ const VIEWS_LOADED_MS = 5_000;
 /** All of these stay the caller's, except the cells that `openCell` opened. */
 export interface SchedulerDeps {
   readonly store: SchedulerStore;
+  readonly groups: SchedulerGroups;
+  readonly reservations: SchedulerReservations;
   /** The API tier's own bus. */
   readonly bus: SchedulerBus;
   /** Cells that are open already. */
@@ -110,7 +121,8 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const open = deps.openCell ?? null;
   const cells: CellKeeper = new CellKeeper({ store, given: deps.cells, open, failures, clock, events }, settings);
   const weighers = weighersOf(settings, slice, failures, picksOfOthers);
-  const chooser = new RequestChooser({ chooser: new HostChooser(), weighers, settings, clock, events });
+  const groupPicks = new GroupPicks(clock, settings.claimExpiryMs);
+  const chooser = new RequestChooser({ chooser: new HostChooser(), weighers, settings, clock, events, groupPicks });
   const writes = new RequestWrites(store, settings.batchMax);
   const newId = randomUUID;
   const picks = new PickTeller({
@@ -122,8 +134,21 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
     events,
   });
   const onPick = (cell: string, host: string) => picks.picked(cell, host);
-  const placer = new RequestPlacer({ links: cells, chooser, writes, settings, clock, events, newId, onPick });
-  const intake: RequestIntake = new RequestIntake({ bus, placer, clock, events, tracing }, settings);
+  const { groups, reservations } = deps;
+  const placer = new RequestPlacer({
+    links: cells,
+    chooser,
+    writes,
+    settings,
+    clock,
+    events,
+    newId,
+    onPick,
+    groups,
+    groupPicks,
+  });
+  const companies = new CompanyPlacer({ store, reservations, links: cells, placer, writes, events, newId });
+  const intake: RequestIntake = new RequestIntake({ bus, placer, companies, clock, events, tracing }, settings);
   const isBusy = () => intake.full;
   const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
   const arrivals = new ArrivalSweep({ store, links: cells, bus, clock, events }, settings);

@@ -7,7 +7,9 @@ import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { BusMessage, Subscription } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { SchedulerEvents } from "./events.ts";
-import type { Placement, RequestPlacer } from "./place-request.ts";
+import type { RequestPlacer } from "./place-request.ts";
+import type { CompanyPlacer, Settled } from "./place-together.ts";
+import type { Placement } from "./placement.ts";
 import type { SchedulerBus } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
@@ -26,6 +28,7 @@ interface Taken {
 export class RequestIntake {
   readonly #bus: SchedulerBus;
   readonly #placer: RequestPlacer;
+  readonly #companies: CompanyPlacer;
   readonly #clock: Clock;
   readonly #events: SchedulerEvents;
   readonly #tracing: Tracing;
@@ -39,6 +42,7 @@ export class RequestIntake {
     deps: {
       readonly bus: SchedulerBus;
       readonly placer: RequestPlacer;
+      readonly companies: CompanyPlacer;
       readonly clock: Clock;
       readonly events: SchedulerEvents;
       readonly tracing: Tracing;
@@ -47,6 +51,7 @@ export class RequestIntake {
   ) {
     this.#bus = deps.bus;
     this.#placer = deps.placer;
+    this.#companies = deps.companies;
     this.#clock = deps.clock;
     this.#events = deps.events;
     this.#tracing = deps.tracing;
@@ -86,6 +91,7 @@ export class RequestIntake {
       message.ack();
       return;
     }
+    this.#events.taken(this.#clock.now() - message.storedAtMs);
     this.#waiting.push({ message, spec });
     this.#nextTurn();
   }
@@ -114,7 +120,10 @@ export class RequestIntake {
       attributes: { "berth.server": spec.uuid, "berth.deliveries": message.deliveries },
     });
     try {
-      await this.#finish(message, spec, await this.#placer.place(spec, message.deliveries), span);
+      const settled = await this.#settle(spec, message.deliveries);
+      const done = await Promise.all(settled.map((one) => this.#finish(one.spec, one.placement, span)));
+      if (done.every((isDone) => isDone)) message.ack();
+      else message.retry(retryMs(message.deliveries));
     } catch (error) {
       failSpan(span, error);
       this.#events.placingFailed(spec.uuid, error);
@@ -124,7 +133,14 @@ export class RequestIntake {
     }
   }
 
-  async #finish(message: BusMessage, spec: ServerSpec, placement: Placement, span: Span): Promise<void> {
+  /** What became of it; with company: of all. */
+  async #settle(spec: ServerSpec, deliveries: number): Promise<readonly Settled[]> {
+    if (spec.reservationId !== "") return this.#companies.place(spec, deliveries);
+    return [{ spec, placement: await this.#placer.place(spec, deliveries) }];
+  }
+
+  /** False: it is to be tried again. */
+  async #finish(spec: ServerSpec, placement: Placement, span: Span): Promise<boolean> {
     switch (placement.kind) {
       case "dispatched":
         span.setAttributes({ "berth.cell": placement.link.name, "berth.host": placement.host });
@@ -137,18 +153,18 @@ export class RequestIntake {
       case "ended":
         this.#events.foundEnded(spec.uuid);
         break;
+      case "unplaced":
       case "refused":
         failSpan(span, placement.fault);
         this.#events.refused(spec.uuid, placement.fault);
         break;
       case "later":
         this.#events.putOff(spec.uuid, placement.why);
-        message.retry(retryMs(message.deliveries));
-        return;
+        return false;
       default:
         placement satisfies never;
     }
-    message.ack();
+    return true;
   }
 
   /** The task is stored: if the message is lost, the cell's conductors find the row. */

@@ -4,7 +4,7 @@ import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { Bus } from "../../../runtime/bus.ts";
 import type { ApiEvents } from "../events.ts";
-import type { RequestsPort } from "../ports.ts";
+import type { RequestsPort, ReservationsPort } from "../ports.ts";
 import type { IntakeSettings } from "../settings.ts";
 
 /**
@@ -15,6 +15,7 @@ import type { IntakeSettings } from "../settings.ts";
 export class RequestAcceptor {
   readonly #commits: Batcher<readonly ServerSpec[], void>;
   readonly #bus: Pick<Bus, "publish">;
+  readonly #reservations: ReservationsPort;
   readonly #events: ApiEvents;
   readonly #tellingMax: number;
   readonly #telling = new Set<Promise<void>>();
@@ -22,11 +23,13 @@ export class RequestAcceptor {
   constructor(
     deps: {
       readonly store: Pick<RequestsPort, "accept">;
+      readonly reservations: ReservationsPort;
       readonly bus: Pick<Bus, "publish">;
       readonly events: ApiEvents;
     },
     settings: IntakeSettings,
   ) {
+    this.#reservations = deps.reservations;
     this.#bus = deps.bus;
     this.#events = deps.events;
     this.#tellingMax = settings.publishesInFlightMax;
@@ -42,11 +45,25 @@ export class RequestAcceptor {
     });
   }
 
-  /** The servers of one call, all or none. `headers` carry the trace. Rejects when the commit failed: then none was accepted. */
-  async accept(specs: readonly ServerSpec[], headers: Readonly<Record<string, string>>): Promise<void> {
+  /**
+   * The servers of one call, all or none; at least `minCount` of them are to be placed, or none. `headers` carry the trace. Rejects when
+   * the commit failed: then none was accepted. One message tells of all.
+   */
+  async accept(
+    specs: readonly ServerSpec[],
+    minCount: number,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    const [first] = specs;
+    if (first === undefined) return;
+    // Before them, so that whoever finds one of them finds the others.
+    if (specs.length > 1) {
+      const serverUuids = specs.map((spec) => spec.uuid);
+      await this.#reservations.reserve({ id: first.reservationId, serverUuids, minCount });
+    }
     await this.#commits.submit(specs);
     this.#events.accepted(specs.length);
-    for (const spec of specs) this.#tell(spec, headers);
+    this.#tell(first, headers);
   }
 
   /** Resolves when nothing is being told any more. */

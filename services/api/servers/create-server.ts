@@ -47,7 +47,7 @@ export async function createServer(
   if (found.problem !== null) throw invalidField("flavorRef", body.server.flavorRef, found.problem);
   const planned = planServers(body, wish, { call, flavor: found.flavor, nowMs: deps.clock.now(), newUuid: randomUUID });
   const specs = await joinGroup(deps.groups, call, planned, options.groupMembersMax);
-  await deps.acceptor.accept(specs, options.carrier);
+  await deps.acceptor.accept(specs, wish.minCount, options.carrier);
   const [first, ...others] = specs;
   if (first === undefined) throw new Error("a call planned no server");
   return { specs: [first, ...others], returnReservationId: wish.returnReservationId };

@@ -12,12 +12,14 @@ const DEFAULT_AVAILABILITY_ZONE = "nova";
 export interface CreateWish {
   readonly flavorId: string;
   readonly count: number;
+  /** So many of them at least, or none. */
+  readonly minCount: number;
   readonly returnReservationId: boolean;
 }
 
 /**
  * Reads what the schema alone cannot judge; refuses with the field's name. `countMax`: servers that one call may ask for.
- * Nova takes as many as the quota allows between min_count and max_count; there is no quota here, so it is max_count.
+ * Nova takes as many as the quota allows between min_count and max_count; here as many as find a host.
  */
 export function readWish(
   body: CreateServerBody,
@@ -47,6 +49,7 @@ export function readWish(
   return {
     flavorId: idOfReference(String(server.flavorRef)),
     count: maxCount,
+    minCount,
     returnReservationId: server.return_reservation_id !== undefined && readFlag(server.return_reservation_id) === true,
   };
 }
@@ -64,6 +67,7 @@ export function planServers(
   from: { readonly call: KnownCall; readonly flavor: Flavor; readonly nowMs: number; readonly newUuid: () => string },
 ): ServerSpec[] {
   const { server } = body;
+  const reservationId = wish.count === 1 ? "" : from.newUuid();
   return Array.from({ length: wish.count }, (_, index) => ({
     uuid: from.newUuid(),
     name: wish.count === 1 ? server.name : `${server.name}-${index + 1}`,
@@ -76,5 +80,6 @@ export function planServers(
     requestId: from.call.requestId,
     createdAtMs: from.nowMs,
     ...PLAIN_REQUEST,
+    reservationId,
   }));
 }

@@ -6,6 +6,7 @@ import { MemoryApiStore } from "../../../adapters/memory/memory-api-store.ts";
 import { MemoryBroker } from "../../../adapters/memory/memory-bus.ts";
 import { MemoryCellStore } from "../../../adapters/memory/memory-cell-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
+import { MemoryReservationStore } from "../../../adapters/memory/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../../../adapters/memory/memory-server-group-store.ts";
 import { MemorySettingsStore } from "../../../adapters/memory/memory-settings-store.ts";
 import { MemorySoftState } from "../../../adapters/memory/memory-soft-state.ts";
@@ -48,6 +49,7 @@ export class ApiRig {
   readonly softState = new MemorySoftState(systemClock);
   readonly #brokers: MemoryBroker[] = [];
   /** Servers that the schedulers were told of. */
+  readonly reservations = new MemoryReservationStore();
   readonly toldSchedulers: string[] = [];
   /** While true the API tier's bus takes nothing. */
   busDown = false;
@@ -73,6 +75,7 @@ export class ApiRig {
           softState: this.softState,
         },
         groups: new MemoryServerGroupStore({ requests: this.store }),
+        reservations: this.reservations,
         cells: cells.map((cell) => ({
           name: cell.name,
           store: mortal(cell, cell.store),

@@ -1,0 +1,176 @@
+import type { RequestRecord } from "../../core/cell/api-store.ts";
+import type { ReservationRecord } from "../../core/cell/reservation-store.ts";
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { CellLink } from "./cell-link.ts";
+import type { SchedulerEvents } from "./events.ts";
+import type { RequestPlacer } from "./place-request.ts";
+import type { Company, Placement } from "./placement.ts";
+import type { SchedulerReservations, SchedulerStore } from "./ports.ts";
+import type { RequestWrites } from "./request-writes.ts";
+
+/** What became of one server. */
+export interface Settled {
+  readonly spec: ServerSpec;
+  readonly placement: Placement;
+}
+
+/** Times that a server is given back while others assign it elsewhere. */
+const GIVE_BACKS_MAX = 10;
+
+/**
+ * Places the servers of one call together: at least `min_count` of them, or none.
+ *
+ * Their claims are transactions of several cells, so nobody can commit them as one. Instead: (1) each is placed, and none of their
+ * tasks is published; (2) what is to become of all is decided in the API database, by whoever comes first; (3) everybody carries that
+ * out: `placed` - the tasks are published, the servers that found no host end in ERROR; `refused` - whatever was claimed is given
+ * back, and all end in ERROR. Each step may be repeated, by several schedulers at once, and after a crash between any two: a server that
+ * was placed is found present, and the decision stands.
+ */
+export class CompanyPlacer {
+  readonly #store: Pick<SchedulerStore, "requests">;
+  readonly #reservations: SchedulerReservations;
+  readonly #links: { get(name: string): CellLink | undefined };
+  readonly #placer: RequestPlacer;
+  readonly #writes: RequestWrites;
+  readonly #events: SchedulerEvents;
+  readonly #newId: () => string;
+  /** Calls in the works: each of their servers may have a message of its own, from a sweep. */
+  readonly #running = new Map<string, Promise<readonly Settled[]>>();
+
+  constructor(deps: {
+    readonly store: Pick<SchedulerStore, "requests">;
+    readonly reservations: SchedulerReservations;
+    readonly links: { get(name: string): CellLink | undefined };
+    readonly placer: RequestPlacer;
+    readonly writes: RequestWrites;
+    readonly events: SchedulerEvents;
+    readonly newId: () => string;
+  }) {
+    this.#store = deps.store;
+    this.#reservations = deps.reservations;
+    this.#links = deps.links;
+    this.#placer = deps.placer;
+    this.#writes = deps.writes;
+    this.#events = deps.events;
+    this.#newId = deps.newId;
+  }
+
+  /** What became of each server of the call that this one is of; `later` ones are to be tried again. Rejects as the stores do. */
+  place(spec: ServerSpec, deliveries: number): Promise<readonly Settled[]> {
+    const id = spec.reservationId;
+    const known = this.#running.get(id);
+    // What the other message's run has settled is settled; its `later` is this one's, too.
+    if (known) return known;
+    const running = this.#place(spec, deliveries).finally(() => this.#running.delete(id));
+    this.#running.set(id, running);
+    return running;
+  }
+
+  async #place(spec: ServerSpec, deliveries: number): Promise<readonly Settled[]> {
+    const reservation = await this.#reservations.reservation(spec.reservationId);
+    if (reservation === null) return [{ spec, placement: await this.#placer.place(spec, deliveries) }];
+    const records = await this.#store.requests(reservation.serverUuids);
+    switch (reservation.decision) {
+      case null:
+        return this.#placeAll(reservation, records, deliveries);
+      case "placed":
+        return settleEach(openOnes(records), (one) => this.#placer.place(one.spec, deliveries));
+      case "refused":
+        return this.#refuseAll(records, reservation.fault ?? "");
+      default:
+        return reservation.decision satisfies never;
+    }
+  }
+
+  /** The placings begin in one turn of the event loop: each chooses its host before any of them goes on. */
+  async #placeAll(
+    reservation: ReservationRecord,
+    records: readonly RequestRecord[],
+    deliveries: number,
+  ): Promise<readonly Settled[]> {
+    const company = new HostsOfCompany();
+    const settled = await settleEach(openOnes(records), (one) => this.#placer.place(one.spec, deliveries, company));
+    const found = settled.filter(({ placement }) => placement.kind === "dispatched" || placement.kind === "present");
+    const gone = settled.filter(({ placement }) => placement.kind === "ended").length + records.length - settled.length;
+    // Who deletes some of them before they are placed wants so many fewer.
+    const wanted = Math.max(0, Math.min(reservation.minCount, records.length - gone));
+    const later = settled.find(({ placement }) => placement.kind === "later");
+    if (found.length < wanted && later) return settled.map(({ spec }) => ({ spec, placement: later.placement }));
+    const fault = found.length < wanted ? faultOf(settled, found.length, wanted) : null;
+    const decided = await this.#reservations.decide(reservation.id, fault === null ? "placed" : "refused", fault);
+    if (decided?.decision === "refused") {
+      this.#events.companyRefused(reservation.id, found.length, wanted);
+      return this.#refuseAll(await this.#store.requests(reservation.serverUuids), decided.fault ?? "");
+    }
+    return settleEach(settled, async ({ spec, placement }) =>
+      placement.kind === "unplaced" ? this.#placer.refuse(spec, placement.fault) : placement,
+    );
+  }
+
+  #refuseAll(records: readonly RequestRecord[], fault: string): Promise<readonly Settled[]> {
+    return settleEach(openOnes(records), (record) => this.#giveBack(record, fault));
+  }
+
+  /** Deleted in its cell, where it can never come to be from then on; then failed. */
+  async #giveBack(record: RequestRecord, fault: string): Promise<Placement> {
+    let known: RequestRecord | null = record;
+    for (let turns = 0; turns < GIVE_BACKS_MAX; turns += 1) {
+      if (known === null || !isOpen(known)) {
+        return known?.state === "failed" ? { kind: "refused", fault } : { kind: "ended" };
+      }
+      if (known.cell !== null) {
+        const link = this.#links.get(known.cell);
+        if (!link) return { kind: "later", why: `cell ${known.cell}, which it is assigned to, is not known here` };
+        await this.#removeFrom(link, known.spec);
+      }
+      known = await this.#writes.fail({ serverUuid: record.serverUuid, cell: known.cell, fault });
+    }
+    return { kind: "later", why: "others go on assigning it to cells" };
+  }
+
+  async #removeFrom(link: CellLink, spec: ServerSpec): Promise<void> {
+    const task: Task = { id: this.#newId(), server: spec, work: { $case: "delete", value: {} } };
+    const outcome = await link.requestDelete(task);
+    if (outcome.kind === "deleted") return;
+    // The task is stored: the cell's conductors find it without the message.
+    await link
+      .publish(outcome.task, {})
+      .catch((error: unknown) => this.#events.publishFailed(outcome.task.id, link.name, error));
+  }
+}
+
+class HostsOfCompany implements Company {
+  readonly hosts = new Map<string, Set<string>>();
+
+  async chose(cell: string, host: string): Promise<void> {
+    this.hosts.set(cell, (this.hosts.get(cell) ?? new Set()).add(host));
+    // The others of this turn choose before this resolves.
+    await Promise.resolve();
+  }
+}
+
+function isOpen({ state }: RequestRecord): boolean {
+  return state === "accepted" || state === "dispatched";
+}
+
+function openOnes(records: readonly RequestRecord[]): readonly RequestRecord[] {
+  return records.filter(isOpen);
+}
+
+/** All at once, and to the end; then rejects if one of them did. */
+async function settleEach<One extends { readonly spec: ServerSpec }>(
+  all: readonly One[],
+  settle: (one: One) => Promise<Placement>,
+): Promise<readonly Settled[]> {
+  const results = await Promise.allSettled(all.map(settle));
+  return results.map((result, at) => {
+    if (result.status === "rejected") throw result.reason;
+    return { spec: all[at]!.spec, placement: result.value };
+  });
+}
+
+function faultOf(settled: readonly Settled[], found: number, wanted: number): string {
+  const why = settled.flatMap(({ placement }) => (placement.kind === "unplaced" ? [placement.fault] : []))[0];
+  return `${why ?? "No valid host was found."} Only ${found} of at least ${wanted} servers of this call found a host, so all were given back.`;
+}

@@ -1,0 +1,54 @@
+import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { CellLink } from "./cell-link.ts";
+import type { PlacingState } from "./choose-for-request.ts";
+
+export type Placement =
+  /** Claim, server and task are committed; the task is still to be published. */
+  | { readonly kind: "dispatched"; readonly link: CellLink; readonly task: Task; readonly host: string }
+  /** Somebody dispatched it before: it was delivered twice. */
+  | { readonly kind: "present"; readonly cell: string }
+  /** Cancelled, failed or deleted in the meantime: nothing is to be done. */
+  | { readonly kind: "ended" }
+  /** Nowhere placed, and said so in the API database. */
+  | { readonly kind: "refused"; readonly fault: string }
+  /** Of several that are placed together: nowhere placed, and nothing said so yet. */
+  | { readonly kind: "unplaced"; readonly fault: string }
+  /** Neither placed nor refused: to be tried again. */
+  | { readonly kind: "later"; readonly why: string };
+
+/** The servers that one is placed together with, as far as it needs them. */
+export interface Company {
+  /** Hosts by cell that were chosen for any of them. */
+  readonly hosts: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Notes where one of them goes; resolves when each of them has chosen. */
+  chose(cell: string, host: string): Promise<void>;
+}
+
+/** One request on its way. */
+export interface Placing extends PlacingState {
+  /** The others that it is placed together with; null: it is alone, or they are settled. */
+  readonly company: Company | null;
+  /** Since the views were waited for, nobody showed that they were wrong. */
+  fresh: boolean;
+  looks: number;
+  /** Cells whose view did not catch up at the last look. */
+  unseen: readonly string[];
+}
+
+export function newPlacing(spec: ServerSpec, query: PlacementQuery, company: Company | null): Placing {
+  return {
+    spec,
+    company,
+    serverUuid: spec.uuid,
+    query,
+    at: null,
+    shut: new Set(),
+    tried: new Map(),
+    pinned: null,
+    fresh: false,
+    looks: 0,
+    unseen: [],
+  };
+}
