@@ -1,5 +1,10 @@
 import type { GroupRules } from "./request.ts";
-import type { Assignment } from "./tree-search.ts";
+
+/** Which provider serves which group, by slots of the view. */
+export interface ServedGroups {
+  readonly root: number;
+  readonly mappings: readonly { readonly suffix: string; readonly slots: readonly number[] }[];
+}
 
 /** Whether there are any. */
 export function hasGroupRules({ sameSubtree = [], apart = [] }: GroupRules): boolean {
@@ -9,7 +14,7 @@ export function hasGroupRules({ sameSubtree = [], apart = [] }: GroupRules): boo
 /** Whether an assignment keeps the rules between its groups. `parent`: by slot, -1 for a root. Cost: groups × depth, a rule. */
 export function keepsGroupRules(
   { sameSubtree = [], apart = [] }: GroupRules,
-  { root, mappings }: Assignment,
+  { root, mappings }: ServedGroups,
   parent: Int32Array,
 ): boolean {
   const slotsOf = (suffixes: readonly string[]) =>

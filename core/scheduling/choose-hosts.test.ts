@@ -3,7 +3,7 @@ import type { Flavor } from "../../proto/gen/berth/shared.ts";
 import { gpuHost, host, provider, viewOf } from "../../test/view-builders.ts";
 import type { LedgerView } from "../ledger/view.ts";
 import { type CellHosts, type ChoiceOptions, HostChooser } from "./choose-hosts.ts";
-import { placementQuery } from "./placement-query.ts";
+import { translateFlavor } from "./request/translate-request.ts";
 import { buildFailures } from "./weighers/build-failures.ts";
 import { freeCpu } from "./weighers/free-cpu.ts";
 import { freeMemory } from "./weighers/free-memory.ts";
@@ -28,8 +28,8 @@ const FLAVOR: Flavor = {
 
 function choose(cells: readonly CellHosts[], extraSpecs: Record<string, string>, options: Partial<ChoiceOptions> = {}) {
   const flavor: Flavor = { ...FLAVOR, extraSpecs };
-  const outcome = placementQuery(flavor);
-  if (outcome.kind !== "query") throw new Error(`bad flavor: ${outcome.key}`);
+  const outcome = translateFlavor(flavor);
+  if (outcome.kind !== "query") throw new Error(`bad flavor: ${outcome.kind}`);
   return chooser.choose(outcome.query, cells, {
     seed: 1,
     alternates: 2,
@@ -95,7 +95,7 @@ describe("HostChooser", () => {
 
   it("gives alternates to a server whose host is chosen already, as a choice of its own would", () => {
     const cells = [cell("one", viewOf(flat("a", 8), flat("b", 2), flat("c", 5), flat("d", 0)))];
-    const outcome = placementQuery(FLAVOR);
+    const outcome = translateFlavor(FLAVOR);
     if (outcome.kind !== "query") throw new Error("bad flavor");
     const options = { seed: 1, alternates: 2, weighers: by(freeCpu), spread: 1, spreadTolerance: 0 };
     const hostsOf = (excluded: string[]) =>

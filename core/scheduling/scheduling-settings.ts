@@ -1,4 +1,5 @@
 import { FILTER_NAMES, type FilterName } from "./filters/filter-names.ts";
+import { DEFAULT_REQUEST_FILTER_SETTINGS, type RequestFilterSettings } from "./request/request-context.ts";
 import {
   integerFrom,
   listOf,
@@ -12,7 +13,7 @@ import {
 import { WEIGHER_NAMES, type WeigherName } from "./weighers/weigher-names.ts";
 
 /** What operators change of the choice of hosts while schedulers run. Whatever Nova has, too, means what it means there. */
-export interface SchedulingSettings {
+export interface SchedulingSettings extends RequestFilterSettings {
   /** In the order in which hosts are asked. */
   readonly enabledFilters: readonly FilterName[];
   /** How much each weigher counts; 0 turns it off, a negative number turns it around. */
@@ -23,8 +24,6 @@ export interface SchedulingSettings {
   readonly hostSubsetTolerance: number;
   /** Hosts of equal weight come in an order that each request has anew; else in one that never changes. */
   readonly shuffleBestSameWeighedHosts: boolean;
-  /** The zone of hosts that are in none. */
-  readonly defaultAvailabilityZone: string;
   readonly maxIoOpsPerHost: number;
   readonly maxInstancesPerHost: number;
   readonly isolatedImages: readonly string[];
@@ -79,6 +78,11 @@ const READERS: { readonly [Name in Field]: SettingReader<SchedulingSettings[Name
     allowed: "a name of 1 to 255 characters without colon",
     read: (given) => (typeof given === "string" && /^[^:]{1,255}$/.test(given.trim()) ? given.trim() : undefined),
   },
+  limitTenantsToPlacementAggregate: yesOrNo,
+  placementAggregateRequiredForTenants: yesOrNo,
+  enableIsolatedAggregateFiltering: yesOrNo,
+  queryPlacementForImageTypeSupport: yesOrNo,
+  imageMetadataPrefilter: yesOrNo,
   maxIoOpsPerHost: count,
   maxInstancesPerHost: count,
   isolatedImages: listOf(1_000),
@@ -131,7 +135,7 @@ export const DEFAULT_SCHEDULING_SETTINGS: SchedulingSettings = {
   hostSubsetSize: 5,
   hostSubsetTolerance: 0.05,
   shuffleBestSameWeighedHosts: true,
-  defaultAvailabilityZone: "nova",
+  ...DEFAULT_REQUEST_FILTER_SETTINGS,
   maxIoOpsPerHost: 8,
   maxInstancesPerHost: 50,
   isolatedImages: [],

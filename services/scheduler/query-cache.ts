@@ -1,18 +1,30 @@
-import { type PlacementQueryOutcome, placementQuery } from "../../core/scheduling/placement-query.ts";
-import type { Flavor } from "../../proto/gen/berth/shared.ts";
+import { askedOf } from "../../core/scheduling/request/asked.ts";
+import { PLAIN_CONTEXT, type RequestContext } from "../../core/scheduling/request/request-context.ts";
+import { type RequestTranslation, translateRequest } from "../../core/scheduling/request/translate-request.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
 const QUERIES_MAX = 1_000;
 
-/** Flavors are few and requests many: what a flavor asks of the ledger is worked out once. */
+/** Kinds of requests are few and requests many: what a kind asks of the ledger is worked out once, as long as the context stays. */
 export class QueryCache {
-  readonly #queries = new Map<string, PlacementQueryOutcome>();
+  readonly #queries = new Map<string, RequestTranslation>();
+  #context = PLAIN_CONTEXT;
 
-  of(flavor: Flavor): PlacementQueryOutcome {
-    const key = JSON.stringify(flavor);
+  /** Null: the request has no flavor. */
+  of(spec: ServerSpec, context: RequestContext = PLAIN_CONTEXT): RequestTranslation | null {
+    const asked = askedOf(spec);
+    if (asked === null) return null;
+    if (context !== this.#context || this.#queries.size >= QUERIES_MAX) {
+      this.#queries.clear();
+      this.#context = context;
+    }
+    const { flavor, imageProperties, portRequests, availabilityZone, forcedHost, requestedHost } = asked;
+    const ports = portRequests.map(({ suffix, resources, requiredTraits }) => [suffix, resources, requiredTraits]);
+    const project = context.settings.limitTenantsToPlacementAggregate ? asked.projectId : "";
+    const key = JSON.stringify([flavor, imageProperties, ports, availabilityZone, forcedHost, requestedHost, project]);
     const known = this.#queries.get(key);
     if (known) return known;
-    if (this.#queries.size >= QUERIES_MAX) this.#queries.clear();
-    const query = placementQuery(flavor);
+    const query = translateRequest(asked, context);
     this.#queries.set(key, query);
     return query;
   }

@@ -6,7 +6,7 @@ import { provider } from "../../../test/view-builders.ts";
 import { CompiledRequest } from "../../candidates/compiled-request.ts";
 import { OPEN_HOSTS } from "../../candidates/request.ts";
 import { providerUuid } from "../../ledger/ids.ts";
-import { placementQuery } from "../placement-query.ts";
+import { translateFlavor } from "../request/translate-request.ts";
 import type { StoredSchedulingSettings } from "../scheduling-settings.ts";
 import { crossCellMove } from "./cross-cell-move.ts";
 import { GpuFragmentation } from "./gpu-fragmentation.ts";
@@ -31,7 +31,7 @@ function weigherOf(name: WeigherName, settings: StoredSchedulingSettings = {}): 
 /** What the weigher gives each host of the scene, rounded; null: it has nothing to say. */
 function weights(weigher: Weigher, scene: Scene, spec: ServerSpec, hosts: readonly string[]): number[] | null {
   const { name, view, facts } = scene;
-  const query = placementQuery(spec.flavor!);
+  const query = translateFlavor(spec.flavor!);
   if (query.kind !== "query") throw new Error("the flavor of a test asks what it should not");
   const { groups, groupPolicy } = query.query;
   const request = new CompiledRequest(view, { groups, groupPolicy, trees: OPEN_HOSTS, limit: 1 });

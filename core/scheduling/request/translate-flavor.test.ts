@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Flavor } from "../../proto/gen/berth/shared.ts";
-import { describeBadExtraSpec, placementQuery } from "./placement-query.ts";
+import type { Flavor } from "../../../proto/gen/berth/shared.ts";
+import { describeRequestRefusal } from "./request-refusal.ts";
+import { translateFlavor } from "./translate-request.ts";
 
 const flavor = (extraSpecs: Record<string, string>, size: Partial<Flavor> = {}): Flavor => ({
   id: "1",
@@ -16,8 +17,8 @@ const flavor = (extraSpecs: Record<string, string>, size: Partial<Flavor> = {}):
 
 /** The groups as plain text. */
 function groupsOf(asked: Flavor): Record<string, string> {
-  const outcome = placementQuery(asked);
-  if (outcome.kind !== "query") throw new Error(describeBadExtraSpec(outcome));
+  const outcome = translateFlavor(asked);
+  if (outcome.kind !== "query") throw new Error(describeRequestRefusal(outcome));
   return Object.fromEntries(
     outcome.query.groups.map((group) => [
       group.suffix,
@@ -30,11 +31,11 @@ function groupsOf(asked: Flavor): Record<string, string> {
   );
 }
 const refusalOf = (asked: Flavor): string => {
-  const outcome = placementQuery(asked);
-  return outcome.kind === "query" ? "a query" : describeBadExtraSpec(outcome);
+  const outcome = translateFlavor(asked);
+  return outcome.kind === "query" ? "a query" : describeRequestRefusal(outcome);
 };
 
-describe("placementQuery", () => {
+describe("translateFlavor", () => {
   it("asks for the flavor's size", () => {
     expect(groupsOf(flavor({}))).toEqual({ "": "VCPU=2 MEMORY_MB=512 DISK_GB=10" });
     expect(groupsOf(flavor({}, { diskGib: 1, ephemeralGib: 2, swapMib: 1025 }))).toEqual({
@@ -67,7 +68,7 @@ describe("placementQuery", () => {
   it("takes the group policy, and none where it decides nothing", () => {
     const two = { "resources1:VGPU": "1", "resources2:VGPU": "1" };
     const policy = (extraSpecs: Record<string, string>) => {
-      const outcome = placementQuery(flavor(extraSpecs));
+      const outcome = translateFlavor(flavor(extraSpecs));
       return outcome.kind === "query" && outcome.query.groupPolicy;
     };
     expect(policy({ ...two, group_policy: "isolate" })).toBe("isolate");

@@ -1,0 +1,82 @@
+import type { Asked } from "./asked.ts";
+import { agreedWish, contradiction, hardwareWish } from "./hardware-wish.ts";
+import { parseCpuSet } from "./parse-cpu-set.ts";
+import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
+
+/** How a server's CPUs are to be had. */
+export interface CpuPlan {
+  readonly kind: "plan";
+  /** Null: nobody said. */
+  readonly policy: CpuPolicy | null;
+  /** CPUs of the guest, from 0 on, that get a host CPU of their own. */
+  readonly dedicated: ReadonlySet<number>;
+  /** Host CPUs beside those, for the emulator's threads. */
+  readonly extraPcpus: number;
+}
+
+export const CPU_POLICIES = ["dedicated", "mixed", "shared"] as const;
+export type CpuPolicy = (typeof CPU_POLICIES)[number];
+
+const MASK_KEY = "hw:cpu_dedicated_mask";
+const EMULATOR_KEY = "hw:emulator_threads_policy";
+
+/**
+ * `hw:cpu_policy` with `hw:cpu_dedicated_mask` or a real-time mask, and `hw:emulator_threads_policy`. Refuses what Nova refuses
+ * (nova.virt.hardware.numa_get_constraints): an image that overrides the flavor, a mask without `mixed` and the other way round,
+ * a mask of all CPUs or of none, amounts of VCPU or PCPU beside a policy.
+ */
+export function cpuPlan(asked: Asked): CpuPlan | RequestRefusal {
+  const read = readPolicy(asked);
+  if (read.kind !== "wish") return read;
+  const policy = read.value;
+  const { vcpus, extraSpecs } = asked.flavor;
+  const amount = Object.entries(extraSpecs).find(
+    ([key, value]) => /^resources\w*:[VP]CPU$/.test(key) && Number(value) > 0,
+  );
+  if (policy !== null && amount !== undefined)
+    return badExtraSpec(amount[0], amount[1], "left out, since a CPU policy says the same in another way");
+  const emulator = extraSpecs[EMULATOR_KEY];
+  if (emulator !== undefined && emulator !== "isolate" && emulator !== "share")
+    return badExtraSpec(EMULATOR_KEY, emulator, "isolate or share");
+  if (emulator === "isolate" && (policy === null || policy === "shared") && amount === undefined)
+    return badExtraSpec(EMULATOR_KEY, emulator, "left out unless hw:cpu_policy is dedicated or mixed");
+  const extraPcpus = emulator === "isolate" ? 1 : 0;
+  const mask = extraSpecs[MASK_KEY];
+  if (mask !== undefined && policy !== "mixed")
+    return badExtraSpec(MASK_KEY, mask, "left out unless hw:cpu_policy is mixed");
+  if (policy === "mixed") return mixedPlan(asked, extraPcpus);
+  const all = Array.from({ length: policy === "dedicated" ? vcpus : 0 }, (_, cpu) => cpu);
+  return { kind: "plan", policy, dedicated: new Set(all), extraPcpus };
+}
+
+function readPolicy(asked: Asked): { readonly kind: "wish"; readonly value: CpuPolicy | null } | RequestRefusal {
+  const { flavor, image } = hardwareWish(asked, "cpu_policy");
+  const ofImage = agreedWish({ flavor: null, image }, CPU_POLICIES);
+  if (ofImage.kind !== "wish") return ofImage;
+  const ofFlavor = agreedWish({ flavor, image: null }, CPU_POLICIES);
+  if (ofFlavor.kind !== "wish" || !flavor || !image) return ofFlavor.kind === "wish" && !flavor ? ofImage : ofFlavor;
+  // A flavor that dedicates all CPUs gives more than any image asks; the others would be made dearer by the image.
+  const isMore = flavor.value === "mixed" ? image.value === "dedicated" : image.value !== "shared";
+  if (flavor.value !== "dedicated" && isMore)
+    return contradiction(flavor, image, "an image may not ask for more dedicated CPUs");
+  return ofFlavor;
+}
+
+function mixedPlan(asked: Asked, extraPcpus: number): CpuPlan | RequestRefusal {
+  const { vcpus, extraSpecs } = asked.flavor;
+  const realtime = hardwareWish(asked, "cpu_realtime_mask");
+  const isRealtime = /^(1|t|true|on|y|yes)$/i.test(extraSpecs["hw:cpu_realtime"] ?? "");
+  const mask = extraSpecs[MASK_KEY];
+  const ofRealtime = isRealtime ? (realtime.image ?? realtime.flavor) : null;
+  if (mask !== undefined && isRealtime)
+    return badExtraSpec(MASK_KEY, mask, "left out where hw:cpu_realtime names the CPUs already");
+  const key = mask === undefined && ofRealtime ? ofRealtime.key : MASK_KEY;
+  const text = mask ?? ofRealtime?.value;
+  if (text === undefined) return badExtraSpec(MASK_KEY, "", "given, since hw:cpu_policy is mixed");
+  const dedicated = parseCpuSet(text.trim().startsWith("^") ? `0-${vcpus - 1},${text}` : text);
+  const isProper =
+    dedicated !== null && dedicated.size > 0 && dedicated.size < vcpus && [...dedicated].every((cpu) => cpu < vcpus);
+  if (isProper) return { kind: "plan", policy: "mixed", dedicated, extraPcpus };
+  const allowed = `some but not all of the CPUs 0 to ${vcpus - 1}, as 0-1,3 or ^2`;
+  return key.startsWith("hw_") ? badImageProperty(key, text, allowed) : badExtraSpec(key, text, allowed);
+}

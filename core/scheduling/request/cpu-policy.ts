@@ -1,0 +1,69 @@
+import { trait } from "../../ledger/ids.ts";
+import type { Asked } from "./asked.ts";
+import { cpuPlan } from "./cpu-plan.ts";
+import { agreedWish, contradiction, hardwareWish } from "./hardware-wish.ts";
+import type { QueryDraft } from "./query-draft.ts";
+import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
+import type { TranslationRule } from "./translation-rule.ts";
+
+const HYPERTHREADING = "HW_CPU_HYPERTHREADING";
+const THREAD_POLICIES = ["prefer", "isolate", "require"] as const;
+
+/**
+ * Dedicated CPUs are PCPU, the others VCPU; those of a server with NUMA nodes are written by that rule. `hw:cpu_thread_policy`:
+ * `isolate` forbids and `require` requires the trait HW_CPU_HYPERTHREADING, of the root where the CPUs are its children's.
+ */
+export const cpuPolicy: TranslationRule = (asked, draft) => {
+  const plan = cpuPlan(asked);
+  if (plan.kind !== "plan") return plan;
+  const hasNodes = hardwareWish(asked, "numa_nodes");
+  const inNodes = hasNodes.flavor !== null || hasNodes.image !== null;
+  if ((plan.policy === "dedicated" || plan.policy === "mixed") && !inNodes) {
+    const shared = asked.flavor.vcpus - plan.dedicated.size;
+    if (shared > 0) draft.add("", "VCPU", shared);
+    draft.add("", "PCPU", plan.dedicated.size + plan.extraPcpus);
+  }
+  const isPinned = plan.policy === "dedicated" || plan.policy === "mixed" || draft.names("PCPU");
+  return threadPolicy(asked, draft, { inNodes, isPinned });
+};
+
+function threadPolicy(
+  asked: Asked,
+  draft: QueryDraft,
+  { inNodes, isPinned }: { readonly inNodes: boolean; readonly isPinned: boolean },
+): RequestRefusal | null {
+  const { flavor, image } = hardwareWish(asked, "cpu_thread_policy");
+  // A flavor that prefers leaves the choice to the image.
+  const flavorDecides = flavor !== null && !(flavor.value === "prefer" && image !== null);
+  const read = agreedWish({ flavor: flavorDecides ? flavor : null, image }, THREAD_POLICIES);
+  if (read.kind !== "wish") return read;
+  if (read.value === null) return null;
+  const wish = flavor ?? image;
+  if (!isPinned && wish) {
+    const allowed = "left out unless the CPU policy is dedicated or mixed";
+    return wish === flavor
+      ? badExtraSpec(wish.key, wish.value, allowed)
+      : badImageProperty(wish.key, wish.value, allowed);
+  }
+  if (read.value === "prefer") return null;
+  const where = inNodes ? draft : draft.group("");
+  const said = saidOfTrait(asked);
+  if (said && wish) {
+    const allowed = `left out beside ${wish.key}, which says the same in another way`;
+    if (said.ofImage)
+      return flavor
+        ? contradiction(flavor, said, "each says in its own way what CPU threads are for")
+        : badImageProperty(said.key, said.value, allowed);
+    return badExtraSpec(said.key, said.value, allowed);
+  }
+  where[read.value === "isolate" ? "forbidden" : "required"].add(trait(HYPERTHREADING));
+  return null;
+}
+
+function saidOfTrait({ flavor, imageProperties }: Asked) {
+  const key = `trait:${HYPERTHREADING}`;
+  const ofFlavor = flavor.extraSpecs[key];
+  if (ofFlavor !== undefined) return { key, value: ofFlavor, ofImage: false };
+  const ofImage = imageProperties[key];
+  return ofImage === undefined ? null : { key, value: ofImage, ofImage: true };
+}

@@ -1,0 +1,70 @@
+import type { Asked } from "./asked.ts";
+import { agreedFlag, agreedWish, hardwareWish } from "./hardware-wish.ts";
+import type { RequestRefusal } from "./request-refusal.ts";
+import type { TranslationRule } from "./translation-rule.ts";
+
+/** Wishes whose value alone names the host's trait; a value without one asks for nothing. */
+const BY_CHOICE: readonly {
+  readonly name: string;
+  readonly prefix?: string;
+  readonly traits: Readonly<Record<string, string | null>>;
+}[] = [
+  {
+    name: "secure_boot",
+    prefix: "os",
+    traits: { required: "COMPUTE_SECURITY_UEFI_SECURE_BOOT", optional: null, disabled: null },
+  },
+  {
+    name: "maxphysaddr_mode",
+    traits: { passthrough: "COMPUTE_ADDRESS_SPACE_PASSTHROUGH", emulate: "COMPUTE_ADDRESS_SPACE_EMULATED" },
+  },
+  {
+    name: "sound_model",
+    traits: {
+      virtio: "COMPUTE_SOUND_MODEL_VIRTIO",
+      usb: null,
+      ac97: null,
+      es1370: null,
+      ich6: null,
+      ich9: null,
+      pcspk: null,
+      sb16: null,
+    },
+  },
+];
+
+/** Wishes for yes or no, with the trait of hosts that can. */
+const BY_FLAG: Readonly<Record<string, string>> = {
+  virtio_packed_ring: "COMPUTE_NET_VIRTIO_PACKED",
+  ephemeral_encryption: "COMPUTE_EPHEMERAL_ENCRYPTION",
+  firmware_stateless: "COMPUTE_SECURITY_STATELESS_FIRMWARE",
+};
+
+/**
+ * What the host's driver must be able to do: secure boot, address size, sound, packed virtqueues, encrypted disks, stateless firmware,
+ * accelerators (`accel:device_profile`). Required of the root, which is where drivers report it.
+ */
+export const driverCapabilities: TranslationRule = (asked, draft) => {
+  for (const { name, prefix, traits } of BY_CHOICE) {
+    const read = agreedWish(hardwareWish(asked, name, prefix), Object.keys(traits));
+    if (read.kind !== "wish") return read;
+    const wanted = read.value === null ? null : traits[read.value];
+    if (wanted) draft.requireOfRoot(wanted);
+  }
+  for (const [name, wanted] of Object.entries(BY_FLAG)) {
+    const read = agreedFlag(hardwareWish(asked, name));
+    if (read.kind !== "wish") return read;
+    if (read.value === true) draft.requireOfRoot(wanted);
+  }
+  if (asked.flavor.extraSpecs["accel:device_profile"]) draft.requireOfRoot("COMPUTE_ACCELERATORS");
+  return encryptionFormat(asked, (name) => draft.requireOfRoot(name));
+};
+
+function encryptionFormat(asked: Asked, require: (name: string) => void): RequestRefusal | null {
+  const wanted = agreedFlag(hardwareWish(asked, "ephemeral_encryption"));
+  const format = agreedWish(hardwareWish(asked, "ephemeral_encryption_format"), ["luks", "luksv2", "plain"]);
+  if (format.kind !== "wish") return format;
+  if (wanted.kind === "wish" && wanted.value === true && format.value !== null)
+    require(`COMPUTE_EPHEMERAL_ENCRYPTION_${format.value.toUpperCase()}`);
+  return null;
+}

@@ -1,0 +1,25 @@
+import type { RequestFilter } from "../translation-rule.ts";
+
+/** The image's disk format as it stands among its properties. */
+export const DISK_FORMAT_KEY = "disk_format";
+const FORMATS: ReadonlySet<string> = new Set([
+  "aki",
+  "ami",
+  "ari",
+  "iso",
+  "ploop",
+  "qcow2",
+  "raw",
+  "vdi",
+  "vhd",
+  "vhdx",
+  "vmdk",
+]);
+
+/** Hosts that support the image's disk format, `COMPUTE_IMAGE_TYPE_*`. */
+export const imageType: RequestFilter = ({ imageProperties }, draft, { settings }) => {
+  const format = imageProperties[DISK_FORMAT_KEY] ?? "";
+  if (settings.queryPlacementForImageTypeSupport && FORMATS.has(format))
+    draft.requireOfRoot(`COMPUTE_IMAGE_TYPE_${format.toUpperCase()}`);
+  return null;
+};

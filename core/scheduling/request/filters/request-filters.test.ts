@@ -1,0 +1,74 @@
+import { describe, expect, it } from "vitest";
+import type { AskedPlace } from "../asked.ts";
+import { DEFAULT_REQUEST_FILTER_SETTINGS, type RequestContext } from "../request-context.ts";
+import { asked, queryOf, type Specs } from "../some-request.ts";
+import { translateRequest } from "../translate-request.ts";
+
+describe("request filters", () => {
+  const aggregate = (uuid: string, metadata: Specs) => ({ uuid, metadata: new Map(Object.entries(metadata)) });
+  const context = (settings: Partial<RequestContext["settings"]>, ...aggregates: RequestContext["aggregates"]) => ({
+    aggregates,
+    settings: { ...DEFAULT_REQUEST_FILTER_SETTINGS, ...settings },
+  });
+  const rootOf = (ask: AskedPlace, of: RequestContext) => {
+    const rules = queryOf(ask, of).rootRules!;
+    return {
+      in: rules.memberOf.map((set) => [...set].join()),
+      out: [...rules.forbiddenAggregates],
+      has: [...rules.requiredTraits],
+      lacks: [...rules.forbiddenTraits],
+    };
+  };
+  const LACKS = { lacks: ["COMPUTE_STATUS_DISABLED"] };
+  const zones = [
+    aggregate("a", { availability_zone: "east" }),
+    aggregate("b", { availability_zone: "east" }),
+    aggregate("c", { availability_zone: "west" }),
+  ];
+
+  it("a zone is its aggregates, the default zone all hosts that are in no other", () => {
+    const nothing = { in: [], out: [], has: [], ...LACKS };
+    expect(rootOf(asked({}), context({}, ...zones))).toEqual(nothing);
+    const inZone = (availabilityZone: string) => rootOf(asked({}, {}, { availabilityZone }), context({}, ...zones));
+    expect(inZone("east")).toEqual({ ...nothing, in: ["a,b"] });
+    expect(inZone("nova")).toEqual({ ...nothing, out: ["a", "b", "c"] });
+    expect(inZone("nowhere")).toEqual({ ...nothing, in: [""] });
+  });
+
+  it("a project goes where aggregates name it, and nowhere if none does and one must", () => {
+    const own = aggregate("t", { filter_tenant_id3: "p" });
+    const other = aggregate("o", { filter_tenant_id: "q" });
+    const on = { limitTenantsToPlacementAggregate: true };
+    expect(rootOf(asked({}), context({}, own)).in).toEqual([]);
+    expect(rootOf(asked({}), context(on, own, other)).in).toEqual(["t"]);
+    expect(rootOf(asked({}), context(on, other)).in).toEqual([]);
+    const refused = translateRequest(asked({}), context({ ...on, placementAggregateRequiredForTenants: true }, other));
+    expect(refused).toEqual({ kind: "no-aggregate-for-project", projectId: "p" });
+  });
+
+  it("an aggregate that requires a trait is closed to who does not require it", () => {
+    const windows = aggregate("w", { "trait:CUSTOM_WINDOWS": "required" });
+    const both = aggregate("x", { "trait:CUSTOM_WINDOWS": "required", "trait:CUSTOM_B": "required" });
+    const of = context({ enableIsolatedAggregateFiltering: true }, windows, both);
+    expect(rootOf(asked({}), of).out).toEqual(["w", "x"]);
+    expect(rootOf(asked({ "trait:CUSTOM_WINDOWS": "required" }), of).out).toEqual(["x"]);
+    expect(rootOf(asked({}, { "trait:CUSTOM_WINDOWS": "required" }), of).out).toEqual(["x"]);
+  });
+
+  it("image type and models are traits of hosts", () => {
+    const image = { disk_format: "qcow2", hw_disk_bus: "virtio", hw_video_model: "none" };
+    const settings = { queryPlacementForImageTypeSupport: true, imageMetadataPrefilter: true };
+    expect(rootOf(asked({}, image), context({})).has).toEqual([]);
+    expect(rootOf(asked({}, image), context(settings)).has).toEqual([
+      "COMPUTE_IMAGE_TYPE_QCOW2",
+      "COMPUTE_STORAGE_BUS_VIRTIO",
+      "COMPUTE_GRAPHICS_MODEL_NONE",
+    ]);
+  });
+
+  it("a named host is the only one", () => {
+    expect(queryOf(asked({}, {}, { forcedHost: "h" })).onlyHosts).toEqual(new Set(["h"]));
+    expect(queryOf(asked({}, {}, { requestedHost: "h" })).onlyHosts).toEqual(new Set(["h"]));
+    expect(queryOf(asked({}, {}, { requestedHost: "h", forcedHost: "i" })).onlyHosts).toEqual(new Set());
+  });
+});

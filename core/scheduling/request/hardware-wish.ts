@@ -1,0 +1,62 @@
+import type { Asked } from "./asked.ts";
+import { badExtraSpec, badImageProperty, type NamedValue, type RequestRefusal } from "./request-refusal.ts";
+
+/** One thing that a flavor (`hw:cpu_policy`) and an image (`hw_cpu_policy`) may both say. */
+export interface HardwareWish {
+  readonly flavor: NamedValue | null;
+  readonly image: NamedValue | null;
+}
+
+export type WishRead<Value> = { readonly kind: "wish"; readonly value: Value | null } | RequestRefusal;
+
+/** What both say of it. `prefix`: `hw`, or `os`. */
+export function hardwareWish({ flavor, imageProperties }: Asked, name: string, prefix = "hw"): HardwareWish {
+  return {
+    flavor: namedValue(flavor.extraSpecs, `${prefix}:${name}`),
+    image: namedValue(imageProperties, `${prefix}_${name}`),
+  };
+}
+
+function namedValue(values: Readonly<Record<string, string>>, key: string): NamedValue | null {
+  const value = Object.hasOwn(values, key) ? values[key] : undefined;
+  return value === undefined || value === "" ? null : { key, value };
+}
+
+/** The value that the flavor or the image asks for; refuses one that is none of `choices`, and two that differ. */
+export function agreedWish<Choice extends string>(
+  { flavor, image }: HardwareWish,
+  choices: readonly Choice[],
+): WishRead<Choice> {
+  const allowed = orList(choices);
+  const ofFlavor = flavor && choices.find((choice) => choice === flavor.value);
+  const ofImage = image && choices.find((choice) => choice === image.value);
+  if (flavor && !ofFlavor) return badExtraSpec(flavor.key, flavor.value, allowed);
+  if (image && !ofImage) return badImageProperty(image.key, image.value, allowed);
+  if (flavor && image && ofFlavor !== ofImage) return contradiction(flavor, image, "they must not differ");
+  return { kind: "wish", value: ofFlavor ?? ofImage ?? null };
+}
+
+/** The same of yes and no, in the words that OpenStack has for them. */
+export function agreedFlag(wish: HardwareWish): WishRead<boolean> {
+  const { flavor, image } = wish;
+  const ofFlavor = flavor && readYes(flavor.value);
+  const ofImage = image && readYes(image.value);
+  if (flavor && ofFlavor === null) return badExtraSpec(flavor.key, flavor.value, "true or false");
+  if (image && ofImage === null) return badImageProperty(image.key, image.value, "true or false");
+  if (flavor && image && ofFlavor !== ofImage) return contradiction(flavor, image, "they must not differ");
+  return { kind: "wish", value: ofFlavor ?? ofImage ?? null };
+}
+
+export function contradiction(flavor: NamedValue, image: NamedValue, why: string): RequestRefusal {
+  return { kind: "contradiction", flavor, image, why };
+}
+
+export function orList(choices: readonly string[]): string {
+  return choices.length < 2 ? choices.join() : `${choices.slice(0, -1).join(", ")} or ${choices.at(-1)}`;
+}
+
+function readYes(text: string): boolean | null {
+  const word = text.trim().toLowerCase();
+  if (["1", "t", "true", "on", "y", "yes"].includes(word)) return true;
+  return ["0", "f", "false", "off", "n", "no"].includes(word) ? false : null;
+}

@@ -1,0 +1,22 @@
+import { trait } from "../../ledger/ids.ts";
+import { contradiction } from "./hardware-wish.ts";
+import { badImageProperty } from "./request-refusal.ts";
+import type { TranslationRule } from "./translation-rule.ts";
+
+const PREFIX = "trait:";
+const NAME = /^[A-Z0-9_]{1,255}$/;
+
+/** An image's `trait:NAME=required`: as if the flavor had said so of its unnumbered group. Refuses one that the flavor forbids. */
+export const imageTraits: TranslationRule = ({ flavor, imageProperties }, draft) => {
+  for (const [key, value] of Object.entries(imageProperties)) {
+    if (!key.startsWith(PREFIX)) continue;
+    if (value !== "required") return badImageProperty(key, value, "required");
+    const name = key.slice(PREFIX.length);
+    if (!NAME.test(name))
+      return badImageProperty(key, value, "a key whose name has upper-case letters, digits and _ only");
+    if (flavor.extraSpecs[key] === "forbidden")
+      return contradiction({ key, value: "forbidden" }, { key, value }, "what one requires the other forbids");
+    draft.group("").required.add(trait(name));
+  }
+  return null;
+};

@@ -1,0 +1,16 @@
+import { agreedFlag, agreedWish, hardwareWish } from "./hardware-wish.ts";
+import type { TranslationRule } from "./translation-rule.ts";
+
+const TRAITS = { "amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_SEV_ES" } as const;
+
+/** `hw:mem_encryption`: one MEM_ENCRYPTION_CONTEXT, and the trait of the model that `hw:mem_encryption_model` names (AMD SEV unless given). */
+export const memoryEncryption: TranslationRule = (asked, draft) => {
+  const wanted = agreedFlag(hardwareWish(asked, "mem_encryption"));
+  if (wanted.kind !== "wish") return wanted;
+  const model = agreedWish(hardwareWish(asked, "mem_encryption_model"), ["amd-sev", "amd-sev-es"]);
+  if (model.kind !== "wish") return model;
+  if (wanted.value !== true) return null;
+  if (!draft.names("MEM_ENCRYPTION_CONTEXT")) draft.add("", "MEM_ENCRYPTION_CONTEXT", 1);
+  draft.requireOfRoot(TRAITS[model.value ?? "amd-sev"]);
+  return null;
+};

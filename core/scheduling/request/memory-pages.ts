@@ -1,0 +1,72 @@
+import { trait } from "../../ledger/ids.ts";
+import type { Asked } from "./asked.ts";
+import { contradiction, hardwareWish } from "./hardware-wish.ts";
+import { guestNodes } from "./numa-nodes.ts";
+import { badExtraSpec, badImageProperty, type NamedValue, type RequestRefusal } from "./request-refusal.ts";
+import type { TranslationRule } from "./translation-rule.ts";
+
+const KIB_PER_UNIT: Readonly<Record<string, number>> = { "": 1, KB: 1, MB: 1024, GB: 1024 ** 2 };
+/** Ordinary memory, which MEMORY_MB counts already. */
+const SMALL_PAGE_KIB = 4;
+const LARGE_PAGES = "CUSTOM_MEMORY_PAGES_LARGE";
+const ALLOWED = "small, large, any, or a size as 2048, 2MB or 1GB";
+
+/** The resource class of memory pages of one size. */
+export function pageClass(pageKib: number): string {
+  return `CUSTOM_MEMORY_PAGES_${pageKib}KB`;
+}
+
+/**
+ * `hw:mem_page_size`. Pages of a size are resources of their own beside MEMORY_MB, so that they cannot be promised twice: so many
+ * of CUSTOM_MEMORY_PAGES_<KiB>KB, of each NUMA node its own. `large` leaves the size open: it asks for the trait
+ * CUSTOM_MEMORY_PAGES_LARGE. `small` and `any` ask for nothing. An image may choose only where the flavor says large or any.
+ */
+export const memoryPages: TranslationRule = (asked, draft) => {
+  const said = readWish(asked);
+  if (said === null) return null;
+  if ("kind" in said) return said;
+  const { value } = said;
+  if (value === "small" || value === "any") return null;
+  const read = guestNodes(asked);
+  const nodes =
+    read.kind === "nodes" && read.nodes.length > 0 ? read.nodes : [{ suffix: "", memoryMib: asked.flavor.memoryMib }];
+  if (value === "large") {
+    for (const { suffix } of nodes) draft.group(suffix).required.add(trait(LARGE_PAGES));
+    return null;
+  }
+  const pageKib = pageSizeKib(value);
+  if (pageKib === null) return refuse(said, ALLOWED);
+  if (pageKib <= SMALL_PAGE_KIB) return null;
+  for (const { suffix, memoryMib } of nodes) {
+    if ((memoryMib * 1024) % pageKib !== 0)
+      return refuse(said, `a size that divides the memory of a NUMA node (${memoryMib} MiB)`);
+    draft.add(suffix, pageClass(pageKib), (memoryMib * 1024) / pageKib);
+  }
+  return null;
+};
+
+function readWish(asked: Asked): NamedValue | RequestRefusal | null {
+  const { flavor, image } = hardwareWish(asked, "mem_page_size");
+  if (!flavor)
+    return (
+      image && badImageProperty(image.key, image.value, "left out unless the flavor's hw:mem_page_size is large or any")
+    );
+  if (!isPageSize(flavor.value)) return badExtraSpec(flavor.key, flavor.value, ALLOWED);
+  if (!image) return flavor;
+  if (!isPageSize(image.value)) return badImageProperty(image.key, image.value, ALLOWED);
+  if (flavor.value === "large" || flavor.value === "any") return image;
+  return contradiction(flavor, image, "an image may choose the size only where the flavor says large or any");
+}
+
+function isPageSize(value: string): boolean {
+  return ["small", "large", "any"].includes(value) || pageSizeKib(value) !== null;
+}
+
+function pageSizeKib(value: string): number | null {
+  const [, digits, unit = ""] = /^([1-9]\d{0,9})\s*(KB|MB|GB)?$/i.exec(value.trim()) ?? [];
+  return digits === undefined ? null : Number(digits) * (KIB_PER_UNIT[unit.toUpperCase()] ?? 1);
+}
+
+function refuse({ key, value }: NamedValue, allowed: string): RequestRefusal {
+  return key.startsWith("hw:") ? badExtraSpec(key, value, allowed) : badImageProperty(key, value, allowed);
+}

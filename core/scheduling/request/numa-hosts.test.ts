@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { CandidateSearch } from "../../candidates/search.ts";
+import { type ProviderUuid, providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
+import { LedgerView } from "../../ledger/view.ts";
+import { searchOf } from "../placement-query.ts";
+import type { AskedPlace } from "./asked.ts";
+import { asked, queryOf, type Specs } from "./some-request.ts";
+
+/** A host: flat, or with its CPUs and memory in NUMA nodes, each with a GPU below it. */
+function hostOf(view: LedgerView, name: string, nodes: number, traits: readonly string[] = []): void {
+  const root = providerUuid(name);
+  const put = (uuid: ProviderUuid, parent: ProviderUuid | null) =>
+    view.apply({ kind: "provider-put", uuid, name: uuid, parent, root, generation: 0 });
+  const give = (provider: ProviderUuid, inventories: Readonly<Record<string, number>>) => {
+    for (const [className, total] of Object.entries(inventories)) {
+      const inventory = { total, reserved: 0, minUnit: 1, maxUnit: total, stepSize: 1, allocationRatio: 1 };
+      view.apply({ kind: "inventory-put", provider, resourceClass: resourceClass(className), inventory, used: 0 });
+    }
+  };
+  put(root, null);
+  give(root, { DISK_GB: 100 });
+  for (let index = 0; index < nodes; index += 1) {
+    const node = providerUuid(`${name}-numa${index}`);
+    const gpu = providerUuid(`${name}-gpu${index}`);
+    put(node, root);
+    give(node, { VCPU: 4, PCPU: 4, MEMORY_MB: 8192, CUSTOM_MEMORY_PAGES_2048KB: 4096 });
+    view.apply({ kind: "trait-added", provider: node, trait: trait("HW_NUMA_ROOT") });
+    put(gpu, node);
+    give(gpu, { VGPU: index === 0 ? 1 : 2 });
+  }
+  if (nodes === 0) give(root, { VCPU: 8, PCPU: 8, MEMORY_MB: 16384, CUSTOM_MEMORY_PAGES_2048KB: 8192, VGPU: 3 });
+  for (const one of traits) view.apply({ kind: "trait-added", provider: root, trait: trait(one) });
+  view.apply({ kind: "host-put", host: name, provider: root, up: true, disabled: false });
+}
+
+describe("what is asked of NUMA hosts and flat ones", () => {
+  const view = new LedgerView();
+  hostOf(view, "flat", 0);
+  hostOf(view, "numa", 2);
+  hostOf(view, "off", 0, ["COMPUTE_STATUS_DISABLED"]);
+  const found = (extraSpecs: Specs, more: Partial<AskedPlace> = {}) =>
+    [...new CandidateSearch(view, { ...searchOf(queryOf(asked(extraSpecs, {}, more))), limit: 1000 })].map(
+      (candidate) => ({
+        host: candidate.host,
+        nodes: [0, 1].flatMap((index) => candidate.mappings.get(`_NUMA${index}`)?.join() ?? []),
+        gpu: candidate.mappings.get("_GPU")?.join(),
+      }),
+    );
+
+  it("puts each node on a NUMA node of its own, all on the root of a flat host, and none on a disabled host", () => {
+    const ways = found({ "hw:numa_nodes": "2" });
+    expect(ways.filter(({ host }) => host === "flat")).toEqual([
+      { host: "flat", nodes: ["flat", "flat"], gpu: undefined },
+    ]);
+    const onNuma = ways.filter(({ host }) => host === "numa").map(({ nodes }) => [...nodes].sort().join(" "));
+    expect(new Set(onNuma)).toEqual(new Set(["numa-numa0 numa-numa1"]));
+    expect(ways.some(({ host }) => host === "off")).toBe(false);
+  });
+
+  it("keeps a device in the subtree of the guest's node", () => {
+    const ways = found({ "hw:numa_nodes": "1", "resources_GPU:VGPU": "2", "hw:pci_numa_affinity_policy": "required" });
+    expect(ways.filter(({ host }) => host === "numa")).toEqual([
+      { host: "numa", nodes: ["numa-numa1"], gpu: "numa-gpu1" },
+    ]);
+    expect(ways.map(({ host }) => host)).toContain("flat");
+  });
+
+  it("gives only the host that was named", () => {
+    expect(found({}, { requestedHost: "flat" }).map(({ host }) => host)).toEqual(["flat"]);
+    expect(found({}, { requestedHost: "unknown" })).toEqual([]);
+  });
+});

@@ -1,0 +1,38 @@
+import { resourceClass } from "../../ledger/ids.ts";
+import { agreedWish, hardwareWish } from "./hardware-wish.ts";
+import { guestNodes } from "./numa-nodes.ts";
+import type { TranslationRule } from "./translation-rule.ts";
+
+const POLICIES = ["required", "preferred", "legacy", "socket"] as const;
+/** Classes that are not devices. */
+const PLAIN_CLASSES: ReadonlySet<string> = new Set(["VCPU", "PCPU", "MEMORY_MB", "DISK_GB"]);
+
+/**
+ * `hw:pci_numa_affinity_policy`. `socket` asks for the trait COMPUTE_SOCKET_PCI_NUMA_AFFINITY of the host. `required` puts the
+ * numbered groups of devices that the flavor names (`resources_GPU:VGPU=1`) into one subtree with the guest's NUMA node,
+ * if it has one; with several nodes, which of them is not to be said in a query. `preferred` and `legacy` ask for nothing.
+ * Goes after the rule of NUMA nodes.
+ */
+export const pciAffinity: TranslationRule = (asked, draft) => {
+  const read = agreedWish(hardwareWish(asked, "pci_numa_affinity_policy"), POLICIES);
+  if (read.kind !== "wish") return read;
+  if (read.value === "socket") draft.requireOfRoot("COMPUTE_SOCKET_PCI_NUMA_AFFINITY");
+  if (read.value !== "required") return null;
+  const guest = guestNodes(asked);
+  const [node, ...others] = guest.kind === "nodes" ? guest.nodes : [];
+  if (node === undefined || others.length > 0) return null;
+  for (const suffix of draft.suffixes()) {
+    const { resources } = draft.group(suffix);
+    const isDevice = [...resources].some(([name, amount]) => amount > 0 && !PLAIN_CLASSES.has(name));
+    if (suffix !== "" && suffix !== node.suffix && isDevice) draft.sameSubtree.push([node.suffix, suffix]);
+  }
+  // A VGPU of the unnumbered group may come from any provider: a group of its own can be tied to the node.
+  const unnumbered = draft.group("").resources;
+  const vgpus = unnumbered.get(resourceClass("VGPU")) ?? 0;
+  if (vgpus > 0) {
+    unnumbered.delete(resourceClass("VGPU"));
+    draft.add("_VGPU", "VGPU", vgpus);
+    draft.sameSubtree.push([node.suffix, "_VGPU"]);
+  }
+  return null;
+};

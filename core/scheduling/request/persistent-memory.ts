@@ -1,0 +1,19 @@
+import { badExtraSpec } from "./request-refusal.ts";
+import type { TranslationRule } from "./translation-rule.ts";
+
+const KEY = "hw:pmem";
+
+/** `hw:pmem=4GB,4GB,LARGE`: a CUSTOM_PMEM_NAMESPACE_<label> for each label. */
+export const persistentMemory: TranslationRule = ({ flavor }, draft) => {
+  const text = flavor.extraSpecs[KEY];
+  if (text === undefined || text === "") return null;
+  for (const label of text.split(",")) {
+    const name = label
+      .trim()
+      .toUpperCase()
+      .replace(/[^A-Z0-9_]/g, "_");
+    if (name === "") return badExtraSpec(KEY, text, "labels of persistent memory with commas between");
+    draft.add("", `CUSTOM_PMEM_NAMESPACE_${name}`, 1);
+  }
+  return null;
+};

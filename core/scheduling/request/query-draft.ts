@@ -1,0 +1,149 @@
+import { type GroupPolicy, type RequestGroup, requestGroup } from "../../candidates/request.ts";
+import {
+  type AggregateUuid,
+  aggregateUuid,
+  type ResourceClass,
+  resourceClass,
+  type Trait,
+  trait,
+} from "../../ledger/ids.ts";
+import type { PlacementQuery } from "../placement-query.ts";
+import { badExtraSpec, type RequestRefusal } from "./request-refusal.ts";
+
+export interface GroupDraft {
+  /** An amount of 0 takes the class out of what the flavor's size would ask. */
+  readonly resources: Map<ResourceClass, number>;
+  readonly required: Set<Trait>;
+  readonly forbidden: Set<Trait>;
+}
+
+/** A placement query while rules and filters write it. */
+export class QueryDraft {
+  groupPolicy: GroupPolicy | null = null;
+  readonly sameSubtree: (readonly string[])[] = [];
+  readonly apart: (readonly string[])[] = [];
+  /** Of the tree's root. */
+  readonly required = new Set<Trait>();
+  readonly forbidden = new Set<Trait>();
+  readonly memberOf: ReadonlySet<AggregateUuid>[] = [];
+  readonly forbiddenAggregates = new Set<AggregateUuid>();
+  onlyHosts: ReadonlySet<string> | null = null;
+  readonly #groups = new Map<string, GroupDraft>();
+  /** Groups that a flavor's author named, and who has to say how they share providers. */
+  readonly #named = new Set<string>();
+
+  /** The group of this suffix, made if there is none yet; "" is the unnumbered one. */
+  group(suffix: string): GroupDraft {
+    const known = this.#groups.get(suffix);
+    if (known) return known;
+    const draft: GroupDraft = { resources: new Map(), required: new Set(), forbidden: new Set() };
+    this.#groups.set(suffix, draft);
+    return draft;
+  }
+
+  namedGroup(suffix: string): GroupDraft {
+    if (suffix !== "") this.#named.add(suffix);
+    return this.group(suffix);
+  }
+
+  suffixes(): string[] {
+    return [...this.#groups.keys()];
+  }
+
+  /** Adds to what a group asks of a class. */
+  add(suffix: string, name: string, amount: number): void {
+    const { resources } = this.group(suffix);
+    resources.set(resourceClass(name), (resources.get(resourceClass(name)) ?? 0) + amount);
+  }
+
+  /** Whether any group speaks of the class, if only to take it out. */
+  names(name: string): boolean {
+    return [...this.#groups.values()].some(({ resources }) => resources.has(resourceClass(name)));
+  }
+
+  requireOfRoot(name: string): void {
+    this.required.add(trait(name));
+  }
+
+  requireAggregates(uuids: Iterable<string>): void {
+    this.memberOf.push(new Set([...uuids].map(aggregateUuid)));
+  }
+
+  forbidAggregates(uuids: Iterable<string>): void {
+    for (const uuid of uuids) this.forbiddenAggregates.add(aggregateUuid(uuid));
+  }
+
+  /** Every trait that is required of anything. */
+  requiredTraits(): Set<Trait> {
+    return new Set([...this.required, ...[...this.#groups.values()].flatMap(({ required }) => [...required])]);
+  }
+
+  /** Refuses what Placement would refuse of such a query. */
+  finish(): { readonly kind: "query"; readonly query: PlacementQuery } | RequestRefusal {
+    const groups: RequestGroup[] = [];
+    for (const [suffix, draft] of this.#groups) {
+      const group = this.#finishGroup(suffix, draft);
+      if (group === null) continue;
+      if ("kind" in group) return group;
+      groups.push(group);
+    }
+    const refused = this.#refuse(groups);
+    if (refused) return refused;
+    const rootRules = {
+      requiredTraits: this.required,
+      forbiddenTraits: this.forbidden,
+      memberOf: this.memberOf,
+      forbiddenAggregates: this.forbiddenAggregates,
+    };
+    const { sameSubtree, apart, onlyHosts } = this;
+    const asksOfRoot = [this.required, this.forbidden, this.forbiddenAggregates].some((set) => set.size > 0);
+    const query: PlacementQuery = {
+      groups,
+      groupPolicy: this.groupPolicy ?? "none",
+      ...(sameSubtree.length > 0 && { sameSubtree }),
+      ...(apart.length > 0 && { apart }),
+      ...((asksOfRoot || this.memberOf.length > 0) && { rootRules }),
+      ...(onlyHosts && { onlyHosts }),
+    };
+    return { kind: "query", query };
+  }
+
+  /** Null: it asks for nothing. */
+  #finishGroup(
+    suffix: string,
+    { resources: amounts, required, forbidden }: GroupDraft,
+  ): RequestGroup | RequestRefusal | null {
+    const resources = new Map([...amounts].filter(([, amount]) => amount > 0));
+    const inSubtree = this.sameSubtree.some((suffixes) => suffixes.includes(suffix));
+    if (resources.size > 0 || (inSubtree && required.size > 0)) {
+      return requestGroup({ suffix, resources, requiredTraits: required, forbiddenTraits: forbidden });
+    }
+    const [name] = [...required, ...forbidden];
+    if (name === undefined) return null;
+    if (suffix === "" && [...this.#groups].some(([other, { resources: some }]) => other !== "" && some.size > 0)) {
+      // All resources come from numbered groups: what is left to have the traits is the root.
+      for (const one of required) this.required.add(one);
+      for (const one of forbidden) this.forbidden.add(one);
+      return null;
+    }
+    const value = required.has(name) ? "required" : "forbidden";
+    return badExtraSpec(
+      `trait${suffix}:${name}`,
+      value,
+      `in a group that asks for resources, as resources${suffix}:CLASS=N`,
+    );
+  }
+
+  #refuse(groups: readonly RequestGroup[]): RequestRefusal | null {
+    if (!groups.some((group) => group.resources.size > 0))
+      return badExtraSpec("resources:CLASS", "", "given, since the flavor asks for nothing");
+    if (this.groupPolicy === null && groups.filter(({ suffix }) => this.#named.has(suffix)).length > 1)
+      return badExtraSpec("group_policy", "", "none or isolate, since there is more than one numbered request group");
+    const suffixes = new Set(groups.map(({ suffix }) => suffix));
+    for (const list of this.sameSubtree) {
+      if (!list.every((suffix) => suffix !== "" && suffixes.has(suffix)))
+        return badExtraSpec("same_subtree", list.join(), "suffixes of numbered groups that there are, as _A,_B");
+    }
+    return null;
+  }
+}

@@ -1,0 +1,38 @@
+import type { Flavor } from "../../../proto/gen/berth/shared.ts";
+import type { PlacementQuery } from "../placement-query.ts";
+import type { AskedPlace } from "./asked.ts";
+import { PLAIN_CONTEXT, type RequestContext } from "./request-context.ts";
+import { describeRequestRefusal } from "./request-refusal.ts";
+import { translateRequest } from "./translate-request.ts";
+
+/** For tests: extra specs, image properties, metadata. */
+export type Specs = Readonly<Record<string, string>>;
+
+const flavorOf = (extraSpecs: Specs, size: Partial<Flavor> = {}): Flavor => ({
+  id: "1",
+  name: "f",
+  vcpus: 4,
+  memoryMib: 4096,
+  diskGib: 10,
+  ephemeralGib: 0,
+  swapMib: 0,
+  extraSpecs: { ...extraSpecs },
+  ...size,
+});
+/** A request of 4 CPUs, 4 GiB and 10 GiB of disk that says so and so much more. */
+export const asked = (extraSpecs: Specs, image: Specs = {}, more: Partial<AskedPlace> = {}): AskedPlace => ({
+  flavor: flavorOf(extraSpecs),
+  imageProperties: image,
+  portRequests: [],
+  projectId: "p",
+  availabilityZone: "",
+  forcedHost: "",
+  requestedHost: "",
+  ...more,
+});
+/** Throws when it is refused. */
+export function queryOf(ask: AskedPlace, context: RequestContext = PLAIN_CONTEXT): PlacementQuery {
+  const outcome = translateRequest(ask, context);
+  if (outcome.kind !== "query") throw new Error(describeRequestRefusal(outcome));
+  return outcome.query;
+}

@@ -1,0 +1,17 @@
+import { agreedWish, hardwareWish } from "./hardware-wish.ts";
+import { badExtraSpec } from "./request-refusal.ts";
+import type { TranslationRule } from "./translation-rule.ts";
+
+/** `hw:tpm_version` and `hw:tpm_model`: the host has the traits of such an emulated TPM. CRB is there in version 2.0 only. */
+export const trustedPlatform: TranslationRule = (asked, draft) => {
+  const version = agreedWish(hardwareWish(asked, "tpm_version"), ["1.2", "2.0"]);
+  if (version.kind !== "wish") return version;
+  const model = agreedWish(hardwareWish(asked, "tpm_model"), ["tpm-tis", "tpm-crb"]);
+  if (model.kind !== "wish") return model;
+  if (version.value === null) return null;
+  if (model.value === "tpm-crb" && version.value !== "2.0")
+    return badExtraSpec("hw:tpm_version", version.value, "2.0, since the model is tpm-crb");
+  draft.requireOfRoot(model.value === "tpm-crb" ? "COMPUTE_SECURITY_TPM_CRB" : "COMPUTE_SECURITY_TPM_TIS");
+  draft.requireOfRoot(version.value === "2.0" ? "COMPUTE_SECURITY_TPM_2_0" : "COMPUTE_SECURITY_TPM_1_2");
+  return null;
+};
