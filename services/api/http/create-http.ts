@@ -17,6 +17,7 @@ import type { HttpSettings } from "../settings.ts";
 import { explainSchemaError, type UnsupportedFields } from "./explain-schema-error.ts";
 import { badRequest, Fault, faultBody, unavailable } from "./fault.ts";
 import { nestsDeeperThan } from "./json-depth.ts";
+import { sharedCompilers } from "./shared-compilers.ts";
 
 export type Http = FastifyInstance<
   RawServerDefault,
@@ -44,6 +45,7 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
     keepAliveTimeout: settings.keepAliveMs,
     forceCloseConnections: "idle",
     genReqId: () => `req-${randomUUID()}`,
+    schemaController: { compilersFactory: sharedCompilers },
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1024 },
     ajv: {
       customOptions: {

@@ -1,0 +1,34 @@
+import { AjvCompiler } from "@fastify/ajv-compiler";
+import { SerializerSelector } from "@fastify/fast-json-stringify-compiler";
+import type { FastifyServerOptions } from "fastify";
+
+type CompilersFactory = NonNullable<NonNullable<FastifyServerOptions["schemaController"]>["compilersFactory"]>;
+type Compile = (route: { readonly schema: unknown }) => unknown;
+type Build = (externalSchemas: unknown, options?: unknown) => Compile;
+
+/**
+ * Fastify's own compilers, which compile each schema once a process instead of once a route: the same routes stand under several
+ * paths, and a process may hold several servers. Not for schemas that refer to others by name.
+ */
+export const sharedCompilers = {
+  buildValidator: remembering(AjvCompiler() as Build),
+  buildSerializer: remembering(SerializerSelector() as Build),
+} as CompilersFactory;
+
+function remembering(build: Build): Build {
+  const byOptions = new Map<string, Compile>();
+  return (externalSchemas, options) => {
+    const key = JSON.stringify([externalSchemas, options]);
+    const known = byOptions.get(key);
+    if (known) return known;
+    const compile = build(externalSchemas, options);
+    const compiled = new Map<string, unknown>();
+    const remember: Compile = (route) => {
+      const schema = JSON.stringify(route.schema);
+      if (!compiled.has(schema)) compiled.set(schema, compile(route));
+      return compiled.get(schema);
+    };
+    byOptions.set(key, remember);
+    return remember;
+  };
+}
