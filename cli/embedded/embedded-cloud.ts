@@ -142,12 +142,19 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   const softState = new MemorySoftState(systemClock);
   const registry = createRegistry({ service: "api" });
   registerFollowerMetrics(registry, cells);
+  const operators = {
+    aggregates: new PostgresAggregateStore(pool),
+    ratios: new PostgresRatioStore(pool),
+    settings: new PostgresSettingsStore(pool),
+    softState,
+  };
   const shared = { store: observed, groups, reservations, bus, clock: systemClock, tracing: noTracing };
   const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
     const name = `scheduler-${index + 1}`;
     return createScheduler(
       {
         ...shared,
+        operatorSettings: operators.settings,
         softState,
         cells: cells.map((cell) => ({
           name: cell.name,
@@ -162,12 +169,6 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       { ...DEFAULT_SCHEDULER_SETTINGS, schedulerId: randomUUID() },
     );
   });
-  const operators = {
-    aggregates: new PostgresAggregateStore(pool),
-    ratios: new PostgresRatioStore(pool),
-    settings: new PostgresSettingsStore(pool),
-    softState,
-  };
   const api = createApi(
     { ...shared, operators, cells, logger: options.logger.child({ service: "api" }), registry },
     // The only api there is hears of every change of a flavor itself.

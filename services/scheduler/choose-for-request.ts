@@ -1,6 +1,7 @@
 import type { ChoiceOptions, HostChoice, HostChooser } from "../../core/scheduling/choose-hosts.ts";
 import { pinQuery } from "../../core/scheduling/pin-query.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
+import type { SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
 import { seedOf } from "../../core/scheduling/seeded-random.ts";
 import type { StageWatch } from "../../core/scheduling/stage-watch.ts";
 import type { WeighedBy } from "../../core/scheduling/weighers/weigher.ts";
@@ -34,7 +35,8 @@ export interface PlacingState {
 /** Chooses hosts for one request among the cells that it may go to now. */
 export class RequestChooser {
   readonly #chooser: HostChooser;
-  readonly #weighers: readonly WeighedBy[];
+  readonly #weighersOf: (settings: SchedulingSettings) => readonly WeighedBy[];
+  readonly #live: { readonly current: SchedulingSettings };
   readonly #settings: SchedulerSettings;
   readonly #clock: Clock;
   readonly #events: SchedulerEvents;
@@ -42,14 +44,16 @@ export class RequestChooser {
 
   constructor(options: {
     readonly chooser: HostChooser;
-    readonly weighers: readonly WeighedBy[];
+    readonly weighersOf: (settings: SchedulingSettings) => readonly WeighedBy[];
+    readonly live: { readonly current: SchedulingSettings };
     readonly settings: SchedulerSettings;
     readonly clock: Clock;
     readonly events: SchedulerEvents;
     readonly groupPicks: GroupPicks;
   }) {
     this.#chooser = options.chooser;
-    this.#weighers = options.weighers;
+    this.#weighersOf = options.weighersOf;
+    this.#live = options.live;
     this.#settings = options.settings;
     this.#clock = options.clock;
     this.#events = options.events;
@@ -94,14 +98,14 @@ export class RequestChooser {
   }
 
   #optionsFor(state: PlacingState, { excluded, watch }: ChoiceLimits): ChoiceOptions {
-    const { attemptsMax, spread, spreadTolerance } = this.#settings;
+    const live = this.#live.current;
     return {
       seed: seedOf(state.serverUuid),
-      alternates: attemptsMax - 1,
+      alternates: this.#settings.attemptsMax - 1,
       excludedHosts: excluded,
-      weighers: this.#weighers,
-      spread,
-      spreadTolerance,
+      weighers: this.#weighersOf(live),
+      spread: live.hostSubsetSize,
+      spreadTolerance: live.hostSubsetTolerance,
       ...(watch && { watch }),
     };
   }

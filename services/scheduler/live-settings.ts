@@ -4,6 +4,7 @@ import {
   describeSettingRefusal,
   readSchedulingSettings,
   type SchedulingSettings,
+  writeSchedulingSettings,
 } from "../../core/scheduling/scheduling-settings.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
@@ -13,7 +14,8 @@ type SettingsEvents = Pick<SchedulerEvents, "settingsApplied" | "settingsRefused
 
 /**
  * What operators have set of the choice of hosts, as of about a second ago. `current` is another object after a change and
- * never changes itself: a decision that reads it once is made under one version.
+ * never changes itself: a decision that reads it once is made under one version. `own` is what the process itself was started
+ * with; what operators set stands over it.
  *
  * What is stored and cannot be read (a newer version of Berth wrote it) is told once, and the old settings stay.
  */
@@ -21,17 +23,19 @@ export class LiveSettings {
   readonly #store: Pick<SettingsStore, "read">;
   readonly #events: SettingsEvents;
   readonly #ticker: Ticker;
+  readonly #own: Readonly<Record<string, unknown>>;
   #current: SchedulingSettings;
   #version = 0;
   #refusedVersion = -1;
 
   constructor(
     deps: { readonly store: Pick<SettingsStore, "read">; readonly events: SettingsEvents; readonly clock: Clock },
-    options: { readonly pollMs: number; readonly initial?: SchedulingSettings },
+    options: { readonly pollMs: number; readonly own?: SchedulingSettings },
   ) {
     this.#store = deps.store;
     this.#events = deps.events;
-    this.#current = options.initial ?? DEFAULT_SCHEDULING_SETTINGS;
+    this.#current = options.own ?? DEFAULT_SCHEDULING_SETTINGS;
+    this.#own = writeSchedulingSettings(this.#current);
     this.#ticker = new Ticker({
       clock: deps.clock,
       pauseMs: options.pollMs,
@@ -64,7 +68,7 @@ export class LiveSettings {
     try {
       const { version, values } = await this.#store.read(SCHEDULING_SECTION);
       if (version === this.#version || version === this.#refusedVersion) return;
-      const outcome = readSchedulingSettings(values);
+      const outcome = readSchedulingSettings({ ...this.#own, ...values });
       if (outcome.kind === "refused") {
         this.#refusedVersion = version;
         this.#events.settingsRefused(version, outcome.refusals.map(describeSettingRefusal));

@@ -12,6 +12,7 @@ import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts"
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
+import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
@@ -54,6 +55,7 @@ export function openScheduler(
   const store = new PostgresApiStore(pool);
   const groups = new PostgresServerGroupStore(pool);
   const reservations = new PostgresReservationStore(pool);
+  const operatorSettings = new PostgresSettingsStore(pool);
   const bus = openLoggedBus({ url: options.natsUrl, name: NAME, what: "API tier", logger });
   const softState = new RedisSoftState({
     url: options.redisUrl,
@@ -66,7 +68,20 @@ export function openScheduler(
   const tracing = startTracing({ service: "berth-scheduler", instance: settings.schedulerId, exportTo: otlpEndpoint });
   const openCell = async (record: CellRecord) => openSchedulerCell(record, followers, logger);
   const scheduler = createScheduler(
-    { store, groups, reservations, bus, cells: [], openCell, softState, clock: systemClock, logger, registry, tracing },
+    {
+      store,
+      groups,
+      reservations,
+      operatorSettings,
+      bus,
+      cells: [],
+      openCell,
+      softState,
+      clock: systemClock,
+      logger,
+      registry,
+      tracing,
+    },
     settings,
   );
   const probes = createProbes({ listen: options.listen, registry, isReady: () => scheduler.ready });

@@ -2,7 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { Registry } from "prom-client";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
+import type { SettingsStore } from "../../core/cell/settings-store.ts";
 import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import type { SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
 import type { SoftState } from "../../core/scheduling/soft-state.ts";
 import { buildFailures } from "../../core/scheduling/weighers/build-failures.ts";
 import { freeCpu } from "../../core/scheduling/weighers/free-cpu.ts";
@@ -20,6 +22,7 @@ import { SchedulerEvents } from "./events.ts";
 import { BuildFailureCounts } from "./follow-cell-events.ts";
 import { GroupPicks } from "./group-picks.ts";
 import { CellKeeper } from "./keep-cells.ts";
+import { LiveSettings } from "./live-settings.ts";
 import { RequestPlacer } from "./place-request.ts";
 import { CompanyPlacer } from "./place-together.ts";
 import type {
@@ -31,7 +34,7 @@ import type {
   SchedulerStore,
 } from "./ports.ts";
 import { RequestWrites } from "./request-writes.ts";
-import type { SchedulerSettings } from "./settings.ts";
+import { ownSchedulingSettings, type SchedulerSettings } from "./settings.ts";
 import { ArrivalSweep } from "./sweep-arrivals.ts";
 import { RequestSweep } from "./sweep-requests.ts";
 import { RequestIntake } from "./take-requests.ts";
@@ -48,6 +51,8 @@ export interface SchedulerDeps {
   readonly store: SchedulerStore;
   readonly groups: SchedulerGroups;
   readonly reservations: SchedulerReservations;
+  /** What operators set while schedulers run; without it this one stays with its own settings. */
+  readonly operatorSettings?: Pick<SettingsStore, "read">;
   /** The API tier's own bus. */
   readonly bus: SchedulerBus;
   /** Cells that are open already. */
@@ -73,7 +78,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
   let closing: Promise<void> | null = null;
   const close = async () => {
     ready = false;
-    await Promise.all([parts.sweep.stop(), parts.arrivals.stop(), parts.picks.stop()]);
+    await Promise.all([parts.sweep.stop(), parts.arrivals.stop(), parts.picks.stop(), parts.live.stop()]);
     await parts.intake.stop();
     await parts.announcer.close();
     await parts.cells.close();
@@ -84,7 +89,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
     },
     async start() {
       try {
-        await parts.cells.start();
+        await Promise.all([parts.cells.start(), parts.live.start()]);
         await parts.cells.whenSeen(VIEWS_LOADED_MS);
         await parts.announcer.start();
         parts.picks.start();
@@ -120,9 +125,21 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const picksOfOthers = new RecentPicks();
   const open = deps.openCell ?? null;
   const cells: CellKeeper = new CellKeeper({ store, given: deps.cells, open, failures, clock, events }, settings);
-  const weighers = weighersOf(settings, slice, failures, picksOfOthers);
+  const live = new LiveSettings(
+    { store: deps.operatorSettings ?? NOTHING_SET, events, clock },
+    { pollMs: settings.settingsPollMs, own: ownSchedulingSettings(settings) },
+  );
+  const weighersOf = liveWeighers(slice, failures, picksOfOthers);
   const groupPicks = new GroupPicks(clock, settings.claimExpiryMs);
-  const chooser = new RequestChooser({ chooser: new HostChooser(), weighers, settings, clock, events, groupPicks });
+  const chooser = new RequestChooser({
+    chooser: new HostChooser(),
+    weighersOf,
+    live,
+    settings,
+    clock,
+    events,
+    groupPicks,
+  });
   const writes = new RequestWrites(store, settings.batchMax);
   const newId = randomUUID;
   const picks = new PickTeller({
@@ -153,21 +170,28 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
   const arrivals = new ArrivalSweep({ store, links: cells, bus, clock, events }, settings);
   const announcer = new SelfAnnouncer({ softState, slice, failures, clock, events }, settings);
-  return { cells, intake, sweep, arrivals, announcer, picks };
+  return { cells, intake, sweep, arrivals, announcer, picks, live };
 }
 
-function weighersOf(
-  { multipliers }: SchedulerSettings,
-  slice: OwnSlice,
-  failures: BuildFailureCounts,
-  picksOfOthers: RecentPicks,
-): WeighedBy[] {
-  return [
-    { weigher: freeCpu, multiplier: multipliers.freeCpu },
-    { weigher: freeMemory, multiplier: multipliers.freeMemory },
-    { weigher: gpuBestFit, multiplier: multipliers.gpuBestFit },
-    { weigher: buildFailures((cell) => failures.of(cell)), multiplier: multipliers.buildFailures },
-    { weigher: slice, multiplier: multipliers.ownSlice },
-    { weigher: picksOfOthers, multiplier: RECENT_PICKS_MULTIPLIER },
-  ];
+/** The weighers as the settings want them: the same list for the same settings, so that rankings can be kept by it. */
+function liveWeighers(slice: OwnSlice, failures: BuildFailureCounts, picksOfOthers: RecentPicks) {
+  const ofBuildFailures = buildFailures((cell) => failures.of(cell));
+  const made = new WeakMap<SchedulingSettings, readonly WeighedBy[]>();
+  return (settings: SchedulingSettings): readonly WeighedBy[] => {
+    const known = made.get(settings);
+    if (known !== undefined) return known;
+    const { multipliers } = settings;
+    const weighers = [
+      { weigher: freeCpu, multiplier: multipliers.cpu },
+      { weigher: freeMemory, multiplier: multipliers.ram },
+      { weigher: gpuBestFit, multiplier: multipliers.gpu_best_fit },
+      { weigher: ofBuildFailures, multiplier: multipliers.build_failure },
+      { weigher: slice, multiplier: multipliers.own_slice },
+      { weigher: picksOfOthers, multiplier: RECENT_PICKS_MULTIPLIER },
+    ];
+    made.set(settings, weighers);
+    return weighers;
+  };
 }
+
+const NOTHING_SET: Pick<SettingsStore, "read"> = { read: async () => ({ version: 0, values: {} }) };

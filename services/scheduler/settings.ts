@@ -1,3 +1,4 @@
+import { DEFAULT_SCHEDULING_SETTINGS, type SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import { duration, float, hostPort, integer, url } from "../../runtime/setting-kinds.ts";
 import { type Declaration, setting, type ValuesOf } from "../../runtime/settings.ts";
@@ -46,16 +47,27 @@ export interface SchedulerSettings {
   readonly cellRefreshMs: number;
   readonly announceMs: number;
   readonly announceTtlMs: number;
+  /** How often it looks what operators have set. */
+  readonly settingsPollMs: number;
 }
+
+const own = DEFAULT_SCHEDULING_SETTINGS;
 
 export const DEFAULT_SCHEDULER_SETTINGS = {
   attemptsMax: 3,
   requestsInFlightMax: 256,
   requestsPerTurn: 16,
   batchMax: 64,
-  spread: 5,
-  spreadTolerance: 0.05,
-  multipliers: { freeCpu: 1, freeMemory: 1, gpuBestFit: 5, buildFailures: 4, ownSlice: 2 },
+  spread: own.hostSubsetSize,
+  spreadTolerance: own.hostSubsetTolerance,
+  multipliers: {
+    freeCpu: own.multipliers.cpu,
+    freeMemory: own.multipliers.ram,
+    gpuBestFit: own.multipliers.gpu_best_fit,
+    buildFailures: own.multipliers.build_failure,
+    ownSlice: own.multipliers.own_slice,
+  },
+  settingsPollMs: 1_000,
   seenDeadlineMs: 2_000,
   placeWithinMs: 60_000,
   giveUpMs: 600_000,
@@ -129,6 +141,24 @@ export function schedulerSettings(options: SchedulerOptions, schedulerId: string
       gpuBestFit: options.weightGpuBestFit,
       buildFailures: options.weightBuildFailures,
       ownSlice: options.weightOwnSlice,
+    },
+  };
+}
+
+/** What this process was started with, as the settings that operators change: they stand over it. */
+export function ownSchedulingSettings({ multipliers, spread, spreadTolerance }: SchedulerSettings): SchedulingSettings {
+  const { freeCpu, freeMemory, gpuBestFit, buildFailures, ownSlice } = multipliers;
+  return {
+    ...DEFAULT_SCHEDULING_SETTINGS,
+    hostSubsetSize: spread,
+    hostSubsetTolerance: spreadTolerance,
+    multipliers: {
+      ...DEFAULT_SCHEDULING_SETTINGS.multipliers,
+      cpu: freeCpu,
+      ram: freeMemory,
+      gpu_best_fit: gpuBestFit,
+      build_failure: buildFailures,
+      own_slice: ownSlice,
     },
   };
 }

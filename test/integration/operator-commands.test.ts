@@ -36,7 +36,7 @@ test("settings are set, shown with what differs marked, and unset", async () => 
     code: 0,
     text: "host_subset_size = 2\nshuffle_best_same_weighed_hosts = false\nversion 1\n",
   });
-  expect((await berth("settings", "show")).text).toMatch(/^version 1\n[^]*^\* {2}host_subset_size +2$/m);
+  expect((await berth("settings", "show")).text).toMatch(/^version 1\n[\s\S]*^\* {2}host_subset_size +2$/m);
   expect((await berth("settings", "unset", "host_subset_size")).text).toBe("host_subset_size = 5\nversion 2\n");
 });
 
@@ -65,7 +65,9 @@ test("ratios are set by aggregate, shown by host with their source, and unset", 
 test("a host is disabled with a reason, shown, listed and enabled, its failures reset", async () => {
   await rig.softState.recordBuildFailure("north", "host-2");
   expect((await berth("host", "disable", "host-2", "--reason", "smells")).text).toBe("host-2: up, disabled (smells)\n");
-  expect((await berth("host", "show", "host-2")).text).toMatch(/state +up, disabled \(smells\)[^]*failed builds +1 /);
+  expect((await berth("host", "show", "host-2")).text).toMatch(
+    /state +up, disabled \(smells\)[\s\S]*failed builds +1 /,
+  );
   expect((await berth("host", "list")).text).toMatch(/^host-2 +north +nova +up, disabled \(smells\) +1$/m);
   expect((await berth("host", "enable", "host-2")).text).toBe("host-2: up\n");
   const shown = JSON.parse((await berth("host", "show", "host-2", "--reset-failures", "--json")).text);
