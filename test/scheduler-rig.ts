@@ -143,6 +143,22 @@ export class SchedulerRig {
       );
   }
 
+  /** Accepts the servers of one call, and tells of them by one message. */
+  async acceptTogether(specs: readonly ServerSpec[], minCount: number, reservationId = "call"): Promise<void> {
+    const company = specs.map((spec) => ({ ...spec, reservationId }));
+    await this.reservations.reserve({ id: reservationId, serverUuids: company.map((spec) => spec.uuid), minCount });
+    await this.apiStore.accept(company);
+    await this.publish(company[0]!, reservationId);
+  }
+
+  /** Tells the schedulers of a request, as the api or a sweep does. */
+  async publish(spec: ServerSpec, id: string): Promise<void> {
+    const bus = this.apiBroker.connect(apiPermissions);
+    await bus.ensureStreams(apiStreams);
+    const message = ScheduleRequest.encode({ server: spec, others: [], minCount: 1 }).finish();
+    await bus.publish(schedulerRequestsSubject, message, { id });
+  }
+
   /** The ids of the tasks that were published to a cell so far. */
   async publishedTo(cell: RigCell): Promise<readonly string[]> {
     const bus = cell.broker.connect(conductorPermissions(cell.name));

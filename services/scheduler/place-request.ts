@@ -292,9 +292,9 @@ export class RequestPlacer {
   }
 
   async #refuse(placing: Placing, fault: string): Promise<Step> {
-    if (placing.company !== null) return { kind: "unplaced", fault };
     const left = await this.#leave(placing, null);
     if (left) return left;
+    if (placing.company !== null) return { kind: "unplaced", fault, cell: placing.at };
     const record = await this.#writes.fail({ serverUuid: placing.serverUuid, cell: placing.at, fault });
     switch (record?.state) {
       case "failed":

@@ -89,15 +89,16 @@ export class CompanyPlacer {
     records: readonly RequestRecord[],
     deliveries: number,
   ): Promise<readonly Settled[]> {
-    const company = new HostsOfCompany();
+    const company = new HostsOfCompany(records);
     const settled = await settleEach(openOnes(records), (one) => this.#placer.place(one.spec, deliveries, company));
     const found = settled.filter(({ placement }) => placement.kind === "dispatched" || placement.kind === "present");
     const gone = settled.filter(({ placement }) => placement.kind === "ended").length + records.length - settled.length;
     // Who deletes some of them before they are placed wants so many fewer.
     const wanted = Math.max(0, Math.min(reservation.minCount, records.length - gone));
-    const later = settled.find(({ placement }) => placement.kind === "later");
-    if (found.length < wanted && later) return settled.map(({ spec }) => ({ spec, placement: later.placement }));
-    const fault = found.length < wanted ? faultOf(settled, found.length, wanted) : null;
+    const isShort = found.length < wanted;
+    const why = isShort ? await this.#whyLater(settled) : null;
+    if (why !== null) return settled.map(({ spec }) => ({ spec, placement: { kind: "later", why } }));
+    const fault = isShort ? faultOf(settled, found.length, wanted) : null;
     const decided = await this.#reservations.decide(reservation.id, fault === null ? "placed" : "refused", fault);
     if (decided?.decision === "refused") {
       this.#events.companyRefused(reservation.id, found.length, wanted);
@@ -106,6 +107,18 @@ export class CompanyPlacer {
     return settleEach(settled, async ({ spec, placement }) =>
       placement.kind === "unplaced" ? this.#placer.refuse(spec, placement.fault) : placement,
     );
+  }
+
+  /** Why it is too early to say that too few found a host; null: it is not. */
+  async #whyLater(settled: readonly Settled[]): Promise<string | null> {
+    const cells = new Map<string, string | null>();
+    for (const { spec, placement } of settled) {
+      if (placement.kind === "later") return placement.why;
+      if (placement.kind === "unplaced") cells.set(spec.uuid, placement.cell);
+    }
+    const records = await this.#store.requests([...cells.keys()]);
+    const moved = records.some((record) => isOpen(record) && record.cell !== cells.get(record.serverUuid));
+    return moved ? "another scheduler is placing them too" : null;
   }
 
   #refuseAll(records: readonly RequestRecord[], fault: string): Promise<readonly Settled[]> {
@@ -142,6 +155,15 @@ export class CompanyPlacer {
 
 class HostsOfCompany implements Company {
   readonly hosts = new Map<string, Set<string>>();
+  readonly #cells: ReadonlyMap<string, string | null>;
+
+  constructor(records: readonly RequestRecord[]) {
+    this.#cells = new Map(records.map((record) => [record.serverUuid, record.cell]));
+  }
+
+  cellOf(serverUuid: string): string | null {
+    return this.#cells.get(serverUuid) ?? null;
+  }
 
   async chose(cell: string, host: string): Promise<void> {
     this.hosts.set(cell, (this.hosts.get(cell) ?? new Set()).add(host));

@@ -13,8 +13,8 @@ export type Placement =
   | { readonly kind: "ended" }
   /** Nowhere placed, and said so in the API database. */
   | { readonly kind: "refused"; readonly fault: string }
-  /** Of several that are placed together: nowhere placed, and nothing said so yet. */
-  | { readonly kind: "unplaced"; readonly fault: string }
+  /** Of several that are placed together: nowhere placed, and nothing said so yet. `cell`: where it was assigned to last. */
+  | { readonly kind: "unplaced"; readonly fault: string; readonly cell: string | null }
   /** Neither placed nor refused: to be tried again. */
   | { readonly kind: "later"; readonly why: string };
 
@@ -22,6 +22,8 @@ export type Placement =
 export interface Company {
   /** Hosts by cell that were chosen for any of them. */
   readonly hosts: ReadonlyMap<string, ReadonlySet<string>>;
+  /** The cell that the server is assigned to as far as is known; null: none yet. */
+  cellOf(serverUuid: string): string | null;
   /** Notes where one of them goes; resolves when each of them has chosen. */
   chose(cell: string, host: string): Promise<void>;
 }
@@ -43,7 +45,7 @@ export function newPlacing(spec: ServerSpec, query: PlacementQuery, company: Com
     company,
     serverUuid: spec.uuid,
     query,
-    at: null,
+    at: company?.cellOf(spec.uuid) ?? null,
     shut: new Set(),
     tried: new Map(),
     pinned: null,
