@@ -71,6 +71,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       registry,
       tracing,
       mounts,
+      keystone: access.keystone,
     };
     const api = createApi(deps, apiSettings(settings));
     closers.push(() => api.close());

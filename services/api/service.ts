@@ -17,7 +17,7 @@ import { registerExtraSpecRoutes } from "./flavors/extra-spec-routes.ts";
 import { FlavorCatalog } from "./flavors/flavor-catalog.ts";
 import { registerFlavorRoutes } from "./flavors/flavor-routes.ts";
 import { createHttp, type Http } from "./http/create-http.ts";
-import { identityResolver } from "./http/identity.ts";
+import { type AuthenticateToken, identityResolver } from "./http/identity.ts";
 import { registerProbes } from "./http/probe-routes.ts";
 import { registerCompute } from "./http/register-compute.ts";
 import { registerVersion, registerVersionList } from "./http/version-routes.ts";
@@ -44,6 +44,8 @@ export interface ApiDeps {
   readonly cells: readonly CellPort[];
   /** What operators set. Without it there are no aggregates, zones or ratios, and settings are the defaults. */
   readonly operators?: OperatorStores;
+  /** Whose tokens are; needed where callers are known by Keystone. */
+  readonly keystone?: AuthenticateToken | null;
   /** The API tier's own bus. */
   readonly bus: Pick<Bus, "publish" | "ensureStreams">;
   readonly clock: Clock;
@@ -73,13 +75,14 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
 
   registerProbes(http, { registry: deps.registry, isServing: () => serving, ping: () => deps.store.ping() });
   registerVersionList(http, settings.http.publicUrl);
+  const resolveIdentity = identityResolver(settings.auth, deps.keystone ?? null);
   registerCompute(http, {
-    resolveIdentity: identityResolver(settings.auth),
+    resolveIdentity,
     register: (scope, prefix) => registerRoutes(scope, prefix, deps, parts, settings),
   });
   if (deps.operators !== undefined && syncer !== null) {
     const operators = { stores: deps.operators, cells: server.cells, syncer };
-    registerOperators(http, operators, identityResolver(settings.auth));
+    registerOperators(http, operators, resolveIdentity);
   }
   http.register(async (scope) => {
     for (const mount of deps.mounts ?? []) await mount(scope);

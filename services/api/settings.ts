@@ -1,7 +1,7 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
 import { duration, type HostPort, hostPort, integer, oneOf, url } from "../../runtime/setting-kinds.ts";
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
-import { AUTH_KINDS, type AuthKind } from "./http/identity.ts";
+import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
 import { placementApiSettings } from "./placement/settings.ts";
 
 /** Settings of the HTTP server. Times in milliseconds. */

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
-import { DEFAULT_KEYSTONE_SETTINGS } from "../../services/api/placement/keystone/keystone-settings.ts";
-import { KeystoneAuthenticator } from "../../services/api/placement/keystone.ts";
+import { KeystoneAuthenticator } from "../../services/api/identity/keystone-authenticator.ts";
+import { DEFAULT_KEYSTONE_SETTINGS } from "../../services/api/identity/keystone-settings.ts";
 import { RULES } from "../../services/api/placement/policy/defaults.ts";
 import { Policy } from "../../services/api/placement/policy/policy.ts";
 import { eventually } from "../eventually.ts";

@@ -1,4 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { assert } from "../../../core/assert.ts";
+import type { AuthKind } from "../identity/auth-kind.ts";
+import type { TokenIdentity } from "../identity/token-identity.ts";
+import { TokenRefused } from "../identity/token-refused.ts";
+import { Fault } from "./fault.ts";
 
 /** Who calls, and for which project. */
 export interface Identity {
@@ -10,21 +15,35 @@ export interface Identity {
 
 export type IdentityOutcome =
   | { readonly kind: "known"; readonly identity: Identity }
-  | { readonly kind: "unauthorized"; readonly why: string };
+  /** `authenticate`: what the header `www-authenticate` says. */
+  | { readonly kind: "unauthorized"; readonly why: string; readonly authenticate?: string }
+  /** The caller is known, and may not do this whatever it is about. */
+  | { readonly kind: "forbidden"; readonly why: string }
+  /** It cannot be found out now. */
+  | { readonly kind: "unavailable"; readonly why: string };
 
 /** Finds out who calls. May answer later (a token that has to be asked about), or at once. */
-export type ResolveIdentity = (headers: IncomingHttpHeaders) => IdentityOutcome | Promise<IdentityOutcome>;
+export type ResolveIdentity = (
+  headers: IncomingHttpHeaders,
+  method: string,
+) => IdentityOutcome | Promise<IdentityOutcome>;
 
-export const AUTH_KINDS = ["none", "noauth2"] as const;
-export type AuthKind = (typeof AUTH_KINDS)[number];
+/** Refuses a caller who is not known, or may not do this. */
+export function faultOf(outcome: Exclude<IdentityOutcome, { kind: "known" }>): Fault {
+  const status = { unauthorized: 401, forbidden: 403, unavailable: 503 }[outcome.kind];
+  return new Fault(status, outcome.why);
+}
 
-/** The resolver for a `BERTH_AUTH` setting. */
-export function identityResolver(auth: AuthKind): ResolveIdentity {
+/** The resolver for a `BERTH_AUTH` setting; `keystone` knows callers by their tokens, where that is set. */
+export function identityResolver(auth: AuthKind, keystone: AuthenticateToken | null): ResolveIdentity {
   switch (auth) {
     case "none":
       return everybodyIsAdmin;
     case "noauth2":
       return identityFromPlainToken;
+    case "keystone":
+      assert(keystone !== null, "whoever builds an api for Keystone gives it a way to ask");
+      return identityByKeystone(keystone);
     default:
       return auth satisfies never;
   }
@@ -52,6 +71,45 @@ export function identityFromPlainToken(headers: IncomingHttpHeaders): IdentityOu
   if (!NAME.test(userId) || !NAME.test(projectId))
     return { kind: "unauthorized", why: "X-Auth-Token is not of the form user:project." };
   return { kind: "known", identity: { projectId, userId, isAdmin: userId === "admin" } };
+}
+
+/** Whose a request's token is. Throws `TokenRefused`. */
+export type AuthenticateToken = (asking: { readonly headers: IncomingHttpHeaders }) => Promise<TokenIdentity>;
+
+const READ_METHODS = ["GET", "HEAD", "OPTIONS"];
+
+/**
+ * Callers as Keystone knows them, in the project of their token. `admin` may do everything; `member` whatever a project may do with
+ * what is its own; `reader` may look at it. A token without a project (unscoped, of a domain, of the system) may do nothing.
+ * Source: Nova's secure RBAC defaults; roles that a role implies are those that Keystone names.
+ */
+export function identityByKeystone(authenticate: AuthenticateToken): ResolveIdentity {
+  return async (headers, method) => {
+    try {
+      return admitted(await authenticate({ headers }), method);
+    } catch (error) {
+      if (!(error instanceof TokenRefused)) throw error;
+      if (error.status === 503) return { kind: "unavailable", why: error.message };
+      return {
+        kind: "unauthorized",
+        why: error.message,
+        authenticate: error.headers["www-authenticate"] ?? "Keystone",
+      };
+    }
+  };
+}
+
+function admitted({ projectId, userId, roles }: TokenIdentity, method: string): IdentityOutcome {
+  if (projectId === null || userId === null)
+    return { kind: "forbidden", why: "The token has no project: ask for one of the scope of a project." };
+  const isAdmin = roles.includes("admin");
+  const mayWrite = isAdmin || roles.includes("member");
+  const mayRead = mayWrite || roles.includes("reader");
+  if (!(READ_METHODS.includes(method) ? mayRead : mayWrite)) {
+    const role = mayRead ? "member" : "reader";
+    return { kind: "forbidden", why: `Policy doesn't allow this to be performed: it takes the role ${role}.` };
+  }
+  return { kind: "known", identity: { projectId, userId, isAdmin } };
 }
 
 function single(value: string | readonly string[] | undefined): string | undefined {

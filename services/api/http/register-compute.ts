@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Http } from "./create-http.ts";
 import { Fault } from "./fault.ts";
-import type { IdentityOutcome, ResolveIdentity } from "./identity.ts";
+import { faultOf, type IdentityOutcome, type ResolveIdentity } from "./identity.ts";
 import { MINOR_MAX, MINOR_MIN, readMicroversion, VARY, versionHeaders } from "./microversion.ts";
 
 /** Where the Compute API hangs. Both are the same API. */
@@ -25,12 +25,12 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
             return next();
           }
           const admit = (outcome: IdentityOutcome) => {
-            if (outcome.kind === "unauthorized") return next(unauthorized(reply, outcome.why));
+            if (outcome.kind !== "known") return next(refused(reply, outcome));
             request.call = { requestId: request.id, minor, identity: outcome.identity };
             next();
           };
           // Most resolvers know at once; an await would cost each call a turn.
-          const outcome = routes.resolveIdentity(request.headers);
+          const outcome = routes.resolveIdentity(request.headers, request.method);
           if (outcome instanceof Promise) outcome.then(admit, next);
           else admit(outcome);
         });
@@ -49,9 +49,9 @@ declare module "fastify" {
   }
 }
 
-function unauthorized(reply: FastifyReply, why: string): Fault {
-  reply.header("www-authenticate", "Keystone");
-  return new Fault(401, why);
+function refused(reply: FastifyReply, outcome: Exclude<IdentityOutcome, { kind: "known" }>): Fault {
+  if (outcome.kind === "unauthorized") reply.header("www-authenticate", outcome.authenticate ?? "Keystone");
+  return faultOf(outcome);
 }
 
 /** The microversion of the call; the answer's headers name it. */

@@ -1,30 +1,21 @@
-import type { HostSyncer } from "../aggregates/sync-hosts.ts";
 import type { Http } from "../http/create-http.ts";
-import { Fault } from "../http/fault.ts";
-import type { IdentityOutcome, ResolveIdentity } from "../http/identity.ts";
+import { faultOf, type IdentityOutcome, type ResolveIdentity } from "../http/identity.ts";
 import { MINOR_MAX } from "../http/microversion.ts";
-import type { OperatorStores } from "../ports.ts";
-import type { Cells } from "../servers/hydrate-servers.ts";
 import { registerHostRoutes } from "./host-routes.ts";
+import type { OperatorDeps } from "./operator-deps.ts";
 import { registerRatioRoutes } from "./ratio-routes.ts";
 import { registerSettingsRoutes } from "./settings-routes.ts";
 
 /** Where the API hangs that Nova has nothing like: for operators, spoken by the `berth` command. */
 export const OPERATORS_PREFIX = "/berth/v1";
 
-export interface OperatorDeps {
-  readonly stores: OperatorStores;
-  readonly cells: Cells;
-  readonly syncer: HostSyncer;
-}
-
 /** Mounts the operators' API. Callers are known as those of the Compute API are; there are no microversions. */
 export function registerOperators(http: Http, deps: OperatorDeps, resolveIdentity: ResolveIdentity): void {
   http.register(
     (scope, _options, done) => {
       scope.addHook("onRequest", async (request) => {
-        const outcome: IdentityOutcome = await resolveIdentity(request.headers);
-        if (outcome.kind === "unauthorized") throw new Fault(401, outcome.why);
+        const outcome: IdentityOutcome = await resolveIdentity(request.headers, request.method);
+        if (outcome.kind !== "known") throw faultOf(outcome);
         request.call = { requestId: request.id, minor: MINOR_MAX, identity: outcome.identity };
       });
       registerSettingsRoutes(scope as Http, deps.stores);

@@ -1,3 +1,4 @@
+import type { TokenIdentity } from "../identity/token-identity.ts";
 import type { Microversion } from "./microversion.ts";
 
 /** A request as the Placement application sees it: no framework, so that it can be mounted anywhere. */
@@ -23,16 +24,8 @@ export interface PlacementResponse {
   readonly body: string | Uint8Array;
 }
 
-/** Who asks, after the token was looked at. */
-export interface Identity {
-  readonly userId: string | null;
-  readonly projectId: string | null;
-  /** `all` for a token of system scope. */
-  readonly systemScope: string | null;
-  /** Set for a token of domain scope. */
-  readonly domainId?: string | null;
-  readonly roles: readonly string[];
-}
+/** Who asks, by whatever way that was found out. */
+export type Identity = TokenIdentity;
 
 /** What a handler is given: the request, read and admitted. */
 export interface Call {

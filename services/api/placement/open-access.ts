@@ -1,29 +1,33 @@
 import { systemClock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import type { ValuesOf } from "../../../runtime/settings.ts";
+import type { AuthKind } from "../identity/auth-kind.ts";
+import type { KeystoneAuthenticator } from "../identity/keystone-authenticator.ts";
+import { openKeystone } from "../identity/open-keystone.ts";
 import { Cors } from "./cors.ts";
 import { type Authenticate, authenticateNoauth2, authenticateNobody } from "./identity.ts";
-import { openKeystone } from "./keystone/open-keystone.ts";
 import { Policy } from "./policy/policy.ts";
 import { PolicyFile } from "./policy/policy-file.ts";
-import { corsSettings, type PLACEMENT_AUTH_KINDS, type placementApiSettings } from "./settings.ts";
+import { corsSettings, type placementApiSettings } from "./settings.ts";
 
 /** Who may do what over the Placement API, from where. */
 export interface PlacementAccess {
   readonly authenticate: Authenticate;
+  /** How callers are known by Keystone, for other APIs of this process; null: they are not. */
+  readonly keystone: KeystoneAuthenticator["authenticate"] | null;
   readonly policy: Policy;
   readonly cors: Cors | null;
   close(): Promise<void>;
 }
 
-type AccessOptions = ValuesOf<typeof placementApiSettings> & { readonly auth: (typeof PLACEMENT_AUTH_KINDS)[number] };
+type AccessOptions = ValuesOf<typeof placementApiSettings> & { readonly auth: AuthKind };
 
 /** Reads the policy file, if there is one, and follows it until `close`. Throws when it is broken. */
 export async function openAccess(options: AccessOptions, logger: Logger): Promise<PlacementAccess> {
   const policy = new Policy(options.enforceNewDefaults ? "secure" : "legacy");
   const file = options.policyFile === null ? null : followPolicy(options.policyFile, policy, logger);
   const cors = corsSettings(options);
-  const { authenticate, close } = openAuthenticate(options, logger);
+  const { authenticate, keystone, close } = openAuthenticate(options, logger);
   try {
     await file?.start();
   } catch (error) {
@@ -32,6 +36,7 @@ export async function openAccess(options: AccessOptions, logger: Logger): Promis
   }
   return {
     authenticate,
+    keystone,
     policy,
     cors: cors === null ? null : new Cors(cors),
     close: async () => {
@@ -41,18 +46,26 @@ export async function openAccess(options: AccessOptions, logger: Logger): Promis
   };
 }
 
-function openAuthenticate(options: AccessOptions, logger: Logger): ReturnType<typeof openKeystone> {
+function openAuthenticate(
+  options: AccessOptions,
+  logger: Logger,
+): Pick<PlacementAccess, "authenticate" | "keystone" | "close"> {
   const nothing = async () => {};
   switch (options.auth) {
     case "none":
-      return { authenticate: authenticateNobody, close: nothing };
+      return { authenticate: authenticateNobody, keystone: null, close: nothing };
     case "noauth2":
-      return { authenticate: authenticateNoauth2, close: nothing };
+      return { authenticate: authenticateNoauth2, keystone: null, close: nothing };
     case "keystone":
-      return openKeystone(options, logger);
+      return authenticateByKeystone(options, logger);
     default:
       return options.auth satisfies never;
   }
+}
+
+function authenticateByKeystone(options: AccessOptions, logger: Logger) {
+  const { authenticate, close } = openKeystone(options, logger);
+  return { authenticate, keystone: authenticate, close };
 }
 
 function followPolicy(path: string, policy: Policy, logger: Logger): PolicyFile {

@@ -12,8 +12,9 @@ import {
   url,
 } from "../../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
+import { AUTH_KINDS } from "../identity/auth-kind.ts";
+import { keystoneOptions } from "../identity/keystone-options.ts";
 import { type CorsSettings, DEFAULT_CORS_SETTINGS } from "./cors.ts";
-import { keystoneOptions } from "./keystone/keystone-options.ts";
 
 /** Settings of the Placement API. Times in milliseconds. */
 export interface PlacementSettings {
@@ -89,8 +90,6 @@ export function corsSettings(options: ValuesOf<typeof placementApiSettings>): Co
   };
 }
 
-export const PLACEMENT_AUTH_KINDS = ["none", "noauth2", "keystone"] as const;
-
 export const placementDeclaration = {
   command: "berth api --only placement",
   about: "Serves the Placement API alone; needs nothing but a database.",
@@ -106,7 +105,7 @@ export const placementDeclaration = {
       about: "where the embedded Postgres keeps its data when no database is named",
       default: ".berth",
     }),
-    auth: setting(oneOf(...PLACEMENT_AUTH_KINDS), { about: "how callers are known", default: "none" }),
+    auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are known", default: "none" }),
     ...placementApiSettings,
     defaultCell: optional(text(), { about: "the cell that new root providers go to" }),
     allocationCandidatesGenerationStrategy: setting(oneOf("depth-first", "breadth-first"), {

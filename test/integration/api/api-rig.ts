@@ -21,6 +21,7 @@ import { CellEvent, EventKind, Task } from "../../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Bus } from "../../../runtime/bus.ts";
 import { systemClock } from "../../../runtime/clock.ts";
+import type { AuthenticateToken } from "../../../services/api/http/identity.ts";
 import { type ApiService, createApi } from "../../../services/api/service.ts";
 import { type ApiSettings, DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
 import { conductorId, hostName, hostTree, owner, providerOf, vcpusOf } from "../../contract/cell-fixtures.ts";
@@ -61,6 +62,7 @@ export class ApiRig {
     views: ReadonlyMap<string, LedgerView>,
     settings: Partial<ApiSettings>,
     store: ApiStore,
+    keystone: AuthenticateToken | null,
   ) {
     this.store = store;
     this.cells = new Map(cells.map((cell) => [cell.name, cell]));
@@ -95,6 +97,7 @@ export class ApiRig {
         logger: pino({ level: "silent" }),
         registry: createRegistry({ service: "api", withProcess: false }),
         tracing: noTracing,
+        keystone,
       },
       { ...DEFAULT_API_SETTINGS, cells: { deadlineMs: 50, retryMs: 50 }, ...settings },
     );
@@ -104,6 +107,7 @@ export class ApiRig {
   static async start(
     settings: Partial<ApiSettings> = {},
     store: ApiStore = new MemoryApiStore({ clock: systemClock }),
+    keystone: AuthenticateToken | null = null,
   ): Promise<ApiRig> {
     const brokers = [new MemoryBroker(systemClock)];
     const apiBus = brokers[0]!.connect();
@@ -129,7 +133,7 @@ export class ApiRig {
       cells.push({ name, store, ledger, bus, toldConductors: [], dead: false });
       views.set(name, view);
     }
-    const rig = new ApiRig(cells, brokers, apiBus, views, settings, store);
+    const rig = new ApiRig(cells, brokers, apiBus, views, settings, store, keystone);
     for (const { name } of cells) {
       await rig.store.putCell({ name, databaseUrl: "postgres://x", natsUrl: null, disabled: false });
     }

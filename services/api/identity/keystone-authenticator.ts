@@ -2,12 +2,12 @@ import { hash } from "node:crypto";
 import { BoundedCache } from "../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedCache } from "../../../runtime/shared-cache.ts";
-import type { Identity, PlacementRequest } from "./http.ts";
-import { KeystoneClient } from "./keystone/keystone-client.ts";
-import { KeystoneError } from "./keystone/keystone-error.ts";
-import type { KeystoneSettings } from "./keystone/keystone-settings.ts";
-import { decodeRecord, encodeRecord, type TokenRecord } from "./keystone/token-record.ts";
-import { PlacementError } from "./placement-error.ts";
+import { KeystoneClient } from "./keystone-client.ts";
+import { KeystoneError } from "./keystone-error.ts";
+import type { KeystoneSettings } from "./keystone-settings.ts";
+import type { TokenIdentity } from "./token-identity.ts";
+import { decodeRecord, encodeRecord, type TokenRecord } from "./token-record.ts";
+import { TokenRefused } from "./token-refused.ts";
 
 export interface KeystoneDeps {
   readonly clock: Clock;
@@ -17,6 +17,11 @@ export interface KeystoneDeps {
   readonly onLost: (error: KeystoneError) => void;
   /** Told when the first question after an outage was answered. */
   readonly onBack: () => void;
+}
+
+/** What of a request says who asks. Lower-case names. */
+export interface AskingByToken {
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
 // What can be a header; the longest tokens (PKI) that were ever common had 8 KiB.
@@ -35,7 +40,7 @@ export class KeystoneAuthenticator {
   readonly #settings: KeystoneSettings;
   readonly #valid: BoundedCache<TokenRecord>;
   readonly #invalid: BoundedCache<true>;
-  readonly #asked = new Map<string, Promise<Identity | null>>();
+  readonly #asked = new Map<string, Promise<TokenIdentity | null>>();
   #lost = false;
 
   constructor(deps: KeystoneDeps, settings: KeystoneSettings) {
@@ -46,22 +51,24 @@ export class KeystoneAuthenticator {
     this.#invalid = new BoundedCache({ clock: deps.clock, entriesMax: settings.cacheEntriesMax });
   }
 
-  /** An `Authenticate`: 401 names Keystone as the place to get a token; 503 while it does not answer. */
-  readonly authenticate = async (asking: Pick<PlacementRequest, "headers">): Promise<Identity> => {
+  /** Throws `TokenRefused`: 401 names Keystone as the place to get a token; 503 while it does not answer. */
+  readonly authenticate = async (asking: AskingByToken): Promise<TokenIdentity> => {
     const token = asking.headers["x-auth-token"];
-    const identity = token === undefined || !TOKEN.test(token) ? null : await this.#identify(token);
+    const identity = typeof token !== "string" || !TOKEN.test(token) ? null : await this.#identify(token);
     if (identity !== null) return identity;
     const headers = { "www-authenticate": `Keystone uri="${this.#settings.url}"` };
-    throw new PlacementError(401, "The request you have made requires authentication: send a valid x-auth-token.", {
+    throw new TokenRefused(
+      401,
+      "The request you have made requires authentication: send a valid x-auth-token.",
       headers,
-    });
+    );
   };
 
   async close(): Promise<void> {
     await this.#client.close();
   }
 
-  #identify(token: string): Promise<Identity | null> | Identity | null {
+  #identify(token: string): Promise<TokenIdentity | null> | TokenIdentity | null {
     const key = hash("sha256", token);
     const known = this.#valid.get(key);
     // The caches count by a clock that never jumps, tokens expire by the one that does.
@@ -74,7 +81,7 @@ export class KeystoneAuthenticator {
     return asking;
   }
 
-  async #find(key: string, token: string): Promise<Identity | null> {
+  async #find(key: string, token: string): Promise<TokenIdentity | null> {
     if (this.#asked.size >= this.#settings.validationsMax)
       throw unavailable(new KeystoneError("keystone-overload", "too many tokens are being asked about"));
     const text = await this.#deps.shared?.get(key);
@@ -115,12 +122,12 @@ export class KeystoneAuthenticator {
   }
 }
 
-function unavailable(error: KeystoneError): PlacementError {
+function unavailable(error: KeystoneError): TokenRefused {
   const why = {
     "keystone-unreachable": "The identity service does not answer, so the token could not be looked at",
     "keystone-refuses-service": "This service could not log in to the identity service to look at the token",
     "keystone-malformed": "The identity service gave an answer that could not be read",
     "keystone-overload": "Too many tokens are being looked at",
   }[error.code];
-  return new PlacementError(503, `${why}; try again later.`, { headers: { "retry-after": "5" } });
+  return new TokenRefused(503, `${why}; try again later.`, { "retry-after": "5" });
 }

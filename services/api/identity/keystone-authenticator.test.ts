@@ -4,8 +4,8 @@ import { ManualClock } from "../../../runtime/manual-clock.ts";
 import type { SharedCache } from "../../../runtime/shared-cache.ts";
 import { eventually } from "../../../test/eventually.ts";
 import { type FakeKeystone, startFakeKeystone, tokenDocument } from "../../../test/fake-keystone.ts";
-import { DEFAULT_KEYSTONE_SETTINGS, type KeystoneSettings } from "./keystone/keystone-settings.ts";
-import { KeystoneAuthenticator } from "./keystone.ts";
+import { KeystoneAuthenticator } from "./keystone-authenticator.ts";
+import { DEFAULT_KEYSTONE_SETTINGS, type KeystoneSettings } from "./keystone-settings.ts";
 
 const START_MS = Date.parse("2026-01-01T00:00:00Z");
 const HOUR_MS = 3_600_000;

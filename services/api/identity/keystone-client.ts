@@ -1,6 +1,6 @@
 import { Agent, request } from "undici";
-import type { Clock } from "../../../../runtime/clock.ts";
-import { retry } from "../../../../runtime/retry.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { retry } from "../../../runtime/retry.ts";
 import { KeystoneError } from "./keystone-error.ts";
 import { recordOfDocument, type TokenRecord } from "./token-record.ts";
 

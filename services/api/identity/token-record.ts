@@ -1,9 +1,9 @@
-import type { Identity } from "../http.ts";
 import { KeystoneError } from "./keystone-error.ts";
+import type { TokenIdentity } from "./token-identity.ts";
 
 /** What is kept of a valid token: whose it is, and until when that may be believed without asking again. */
 export interface TokenRecord {
-  readonly identity: Identity;
+  readonly identity: TokenIdentity;
   /** Milliseconds since the epoch. */
   readonly untilMs: number;
 }

@@ -1,5 +1,5 @@
-import { duration, type Kind, text, url } from "../../../../runtime/setting-kinds.ts";
-import { optional, SettingsError, setting, type ValuesOf } from "../../../../runtime/settings.ts";
+import { duration, type Kind, text, url } from "../../../runtime/setting-kinds.ts";
+import { optional, SettingsError, setting, type ValuesOf } from "../../../runtime/settings.ts";
 import { DEFAULT_KEYSTONE_SETTINGS, type KeystoneSettings } from "./keystone-settings.ts";
 
 const password: Kind<string> = { ...text(), secret: true };

@@ -1,15 +1,14 @@
-import { RedisSharedCache } from "../../../../adapters/redis/redis-shared-cache.ts";
-import { systemClock } from "../../../../runtime/clock.ts";
-import type { Logger } from "../../../../runtime/logger.ts";
-import type { Authenticate } from "../identity.ts";
-import { KeystoneAuthenticator } from "../keystone.ts";
+import { RedisSharedCache } from "../../../adapters/redis/redis-shared-cache.ts";
+import { systemClock } from "../../../runtime/clock.ts";
+import type { Logger } from "../../../runtime/logger.ts";
+import { KeystoneAuthenticator } from "./keystone-authenticator.ts";
 import { type KeystoneOptions, keystoneSettings } from "./keystone-options.ts";
 
 /** Knows callers by Keystone until `close`. Throws `SettingsError` when the settings do not suffice; asks nothing yet. */
 export function openKeystone(
   options: KeystoneOptions,
   logger: Logger,
-): { readonly authenticate: Authenticate; close(): Promise<void> } {
+): { readonly authenticate: KeystoneAuthenticator["authenticate"]; close(): Promise<void> } {
   const settings = keystoneSettings(options);
   const shared =
     options.tokenCacheUrl === null

@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import type { TokenIdentity } from "../identity/token-identity.ts";
+import { TokenRefused } from "../identity/token-refused.ts";
+import { faultOf, identityByKeystone } from "./identity.ts";
+
+const PROJECT: TokenIdentity = { userId: "u", projectId: "p", systemScope: null, domainId: null, roles: [] };
+const resolver = (identity: Partial<TokenIdentity>) => identityByKeystone(async () => ({ ...PROJECT, ...identity }));
+
+test.each([
+  [["admin", "manager", "member", "reader"], "DELETE", "known"],
+  [["member", "reader"], "POST", "known"],
+  [["member"], "GET", "known"],
+  [["reader"], "GET", "known"],
+  [["reader"], "PUT", "forbidden"],
+  [["auditor"], "GET", "forbidden"],
+  [[], "GET", "forbidden"],
+])("with the roles %j a %s is %s", async (roles, method, kind) => {
+  expect(await resolver({ roles })({}, method)).toMatchObject({ kind });
+});
+
+test("only the role admin makes an administrator, and the project is the token's, whatever the headers say", async () => {
+  const headers = { "x-project-id": "other", "x-roles": "admin" };
+  const identity = { projectId: "p", userId: "u" };
+  expect(await resolver({ roles: ["member"] })(headers, "GET")).toEqual({
+    kind: "known",
+    identity: { ...identity, isAdmin: false },
+  });
+  expect(await resolver({ roles: ["admin"] })(headers, "GET")).toEqual({
+    kind: "known",
+    identity: { ...identity, isAdmin: true },
+  });
+});
+
+test.each([{ systemScope: "all" }, { domainId: "d" }, {}])(
+  "a token of another scope than a project's may do nothing: %j",
+  async (scope) => {
+    const outcome = await resolver({ ...scope, projectId: null, roles: ["admin"] })({}, "GET");
+    expect(outcome.kind).toBe("forbidden");
+  },
+);
+
+test("a token that is refused is answered with where to get one, one that cannot be looked at with 503", async () => {
+  const failing = (error: Error) => identityByKeystone(() => Promise.reject(error))({}, "GET");
+  const where = { "www-authenticate": 'Keystone uri="http://k/v3"' };
+  const outcome = await failing(new TokenRefused(401, "why", where));
+  expect(outcome).toEqual({ kind: "unauthorized", why: "why", authenticate: where["www-authenticate"] });
+  const away = await failing(new TokenRefused(503, "later", {}));
+  expect(away).toEqual({ kind: "unavailable", why: "later" });
+  expect(faultOf(away as Parameters<typeof faultOf>[0]).status).toBe(503);
+  await expect(failing(new TypeError("a bug"))).rejects.toThrow(TypeError);
+});

@@ -1,0 +1,10 @@
+/** Who asks, after the token was looked at. */
+export interface TokenIdentity {
+  readonly userId: string | null;
+  readonly projectId: string | null;
+  /** `all` for a token of system scope. */
+  readonly systemScope: string | null;
+  /** Set for a token of domain scope. */
+  readonly domainId?: string | null;
+  readonly roles: readonly string[];
+}

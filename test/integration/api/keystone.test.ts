@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { systemClock } from "../../../runtime/clock.ts";
+import { KeystoneAuthenticator } from "../../../services/api/identity/keystone-authenticator.ts";
+import { DEFAULT_KEYSTONE_SETTINGS } from "../../../services/api/identity/keystone-settings.ts";
+import { type FakeKeystone, startFakeKeystone, tokenDocument } from "../../fake-keystone.ts";
+import { ApiRig } from "./api-rig.ts";
+
+let keystone: FakeKeystone;
+let authenticator: KeystoneAuthenticator;
+let rig: ApiRig;
+
+beforeEach(async () => {
+  keystone = await startFakeKeystone();
+  authenticator = new KeystoneAuthenticator(
+    { clock: systemClock, shared: null, onLost: () => undefined, onBack: () => undefined },
+    {
+      ...DEFAULT_KEYSTONE_SETTINGS,
+      url: keystone.url,
+      user: "placement",
+      password: keystone.password,
+      project: "service",
+      triesMax: 1,
+    },
+  );
+  rig = await ApiRig.start({ auth: "keystone" }, undefined, authenticator.authenticate);
+});
+afterEach(async () => {
+  await rig.close();
+  await authenticator.close();
+  await keystone.close();
+});
+
+/** A token of a project with these roles. */
+function issue(token: string, project: string, roles: readonly string[]): string {
+  const expiresAtMs = Date.now() + 3_600_000;
+  keystone.tokens.set(token, tokenDocument({ user: `user-of-${token}`, project, roles, expiresAtMs }));
+  return token;
+}
+
+async function call(token: string | null, method: "GET" | "POST", url: string, payload?: object) {
+  const headers = token === null ? {} : { "x-auth-token": token };
+  return rig.api.http.inject({ method, url, headers, ...(payload ? { payload } : {}) });
+}
+
+const SERVER = { server: { name: "s", flavorRef: "1", networks: "none" } };
+
+test("a server belongs to the project of the token, is read by its readers, and is nothing to other projects", async () => {
+  const created = await call(issue("m", "p1", ["member", "reader"]), "POST", "/v2.1/servers", SERVER);
+  expect(created.statusCode).toBe(202);
+  const { id } = created.json<{ server: { id: string } }>().server;
+  const seen = async (token: string) => (await call(token, "GET", `/v2.1/servers/${id}`)).statusCode;
+  expect(await seen(issue("r", "p1", ["reader"]))).toBe(200);
+  expect(await seen(issue("other", "p2", ["member", "reader"]))).toBe(404);
+  expect(await seen(issue("root", "p3", ["admin"]))).toBe(200);
+});
+
+test("a reader creates nothing, and only an admin sees what operators do", async () => {
+  const reader = issue("r", "p1", ["reader"]);
+  const refused = await call(reader, "POST", "/v2.1/servers", SERVER);
+  expect(refused.statusCode).toBe(403);
+  expect(refused.json()).toMatchObject({ forbidden: { code: 403 } });
+  expect((await call(reader, "GET", "/v2.1/os-aggregates")).statusCode).toBe(403);
+  expect((await call(issue("a", "p1", ["admin"]), "GET", "/v2.1/os-aggregates")).statusCode).toBe(200);
+});
+
+test("without a valid token the answer says where to get one; versions are shown to everybody", async () => {
+  for (const token of [null, "unknown"]) {
+    const refused = await call(token, "GET", "/v2.1/servers");
+    expect(refused.statusCode).toBe(401);
+    expect(refused.headers["www-authenticate"]).toBe(`Keystone uri="${keystone.url}"`);
+    expect(refused.json()).toMatchObject({ unauthorized: { code: 401 } });
+  }
+  expect((await call(null, "GET", "/v2.1/")).statusCode).toBe(200);
+});
+
+test("while Keystone does not answer, callers are told to come back", async () => {
+  keystone.broken = 500;
+  const answer = await call(issue("m", "p1", ["member"]), "GET", "/v2.1/servers");
+  expect(answer.statusCode).toBe(503);
+  expect(answer.headers["retry-after"]).toBeDefined();
+});
