@@ -1,0 +1,73 @@
+import type { Pool } from "pg";
+import type { PortGroup, PortQuery, PortRecord, PortStore } from "../../core/cell/port-store.ts";
+import { onlyUuids, queryStored } from "./store-query.ts";
+
+interface PortRow {
+  id: string;
+  project_id: string;
+  network_id: string;
+  name: string;
+  groups: PortGroup[];
+  created_at_ms: number;
+}
+
+const COLUMNS = "id, project_id, network_id, name, groups, created_at_ms::float8";
+
+/** Ports in the API database: each write is one statement. Throws `StoreError`. */
+export class PostgresPortStore implements PortStore {
+  readonly #pool: Pool;
+
+  /** The pool stays the caller's. */
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async createPort(port: PortRecord): Promise<"created" | "id-taken"> {
+    const rows = await queryStored(this.#pool, {
+      name: "create_port",
+      text: `insert into ports (id, project_id, network_id, name, groups, created_at_ms) values ($1, $2, $3, $4, $5, $6)
+        on conflict (id) do nothing returning id`,
+      values: [port.id, port.projectId, port.networkId, port.name, JSON.stringify(port.groups), port.createdAtMs],
+    });
+    return rows.length > 0 ? "created" : "id-taken";
+  }
+
+  async ports(ids: readonly string[]): Promise<readonly PortRecord[]> {
+    const rows = await queryStored<PortRow>(this.#pool, {
+      name: "ports",
+      text: `select ${COLUMNS} from ports where id = any($1::uuid[])`,
+      values: [onlyUuids(ids)],
+    });
+    return rows.map(recordOf);
+  }
+
+  async listPorts({ projectId, limit }: PortQuery): Promise<readonly PortRecord[]> {
+    const rows = await queryStored<PortRow>(this.#pool, {
+      name: "list_ports",
+      text: `select ${COLUMNS} from ports where $1::text is null or project_id = $1
+        order by ports.created_at_ms, id limit $2`,
+      values: [projectId, limit],
+    });
+    return rows.map(recordOf);
+  }
+
+  async deletePort(id: string): Promise<boolean> {
+    const rows = await queryStored(this.#pool, {
+      name: "delete_port",
+      text: "delete from ports where id = any($1::uuid[]) returning id",
+      values: [onlyUuids([id])],
+    });
+    return rows.length > 0;
+  }
+}
+
+function recordOf(row: PortRow): PortRecord {
+  return {
+    id: row.id,
+    projectId: row.project_id,
+    networkId: row.network_id,
+    name: row.name,
+    groups: row.groups,
+    createdAtMs: row.created_at_ms,
+  };
+}

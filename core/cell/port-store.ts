@@ -1,0 +1,32 @@
+/** One request group of a port. */
+export interface PortGroup {
+  readonly resources: Readonly<Record<string, number>>;
+  readonly required: readonly string[];
+}
+
+/** A port of a network, as far as scheduling asks: what it wants of a host (Neutron's `resource_request`). */
+export interface PortRecord {
+  readonly id: string;
+  readonly projectId: string;
+  readonly networkId: string;
+  readonly name: string;
+  /** Empty: it wants nothing. */
+  readonly groups: readonly PortGroup[];
+  readonly createdAtMs: number;
+}
+
+export interface PortQuery {
+  /** Null: of all projects. */
+  readonly projectId: string | null;
+  readonly limit: number;
+}
+
+/** Ports that servers may be made with. Both bodies (Postgres, in-memory) pass test/contract/port-store. Operating failures throw the store's error. */
+export interface PortStore {
+  createPort(port: PortRecord): Promise<"created" | "id-taken">;
+  /** Those of them that there are, in any order. */
+  ports(ids: readonly string[]): Promise<readonly PortRecord[]>;
+  /** The oldest first. */
+  listPorts(query: PortQuery): Promise<readonly PortRecord[]>;
+  deletePort(id: string): Promise<boolean>;
+}

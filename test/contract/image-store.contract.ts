@@ -1,0 +1,91 @@
+import { randomUUID } from "node:crypto";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { ImageQuery, ImageRecord, ImageStore } from "../../core/cell/image-store.ts";
+
+const ALL: ImageQuery = { visibleTo: null, name: null, marker: null, limit: 100 };
+
+function image(values: Partial<ImageRecord> = {}): ImageRecord {
+  return {
+    id: randomUUID(),
+    name: "cirros",
+    owner: "p",
+    visibility: "public",
+    diskFormat: "qcow2",
+    containerFormat: "bare",
+    minDiskGib: 1,
+    minRamMib: 64,
+    isProtected: false,
+    tags: ["small"],
+    properties: { hw_cpu_policy: "dedicated", "trait:CUSTOM_X": "required" },
+    createdAtMs: 1_700_000_000_000,
+    updatedAtMs: 1_700_000_000_000,
+    ...values,
+  };
+}
+
+/** What both bodies of the images' store promise. */
+export function imageStoreContract(name: string, makeStore: () => Promise<ImageStore>): void {
+  describe(`images in ${name}`, () => {
+    let store: ImageStore;
+    beforeEach(async () => {
+      store = await makeStore();
+    });
+
+    test("what is created is read as it was, and an id is taken once", async () => {
+      const one = image({ name: null, diskFormat: null });
+      expect(await store.createImage(one)).toBe("created");
+      expect(await store.createImage(image({ id: one.id, name: "other" }))).toBe("id-taken");
+      expect(await store.image(one.id)).toEqual(one);
+      expect(await store.image(randomUUID())).toBeNull();
+      expect(await store.image("no uuid")).toBeNull();
+    });
+
+    test("lists the newest first, those of one time by id, in pages without a gap", async () => {
+      const times = [3, 1, 2, 2, 2].map((seconds) => 1_700_000_000_000 + seconds * 1000);
+      const created = times.map((createdAtMs) => image({ createdAtMs }));
+      for (const one of created) await store.createImage(one);
+      const listed = await store.images(ALL);
+      expect(listed.map(({ createdAtMs }) => createdAtMs)).toEqual([...times].sort((a, b) => b - a));
+      const paged: ImageRecord[] = [];
+      for (let marker: string | null = null; ; marker = paged.at(-1)!.id) {
+        const page = await store.images({ ...ALL, marker, limit: 2 });
+        if (page.length === 0) break;
+        paged.push(...page);
+      }
+      expect(paged).toEqual(listed);
+    });
+
+    test("shows a project its own images and those that are open to all", async () => {
+      const [own, open, other] = [
+        image({ visibility: "private" }),
+        image({ owner: "q", visibility: "community" }),
+        image({ owner: "q", visibility: "private", name: "secret" }),
+      ];
+      for (const one of [own, open, other]) await store.createImage(one!);
+      const seen = await store.images({ ...ALL, visibleTo: "p" });
+      expect(new Set(seen.map(({ id }) => id))).toEqual(new Set([own!.id, open!.id]));
+      expect((await store.images({ ...ALL, name: "secret" })).map(({ id }) => id)).toEqual([other!.id]);
+    });
+
+    test("changes that are made at once all take effect", async () => {
+      const one = image({ properties: {} });
+      await store.createImage(one);
+      await Promise.all(
+        ["a", "b", "c"].map((key) =>
+          store.updateImage(one.id, (old) => ({ ...old, properties: { ...old.properties, [key]: "1" } })),
+        ),
+      );
+      expect((await store.image(one.id))?.properties).toEqual({ a: "1", b: "1", c: "1" });
+      expect(await store.updateImage(randomUUID(), (old) => old)).toBeNull();
+    });
+
+    test("what is deleted is gone, once", async () => {
+      const one = image();
+      await store.createImage(one);
+      expect(await store.deleteImage(one.id)).toBe(true);
+      expect(await store.deleteImage(one.id)).toBe(false);
+      expect(await store.deleteImage("no uuid")).toBe(false);
+      expect(await store.image(one.id)).toBeNull();
+    });
+  });
+}

@@ -1,0 +1,52 @@
+import { randomUUID } from "node:crypto";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { PortRecord, PortStore } from "../../core/cell/port-store.ts";
+
+function port(values: Partial<PortRecord> = {}): PortRecord {
+  return {
+    id: randomUUID(),
+    projectId: "p",
+    networkId: randomUUID(),
+    name: "nic",
+    groups: [{ resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_PHYSNET_A"] }],
+    createdAtMs: 1_700_000_000_000,
+    ...values,
+  };
+}
+
+/** What both bodies of the ports' store promise. */
+export function portStoreContract(name: string, makeStore: () => Promise<PortStore>): void {
+  describe(`ports in ${name}`, () => {
+    let store: PortStore;
+    beforeEach(async () => {
+      store = await makeStore();
+    });
+
+    test("what is created is read as it was, and an id is taken once", async () => {
+      const one = port();
+      expect(await store.createPort(one)).toBe("created");
+      expect(await store.createPort(port({ id: one.id }))).toBe("id-taken");
+      expect(await store.ports([one.id, one.id, randomUUID(), "no uuid"])).toEqual([one]);
+    });
+
+    test("lists a project's ports or all, the oldest first", async () => {
+      const [late, early, other] = [
+        port({ createdAtMs: 3 }),
+        port({ createdAtMs: 1 }),
+        port({ projectId: "q", createdAtMs: 2 }),
+      ];
+      for (const one of [late, early, other]) await store.createPort(one!);
+      expect(await store.listPorts({ projectId: "p", limit: 10 })).toEqual([early, late]);
+      expect(await store.listPorts({ projectId: null, limit: 2 })).toEqual([early, other]);
+    });
+
+    test("what is deleted is gone, once", async () => {
+      const one = port({ groups: [] });
+      await store.createPort(one);
+      expect(await store.deletePort(one.id)).toBe(true);
+      expect(await store.deletePort(one.id)).toBe(false);
+      expect(await store.deletePort("no uuid")).toBe(false);
+      expect(await store.ports([one.id])).toEqual([]);
+    });
+  });
+}
