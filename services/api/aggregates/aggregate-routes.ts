@@ -2,6 +2,7 @@ import { Type } from "typebox";
 import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { AnyQuery } from "../http/schema.ts";
+import type { OperatorDeps } from "../operators/operator-deps.ts";
 import {
   AggregateActionBody,
   AggregateAnswer,
@@ -12,7 +13,6 @@ import {
 } from "./aggregate-schemas.ts";
 import { aggregateView, newAggregateView } from "./aggregate-view.ts";
 import {
-  type AggregateDeps,
   addHost,
   createAggregate,
   deleteAggregate,
@@ -26,7 +26,7 @@ import {
 const IdParams = Type.Object({ id: Type.String() });
 
 /** `/os-aggregates`: admins only. Source: Nova's api-ref, "Host aggregates"; answers are 200 where it says so, for old clients' sake. */
-export function registerAggregateRoutes(http: Http, deps: AggregateDeps): void {
+export function registerAggregateRoutes(http: Http, deps: OperatorDeps): void {
   registerReads(http, deps);
 
   const create = { body: CreateAggregateBody, response: { 200: NewAggregateAnswer } };
@@ -67,7 +67,7 @@ export function registerAggregateRoutes(http: Http, deps: AggregateDeps): void {
   });
 }
 
-function registerReads(http: Http, deps: AggregateDeps): void {
+function registerReads(http: Http, deps: OperatorDeps): void {
   const list = { querystring: AnyQuery, response: { 200: AggregateListAnswer } };
   http.get("/os-aggregates", { schema: list }, async (request) => {
     const call = callOf(request);

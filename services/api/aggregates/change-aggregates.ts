@@ -6,16 +6,8 @@ import {
   zoneOfMetadata,
 } from "../../../core/cell/aggregate-store.ts";
 import { badRequest, conflict, type Fault, notFound } from "../http/fault.ts";
-import type { OperatorStores } from "../ports.ts";
-import type { Cells } from "../servers/hydrate-servers.ts";
+import type { OperatorDeps } from "../operators/operator-deps.ts";
 import { countServers, findHost } from "./find-host.ts";
-import type { HostSyncer } from "./sync-hosts.ts";
-
-export interface AggregateDeps {
-  readonly stores: OperatorStores;
-  readonly cells: Cells;
-  readonly syncer: HostSyncer;
-}
 
 /** Throws 404 for what is no number of an aggregate, too (400 for what is no number at all, as upstream). */
 export function readAggregateId(text: string): number {
@@ -28,14 +20,14 @@ export function aggregateNotFound(id: number): Fault {
   return notFound(`Aggregate ${id} could not be found.`);
 }
 
-export async function findAggregate({ stores }: AggregateDeps, id: number): Promise<AggregateRecord> {
+export async function findAggregate({ stores }: OperatorDeps, id: number): Promise<AggregateRecord> {
   const aggregate = await stores.aggregates.aggregate(id);
   if (aggregate === null) throw aggregateNotFound(id);
   return aggregate;
 }
 
 export async function createAggregate(
-  { stores }: AggregateDeps,
+  { stores }: OperatorDeps,
   { name, zone }: { readonly name: string; readonly zone: string | null },
 ): Promise<AggregateRecord> {
   const outcome = await stores.aggregates.create({ uuid: randomUUID(), name: name.trim(), zone });
@@ -45,7 +37,7 @@ export async function createAggregate(
 
 /** Refuses a zone for hosts that have servers: those would change theirs. */
 export async function updateAggregate(
-  deps: AggregateDeps,
+  deps: OperatorDeps,
   id: number,
   change: { readonly name?: string | undefined; readonly zone?: string | null | undefined },
 ): Promise<AggregateRecord> {
@@ -71,7 +63,7 @@ export async function updateAggregate(
 }
 
 export async function setAggregateMetadata(
-  deps: AggregateDeps,
+  deps: OperatorDeps,
   id: number,
   metadata: Readonly<Record<string, string | null>>,
 ): Promise<AggregateRecord> {
@@ -83,14 +75,14 @@ export async function setAggregateMetadata(
   return outcome.aggregate;
 }
 
-export async function deleteAggregate({ stores }: AggregateDeps, id: number): Promise<void> {
+export async function deleteAggregate({ stores }: OperatorDeps, id: number): Promise<void> {
   const outcome = await stores.aggregates.delete(id);
   if (outcome.kind === "unknown") throw aggregateNotFound(id);
   if (outcome.kind === "has-hosts") throw badRequest(`Cannot delete aggregate ${id}: it still has hosts.`);
 }
 
 /** Adds the host and mirrors it into its cell; a cell that is away at this moment hears of it later. */
-export async function addHost(deps: AggregateDeps, id: number, name: string): Promise<AggregateRecord> {
+export async function addHost(deps: OperatorDeps, id: number, name: string): Promise<AggregateRecord> {
   const aggregate = await findAggregate(deps, id);
   const { host } = await findHost(deps.cells, name);
   const zone = zoneOfMetadata(aggregate.metadata);
@@ -107,7 +99,7 @@ export async function addHost(deps: AggregateDeps, id: number, name: string): Pr
 }
 
 /** A host that no cell has any more may go, too. */
-export async function removeHost(deps: AggregateDeps, id: number, name: string): Promise<AggregateRecord> {
+export async function removeHost(deps: OperatorDeps, id: number, name: string): Promise<AggregateRecord> {
   const aggregate = await findAggregate(deps, id);
   const zone = zoneOfMetadata(aggregate.metadata);
   if (zone !== null && aggregate.hosts.includes(name) && !(await zonesOfHost(deps, name, id)).has(zone))
@@ -120,7 +112,7 @@ export async function removeHost(deps: AggregateDeps, id: number, name: string):
 }
 
 /** Zones that the host has by its other aggregates. */
-async function zonesOfHost({ stores }: AggregateDeps, host: string, exceptId: number): Promise<ReadonlySet<string>> {
+async function zonesOfHost({ stores }: OperatorDeps, host: string, exceptId: number): Promise<ReadonlySet<string>> {
   const zones = (await stores.aggregates.aggregates())
     .filter((aggregate) => aggregate.id !== exceptId && aggregate.hosts.includes(host))
     .map((aggregate) => zoneOfMetadata(aggregate.metadata));
@@ -129,7 +121,7 @@ async function zonesOfHost({ stores }: AggregateDeps, host: string, exceptId: nu
 
 /** Servers do not change their zone under their owners' feet. */
 async function refuseMove(
-  { cells }: AggregateDeps,
+  { cells }: OperatorDeps,
   host: string,
   zones: { readonly from: string | null; readonly to: string | null },
 ): Promise<void> {
@@ -142,7 +134,7 @@ async function refuseMove(
 
 /** The same for all hosts of an aggregate whose zone changes. A zone cannot be taken back, as upstream has it. */
 async function refuseZoneOfServers(
-  { cells }: AggregateDeps,
+  { cells }: OperatorDeps,
   aggregate: AggregateRecord,
   zone: string | null | undefined,
 ): Promise<void> {

@@ -13,7 +13,7 @@ import { badRequest, unavailable } from "../http/fault.ts";
 import { NullableString } from "../http/schema.ts";
 import { isoSeconds } from "../http/times.ts";
 import { listHosts } from "../hypervisors/list-hosts.ts";
-import type { OperatorDeps } from "./register-operators.ts";
+import type { OperatorDeps } from "./operator-deps.ts";
 
 const HostFields = {
   host: Type.String(),

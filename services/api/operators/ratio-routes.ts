@@ -4,7 +4,7 @@ import { findHost } from "../aggregates/find-host.ts";
 import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, notFound } from "../http/fault.ts";
-import type { OperatorDeps } from "./register-operators.ts";
+import type { OperatorDeps } from "./operator-deps.ts";
 import { SyncAnswer, syncView } from "./sync-view.ts";
 
 const RatioChanges = Type.Unsafe<Record<string, number | null>>({
