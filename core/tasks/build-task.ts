@@ -9,6 +9,7 @@ export type AttemptFailure = "reschedule" | "abort";
 /**
  * The hosts of the plan in the order they are tried; the first holds the claim when the task is stored. A host that comes several
  * times, one after the other, is there with other ways to fit: the next one is for the case that the one before no longer fits.
+ * When the first host comes again as the last, it is tried once more if it alone failed, all others being full.
  */
 export interface BuildHosts {
   readonly hosts: readonly string[];
@@ -156,11 +157,7 @@ function leave(
   hop: { readonly from: number; readonly to: number; readonly reason: string; readonly past: readonly PastAttempt[] },
 ): BuildStep {
   const { from, reason, past } = hop;
-  const failed = new Set(past.filter((attempt) => attempt.result === "failed").map((attempt) => attempt.host));
-  failed.add(hostOf(plan, from));
-  let { to } = hop;
-  // Another way to fit is of no use on a host that failed.
-  while (failed.has(hostOf(plan, to))) to += 1;
+  const to = nextSelection(plan, hop);
   if (to < plan.hosts.length) {
     return { state: { kind: "hopping", from, to, reason, past }, effects: [{ kind: "hop", from, to, reason }] };
   }
@@ -170,6 +167,20 @@ function leave(
     state: { kind: "failing", selection: from, failure: "reschedule", reason, message },
     effects: [{ kind: "commit-error", selection: from, attemptReason: reason, message }],
   };
+}
+
+/** Another way to fit is of no use on a host that failed; but nobody else can have the first one when all others are full. */
+function nextSelection(
+  { hosts }: BuildHosts,
+  hop: { readonly from: number; readonly to: number; readonly past: readonly PastAttempt[] },
+): number {
+  const failed = new Set(hop.past.filter(({ result }) => result === "failed").map(({ host }) => host));
+  failed.add(hosts[hop.from] ?? "");
+  for (let to = hop.to; to < hosts.length; to += 1) {
+    const isLastResort = hop.from === 0 && to === hosts.length - 1 && hosts[to] === hosts[0];
+    if (isLastResort || !failed.has(hosts[to] ?? "")) return to;
+  }
+  return hosts.length;
 }
 
 /** preparing → failing: no other host could do better, so none is tried. */

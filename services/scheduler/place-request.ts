@@ -150,7 +150,7 @@ export class RequestPlacer {
     let step: Step = null;
     try {
       const selections = placing.company ? await this.#beside(placing, link, first) : choice.selections;
-      const task = buildTask(id, placing.spec, selections);
+      const task = buildTask(id, placing.spec, { selections, attemptsMax: this.#settings.attemptsMax });
       step = await this.#claim(placing, link, { task, host: first.host, items });
       return step;
     } finally {

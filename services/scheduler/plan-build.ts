@@ -1,3 +1,4 @@
+import { isHardGroup } from "../../core/cell/group-rule.ts";
 import { providerUuid, resourceClass } from "../../core/ledger/ids.ts";
 import type { AllocationItem } from "../../core/ledger/model.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
@@ -7,10 +8,24 @@ import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 const DEFAULT_AVAILABILITY_ZONE = "nova";
 
 /** The zone stands in the task, so that the cell never has to ask for it. */
-export function buildTask(id: string, server: ServerSpec, selections: readonly Selection[]): Task {
+export function buildTask(
+  id: string,
+  server: ServerSpec,
+  { selections: chosen, attemptsMax }: { readonly selections: readonly Selection[]; readonly attemptsMax: number },
+): Task {
   const availabilityZone = server.availabilityZone || DEFAULT_AVAILABILITY_ZONE;
+  const selections = attemptsMax > 1 && isHardGroup(server.group) ? withFirstAgain(chosen) : chosen;
   const inZone = selections.map((selection) => ({ ...selection, availabilityZone }));
   return { id, server, work: { $case: "build", value: { selections: inZone } } };
+}
+
+/**
+ * A group's rule may leave a server no other host than its own: the one of its group, or none that has no server of it yet. So its
+ * first host is tried once more if no alternate could be.
+ */
+function withFirstAgain(selections: readonly Selection[]): readonly Selection[] {
+  const [first] = selections;
+  return first === undefined ? selections : [...selections, first];
 }
 
 export function itemsOf(selection: Selection): AllocationItem[] {
