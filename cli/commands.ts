@@ -33,6 +33,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./audit.ts")).run(argv),
   },
   {
+    name: "sim",
+    summary: "run clouds in simulated worlds, with faults, and audit them at every step",
+    run: async (argv) => (await import("./sim.ts")).run(argv),
+  },
+  {
     name: "api",
     summary: "serve the Compute API (with --only placement: the Placement API alone)",
     run: async (argv) => (await import("../services/api/main.ts")).main(argv),

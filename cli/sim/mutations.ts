@@ -1,6 +1,5 @@
 import type { MemoryApiStore } from "../../adapters/memory/memory-api-store.ts";
 import type { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
-import type { TaskClaim } from "../../core/cell/cell-store.ts";
 import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
@@ -40,23 +39,6 @@ export const MUTATIONS: readonly Mutation[] = [
     ledger: (change, apply) => (isClaim(change) || isRelease(change) ? apply(change) : COMMITTED),
   },
   {
-    name: "fence-dropped",
-    about: "steps of a task are written under whatever epoch it has now",
-    cellStore: (store) => {
-      const now = <Claim extends TaskClaim>(claims: readonly Claim[]): Claim[] =>
-        claims.map((claim) => ({
-          ...claim,
-          epoch: store.tasks().find(({ id }) => id === claim.taskId)?.epoch ?? claim.epoch,
-        }));
-      return overriding(store, {
-        commitActive: (commits) => store.commitActive(now(commits)),
-        hop: (hops) => store.hop(now(hops)),
-        commitError: (errors) => store.commitError(now(errors)),
-        commitDeleted: (deletes) => store.commitDeleted(now(deletes)),
-      });
-    },
-  },
-  {
     name: "sweep-blind",
     about: "conductors do not take over the tasks of dead ones",
     cellStore: (store) => overriding(store, { sweepTasks: async () => [] }),
@@ -71,11 +53,6 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "door-left-open",
     about: "a cell that a request leaves is not shut for it",
     cellStore: (store) => overriding(store, { close: async (uuids) => uuids.map(() => "closed" as const) }),
-  },
-  {
-    name: "hop-not-written",
-    about: "a hop is answered as committed and not written",
-    cellStore: (store) => overriding(store, { hop: async (hops) => hops.map(() => ({ kind: "committed" as const })) }),
   },
   {
     name: "delete-task-lost",
@@ -107,16 +84,32 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
-    name: "starts-when-prepared",
-    about: "a guest runs as soon as it exists, before its cell names it",
-    driver: (driver) =>
-      overriding(driver, {
-        prepare: async (order, control) => {
-          const outcome = await driver.prepare(order, control);
-          if (outcome.kind === "prepared") await driver.start(order);
-          return outcome;
+    name: "cancelled-is-deleted",
+    about: "a request counts as deleted as soon as it is cancelled, before its cell has done anything",
+    apiStore: (store) =>
+      overriding(store, {
+        cancel: async (uuid, requestId) => {
+          const record = await store.cancel(uuid, requestId);
+          await store.markDeleted([uuid]);
+          return record;
         },
       }),
+  },
+  {
+    name: "active-not-written",
+    about: "a build is answered as committed and not written",
+    cellStore: (store) =>
+      overriding(store, { commitActive: async (commits) => commits.map(() => ({ kind: "committed" as const })) }),
+  },
+  {
+    name: "homes-unknown",
+    about: "conductors that compare an agent's guests with the database find none of them there",
+    cellStore: (store) => overriding(store, { homes: async () => [] }),
+  },
+  {
+    name: "start-lies",
+    about: "a guest is called started and stands still",
+    driver: (driver) => overriding(driver, { start: async () => {} }),
   },
   {
     name: "destroy-lies",

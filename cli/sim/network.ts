@@ -37,12 +37,9 @@ export class Network {
 
   /** How long a message takes now; null: it is lost. */
   leg(from: string, to: string): number | null {
-    const { delayMsMin, delayMsMax, spikeShare, spikeMs, lossShare } = this.weather;
-    const delay = delayMsMin + this.#random() * (delayMsMax - delayMsMin);
-    const spike = this.#random() < spikeShare ? this.#random() * spikeMs : 0;
-    const isLost = this.#random() < lossShare;
-    if (isLost || this.isCut(from, to)) return null;
-    return (delay + spike) * (this.#slow.get(from) ?? 1) * (this.#slow.get(to) ?? 1);
+    const delayMs = this.delay(from, to);
+    const isLost = this.#random() < this.weather.lossShare;
+    return isLost || this.isCut(from, to) ? null : delayMs;
   }
 
   /** How long a message of a stream takes, which loses none. */
@@ -50,7 +47,7 @@ export class Network {
     const { delayMsMin, delayMsMax, spikeShare, spikeMs } = this.weather;
     const delay = delayMsMin + this.#random() * (delayMsMax - delayMsMin);
     const spike = this.#random() < spikeShare ? this.#random() * spikeMs : 0;
-    return (delay + spike) * (this.#slow.get(from) ?? 1) * (this.#slow.get(to) ?? 1);
+    return delay * Math.max(this.#slow.get(from) ?? 1, this.#slow.get(to) ?? 1) + spike;
   }
 
   arrivesTwice(): boolean {

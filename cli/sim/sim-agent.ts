@@ -90,16 +90,24 @@ function driverOf(process: SimProcess, driver: FakeDriver, world: World): Driver
     adopt: (guests) => whileAlive(() => driver.adopt(guests)),
     prepare: (order, control) =>
       whileAlive(() => {
-        const calledOff = new AbortController();
-        control.signal.addEventListener("abort", () => calledOff.abort());
-        process.onKill(() => calledOff.abort());
-        return driver.prepare(order, { signal: calledOff.signal, onStep: (step) => control.onStep(step) });
+        const signal = endingWith(process, control.signal);
+        return driver.prepare(order, { signal, onStep: (step) => control.onStep(step) });
       }),
     start: (guest) =>
       whileAlive(async () => {
         await driver.start(guest);
         world.started(guest.serverUuid);
       }),
+    power: (guest, verb) => whileAlive(() => driver.power(guest, verb)),
+    handOff: (order, signal) => whileAlive(() => driver.handOff(order, endingWith(process, signal))),
     destroy: (guest) => whileAlive(() => driver.destroy(guest)),
   };
+}
+
+/** Raised with the signal, and when the process is killed. */
+function endingWith(process: SimProcess, signal: AbortSignal): AbortSignal {
+  const ended = new AbortController();
+  signal.addEventListener("abort", () => ended.abort());
+  process.onKill(() => ended.abort());
+  return ended.signal;
 }

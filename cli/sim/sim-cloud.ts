@@ -1,5 +1,6 @@
 import { MemoryApiStore } from "../../adapters/memory/memory-api-store.ts";
 import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
+import { MemoryReservationStore } from "../../adapters/memory/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../../adapters/memory/memory-server-group-store.ts";
 import { MemorySoftState } from "../../adapters/memory/memory-soft-state.ts";
 import { apiPermissions, apiStreams } from "../../adapters/nats/streams.ts";
@@ -52,6 +53,7 @@ export class SimCloud {
   readonly #mutation: Mutation | null;
   readonly #store: MemoryApiStore;
   readonly #groups: MemoryServerGroupStore;
+  readonly #reservations = new MemoryReservationStore();
   readonly #broker: MemoryBroker;
   #softState: SoftState;
   readonly #calls = new Map<string, (call: ApiCall) => Promise<ApiAnswer>>();
@@ -132,6 +134,8 @@ export class SimCloud {
           const { name, store, bus, view } = cell.fromAbove(process);
           return { name, store, bus, ...view() };
         }),
+        groups: remote(process, "api-db", this.#groups),
+        reservations: remote(process, "api-db", this.#reservations),
         softState: this.#softStateOf(process),
         clock: process.clock,
         logger: this.#world.logger(process.name),
@@ -148,6 +152,7 @@ export class SimCloud {
       {
         store: remote(process, "api-db", this.#mutation?.apiStore?.(this.#store) ?? this.#store),
         groups: remote(process, "api-db", this.#groups),
+        reservations: remote(process, "api-db", this.#reservations),
         cells: this.cells.map((cell) => {
           const { name, store, bus } = cell.fromAbove(process);
           return { name, store, bus, view: null };
@@ -182,6 +187,8 @@ export class SimCloud {
       recordBuildFailure: (cell, host) => ask((state) => state.recordBuildFailure(cell, host), undefined),
       clearBuildFailures: (cell, host) => ask((state) => state.clearBuildFailures(cell, host), undefined),
       buildFailures: () => ask((state) => state.buildFailures(), new Map()),
+      recordPicks: (id, picks) => ask((state) => state.recordPicks(id, picks), undefined),
+      recentPicks: (id) => ask((state) => state.recentPicks(id), []),
       close: async () => {},
     };
   }

@@ -1,3 +1,4 @@
+import { StoreError } from "../../adapters/postgres/store-error.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { Network } from "./network.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
@@ -108,7 +109,7 @@ export class SimProcess {
   }
 }
 
-/** An object whose methods are all asynchronous, reached over the network. */
+/** A store whose methods are all asynchronous, reached over the network: what gets no answer fails as the real ones do. */
 export function remote<Port extends object>(process: SimProcess, place: string, port: Port): Port {
   const methods = new Map<PropertyKey, unknown>();
   return new Proxy(port, {
@@ -118,7 +119,11 @@ export function remote<Port extends object>(process: SimProcess, place: string, 
       const value = Reflect.get(target, property, target);
       if (typeof value !== "function") return value;
       const method = (...args: unknown[]) =>
-        process.call(place, () => Promise.resolve(Reflect.apply(value, target, args)));
+        process
+          .call(place, async () => Reflect.apply(value, target, args))
+          .catch((error: unknown) => {
+            throw error instanceof NoAnswerError ? new StoreError("unavailable", String(property), error) : error;
+          });
       methods.set(property, method);
       return method;
     },

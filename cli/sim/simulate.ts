@@ -17,6 +17,8 @@ export interface SimOptions extends CloudSize {
   readonly operations: number;
   /** How long users and faults go on, in milliseconds of the world. */
   readonly busyMs: number;
+  /** When users and faults are cut short, with all that they would have done before the same; `busyMs` unless given. */
+  readonly stopMs?: number;
   readonly mutation: Mutation | null;
   /** Keeps all of the history, and what services log. */
   readonly wholeHistory: boolean;
@@ -83,8 +85,9 @@ class Simulation {
       this.#auditNext();
       this.#workload.begin(operations, WARM_UP_MS, busyMs);
       world.clock.setTimer(WARM_UP_MS, () => this.#nemesis.begin());
-      await this.#go(busyMs);
+      await this.#go(this.#options.stopMs ?? busyMs);
       this.#nemesis.stop();
+      this.#workload.stop();
       await this.#settle("everything accepted");
       const counts = await this.#count();
       // Whatever became of them, every server can still be deleted, and then nothing is left of it.
@@ -135,11 +138,17 @@ class Simulation {
     const pending = (facts.api?.requests ?? [])
       .filter(({ state }) => state === "accepted" || state === "cancelled")
       .map(({ serverUuid, state }) => [5, `request ${serverUuid} is ${state}`] as const);
+    const still = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
+      servers
+        .filter(({ status, taskState }) => status === "ACTIVE" && taskState === null)
+        .filter(({ uuid, host }) => !runningGuests.get(host ?? "")?.some(({ serverUuid }) => serverUuid === uuid))
+        .map(({ uuid, host }) => [4, `server ${uuid} is ACTIVE on ${host} of ${cell} and does not run there`] as const),
+    );
     const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
     const lost = [...this.#workload.accepted]
       .filter((uuid) => !facts.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
       .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
-    return [...violations, ...open, ...pending, ...calls, ...lost];
+    return [...violations, ...open, ...pending, ...still, ...calls, ...lost];
   }
 
   /** What must hold at every moment, whatever is under way. */

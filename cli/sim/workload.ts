@@ -37,6 +37,7 @@ export class Workload {
   readonly accepted = new Set<string>();
   readonly deleted = new Set<string>();
   #open = 0;
+  #stopped = false;
 
   constructor(world: World, cloud: SimCloud) {
     this.#world = world;
@@ -56,8 +57,15 @@ export class Workload {
       const delayMs = fromMs + this.#random() * (untilMs - fromMs);
       const deletes = this.#random() < DELETE_SHARE;
       const choice = this.#random();
-      this.#world.clock.setTimer(delayMs, () => void (deletes ? this.#deleteOne(choice) : this.#create(choice)));
+      this.#world.clock.setTimer(delayMs, () => {
+        if (!this.#stopped) void (deletes ? this.#deleteOne(choice) : this.#create(choice));
+      });
     }
+  }
+
+  /** Nothing new is begun. */
+  stop(): void {
+    this.#stopped = true;
   }
 
   /** Deletes every server that is left, again and again until each is gone. */
@@ -75,7 +83,13 @@ export class Workload {
         networks: "none",
       },
     });
-    if (answer === null || answer.status !== 202) return;
+    if (answer === null) return;
+    if (answer.status !== 202) {
+      this.#world.history.record("user", "refused", { status: answer.status, body: answer.body });
+      // Overload and lost databases are 503 and 504; anything else is a bug.
+      if (answer.status < 503) this.#world.find(5, `a create was answered with ${answer.status}: ${answer.body}`);
+      return;
+    }
     const { uuid } = idOf(answer.body);
     this.#world.history.record("user", "created", { server: uuid });
     this.accepted.add(uuid);
