@@ -20,6 +20,7 @@ import { noTracing } from "../adapters/telemetry/tracing.ts";
 import { assert } from "../core/assert.ts";
 import { LedgerView } from "../core/ledger/view.ts";
 import { ViewError, type ViewSource } from "../core/ledger/view-source.ts";
+import { LiveCellFacts, viewWithFacts } from "../core/scheduling/live-cell-facts.ts";
 import { Task } from "../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../proto/gen/berth/scheduler.ts";
 import type { ServerSpec } from "../proto/gen/berth/shared.ts";
@@ -82,13 +83,16 @@ export class SchedulerRig {
       },
       open(over = {}) {
         const view = new LedgerView();
-        store.follow((_, rows) => view.applyAll(rows));
-        return { name, store, bus: broker.connect(cellPermissionsOfApi(name)), view, source: store, ...over };
+        const facts = new LiveCellFacts(name, view);
+        const followed = viewWithFacts(view, facts);
+        store.follow((_, rows) => rows.forEach(followed.apply));
+        return { name, store, bus: broker.connect(cellPermissionsOfApi(name)), view, facts, source: store, ...over };
       },
       openFrozen(over = {}) {
         const view = new LedgerView();
-        store.follow((_, rows) => view.applyAll(rows))();
-        return rigCell.open({ view, ...over });
+        const facts = new LiveCellFacts(name, view);
+        store.follow((_, rows) => rows.forEach(viewWithFacts(view, facts).apply))();
+        return rigCell.open({ view, facts, ...over });
       },
     };
     return rigCell;

@@ -15,6 +15,7 @@ import type { RunningGuest } from "../../core/audit/facts.ts";
 import type { CellStore } from "../../core/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
 import { LedgerView } from "../../core/ledger/view.ts";
+import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -49,6 +50,7 @@ export interface EmbeddedCell extends Service {
   readonly admin: HostAdminStore;
   readonly bus: Bus;
   readonly view: LedgerView;
+  readonly facts: LiveCellFacts;
   readonly follower: LedgerFollower;
   /** Every host's tree is in the ledger. */
   readonly ready: boolean;
@@ -63,7 +65,11 @@ export function createEmbeddedCell(options: EmbeddedCellOptions): EmbeddedCell {
   const above = openSide(options, "berth api tier");
   const below = openSide(options, "berth conductors");
   const view = new LedgerView();
-  const follower = new LedgerFollower({ cell: name, databaseUrl, view, clock, events: followerEvents(logger) });
+  const facts = new LiveCellFacts(name, view);
+  const follower = new LedgerFollower({
+    ...{ cell: name, databaseUrl, view: viewWithFacts(view, facts), servers: true },
+    ...{ clock, events: followerEvents(logger) },
+  });
   const bus = broker.connect(cellPermissionsOfApi(name));
   const network = new MemoryNetwork();
   const addresses = Array.from({ length: options.conductors }, (_, index) => `${name}-conductor-${index + 1}`);
@@ -90,6 +96,7 @@ export function createEmbeddedCell(options: EmbeddedCellOptions): EmbeddedCell {
     admin: new PostgresHostAdminStore(above.pool),
     bus,
     view,
+    facts,
     follower,
     get ready() {
       return agent.ready;

@@ -154,6 +154,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     return createScheduler(
       {
         ...shared,
+        aggregates: operators.aggregates,
         operatorSettings: operators.settings,
         softState,
         cells: cells.map((cell) => ({
@@ -161,6 +162,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
           store: cell.store,
           bus: cell.bus,
           view: cell.view,
+          facts: cell.facts,
           source: cell.follower,
         })),
         logger: options.logger.child({ scheduler: name }),

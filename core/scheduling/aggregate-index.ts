@@ -6,16 +6,20 @@ const NONE: readonly HostAggregate[] = [];
 /** The cloud's aggregates by host, as they were read at one moment. */
 export class AggregateIndex {
   readonly defaultZone: string;
+  /** By id. */
+  readonly all: readonly HostAggregate[];
   /** Every key of any aggregate's metadata. */
   readonly keys: ReadonlySet<string>;
   readonly #byHost = new Map<string, readonly HostAggregate[]>();
 
   constructor(records: readonly AggregateRecord[], defaultZone: string) {
     this.defaultZone = defaultZone;
+    const all: HostAggregate[] = [];
     const keys = new Set<string>();
     const lists = new Map<string, HostAggregate[]>();
     for (const { id, uuid, name, metadata, hosts } of records.toSorted((a, b) => a.id - b.id)) {
       const aggregate = { id, uuid, name, metadata: new Map(Object.entries(metadata)) };
+      all.push(aggregate);
       for (const key of aggregate.metadata.keys()) keys.add(key);
       for (const host of hosts) {
         const list = lists.get(host);
@@ -23,6 +27,7 @@ export class AggregateIndex {
         else lists.set(host, [aggregate]);
       }
     }
+    this.all = all;
     this.keys = keys;
     this.#shareEqualLists(lists);
   }

@@ -118,6 +118,8 @@ export class LiveCellFacts implements CellFacts {
   readonly cell: string;
   readonly #view: LedgerView;
   readonly #hosts = new Map<string, LiveHost>();
+  /** By the slot that the host's root had when it was asked for: a name says whether it still is that host's. */
+  #bySlot: (LiveHost | undefined)[] = [];
   readonly #servers = new Map<string, LiveServer>();
   /** Servers by host's name, by group. */
   readonly #groups = new Map<string, Map<string, number>>();
@@ -133,8 +135,11 @@ export class LiveCellFacts implements CellFacts {
   at(root: number): HostFacts | undefined {
     const name = this.#view.hosts.nameOf(root);
     if (name === undefined) return undefined;
+    const known = this.#bySlot[root];
+    if (known?.name === name) return known;
     const host = this.#host(name);
     host.root = root;
+    this.#bySlot[root] = host;
     return host;
   }
 
@@ -185,6 +190,7 @@ export class LiveCellFacts implements CellFacts {
   /** Before a reload: the cell is told anew, aggregates stay. */
   clear(): void {
     this.#hosts.clear();
+    this.#bySlot = [];
     this.#servers.clear();
     this.#groups.clear();
     this.#view.touchAll();
@@ -213,7 +219,9 @@ export class LiveCellFacts implements CellFacts {
   /** Its servers stay known: they may come before it. */
   #dropHost(name: string): void {
     const host = this.#hosts.get(name);
-    if (host?.servers.size === 0) this.#hosts.delete(name);
+    if (host?.servers.size !== 0) return;
+    this.#hosts.delete(name);
+    if (host.root >= 0) this.#bySlot[host.root] = undefined;
   }
 
   #putServer(change: ServerPut): void {

@@ -131,6 +131,8 @@ export const DEFAULT_SCHEDULING_SETTINGS: SchedulingSettings = {
     gpu_best_fit: 5,
     gpu_fragmentation: 0,
     own_slice: 2,
+    // A guess, and so less than what any difference in free room that matters makes.
+    recent_picks: 0.25,
   },
   hostSubsetSize: 5,
   hostSubsetTolerance: 0.05,

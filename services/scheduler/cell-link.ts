@@ -1,6 +1,7 @@
 import { cellTasksSubject } from "../../adapters/nats/streams.ts";
 import type { DeleteOutcome, Dispatch, DispatchOutcome } from "../../core/cell/cell-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
+import type { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
 import { Task } from "../../proto/gen/berth/cell.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -40,6 +41,11 @@ export class CellLink {
 
   get view(): LedgerView {
     return this.cell.view;
+  }
+
+  /** Undefined: no host filter is asked. */
+  get facts(): LiveCellFacts | undefined {
+    return this.cell.facts;
   }
 
   /** The host weighs differently although nothing changed in the view. */

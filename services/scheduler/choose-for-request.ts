@@ -4,12 +4,13 @@ import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import type { SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
 import { seedOf } from "../../core/scheduling/seeded-random.ts";
 import type { StageWatch } from "../../core/scheduling/stage-watch.ts";
-import type { WeighedBy } from "../../core/scheduling/weighers/weigher.ts";
+import type { WeigherSet } from "../../core/scheduling/weighers/weigher-set.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { CellLink } from "./cell-link.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { GroupPicks } from "./group-picks.ts";
+import { hostRules } from "./host-rules.ts";
 import type { SchedulerSettings } from "./settings.ts";
 import { StageTimer } from "./time-stages.ts";
 
@@ -35,7 +36,7 @@ export interface PlacingState {
 /** Chooses hosts for one request among the cells that it may go to now. */
 export class RequestChooser {
   readonly #chooser: HostChooser;
-  readonly #weighersOf: (settings: SchedulingSettings) => readonly WeighedBy[];
+  readonly #weighers: WeigherSet;
   readonly #live: { readonly current: SchedulingSettings };
   readonly #settings: SchedulerSettings;
   readonly #clock: Clock;
@@ -44,7 +45,7 @@ export class RequestChooser {
 
   constructor(options: {
     readonly chooser: HostChooser;
-    readonly weighersOf: (settings: SchedulingSettings) => readonly WeighedBy[];
+    readonly weighers: WeigherSet;
     readonly live: { readonly current: SchedulingSettings };
     readonly settings: SchedulerSettings;
     readonly clock: Clock;
@@ -52,7 +53,7 @@ export class RequestChooser {
     readonly groupPicks: GroupPicks;
   }) {
     this.#chooser = options.chooser;
-    this.#weighersOf = options.weighersOf;
+    this.#weighers = options.weighers;
     this.#live = options.live;
     this.#settings = options.settings;
     this.#clock = options.clock;
@@ -98,14 +99,12 @@ export class RequestChooser {
   }
 
   #optionsFor(state: PlacingState, { excluded, watch }: ChoiceLimits): ChoiceOptions {
-    const live = this.#live.current;
     return {
+      ...hostRules(this.#live.current, this.#weighers),
       seed: seedOf(state.serverUuid),
       alternates: this.#settings.attemptsMax - 1,
       excludedHosts: excluded,
-      weighers: this.#weighersOf(live),
-      spread: live.hostSubsetSize,
-      spreadTolerance: live.hostSubsetTolerance,
+      spec: state.spec,
       ...(watch && { watch }),
     };
   }

@@ -8,6 +8,7 @@ import {
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
 import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
 import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
+import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
@@ -18,6 +19,7 @@ import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
 import { LedgerView } from "../../core/ledger/view.ts";
+import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
@@ -55,6 +57,7 @@ export function openScheduler(
   const store = new PostgresApiStore(pool);
   const groups = new PostgresServerGroupStore(pool);
   const reservations = new PostgresReservationStore(pool);
+  const aggregates = new PostgresAggregateStore(pool);
   const operatorSettings = new PostgresSettingsStore(pool);
   const bus = openLoggedBus({ url: options.natsUrl, name: NAME, what: "API tier", logger });
   const softState = new RedisSoftState({
@@ -72,6 +75,7 @@ export function openScheduler(
       store,
       groups,
       reservations,
+      aggregates,
       operatorSettings,
       bus,
       cells: [],
@@ -114,7 +118,11 @@ function openSchedulerCell(record: CellRecord, followers: WatchedFollower[], log
   const bus = openLoggedBus({ url: natsUrl, name: NAME, what, logger });
   const view = new LedgerView();
   const clock = systemClock;
-  const follower = new LedgerFollower({ cell: name, databaseUrl, view, clock, events: followerEvents(logger) });
+  const facts = new LiveCellFacts(name, view);
+  const follower = new LedgerFollower({
+    ...{ cell: name, databaseUrl, view: viewWithFacts(view, facts), servers: true },
+    ...{ clock, events: followerEvents(logger) },
+  });
   const watched = { follower, view };
   followers.push(watched);
   follower.start();
@@ -123,6 +131,7 @@ function openSchedulerCell(record: CellRecord, followers: WatchedFollower[], log
     store: new PostgresCellStore(pool),
     bus,
     view,
+    facts,
     source: follower,
     async close() {
       followers.splice(followers.indexOf(watched), 1);

@@ -4,6 +4,7 @@ import type { ReservationStore } from "../../core/cell/reservation-store.ts";
 import type { ServerGroupStore } from "../../core/cell/server-group-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
 import type { ViewSource } from "../../core/ledger/view-source.ts";
+import type { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { Bus } from "../../runtime/bus.ts";
 
 /** The part of the API database that a scheduler uses. */
@@ -36,6 +37,8 @@ export interface SchedulerCell {
   /** The cell's own bus: tasks go down there, events come up. */
   readonly bus: SchedulerBus;
   readonly view: LedgerView;
+  /** What host filters and weighers look at beside the view; without it no host filter is asked. */
+  readonly facts?: LiveCellFacts;
   readonly source: ViewSource;
 }
 

@@ -1,18 +1,17 @@
 import { randomUUID } from "node:crypto";
 import type { Registry } from "prom-client";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
+import type { AggregateStore } from "../../core/cell/aggregate-store.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
 import type { SettingsStore } from "../../core/cell/settings-store.ts";
 import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
-import type { SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
+import type { RequestContext } from "../../core/scheduling/request/request-context.ts";
 import type { SoftState } from "../../core/scheduling/soft-state.ts";
 import { buildFailures } from "../../core/scheduling/weighers/build-failures.ts";
-import { freeCpu } from "../../core/scheduling/weighers/free-cpu.ts";
-import { freeMemory } from "../../core/scheduling/weighers/free-memory.ts";
-import { gpuBestFit } from "../../core/scheduling/weighers/gpu-best-fit.ts";
+import { GpuFragmentation } from "../../core/scheduling/weighers/gpu-fragmentation.ts";
 import { OwnSlice } from "../../core/scheduling/weighers/own-slice.ts";
 import { RecentPicks } from "../../core/scheduling/weighers/recent-picks.ts";
-import type { WeighedBy } from "../../core/scheduling/weighers/weigher.ts";
+import { WeigherSet } from "../../core/scheduling/weighers/weigher-set.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
@@ -21,6 +20,7 @@ import { RequestChooser } from "./choose-for-request.ts";
 import { SchedulerEvents } from "./events.ts";
 import { BuildFailureCounts } from "./follow-cell-events.ts";
 import { GroupPicks } from "./group-picks.ts";
+import { AggregateKeeper, NO_AGGREGATES } from "./keep-aggregates.ts";
 import { CellKeeper } from "./keep-cells.ts";
 import { LiveSettings } from "./live-settings.ts";
 import { RequestPlacer } from "./place-request.ts";
@@ -40,9 +40,6 @@ import { RequestSweep } from "./sweep-requests.ts";
 import { RequestIntake } from "./take-requests.ts";
 import { PickTeller } from "./tell-picks.ts";
 
-/** A guess, and so less than what any difference in free room that matters makes. */
-const RECENT_PICKS_MULTIPLIER = 0.25;
-
 /** How long a start waits for the views; a cell that takes longer takes part later. */
 const VIEWS_LOADED_MS = 5_000;
 
@@ -51,6 +48,8 @@ export interface SchedulerDeps {
   readonly store: SchedulerStore;
   readonly groups: SchedulerGroups;
   readonly reservations: SchedulerReservations;
+  /** Host aggregates; without it there are none. */
+  readonly aggregates?: Pick<AggregateStore, "version" | "aggregates">;
   /** What operators set while schedulers run; without it this one stays with its own settings. */
   readonly operatorSettings?: Pick<SettingsStore, "read">;
   /** The API tier's own bus. */
@@ -78,7 +77,8 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
   let closing: Promise<void> | null = null;
   const close = async () => {
     ready = false;
-    await Promise.all([parts.sweep.stop(), parts.arrivals.stop(), parts.picks.stop(), parts.live.stop()]);
+    await Promise.all([parts.sweep.stop(), parts.arrivals.stop(), parts.picks.stop()]);
+    await Promise.all([parts.live.stop(), parts.aggregates.stop()]);
     await parts.intake.stop();
     await parts.announcer.close();
     await parts.cells.close();
@@ -90,6 +90,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
     async start() {
       try {
         await Promise.all([parts.cells.start(), parts.live.start()]);
+        await parts.aggregates.start();
         await parts.cells.whenSeen(VIEWS_LOADED_MS);
         await parts.announcer.start();
         parts.picks.start();
@@ -129,11 +130,25 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
     { store: deps.operatorSettings ?? NOTHING_SET, events, clock },
     { pollMs: settings.settingsPollMs, own: ownSchedulingSettings(settings) },
   );
-  const weighersOf = liveWeighers(slice, failures, picksOfOthers);
+  const weighers = new WeigherSet({
+    buildFailure: buildFailures((cell) => failures.of(cell)),
+    ownSlice: slice,
+    recentPicks: picksOfOthers,
+    gpuFragmentation: new GpuFragmentation(),
+  });
+  const aggregates = new AggregateKeeper(
+    {
+      store: deps.aggregates ?? NO_AGGREGATES,
+      factsOfCells: () => cells.all().flatMap(({ facts }) => facts ?? []),
+      defaultZone: () => live.current.defaultAvailabilityZone,
+      ...{ clock, events },
+    },
+    { pollMs: settings.settingsPollMs },
+  );
   const groupPicks = new GroupPicks(clock, settings.claimExpiryMs);
   const chooser = new RequestChooser({
     chooser: new HostChooser(),
-    weighersOf,
+    weighers,
     live,
     settings,
     clock,
@@ -163,6 +178,7 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
     onPick,
     groups,
     groupPicks,
+    context: requestContext(live, aggregates),
   });
   const companies = new CompanyPlacer({ store, reservations, links: cells, placer, writes, events, newId });
   const intake: RequestIntake = new RequestIntake({ bus, placer, companies, clock, events, tracing }, settings);
@@ -170,27 +186,17 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
   const arrivals = new ArrivalSweep({ store, links: cells, bus, clock, events }, settings);
   const announcer = new SelfAnnouncer({ softState, slice, failures, clock, events }, settings);
-  return { cells, intake, sweep, arrivals, announcer, picks, live };
+  return { cells, intake, sweep, arrivals, announcer, picks, live, aggregates };
 }
 
-/** The weighers as the settings want them: the same list for the same settings, so that rankings can be kept by it. */
-function liveWeighers(slice: OwnSlice, failures: BuildFailureCounts, picksOfOthers: RecentPicks) {
-  const ofBuildFailures = buildFailures((cell) => failures.of(cell));
-  const made = new WeakMap<SchedulingSettings, readonly WeighedBy[]>();
-  return (settings: SchedulingSettings): readonly WeighedBy[] => {
-    const known = made.get(settings);
-    if (known !== undefined) return known;
-    const { multipliers } = settings;
-    const weighers = [
-      { weigher: freeCpu, multiplier: multipliers.cpu },
-      { weigher: freeMemory, multiplier: multipliers.ram },
-      { weigher: gpuBestFit, multiplier: multipliers.gpu_best_fit },
-      { weigher: ofBuildFailures, multiplier: multipliers.build_failure },
-      { weigher: slice, multiplier: multipliers.own_slice },
-      { weigher: picksOfOthers, multiplier: RECENT_PICKS_MULTIPLIER },
-    ];
-    made.set(settings, weighers);
-    return weighers;
+/** What request filters know: another object when operators have changed something, as translations are remembered by it. */
+function requestContext(live: LiveSettings, aggregates: AggregateKeeper): () => RequestContext {
+  let context: RequestContext | null = null;
+  return () => {
+    const settings = live.current;
+    const { all } = aggregates.index;
+    if (context?.aggregates !== all || context.settings !== settings) context = { aggregates: all, settings };
+    return context;
   };
 }
 

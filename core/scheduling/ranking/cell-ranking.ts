@@ -16,7 +16,7 @@ export interface CellHosts {
   readonly name: string;
   readonly view: LedgerView;
   /** What the host filters ask; without it none is asked. */
-  readonly facts?: CellFacts;
+  readonly facts?: CellFacts | undefined;
 }
 
 /** Of trees that passed the sieve and did not fit after all: the refusal's code. */
@@ -31,8 +31,9 @@ export class CellRanking {
   readonly sorted: SortedRoots;
   /** By slot; NaN: not ranked. */
   weights = new Float64Array(0);
-  /** By weigher, by slot: the bucket of its range that the host is counted in. */
-  readonly buckets: Uint8Array[];
+  /** By slot and weigher (`bucketAt`): the bucket of the weigher's range that the host is counted in. */
+  buckets = new Uint8Array(0);
+  readonly #weighers: number;
   readonly misfits: Misfits = new Map();
   readonly #spec: ServerSpec | null;
   readonly #kept: KeptRequest;
@@ -47,7 +48,7 @@ export class CellRanking {
     this.cell = cell;
     this.#spec = spec;
     this.#kept = new KeptRequest(cell.view, candidateRequestOf(query));
-    this.buckets = Array.from({ length: weighers }, () => new Uint8Array(0));
+    this.#weighers = weighers;
     this.sorted = new SortedRoots(() => this.weights);
   }
 
@@ -57,11 +58,15 @@ export class CellRanking {
   }
 
   get memoryBytes(): number {
-    return this.weights.length * (8 + this.buckets.length) + this.sorted.memoryBytes;
+    return this.weights.length * 8 + this.buckets.length + this.sorted.memoryBytes;
   }
 
   isRanked(root: number): boolean {
     return root < this.weights.length && !Number.isNaN(this.weights[root]!);
+  }
+
+  bucketAt(root: number, weigher: number): number {
+    return root * this.#weighers + weigher;
   }
 
   /** All hosts that fit now, to `scratch.roots` from `offset` on; from here on changes are followed. Nothing is ranked after it. */
@@ -70,9 +75,7 @@ export class CellRanking {
     this.#mark = changes.mark();
     this.misfits.clear();
     this.weights = new Float64Array(slots.capacity).fill(Number.NaN);
-    this.buckets.forEach((_, index) => {
-      this.buckets[index] = new Uint8Array(slots.capacity);
-    });
+    this.buckets = new Uint8Array(slots.capacity * this.#weighers);
     const out = scratch.roots.subarray(offset);
     scratch.enter("sieve");
     const request = this.#kept.current();
@@ -131,11 +134,9 @@ export class CellRanking {
     const weights = new Float64Array(slots).fill(Number.NaN);
     weights.set(this.weights);
     this.weights = weights;
-    this.buckets.forEach((before, index) => {
-      const buckets = new Uint8Array(slots);
-      buckets.set(before);
-      this.buckets[index] = buckets;
-    });
+    const buckets = new Uint8Array(slots * this.#weighers);
+    buckets.set(this.buckets);
+    this.buckets = buckets;
   }
 }
 

@@ -9,7 +9,7 @@ const HALF_AT = 2;
  * penalty, as a guess must not outweigh what is known.
  */
 export class RecentPicks implements AbsoluteWeigher {
-  readonly name = "recent-picks";
+  readonly name = "recent_picks";
   readonly kind = "absolute";
   #byCell = new Map<string, Map<string, number>>();
 

@@ -20,6 +20,7 @@ export const WEIGHER_NAMES = [
   "gpu_best_fit",
   "gpu_fragmentation",
   "own_slice",
+  "recent_picks",
 ] as const;
 
 export type WeigherName = (typeof WEIGHER_NAMES)[number];

@@ -18,6 +18,7 @@ import type { WeigherName } from "./weigher-names.ts";
 export interface OwnWeighers {
   readonly buildFailure: Weigher;
   readonly ownSlice: Weigher;
+  readonly recentPicks: Weigher;
   readonly gpuFragmentation: Weigher;
 }
 
@@ -61,6 +62,7 @@ export class WeigherSet {
       gpu_best_fit: gpuBestFit,
       gpu_fragmentation: this.#own.gpuFragmentation,
       own_slice: this.#own.ownSlice,
+      recent_picks: this.#own.recentPicks,
     };
   }
 }

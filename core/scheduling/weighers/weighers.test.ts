@@ -21,6 +21,7 @@ const nothing = (name: string): AbsoluteWeigher => ({ name, kind: "absolute", ad
 const set = new WeigherSet({
   buildFailure: nothing("build_failure"),
   ownSlice: nothing("own_slice"),
+  recentPicks: nothing("recent_picks"),
   gpuFragmentation: new GpuFragmentation(),
 });
 
