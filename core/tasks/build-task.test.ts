@@ -61,15 +61,17 @@ describe("a build", () => {
     expect(stepped(after).effects).toEqual([{ kind: "hop", from: 2, to: 4, reason: "broken" }]);
   });
 
-  test("tries the first host once more when all others are full, but not after another one failed too", () => {
-    const again = { hosts: ["host-a", "host-b", "host-c", "host-a"] };
+  test("tries the first host again when all others are full, but not after another one failed too", () => {
+    const again = { hosts: ["host-a", "host-b", "host-c", "host-a", "host-a"] };
     const stepped = (events: readonly BuildEvent[]): BuildStep =>
       events.reduce((step, event) => stepBuild(again, step.state, event), beginBuild(0, []));
     const skipped: BuildEvent = { kind: "hop-skipped", why: "no room" };
     const committed: BuildEvent = { kind: "hop-committed" };
     const retried = [failed(0, "disk full"), skipped, skipped];
     expect(stepped(retried).effects).toEqual([{ kind: "hop", from: 0, to: 3, reason: "disk full" }]);
-    expect(stepped([...retried, committed, failed(3, "broken")]).effects).toMatchObject([{ kind: "commit-error" }]);
+    const twice = [...retried, committed, failed(3, "broken")];
+    expect(stepped(twice).effects).toEqual([{ kind: "hop", from: 3, to: 4, reason: "broken" }]);
+    expect(stepped([...twice, committed, failed(4, "broken")]).effects).toMatchObject([{ kind: "commit-error" }]);
     const elsewhere = [failed(0, "disk full"), skipped, committed, failed(2, "broken")];
     expect(stepped(elsewhere).effects).toMatchObject([{ kind: "commit-error", selection: 2 }]);
   });

@@ -9,7 +9,7 @@ export type AttemptFailure = "reschedule" | "abort";
 /**
  * The hosts of the plan in the order they are tried; the first holds the claim when the task is stored. A host that comes several
  * times, one after the other, is there with other ways to fit: the next one is for the case that the one before no longer fits.
- * When the first host comes again as the last, it is tried once more if it alone failed, all others being full.
+ * When the first host comes again at the end, it is tried again if it alone failed, all others being full.
  */
 export interface BuildHosts {
   readonly hosts: readonly string[];
@@ -177,7 +177,7 @@ function nextSelection(
   const failed = new Set(hop.past.filter(({ result }) => result === "failed").map(({ host }) => host));
   failed.add(hosts[hop.from] ?? "");
   for (let to = hop.to; to < hosts.length; to += 1) {
-    const isLastResort = hop.from === 0 && to === hosts.length - 1 && hosts[to] === hosts[0];
+    const isLastResort = hosts[to] === hosts[0] && failed.size === 1 && failed.has(hosts[0] ?? "");
     if (isLastResort || !failed.has(hosts[to] ?? "")) return to;
   }
   return hosts.length;

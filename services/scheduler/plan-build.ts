@@ -14,18 +14,18 @@ export function buildTask(
   { selections: chosen, attemptsMax }: { readonly selections: readonly Selection[]; readonly attemptsMax: number },
 ): Task {
   const availabilityZone = server.availabilityZone || DEFAULT_AVAILABILITY_ZONE;
-  const selections = attemptsMax > 1 && isHardGroup(server.group) ? withFirstAgain(chosen) : chosen;
+  const selections = isHardGroup(server.group) ? withFirstAgain(chosen, attemptsMax - 1) : chosen;
   const inZone = selections.map((selection) => ({ ...selection, availabilityZone }));
   return { id, server, work: { $case: "build", value: { selections: inZone } } };
 }
 
 /**
  * A group's rule may leave a server no other host than its own: the one of its group, or none that has no server of it yet. So its
- * first host is tried once more if no alternate could be.
+ * first host is tried again if no alternate could be.
  */
-function withFirstAgain(selections: readonly Selection[]): readonly Selection[] {
+function withFirstAgain(selections: readonly Selection[], times: number): readonly Selection[] {
   const [first] = selections;
-  return first === undefined ? selections : [...selections, first];
+  return first === undefined ? selections : [...selections, ...Array.from({ length: times }, () => first)];
 }
 
 export function itemsOf(selection: Selection): AllocationItem[] {

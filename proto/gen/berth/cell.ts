@@ -86,7 +86,8 @@ export interface Operation {
 
 /**
  * Build the server on the first selection, whose allocation is claimed already; the others are alternates of the same
- * cell, best first, not claimed.
+ * cell, best first, not claimed. A host that comes several times, one after the other, is there with other ways to fit, for the
+ * case that the one before no longer fits. The first host at the end again: to be tried again if it alone failed.
  */
 export interface BuildPlan {
   selections: Selection[];

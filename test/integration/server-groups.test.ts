@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { dropDatabase } from "../../adapters/postgres/databases.ts";
+import { auditTwice } from "../../cli/audit/audit-twice.ts";
+import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.ts";
+import { isClean } from "../../cli/audit/print-report.ts";
+import { type EmbeddedCloud, startCloud } from "../../cli/embedded/embedded-cloud.ts";
+import { createLogger } from "../../runtime/logger.ts";
+import type { HostConfig } from "../../services/compute-agent/host-config.ts";
+import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { eventually } from "../eventually.ts";
+
+const CELLS = ["cell-1", "cell-2"];
+const HOSTS = 50;
+const SERVERS = 50;
+const LATEST = { "content-type": "application/json", "openstack-api-version": "compute 2.64" };
+
+/** Hosts that could each take all servers; every seventh one fails its first two builds. */
+function hostsOf(cell: string): HostConfig[] {
+  return Array.from({ length: HOSTS / CELLS.length }, (_, index) => ({
+    name: `${cell}-host-${index}`,
+    inventories: { VCPU: { total: 64 }, MEMORY_MB: { total: 65_536 }, DISK_GB: { total: 1_000 } },
+    ...(index % 7 === 3 && { fake: { outcome: "reschedule" as const, first: 2, reason: "a cold start" } }),
+  }));
+}
+
+describe("server groups, by four schedulers on real databases", () => {
+  let api: TestDatabase;
+  let cloud: EmbeddedCloud;
+  beforeAll(async () => {
+    api = await freshDatabase("api");
+    cloud = await startCloud({
+      databaseUrl: api.url,
+      dataDir: null,
+      cells: CELLS.map((name) => ({ name, hosts: hostsOf(name) })),
+      schedulers: 4,
+      conductors: 2,
+      listen: { host: "127.0.0.1", port: 0 },
+      logger: createLogger({ name: "groups", level: "silent" }),
+      fail: (error) => {
+        throw error;
+      },
+    });
+    await call("POST", "/flavors", { flavor: { id: "small", name: "small", vcpus: 1, ram: 64, disk: 0 } });
+  }, 120_000);
+  afterAll(async () => {
+    await cloud?.close();
+    for (const cell of CELLS) await dropDatabase(api.url, `${new URL(api.url).pathname.slice(1)}_cell_${cell}`);
+    await api.drop();
+  });
+
+  // biome-ignore lint/suspicious/noExplicitAny: answers of the Compute API, of many shapes
+  async function call(method: string, path: string, body?: unknown): Promise<any> {
+    const answer = await fetch(`${cloud.apiUrl}/v2.1${path}`, {
+      method,
+      headers: LATEST,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    return text === "" ? null : JSON.parse(text);
+  }
+  const createGroup = async (policy: string, rules?: object): Promise<string> =>
+    (await call("POST", "/os-server-groups", { server_group: { name: policy, policy, ...(rules && { rules }) } }))
+      .server_group.id;
+  const server = (change: object = {}) => ({
+    name: "web",
+    flavorRef: "small",
+    networks: "none",
+    imageRef: "",
+    ...change,
+  });
+  const boot = (group: string, change: object = {}) =>
+    call("POST", "/servers", { server: server(change), "os:scheduler_hints": { group } });
+  interface Shown {
+    readonly id: string;
+    readonly status: string;
+    readonly host: string;
+    readonly fault: string;
+  }
+  /** The group's members once all have ended. */
+  async function ended(group: string): Promise<Shown[]> {
+    const { members } = (await call("GET", `/os-server-groups/${group}`)).server_group;
+    const shown: Shown[] = [];
+    for (const id of members) {
+      await eventually(
+        `server ${id} to end`,
+        async () => {
+          const { server } = await call("GET", `/servers/${id}`);
+          if (server.status === "BUILD") return false;
+          const host = server["OS-EXT-SRV-ATTR:host"] ?? "";
+          return shown.push({ id, status: server.status, host, fault: server.fault?.message ?? "" }) > 0;
+        },
+        { everyMs: 100, withinMs: 60_000 },
+      );
+    }
+    return shown;
+  }
+  async function removeAll(group: string): Promise<void> {
+    const { members } = (await call("GET", `/os-server-groups/${group}`)).server_group;
+    await Promise.all(members.map((id: string) => call("DELETE", `/servers/${id}`)));
+  }
+
+  test(`${SERVERS} concurrent creates into an anti-affinity group over ${HOSTS} hosts, some of which fail, end on ${HOSTS} hosts`, async () => {
+    const group = await createGroup("anti-affinity");
+    await Promise.all(Array.from({ length: SERVERS }, () => boot(group)));
+    const servers = await ended(group);
+    expect(servers.filter(({ status }) => status !== "ACTIVE").map(({ fault }) => fault)).toEqual([]);
+    expect(new Set(servers.map(({ host }) => host)).size).toBe(HOSTS);
+    await removeAll(group);
+  }, 120_000);
+
+  test("concurrent creates into an affinity group end on one host", async () => {
+    const group = await createGroup("affinity");
+    await Promise.all(Array.from({ length: 20 }, () => boot(group)));
+    const servers = await ended(group);
+    expect(servers.filter(({ status }) => status !== "ACTIVE").map(({ fault }) => fault)).toEqual([]);
+    expect(new Set(servers.map(({ host }) => host)).size).toBe(1);
+    await removeAll(group);
+  }, 120_000);
+
+  test("one call for as many servers of a group as there are hosts, and one more: the one ends in ERROR", async () => {
+    const group = await createGroup("anti-affinity");
+    await boot(group, { min_count: HOSTS, max_count: HOSTS + 1 });
+    const servers = await ended(group);
+    expect(servers.filter(({ status }) => status === "ERROR").map(({ fault }) => fault)).toEqual([
+      expect.stringMatching(/^No valid host/),
+    ]);
+    const active = servers.filter(({ status }) => status === "ACTIVE");
+    expect(new Set(active.map(({ host }) => host)).size).toBe(HOSTS);
+    await removeAll(group);
+  }, 120_000);
+
+  test("one call for more servers of a group than there are hosts: none is built, and nothing is held", async () => {
+    const group = await createGroup("anti-affinity");
+    await boot(group, { min_count: HOSTS + 1, max_count: HOSTS + 1 });
+    const servers = await ended(group);
+    expect(servers.map(({ status }) => status)).toEqual(Array.from({ length: HOSTS + 1 }, () => "ERROR"));
+    const audit = { pauseMs: 0, patienceMs: 60_000, conductorSettings: conductorSettingNames };
+    await eventually(
+      "what was given back to be gone, and the audit to find nothing",
+      async () => isClean(await auditTwice({ apiUrl: cloud.databaseUrl, cells: cloud.cells, ...audit })),
+      { everyMs: 250, withinMs: 60_000 },
+    );
+  }, 120_000);
+});
