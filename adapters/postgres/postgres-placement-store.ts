@@ -3,14 +3,14 @@ import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allo
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import type { PlacementStore } from "../../core/placement/placement-store.ts";
 import { Batcher } from "../../runtime/batcher.ts";
-import { readAggregates, readTraits, writeAggregates, writeTraits } from "./placement/associations.ts";
+import { aggregateWriter, readAggregates, readTraits, traitWriter } from "./placement/associations.ts";
 import {
   readAllocationsOfProvider,
   readConsumers,
   readUsagesOfProject,
   readUsagesOfProvider,
 } from "./placement/consumers.ts";
-import { deleteInventory, putInventory, readInventories, setInventories } from "./placement/inventories.ts";
+import { deleteInventory, inventoryWriter, putInventory, readInventories } from "./placement/inventories.ts";
 import {
   createResourceClass,
   createTrait,
@@ -22,7 +22,7 @@ import {
 } from "./placement/names.ts";
 import { findProvider, findProviders } from "./placement/provider-rows.ts";
 import { reshape } from "./placement/reshape.ts";
-import { createProvider, deleteProvider, updateProvider } from "./placement/write-providers.ts";
+import { deleteProvider, providerCreator, updateProvider } from "./placement/write-providers.ts";
 import { runStored } from "./store-error.ts";
 
 /** Most allocation changes that go to the database in one call. */
@@ -32,7 +32,7 @@ const BESIDE_ITEMS_MIN = 12;
 
 /**
  * The Placement API's view of one cell's database. Reads ask the database, so that each sees every write acknowledged
- * before it, through any process. Writes of allocations that arrive while others are on their way share the next
+ * before it, through any process. Writes of allocations, and what agents write of a provider, that arrive while others are on their way share the next
  * transaction; the ledger answers each as if it had been alone. Throws `StoreError`.
  */
 export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllocations">): PlacementStore {
@@ -46,19 +46,19 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
   return throwStoreErrors({
     provider: (uuid) => findProvider(pool, uuid),
     providers: (filter) => findProviders(pool, filter),
-    createProvider: (provider) => createProvider(pool, provider),
+    createProvider: providerCreator(pool),
     updateProvider: (uuid, change) => updateProvider(pool, uuid, change),
     deleteProvider: (uuid) => deleteProvider(pool, uuid),
 
     inventories: (uuid) => readInventories(pool, uuid),
-    setInventories: (uuid, expected, inventories) => setInventories(pool, uuid, expected, inventories),
+    setInventories: inventoryWriter(pool),
     putInventory: (uuid, expected, name, inventory, mode) => putInventory(pool, uuid, expected, name, inventory, mode),
     deleteInventory: (uuid, name) => deleteInventory(pool, uuid, name),
 
     traits: (uuid) => readTraits(pool, uuid),
-    setTraits: (uuid, expected, traits) => writeTraits(pool, uuid, expected, traits),
+    setTraits: traitWriter(pool),
     aggregates: (uuid) => readAggregates(pool, uuid),
-    setAggregates: (uuid, expected, aggregates) => writeAggregates(pool, uuid, expected, aggregates),
+    setAggregates: aggregateWriter(pool),
 
     resourceClasses: () => readResourceClasses(pool),
     createResourceClass: (name) => createResourceClass(pool, name),

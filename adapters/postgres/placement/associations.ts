@@ -1,9 +1,10 @@
 import type { Pool } from "pg";
 import { type AggregateUuid, aggregateUuid, type ProviderUuid, type Trait, trait } from "../../../core/ledger/ids.ts";
-import type { Dated, SetOutcome } from "../../../core/placement/placement-store.ts";
+import type { Dated, PlacementStore, SetOutcome } from "../../../core/placement/placement-store.ts";
 import { retryConflicts } from "../transaction.ts";
 import { ask, generationParameter } from "./prepared.ts";
 import { findProvider } from "./provider-rows.ts";
+import { callForEach, together, type WriteFunction } from "./write-together.ts";
 
 export async function readTraits(pool: Pool, uuid: ProviderUuid): Promise<Dated<readonly Trait[]> | null> {
   const provider = await findProvider(pool, uuid);
@@ -47,9 +48,42 @@ export async function writeTraits(
   const [row] = await retryConflicts(() =>
     ask<WrittenRow>(pool, "select * from placement_set_traits($1, $2, $3)", values),
   );
-  return row!.kind === "unknown-names"
-    ? { kind: "unknown-names", names: (row!.names ?? []).map(trait) }
-    : outcomeOf(row!.kind, row!);
+  return traitOutcomeOf(row!);
+}
+
+function traitOutcomeOf(row: WrittenRow): SetOutcome<Trait> {
+  return row.kind === "unknown-names"
+    ? { kind: "unknown-names", names: (row.names ?? []).map(trait) }
+    : outcomeOf(row.kind, row);
+}
+
+const SET_TRAITS: WriteFunction = {
+  name: "placement_set_traits",
+  columns: [
+    ["expected", "int"],
+    ["names", "text[]"],
+  ],
+};
+
+/** `writeTraits` for many callers. */
+export function traitWriter(pool: Pool): PlacementStore["setTraits"] {
+  interface Write {
+    readonly uuid: ProviderUuid;
+    readonly expected: number | undefined;
+    readonly traits: readonly Trait[];
+  }
+  const submit = together<Write, SetOutcome<Trait>>({
+    one: ({ uuid, expected, traits }) => writeTraits(pool, uuid, expected, traits),
+    many: async (writes) => {
+      const calls = writes.map(({ uuid, expected, traits }) => ({
+        uuid,
+        expected: generationParameter(expected),
+        names: traits,
+      }));
+      return (await callForEach<WrittenRow>(pool, SET_TRAITS, calls)).map(traitOutcomeOf);
+    },
+  });
+  return (uuid, expected, traits) => submit({ uuid, expected, traits });
 }
 
 /** Replaces the provider's aggregates; with `expected` the generation is checked and raised, also for the same set again. */
@@ -67,7 +101,35 @@ export async function writeAggregates(
       values,
     ),
   );
-  return outcomeOf(row!.kind as Exclude<SetOutcome<never>["kind"], "unknown-names">, row!);
+  return aggregateOutcomeOf(row!);
+}
+
+const aggregateOutcomeOf = (row: WrittenRow): SetOutcome<never> =>
+  outcomeOf(row.kind as Exclude<SetOutcome<never>["kind"], "unknown-names">, row);
+
+const SET_AGGREGATES: WriteFunction = {
+  name: "placement_set_aggregates",
+  columns: [
+    ["expected", "int"],
+    ["aggregates", "uuid[]"],
+  ],
+};
+
+/** `writeAggregates` for many callers. */
+export function aggregateWriter(pool: Pool): PlacementStore["setAggregates"] {
+  interface Write {
+    readonly uuid: ProviderUuid;
+    readonly expected: number | undefined;
+    readonly aggregates: readonly AggregateUuid[];
+  }
+  const submit = together<Write, SetOutcome<never>>({
+    one: ({ uuid, expected, aggregates }) => writeAggregates(pool, uuid, expected, aggregates),
+    many: async (writes) => {
+      const calls = writes.map((write) => ({ ...write, expected: generationParameter(write.expected) }));
+      return (await callForEach<WrittenRow>(pool, SET_AGGREGATES, calls)).map(aggregateOutcomeOf);
+    },
+  });
+  return (uuid, expected, aggregates) => submit({ uuid, expected, aggregates });
 }
 
 function outcomeOf(

@@ -1,10 +1,11 @@
 import type { Pool } from "pg";
 import { resourceClass as asResourceClass, type ProviderUuid, type ResourceClass } from "../../../core/ledger/ids.ts";
 import type { Inventory } from "../../../core/ledger/model.ts";
-import type { Dated, InventoryOutcome, InventoryRow } from "../../../core/placement/placement-store.ts";
+import type { Dated, InventoryOutcome, InventoryRow, PlacementStore } from "../../../core/placement/placement-store.ts";
 import { retryConflicts } from "../transaction.ts";
 import { ask, generationParameter, type Queryable } from "./prepared.ts";
 import { findProvider } from "./provider-rows.ts";
+import { callForEach, together, type WriteFunction } from "./write-together.ts";
 
 interface Row {
   name: string;
@@ -114,13 +115,55 @@ function outcomeOf({
   }
 }
 
-export function setInventories(
-  pool: Pool,
-  uuid: ProviderUuid,
-  expected: number,
-  inventories: Inventories,
-): Promise<InventoryOutcome> {
-  return retryConflicts(() => writeInventories(pool, uuid, expected, { mode: "replace", inventories }));
+const WRITE_INVENTORIES: WriteFunction = {
+  name: "placement_write_inventories",
+  columns: [
+    ["expected", "int"],
+    ["mode", "text"],
+    ["names", "text[]"],
+    ["totals", "int[]"],
+    ["reserves", "int[]"],
+    ["min_units", "int[]"],
+    ["max_units", "int[]"],
+    ["step_sizes", "int[]"],
+    ["ratios", "float8[]"],
+  ],
+};
+
+/** Replaces all inventories of a provider, for many callers. */
+export function inventoryWriter(pool: Pool): PlacementStore["setInventories"] {
+  interface Write {
+    readonly uuid: ProviderUuid;
+    readonly expected: number;
+    readonly inventories: Inventories;
+  }
+  const submit = together<Write, InventoryOutcome>({
+    one: ({ uuid, expected, inventories }) =>
+      retryConflicts(() => writeInventories(pool, uuid, expected, { mode: "replace", inventories })),
+    many: async (writes) =>
+      (await callForEach<WrittenRow>(pool, WRITE_INVENTORIES, writes.map(replacementOf))).map(outcomeOf),
+  });
+  return (uuid, expected, inventories) => submit({ uuid, expected, inventories });
+}
+
+function replacementOf(write: {
+  readonly uuid: ProviderUuid;
+  readonly expected: number;
+  readonly inventories: Inventories;
+}) {
+  const list = [...write.inventories.values()];
+  return {
+    uuid: write.uuid,
+    expected: generationParameter(write.expected),
+    mode: "replace",
+    names: [...write.inventories.keys()],
+    totals: list.map((one) => one.total),
+    reserves: list.map((one) => one.reserved),
+    min_units: list.map((one) => one.minUnit),
+    max_units: list.map((one) => one.maxUnit),
+    step_sizes: list.map((one) => one.stepSize),
+    ratios: list.map((one) => one.allocationRatio),
+  };
 }
 
 /** Adds one class to a provider that lacks it (`create`), or changes one that it has (`update`). */

@@ -123,6 +123,44 @@ describe("64 clients at one provider", () => {
     expect((await rig.dump()).providers).toHaveLength(2);
   });
 
+  test("make and fill providers of their own, some of them wrongly: each answer is what it would be alone", async () => {
+    await rig.client.makeProvider(host, {});
+    await rig.client.must("PUT", "/traits/CUSTOM_KNOWN");
+    const kindOf = (at: number) => ["right", "child", "orphan", "namesake", "wrong"][at % 5]!;
+    const outcomes = await allAtOnce(CLIENTS, async (at) => {
+      const uuid = randomUUID();
+      const kind = kindOf(at);
+      const parents: Record<string, string> = { child: host, orphan: randomUUID() };
+      const made = await rig.client.call("POST", "/resource_providers", {
+        body: { uuid, name: kind === "namesake" ? host : uuid, parent_provider_uuid: parents[kind] ?? null },
+      });
+      const isWrong = kind === "wrong";
+      const put = async (part: string, body: object, generation: number) =>
+        (
+          await rig.client.call("PUT", `/resource_providers/${uuid}/${part}`, {
+            body: { ...body, resource_provider_generation: generation },
+          })
+        ).status;
+      return [
+        made.status,
+        await put("inventories", { inventories: { [isWrong ? "CUSTOM_UNKNOWN" : "VCPU"]: { total: at + 1 } } }, 0),
+        await put("traits", { traits: [isWrong ? "CUSTOM_UNKNOWN" : "CUSTOM_KNOWN"] }, isWrong ? 0 : 1),
+        await put("aggregates", { aggregates: [randomUUID()] }, isWrong ? 7 : 2),
+      ].join(" ");
+    });
+    const expected: Record<string, string> = {
+      right: "200 200 200 200",
+      child: "200 200 200 200",
+      orphan: "400 404 404 404",
+      namesake: "409 404 404 404",
+      wrong: "200 400 400 409",
+    };
+    expect(outcomes).toEqual(outcomes.map((_, at) => expected[kindOf(at)]));
+    const { providers } = await rig.dump();
+    expect(providers).toHaveLength(1 + outcomes.filter((outcome) => outcome.startsWith("200")).length);
+    expect(providers.filter(({ parent }) => parent === host)).toHaveLength(13);
+  });
+
   test("claim from it while others delete it: it goes with nothing on it, or stays", async () => {
     for (let round = 0; round < 10; round += 1) {
       const uuid = randomUUID();
