@@ -18,6 +18,7 @@ import { type ComputeAgent, createComputeAgent } from "../services/compute-agent
 import type { ConductorStore } from "../services/conductor/ports.ts";
 import { type Conductor, createConductor } from "../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS, type ConductorSettings } from "../services/conductor/settings.ts";
+import { beginOperationOn, type Wished } from "./begin-operation.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, providerOf, serverId } from "./contract/cell-fixtures.ts";
 import { eventually } from "./eventually.ts";
 
@@ -238,6 +239,31 @@ export class SmallCell {
     const task = deleteTask(server, 1_000 + server);
     const [outcome] = await this.store.requestDelete([task]);
     if (outcome?.kind === "queued") await this.publish(Task.encode(outcome.task).finish());
+  }
+
+  /** Begins an operation by what the cell says of the server, and publishes it. Its migration's uuid, if it is a move. */
+  async operate(wished: Wished): Promise<string> {
+    const begun = await beginOperationOn(this.store, wished);
+    if (begun.outcome.kind !== "begun") throw new Error(`not begun: ${JSON.stringify(begun.outcome)}`);
+    if (begun.task !== null) await this.publish(Task.encode(begun.task).finish());
+    return begun.task?.id ?? "";
+  }
+
+  /** Waits until nothing is being done to the server, and returns it. */
+  rest(server: number): Promise<Server> {
+    return eventually(`server ${server} to be at rest`, async () => {
+      const found = await this.server(server);
+      return found.taskState === null ? found : null;
+    });
+  }
+
+  /** VCPUs that the consumer holds, by host. */
+  async holds(consumer: string): Promise<Record<string, number>> {
+    const items = await this.ledger.allocationsOf(consumerUuid(consumer));
+    const dump = await this.ledger.dump();
+    return Object.fromEntries(
+      items.map((item) => [dump.providers.find((one) => one.uuid === item.provider)?.name ?? "?", item.amount]),
+    );
   }
 
   publish(message: Uint8Array, headers: Readonly<Record<string, string>> = {}): Promise<void> {

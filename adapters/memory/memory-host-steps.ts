@@ -67,8 +67,8 @@ export function homeOf(cell: CellState, row: ServerRow | undefined): Home | null
 }
 
 function moveOf(migration: MigrationRow): Home["move"] {
-  const { sourceHost, sourceAttemptId, destHost, destAttemptId, runs } = migration;
+  const { uuid, sourceHost, sourceAttemptId, destHost, destAttemptId, runs } = migration;
   const source =
     sourceHost === null || sourceAttemptId === null ? null : { host: sourceHost, attemptId: sourceAttemptId };
-  return { source, dest: { host: destHost, attemptId: destAttemptId }, runs };
+  return { uuid, source, dest: { host: destHost, attemptId: destAttemptId }, runs };
 }

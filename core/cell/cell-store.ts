@@ -169,6 +169,7 @@ export interface Home {
   readonly busy: boolean;
   /** The move that is not over, if any: its guests are kept although they are not at home. */
   readonly move: {
+    readonly uuid: string;
     readonly source: { readonly host: string; readonly attemptId: string } | null;
     readonly dest: { readonly host: string; readonly attemptId: string };
     /** Whether the server runs while it waits for its confirmation. */

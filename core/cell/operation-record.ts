@@ -2,7 +2,7 @@ import type { Operation, Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { assert } from "../assert.ts";
 import { type AllocationChange, release } from "../ledger/allocation-change.ts";
-import { consumerUuid } from "../ledger/ids.ts";
+import { type ConsumerUuid, consumerUuid } from "../ledger/ids.ts";
 import { CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
 import { isMove, type OperationKind, operationKind } from "../tasks/operation-kinds.ts";
 import type { BeginOperation, Migration, StepWrite } from "./operation-store.ts";
@@ -24,9 +24,14 @@ export function operationOf(task: Task): {
 /** The change of a step that may have none: then one that does nothing. Its first step is a `replace`. */
 export function changeOf(taskId: string, write: StepWrite): AllocationChange {
   const nobody = { projectId: "", userId: "", type: CONSUMER_TYPE_INSTANCE };
-  const change = write.change ?? release(consumerUuid(taskId), nobody);
+  const change = write.change ?? release(nobodysUuid(taskId), nobody);
   assert(change.steps[0]?.kind === "replace", "a step's change begins with a replace");
   return change;
+}
+
+/** A consumer that never is: no uuid that anybody makes is of version 15. One for each task, so that none waits for another. */
+function nobodysUuid(taskId: string): ConsumerUuid {
+  return consumerUuid(`${taskId.slice(0, 14)}f${taskId.slice(15)}`);
 }
 
 /** What is noted of a move for good; null: it is none. */

@@ -8,7 +8,7 @@ const kinds = (step: DeleteStep) => step.effects.map((effect) => effect.kind);
 
 describe("a delete", () => {
   test("destroys on the home host before it gives back what the server holds", () => {
-    const start = beginDelete("host-a");
+    const start = beginDelete(["host-a"]);
     expect(start.effects).toEqual([{ kind: "destroy-server", host: "host-a", delayMs: 0 }]);
     expect(kinds(last(start, [{ kind: "destroyed" }]))).toEqual(["commit-deleted"]);
     expect(last(start, [{ kind: "destroyed" }, { kind: "delete-committed" }])).toEqual({
@@ -18,21 +18,24 @@ describe("a delete", () => {
   });
 
   test("of a server without a home only gives back what it holds", () => {
-    expect(kinds(beginDelete(null))).toEqual(["commit-deleted"]);
+    expect(kinds(beginDelete([]))).toEqual(["commit-deleted"]);
   });
 
   test("does not wait for a host that is gone", () => {
-    expect(kinds(last(beginDelete("host-a"), [{ kind: "host-gone" }]))).toEqual(["report-leftover", "commit-deleted"]);
+    expect(kinds(last(beginDelete(["host-a"]), [{ kind: "host-gone" }]))).toEqual([
+      "report-leftover",
+      "commit-deleted",
+    ]);
   });
 
   test("asks a host that comes back again", () => {
-    expect(kinds(last(beginDelete("host-a"), [{ kind: "host-connected" }]))).toEqual(["destroy-server"]);
+    expect(kinds(last(beginDelete(["host-a"]), [{ kind: "host-connected" }]))).toEqual(["destroy-server"]);
   });
 
   test("tries a failing host a few times, ever later, then lets go without it", () => {
     const fail: DeleteEvent = { kind: "destroy-failed", reason: "device busy" };
     const delays = [];
-    let step = beginDelete("host-a");
+    let step = beginDelete(["host-a"]);
     for (let tries = 1; tries < DESTROY_TRIES_MAX; tries += 1) {
       step = stepDelete(step.state, fail);
       delays.push(...step.effects.map((effect) => (effect.kind === "destroy-server" ? effect.delayMs : null)));
@@ -55,7 +58,7 @@ describe("a delete", () => {
     );
     fc.assert(
       fc.property(fc.array(event), (events) => {
-        const fenced = last(beginDelete("host-a"), [{ kind: "fenced" }]);
+        const fenced = last(beginDelete(["host-a"]), [{ kind: "fenced" }]);
         expect(last(fenced, events).effects).toEqual(events.length === 0 ? fenced.effects : []);
       }),
     );

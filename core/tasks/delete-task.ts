@@ -1,10 +1,13 @@
 /**
- * A delete: the server is destroyed on its home host, then gives back what it holds. Its builder was fenced when the
+ * A delete: the server is destroyed on its home host (and wherever a move has brought it), then gives back what it holds. Its builder was fenced when the
  * delete was stored, so the home no longer changes.
  */
 export type DeleteState =
-  /** The home host removes the guest and refuses any later build of the server. `tries`: how often it failed. */
-  | { readonly kind: "destroying"; readonly host: string; readonly tries: number }
+  /**
+   * The host removes the guest and refuses any later build of the server. `rest`: the other hosts that have one, of a server that is
+   * being moved. `tries`: how often this one failed.
+   */
+  | { readonly kind: "destroying"; readonly host: string; readonly rest: readonly string[]; readonly tries: number }
   /** The end is being written: DELETED, nothing held. */
   | { readonly kind: "releasing" }
   | { readonly kind: "ended"; readonly as: "deleted" | "fenced" };
@@ -36,10 +39,9 @@ export interface DeleteStep {
 export const DESTROY_TRIES_MAX = 5;
 const DESTROY_RETRY_MS = 500;
 
-/** (taken) → destroying on the home host; → releasing when it has none. Also after a crash. */
-export function beginDelete(host: string | null): DeleteStep {
-  if (host === null) return release([]);
-  return { state: { kind: "destroying", host, tries: 0 }, effects: [{ kind: "destroy-server", host, delayMs: 0 }] };
+/** (taken) → destroying on the first of the hosts; → releasing when there is none. Also after a crash. */
+export function beginDelete(hosts: readonly string[]): DeleteStep {
+  return leave(hosts, []);
 }
 
 /** One step; events that the state does not wait for change nothing. */
@@ -67,14 +69,15 @@ function stepDestroying(
     case "host-connected":
       return { state, effects: [{ kind: "destroy-server", host, delayMs: 0 }] };
     case "destroyed":
-      return release([]);
+      return leave(state.rest, []);
     case "host-gone":
-      return release([{ kind: "report-leftover", host, reason: "the host is not connected" }]);
+      return leave(state.rest, [{ kind: "report-leftover", host, reason: "the host is not connected" }]);
     case "destroy-failed": {
       const tries = state.tries + 1;
-      if (tries >= DESTROY_TRIES_MAX) return release([{ kind: "report-leftover", host, reason: event.reason }]);
+      if (tries >= DESTROY_TRIES_MAX)
+        return leave(state.rest, [{ kind: "report-leftover", host, reason: event.reason }]);
       const delayMs = DESTROY_RETRY_MS * 2 ** (tries - 1);
-      return { state: { kind: "destroying", host, tries }, effects: [{ kind: "destroy-server", host, delayMs }] };
+      return { state: { ...state, tries }, effects: [{ kind: "destroy-server", host, delayMs }] };
     }
     case "delete-committed":
       return { state, effects: [] };
@@ -83,7 +86,12 @@ function stepDestroying(
   }
 }
 
-/** (destroying) → releasing. */
-function release(before: readonly DeleteEffect[]): DeleteStep {
+/** (destroying) → destroying on the next host, → releasing after the last. */
+function leave(hosts: readonly string[], before: readonly DeleteEffect[]): DeleteStep {
+  const [host, ...rest] = hosts;
+  if (host !== undefined) {
+    const ask: DeleteEffect = { kind: "destroy-server", host, delayMs: 0 };
+    return { state: { kind: "destroying", host, rest, tries: 0 }, effects: [...before, ask] };
+  }
   return { state: { kind: "releasing" }, effects: [...before, { kind: "commit-deleted" }] };
 }

@@ -25,7 +25,7 @@ const home = (
 });
 
 const here = { host: "host-a", attemptId: "t/0" };
-const kept = { source: here, dest: { host: "host-b", attemptId: "m/0" }, runs: false };
+const kept = { uuid: "m", source: here, dest: { host: "host-b", attemptId: "m/0" }, runs: false };
 const other = { ...kept, source: { host: "host-b", attemptId: "x/0" } };
 
 test.each([

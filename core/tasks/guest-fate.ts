@@ -17,7 +17,10 @@ export function guestFate(guest: FoundGuest, home: Home | null): "start" | "dest
   if (home === null || home.status === "DELETED") return "destroy";
   const isAt = (place: { readonly host: string | null; readonly attemptId: string | null } | null): boolean =>
     place !== null && place.host === guest.host && place.attemptId === guest.attemptId;
-  if (!isAt(home)) return home.move !== null && (isAt(home.move.source) || isAt(home.move.dest)) ? "leave" : "destroy";
+  if (!isAt(home)) {
+    const isKept = home.move !== null && (isAt(home.move.source) || isAt(home.move.dest));
+    return isKept && guest.state !== "running" ? "leave" : "destroy";
+  }
   if (home.busy) return "leave";
   const shouldRun = home.status === "ACTIVE" || (home.status === "VERIFY_RESIZE" && home.move?.runs === true);
   return shouldRun && (guest.state === "prepared" || guest.state === "stopped") ? "start" : "leave";

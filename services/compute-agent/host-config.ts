@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Static, Type } from "typebox";
-import type { ProviderReport, TreeReport } from "../../proto/gen/berth/agent.ts";
+import type { HypervisorReport, ProviderReport, TreeReport } from "../../proto/gen/berth/agent.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import { FakeScript } from "./fake-script.ts";
 import { firstFault } from "./first-fault.ts";
@@ -36,12 +36,29 @@ const ChildConfig = Type.Object(
   { additionalProperties: false },
 );
 
+const Text = Type.String({ maxLength: 255 });
+/** What the host says of its hypervisor, by Nova's names. */
+const HypervisorConfig = Type.Object(
+  {
+    type: Type.Optional(Text),
+    /** 1.2.3 is 1002003. */
+    version: Type.Optional(Count(0)),
+    host_ip: Type.Optional(Text),
+    /** Architecture, hypervisor type, VM mode. */
+    supported_instances: Type.Optional(Type.Array(Type.Tuple([Text, Text, Text]), { maxItems: 100 })),
+    metrics: Type.Optional(Type.Record(Text, Type.Number())),
+    cpu_info: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  },
+  { additionalProperties: false },
+);
+
 /** One host: its name, what its root provider offers, and the providers below it (NUMA nodes, GPUs), at most two levels. */
 export const HostConfig = Type.Object(
   {
     name: Type.String({ pattern: "^[A-Za-z0-9._-]{1,200}$" }),
     ...offer,
     children: Type.Optional(Type.Array(ChildConfig)),
+    hypervisor: Type.Optional(HypervisorConfig),
     /** Builds at a time; the others wait. */
     build_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
     /** How the fake driver behaves on this host. */
@@ -93,7 +110,22 @@ export function treeOf(host: HostConfig): TreeReport {
     return uuid;
   };
   const rootProvider = add(host as ProviderConfig, host.name, "");
-  return { host: host.name, rootProvider, providers, revision: 0 };
+  return { host: host.name, rootProvider, providers, revision: 0, hypervisor: hypervisorOf(host) };
+}
+
+/** What is left out is as the fake driver has it. */
+function hypervisorOf({ hypervisor = {} }: HostConfig): HypervisorReport {
+  const supported = hypervisor.supported_instances ?? [["x86_64", "fake", "hvm"]];
+  return {
+    type: hypervisor.type ?? "fake",
+    version: hypervisor.version ?? 1,
+    hostIp: hypervisor.host_ip ?? "",
+    supportedInstances: supported.map(([architecture = "", hypervisorType = "", vmMode = ""]) => ({
+      ...{ architecture, hypervisorType, vmMode },
+    })),
+    metrics: { ...hypervisor.metrics },
+    cpuInfo: JSON.stringify(hypervisor.cpu_info ?? {}),
+  };
 }
 
 function inventoriesOf(config: ProviderConfig): ProviderReport["inventories"] {

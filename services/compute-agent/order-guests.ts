@@ -69,13 +69,11 @@ export class GuestOrders {
       return;
     }
     this.#take(order, from, async () => {
-      const entry = this.#guest(name);
-      if (entry.state !== STATE_AFTER[verb] || verb === "reboot" || verb === "hard-reboot") {
-        const isFirst = entry.state === "prepared" && verb === "start";
-        if (!(entry.state === "prepared" && verb === "stop")) {
-          const driven = isFirst ? driver.start(name) : driver.power(name, verb);
-          await withDeadline(driven, POWER_TIMEOUT_MS, `the driver's ${verb}`, clock);
-        }
+      const { state } = this.#guest(name);
+      // Also when it is in that state already, as far as the journal knows: a hand-over that broke off may have stopped it.
+      if (state !== "prepared" || verb !== "stop") {
+        const driven = state === "prepared" && verb === "start" ? driver.start(name) : driver.power(name, verb);
+        await withDeadline(driven, POWER_TIMEOUT_MS, `the driver's ${verb}`, clock);
       }
       await this.#record(name, STATE_AFTER[verb], order.revision);
     });

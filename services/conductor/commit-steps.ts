@@ -8,6 +8,7 @@ import type {
   TaskClaim,
   TaskStore,
 } from "../../core/cell/cell-store.ts";
+import type { OperationStep, StepOutcome, StepStore } from "../../core/cell/operation-store.ts";
 import type { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { retry } from "../../runtime/retry.ts";
@@ -36,10 +37,11 @@ export class StepCommitter {
   readonly #hop: SharedStep<Hop, HopOutcome>;
   readonly #error: SharedStep<ErrorCommit, CommitOutcome>;
   readonly #deleted: SharedStep<TaskClaim, CommitOutcome>;
+  readonly #operation: SharedStep<OperationStep, StepOutcome>;
   readonly #take: Batcher<string, TakenTask | null>;
 
   constructor(options: {
-    readonly store: TaskStore;
+    readonly store: TaskStore & Pick<StepStore, "commitStep">;
     readonly conductorId: string;
     readonly clock: Clock;
     readonly events: ConductorEvents;
@@ -53,6 +55,7 @@ export class StepCommitter {
     this.#hop = new SharedStep((items) => store.hop(items));
     this.#error = new SharedStep((items) => store.commitError(items));
     this.#deleted = new SharedStep((items) => store.commitDeleted(items));
+    this.#operation = new SharedStep((items) => store.commitStep(items));
     this.#take = batcherOf(async (taskIds) => {
       const taken = new Map(
         (await store.takeTasks(conductorId, [...new Set(taskIds)])).map((task) => [task.task.id, task]),
@@ -77,6 +80,10 @@ export class StepCommitter {
   }
   commitError(commit: ErrorCommit): Promise<CommitOutcome> {
     return this.#writtenOrError("commit-error", this.#error, commit, commit.selection);
+  }
+  /** A step of an operation. Rejects only when the conductor stops. */
+  commitStep(step: OperationStep): Promise<StepOutcome> {
+    return this.answered("operation-step", this.#operation, step);
   }
   /** Rejects only when the conductor stops: what is deleted cannot end otherwise. */
   commitDeleted(claim: TaskClaim): Promise<CommitOutcome> {

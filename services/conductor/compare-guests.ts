@@ -18,7 +18,7 @@ interface Query {
 
 /** Compares what a host has with what the cell's database says that it should have. */
 export class GuestComparer {
-  readonly #store: Pick<ConductorStore, "residents" | "servers">;
+  readonly #store: Pick<ConductorStore, "residents" | "servers" | "agentArrived" | "releaseEvacuated">;
   readonly #settler: GuestSettler;
   readonly #commits: StepCommitter;
   readonly #clock: Clock;
@@ -29,7 +29,7 @@ export class GuestComparer {
   #lastQuery = 0;
 
   constructor(options: {
-    readonly store: Pick<ConductorStore, "residents" | "servers">;
+    readonly store: Pick<ConductorStore, "residents" | "servers" | "agentArrived" | "releaseEvacuated">;
     readonly settler: GuestSettler;
     readonly commits: StepCommitter;
     readonly clock: Clock;
@@ -45,9 +45,12 @@ export class GuestComparer {
   /** Settles what the hello tells of; `afterHello` waits for it. */
   arrived(connection: AgentConnection): void {
     const settled = new Map<string, Promise<void>>();
+    const seen = this.#commits.insist("agent-arrived", () => this.#store.agentArrived(connection.agentId));
+    // It only rejects when the conductor stops.
+    seen.catch(() => {});
     for (const [host, state] of connection.hosts) {
       if (state.guests.length === 0) continue;
-      const all = this.#settle(host, state.guests);
+      const all = seen.then(() => this.#settle(host, state.guests));
       // It only rejects when the conductor stops.
       all.catch(() => {});
       settled.set(host, all);
@@ -68,6 +71,7 @@ export class GuestComparer {
     const residents = await this.#commits.insist("residents", () => this.#store.residents(host));
     const guests = await this.#list(connection, host);
     await this.#settle(host, guests);
+    await this.releaseEvacuated(host);
     const known = new Set(guests.map((guest) => guest.serverUuid));
     for (const resident of residents) {
       if (resident.status !== "ACTIVE" || known.has(resident.serverUuid)) continue;
@@ -75,6 +79,12 @@ export class GuestComparer {
       if (now?.status === "ACTIVE" && now.host === host && now.taskState !== "deleting")
         this.#events.guestMissing(resident.serverUuid, host);
     }
+  }
+
+  /** What is known to be gone from the host need not be held there any longer. */
+  async releaseEvacuated(host: string): Promise<void> {
+    const released = await this.#commits.insist("evacuated", () => this.#store.releaseEvacuated(host));
+    if (released.length > 0) this.#events.evacuatedReleased(host, released.length);
   }
 
   listed(list: GuestList): void {

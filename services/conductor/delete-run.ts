@@ -1,4 +1,4 @@
-import type { TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import type { Home, TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
 import {
   beginDelete,
   type DeleteEffect,
@@ -22,6 +22,7 @@ export class DeleteRun implements TaskRun {
   #state: DeleteState | null = null;
   #abandoned = false;
   #timer: Timer | null = null;
+  #migrations: readonly string[] = [];
 
   constructor(taken: TakenTask, serverUuid: string, span: TaskSpan, ports: RunPorts) {
     this.claim = { taskId: taken.task.id, serverUuid, epoch: taken.epoch };
@@ -34,8 +35,12 @@ export class DeleteRun implements TaskRun {
     return this.#state?.kind === "destroying" ? this.#state.host : null;
   }
 
-  begin(): void {
-    this.#apply(beginDelete(this.#home));
+  /** From the home, and from where a move may have brought the server. */
+  begin(home: Home | null): void {
+    if (this.#abandoned) return;
+    const places = [this.#home, home?.move?.source?.host, home?.move?.dest.host];
+    this.#migrations = home?.move ? [home.move.uuid] : [];
+    this.#apply(beginDelete([...new Set(places)].filter((host) => host !== null && host !== undefined)));
   }
 
   abandon(): void {
@@ -54,6 +59,7 @@ export class DeleteRun implements TaskRun {
   }
 
   reported(report: DestroyReport): void {
+    if (report.host !== this.host) return;
     this.#step(report.failed === "" ? { kind: "destroyed" } : { kind: "destroy-failed", reason: report.failed });
   }
 
@@ -81,7 +87,7 @@ export class DeleteRun implements TaskRun {
         else this.#setTimer(this.#ports.clock.setTimer(effect.delayMs, () => this.#destroy(effect.host)));
         break;
       case "commit-deleted":
-        this.#ports.commits.commitDeleted(this.claim).then(
+        this.#ports.commits.commitDeleted({ ...this.claim, migrations: this.#migrations }).then(
           (outcome) => this.#step({ kind: outcome.kind === "committed" ? "delete-committed" : "fenced" }),
           () => this.abandon(),
         );

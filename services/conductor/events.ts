@@ -105,6 +105,15 @@ export class ConductorEvents {
     this.#logger.debug({ server: serverUuid, as, tookMs }, "build ended");
   }
 
+  evacuatedReleased(host: string, count: number): void {
+    this.#logger.info({ host, count }, "an evacuated host is back and was compared; gave back what was held there");
+  }
+
+  operationEnded(serverUuid: string, kind: string, as: string): void {
+    this.#metrics.operations.inc({ kind, outcome: as });
+    this.#logger.debug({ server: serverUuid, kind, as }, "operation ended");
+  }
+
   deleted(serverUuid: string): void {
     this.#metrics.deletes.inc();
     this.#logger.debug({ server: serverUuid }, "server deleted");
@@ -165,6 +174,7 @@ function createMetrics(registry: Registry, taskCount: () => number) {
   return {
     agents: new Gauge({ name: "berth_conductor_agents", help: "agents that are connected", registers }),
     builds: counter("builds_total", "builds that ended here, by outcome", ["outcome"]),
+    operations: counter("operations_total", "operations that ended here, by kind and outcome", ["kind", "outcome"]),
     attempts: counter("attempts_total", "attempts that did not succeed, by result", ["result"]),
     deletes: counter("deletes_total", "servers deleted"),
     resumed: counter("resumed_total", "builds carried on that another process had begun"),

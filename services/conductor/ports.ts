@@ -1,9 +1,15 @@
 import type { HostStore, ServerStore, TaskStore } from "../../core/cell/cell-store.ts";
+import type { BeginStore, MigrationStore, StepStore } from "../../core/cell/operation-store.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import type { Bus } from "../../runtime/bus.ts";
 
 /** The parts of the cell's database that a conductor uses. */
-export type ConductorStore = TaskStore & HostStore & Pick<ServerStore, "attempts" | "servers">;
+export type ConductorStore = TaskStore &
+  HostStore &
+  StepStore &
+  BeginStore &
+  MigrationStore &
+  Pick<ServerStore, "attempts" | "servers">;
 export type ConductorLedger = Pick<Ledger, "putTrees">;
 export type ConductorBus = Pick<Bus, "publish" | "consume">;
 

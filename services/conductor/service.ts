@@ -127,6 +127,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
     settings,
     handOvers,
     streamOf,
+    homeOf: (serverUuid: string) => settler.homeOf(serverUuid),
     // It only rejects when the conductor stops.
     settleGuest: (guest: Parameters<GuestSettler["settle"]>[0]) => void settler.settle(guest).catch(() => {}),
     tell: (event: Parameters<EventPublisher["tell"]>[0]) => publisher.tell(event),
@@ -154,8 +155,8 @@ function dispatchReport(
       parts.runs.attemptReported(report.value);
       break;
     case "destroyed":
-      if (report.value.attemptId === "") parts.runs.destroyReported(report.value);
-      else parts.settler.reported(report.value);
+      parts.runs.destroyReported(report.value);
+      if (report.value.attemptId !== "") parts.settler.reported(report.value);
       break;
     case "ordered":
       parts.runs.orderReported(report.value);

@@ -20,6 +20,7 @@ const report = (revision: number): TreeReport => ({
   rootProvider: uuid,
   providers: [{ uuid, name: "h", parent: "", inventories: { VCPU: inventory }, traits: [] }],
   revision,
+  hypervisor: undefined,
 });
 
 function setUp() {

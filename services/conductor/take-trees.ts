@@ -1,9 +1,11 @@
+import type { HypervisorFacts } from "../../core/cell/hypervisor-facts.ts";
 import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
 import type { TreeReport } from "../../proto/gen/berth/agent.ts";
 import type { AgentConnection } from "./agent-registry.ts";
 import type { StepCommitter } from "./commit-steps.ts";
 import type { GuestComparer } from "./compare-guests.ts";
 import type { ConductorEvents } from "./events.ts";
+import { hypervisorOfReport } from "./hypervisor-of.ts";
 import type { ConductorLedger, ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
 import { describeTreeRefusal, treeOfReport } from "./tree-of.ts";
@@ -15,6 +17,7 @@ interface HostUp {
   readonly agentId: string;
   readonly name: string;
   readonly rootProvider: string;
+  readonly hypervisor: HypervisorFacts | undefined;
 }
 
 /**
@@ -83,10 +86,16 @@ export class TreeKeeper {
     if (!connection.hosts.has(report.host)) return "the agent's hello did not name the host";
     const tree = treeOfReport(report);
     if ("refused" in tree) return tree.refused;
+    const hypervisor = hypervisorOfReport(report.hypervisor);
+    if (hypervisor !== undefined && "refused" in hypervisor) return hypervisor.refused;
     const refused = describeTreeRefusal(await this.#commits.answered("trees", this.#putTree, tree));
     if (refused !== null) return refused;
     await this.#comparer.afterHello(connection, report.host);
-    const up: HostUp = { agentId: connection.agentId, name: report.host, rootProvider: report.rootProvider };
+    await this.#comparer.releaseEvacuated(report.host);
+    const up: HostUp = {
+      ...{ agentId: connection.agentId, name: report.host, rootProvider: report.rootProvider },
+      hypervisor,
+    };
     if (!this.#carries(connection, report.host)) return "the host is connected by another stream now";
     await this.#commits.answered("hosts-up", this.#hostUp, up);
     const ofConnection = this.#up.get(connection) ?? new Map<string, HostUp>();

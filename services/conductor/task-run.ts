@@ -1,7 +1,7 @@
 import type { AgentStream } from "../../core/agent/link.ts";
-import type { TaskClaim } from "../../core/cell/cell-store.ts";
+import type { Home, TaskClaim } from "../../core/cell/cell-store.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
-import type { OrderReport } from "../../proto/gen/berth/agent.ts";
+import type { DestroyReport, OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { CellEvent } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { StepCommitter } from "./commit-steps.ts";
@@ -19,19 +19,23 @@ export interface TaskRun {
   hostLost(): void;
   /** An agent's answer to one of this task's orders. */
   ordered?(report: OrderReport): void;
+  /** An agent's answer to the destroy of one attempt. */
+  destroyed?(report: DestroyReport): void;
   /** It is no longer ours to carry on: nothing more is done or written for it here. */
   abandon(): void;
 }
 
 /** What a run acts through. */
 export interface RunPorts {
-  readonly store: Pick<ConductorStore, "attempts">;
+  readonly store: Pick<ConductorStore, "attempts" | "positions">;
   readonly commits: StepCommitter;
   readonly clock: Clock;
   readonly events: ConductorEvents;
-  readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs">;
+  readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs" | "unseenMs">;
   readonly handOvers: HandOvers;
   streamOf(host: string): AgentStream | null;
+  /** The server's row, read together with others'. */
+  homeOf(serverUuid: string): Promise<Home | null>;
   /** Start it, destroy it or leave it alone, as the cell's database has it. */
   settleGuest(guest: FoundGuest): void;
   tell(event: Pick<CellEvent, "kind" | "serverUuid" | "host" | "reason">): void;

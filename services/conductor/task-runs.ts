@@ -5,6 +5,7 @@ import type { PastAttempt } from "../../core/tasks/failure-message.ts";
 import { type AttemptReport, type DestroyReport, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
 import { BuildRun } from "./build-run.ts";
 import { DeleteRun } from "./delete-run.ts";
+import { OperationRun } from "./operation-run.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 import { traceTask } from "./trace-task.ts";
 
@@ -47,7 +48,14 @@ export class TaskRuns {
       const run = new DeleteRun(taken, server.uuid, span, this.#ports);
       this.#byTask.set(id, run);
       this.#deletes.set(server.uuid, run);
-      run.begin();
+      this.#ports.homeOf(server.uuid).then(
+        (home) => run.begin(home),
+        () => run.abandon(),
+      );
+    } else if (work.$case === "operate") {
+      const run = new OperationRun(taken, span, this.#ports);
+      this.#byTask.set(id, run);
+      this.#beginOperation(run, taken, server.uuid);
     } else {
       const run = new BuildRun(taken, work.value, server, span, this.#ports);
       this.#byTask.set(id, run);
@@ -67,7 +75,7 @@ export class TaskRuns {
   attemptReported(report: AttemptReport): void {
     const attempt = parseAttemptId(report.attemptId);
     const run = attempt === null ? undefined : this.#byTask.get(attempt.taskId);
-    if (run instanceof BuildRun && attempt !== null) {
+    if ((run instanceof BuildRun || run instanceof OperationRun) && attempt !== null) {
       run.reported(report, attempt.selection);
     } else if (report.state === GuestState.GUEST_STATE_PREPARED) {
       const { host, serverUuid, attemptId } = report;
@@ -75,9 +83,10 @@ export class TaskRuns {
     }
   }
 
-  /** Of a whole server: the answer to its delete. */
+  /** Of a whole server: the answer to its delete. Of one attempt: perhaps an operation's. */
   destroyReported(report: DestroyReport): void {
-    this.#deletes.get(report.serverUuid)?.reported(report);
+    if (report.attemptId === "") this.#deletes.get(report.serverUuid)?.reported(report);
+    else for (const run of [...(this.#byHost.get(report.host) ?? [])]) run.destroyed?.(report);
   }
 
   /** The answer to an order: its id names the task that gave it. */
@@ -102,6 +111,19 @@ export class TaskRuns {
     this.#ports.events.resumed(taken.task.id, serverUuid, taken.epoch);
     this.#pastOf(taken, serverUuid).then(
       (past) => run.begin(taken.selection, past),
+      () => run.abandon(),
+    );
+  }
+
+  #beginOperation(run: OperationRun, taken: TakenTask, serverUuid: string): void {
+    const { commits, store, events } = this.#ports;
+    if (taken.epoch > 1) events.resumed(taken.task.id, serverUuid, taken.epoch);
+    const position = commits.insist("positions", () => store.positions([taken.task.id]));
+    const past = taken.epoch > 1 ? this.#pastOf(taken, serverUuid) : Promise.resolve([]);
+    Promise.all([position, past]).then(
+      ([[at], before]) => {
+        if (at !== undefined) run.begin(at, before);
+      },
       () => run.abandon(),
     );
   }

@@ -11,6 +11,7 @@ const report = (change: Partial<typeof inventory>, id = uuid): TreeReport => ({
     { uuid: id, name: "h", parent: "", inventories: { VCPU: { ...inventory, ...change } }, traits: ["CUSTOM_A"] },
   ],
   revision: 1,
+  hypervisor: undefined,
 });
 
 function renamed(name: string): TreeReport {

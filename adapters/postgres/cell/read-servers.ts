@@ -121,6 +121,7 @@ interface HomeRow {
   readonly attempt_id: string | null;
   readonly revision: number;
   readonly busy: boolean;
+  readonly migration: string | null;
   readonly source_host: string | null;
   readonly source_attempt_id: string | null;
   readonly dest_host: string | null;
@@ -130,7 +131,7 @@ interface HomeRow {
 
 const SELECT_HOME = `select s.uuid, s.status, s.host, s.attempt_id, s.revision,
     exists (select from tasks t where t.server_uuid = s.uuid and t.outcome is null and t.kind = 'operate') as busy,
-    m.source_host, m.source_attempt_id, m.dest_host, m.dest_attempt_id, m.runs
+    m.uuid as migration, m.source_host, m.source_attempt_id, m.dest_host, m.dest_attempt_id, m.runs
   from servers s left join migrations m on m.server_uuid = s.uuid and not m.ended`;
 
 export async function readHomes(pool: Pool, serverUuids: readonly string[]): Promise<readonly Home[]> {
@@ -157,13 +158,13 @@ export async function readResidents(pool: Pool, host: string): Promise<readonly 
 }
 
 function homeOf(row: HomeRow): Home {
-  const { uuid, status, host, attempt_id, revision, busy, runs } = row;
+  const { uuid, status, host, attempt_id, revision, busy, migration, runs } = row;
   const { source_host, source_attempt_id, dest_host, dest_attempt_id } = row;
   const source =
     source_host === null || source_attempt_id === null ? null : { host: source_host, attemptId: source_attempt_id };
   const move =
-    dest_host === null || dest_attempt_id === null
+    migration === null || dest_host === null || dest_attempt_id === null
       ? null
-      : { source, dest: { host: dest_host, attemptId: dest_attempt_id }, runs: runs ?? false };
+      : { uuid: migration, source, dest: { host: dest_host, attemptId: dest_attempt_id }, runs: runs ?? false };
   return { serverUuid: uuid, status, host, attemptId: attempt_id, revision, busy, move };
 }

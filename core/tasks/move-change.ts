@@ -1,0 +1,120 @@
+import type { AllocationRequest, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { AllocationChange, AllocationStep } from "../ledger/allocation-change.ts";
+import { consumerUuid, providerUuid, resourceClass } from "../ledger/ids.ts";
+import { type AllocationItem, CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../ledger/model.ts";
+
+/** Whose allocations a move shifts about. */
+export interface MoveParties {
+  readonly server: Pick<ServerSpec, "uuid" | "projectId" | "userId">;
+  readonly migrationUuid: string;
+  /** What the server holds at its source. */
+  readonly source: readonly AllocationItem[];
+}
+
+/** What an allocation request takes, as the ledger names it. */
+export function itemsOf(allocation: AllocationRequest | undefined): readonly AllocationItem[] {
+  return (allocation?.items ?? []).map((item) => ({
+    provider: providerUuid(item.provider),
+    resourceClass: resourceClass(item.resourceClass),
+    amount: item.amount,
+  }));
+}
+
+/**
+ * The server claims a destination, and the migration holds what the source had beyond it. On another host that is all of it, handed
+ * over untouched; on the same one what shrinks, so that only the difference has to be free. Every change begins with a replace.
+ */
+export function leaveChange(parties: MoveParties, destination: readonly AllocationItem[]): AllocationChange {
+  return { steps: leaveSteps(parties, destination) };
+}
+
+/** From one destination to another: as if back to the source in between, of which nobody sees anything. */
+export function hopChangeOf(
+  parties: MoveParties,
+  from: readonly AllocationItem[],
+  to: readonly AllocationItem[],
+): AllocationChange {
+  if (parties.source.length === 0 || (!overlaps(parties.source, from) && !overlaps(parties.source, to)))
+    return { steps: [give(parties, "server", to)] };
+  return { steps: [...returnSteps(parties, from), ...leaveSteps(parties, to)] };
+}
+
+/** The server holds at its source what it did before. Always fits: nothing of it was ever given away. */
+export function returnChange(parties: MoveParties, destination: readonly AllocationItem[]): AllocationChange {
+  return { steps: returnSteps(parties, destination) };
+}
+
+/** The migration gives back what it holds. */
+export function settleChange(parties: MoveParties): AllocationChange {
+  return { steps: [give(parties, "migration", [])] };
+}
+
+/** The server gives back what it holds. */
+export function offloadChange(parties: MoveParties): AllocationChange {
+  return { steps: [give(parties, "server", [])] };
+}
+
+function leaveSteps(parties: MoveParties, destination: readonly AllocationItem[]): AllocationStep[] {
+  const { server, migrationUuid, source } = parties;
+  if (source.length === 0) return [give(parties, "server", destination)];
+  if (overlaps(source, destination)) {
+    return [give(parties, "server", destination), give(parties, "migration", beyond(source, destination))];
+  }
+  const handOver: AllocationStep = {
+    kind: "move",
+    from: consumerUuid(server.uuid),
+    to: consumerUuid(migrationUuid),
+    toType: CONSUMER_TYPE_MIGRATION,
+  };
+  return [give(parties, "migration", []), handOver, give(parties, "server", destination)];
+}
+
+function returnSteps(parties: MoveParties, destination: readonly AllocationItem[]): AllocationStep[] {
+  const { server, migrationUuid, source } = parties;
+  if (source.length === 0) return [give(parties, "server", [])];
+  if (overlaps(source, destination)) return [give(parties, "server", source), give(parties, "migration", [])];
+  const handBack: AllocationStep = {
+    kind: "move",
+    from: consumerUuid(migrationUuid),
+    to: consumerUuid(server.uuid),
+    toType: CONSUMER_TYPE_INSTANCE,
+  };
+  return [give(parties, "server", []), handBack];
+}
+
+function give(
+  { server, migrationUuid }: MoveParties,
+  whom: "server" | "migration",
+  items: readonly AllocationItem[],
+): AllocationStep {
+  const isServer = whom === "server";
+  const owner = {
+    projectId: server.projectId,
+    userId: server.userId,
+    type: isServer ? CONSUMER_TYPE_INSTANCE : CONSUMER_TYPE_MIGRATION,
+  };
+  return {
+    kind: "replace",
+    consumer: consumerUuid(isServer ? server.uuid : migrationUuid),
+    expected: "any",
+    owner,
+    items,
+  };
+}
+
+const keyOf = (item: AllocationItem): string => `${item.provider} ${item.resourceClass}`;
+
+/** Whether the two take of the same inventory: then they are on one host. */
+function overlaps(a: readonly AllocationItem[], b: readonly AllocationItem[]): boolean {
+  const keys = new Set(a.map(keyOf));
+  return b.some((item) => keys.has(keyOf(item)));
+}
+
+/** What `a` takes more than `b`. */
+function beyond(a: readonly AllocationItem[], b: readonly AllocationItem[]): readonly AllocationItem[] {
+  const taken = new Map(b.map((item) => [keyOf(item), item.amount]));
+  return a.flatMap((item) => {
+    const amount = item.amount - (taken.get(keyOf(item)) ?? 0);
+    return amount > 0 ? [{ ...item, amount }] : [];
+  });
+}

@@ -1,0 +1,81 @@
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { assert } from "../assert.ts";
+import { operationOf } from "../cell/operation-record.ts";
+import { attemptIdOf, SERVER_STATUSES, type ServerStatus } from "../cell/server.ts";
+import type { AllocationItem } from "../ledger/model.ts";
+import { itemsOf, type MoveParties } from "./move-change.ts";
+import { isMove, type OperationKind } from "./operation-kinds.ts";
+
+/** Where a guest of the server is, or may be. */
+export interface PlaceOf {
+  readonly host: string;
+  readonly attemptId: string;
+  readonly items: readonly AllocationItem[];
+}
+
+/** What a task of kind `operate` says, as its machine reads it. */
+export interface OperationFacts {
+  readonly taskId: string;
+  readonly kind: OperationKind;
+  readonly isMove: boolean;
+  /** Where the server was, or is; null: nowhere. */
+  readonly source: PlaceOf | null;
+  readonly selections: readonly Selection[];
+  /** Of confirm and revert: where the move brought the server. */
+  readonly destination: PlaceOf | null;
+  readonly before: ServerSpec;
+  readonly after: ServerSpec;
+  readonly statusBefore: ServerStatus;
+  readonly migrationUuid: string;
+  readonly parties: MoveParties;
+  /** Whether the server runs when all is over. */
+  readonly runs: boolean;
+}
+
+/** Asserts that the task is an operation. */
+export function factsOf(task: Task): OperationFacts {
+  const { kind, operation, server } = operationOf(task);
+  const { statusBefore, migrationUuid, selections } = operation;
+  const status = SERVER_STATUSES.find((one) => one === statusBefore);
+  assert(status !== undefined, `task ${task.id}: no such status: ${statusBefore}`);
+  const source = placeOf(operation.source);
+  return {
+    taskId: task.id,
+    kind,
+    isMove: isMove(kind),
+    source,
+    selections,
+    destination: placeOf(operation.destination),
+    before: operation.before ?? server,
+    after: server,
+    statusBefore: status,
+    migrationUuid,
+    parties: { server, migrationUuid, source: source?.items ?? [] },
+    runs: status === "ACTIVE" || kind === "unshelve",
+  };
+}
+
+function placeOf(place: Parameters<typeof asPlace>[0] | undefined): PlaceOf | null {
+  return place === undefined ? null : asPlace(place);
+}
+
+function asPlace(place: {
+  readonly host: string;
+  readonly attemptId: string;
+  readonly allocation?: Parameters<typeof itemsOf>[0];
+}): PlaceOf {
+  return { host: place.host, attemptId: place.attemptId, items: itemsOf(place.allocation) };
+}
+
+/** Where a selection brings the server; of confirm and revert the only destination. */
+export function destinationOf(facts: OperationFacts, selection: number): PlaceOf | null {
+  if (facts.destination !== null) return facts.destination;
+  const chosen = facts.selections[selection];
+  if (chosen === undefined) return null;
+  return {
+    host: chosen.host,
+    attemptId: attemptIdOf(facts.taskId, selection),
+    items: itemsOf(chosen.allocation),
+  };
+}

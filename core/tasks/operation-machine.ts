@@ -1,0 +1,189 @@
+import type { OperationPosition, OperationSignal, StepWrite } from "../cell/operation-store.ts";
+import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
+import { destinationOf, type OperationFacts } from "./operation-facts.ts";
+import { type Ask, edgesOf, type Stage, type Target } from "./operation-routes.ts";
+import { ABORTED, type Arrow, writeOf } from "./operation-writes.ts";
+
+/** Where an operation is by the cell's database; `step` counts the arrows that were committed. */
+interface Position {
+  readonly stage: Stage;
+  readonly selection: number;
+  readonly step: number;
+  readonly revision: number;
+  readonly reason: string;
+  readonly past: readonly PastAttempt[];
+}
+
+export type OperationState =
+  /** A host was asked what the stage asks. */
+  | ({ readonly kind: "asking" } & Position)
+  /** The arrow is being written. */
+  | { readonly kind: "writing"; readonly at: Position; readonly arrow: Arrow }
+  /** `refused`: the database would not have a step that it cannot refuse by rights; whoever takes the task next tries again. */
+  | {
+      readonly kind: "ended";
+      readonly as: "succeeded" | "given-up" | "lost" | "fenced" | "refused";
+    };
+
+export type OperationEvent =
+  /** Answers name the step that they answer: `step` of the position that asked. */
+  | { readonly kind: "done"; readonly step: number }
+  /** `final`: no other destination would do better. */
+  | { readonly kind: "failed"; readonly step: number; readonly reason: string; readonly final: boolean }
+  /** The host that was asked is down, for longer than the grace. */
+  | { readonly kind: "gone"; readonly step: number; readonly reason: string }
+  /** The host that is asked is connected (again), and has not heard the question over this connection. */
+  | { readonly kind: "host-connected" }
+  | { readonly kind: "committed"; readonly revision: number }
+  | { readonly kind: "refused"; readonly why: string }
+  | { readonly kind: "fenced" };
+
+/** Each may be done twice: hosts know attempts and order ids, steps are counted and fenced. */
+export type OperationEffect =
+  | {
+      readonly kind: "ask";
+      readonly ask: Ask;
+      readonly stage: Stage;
+      readonly selection: number;
+      readonly step: number;
+      readonly revision: number;
+      /** Of a live migration: complete it now. */
+      readonly force: boolean;
+    }
+  | { readonly kind: "commit"; readonly step: number; readonly write: StepWrite }
+  /** A guest that the move no longer speaks of: destroyed, if the database says so. */
+  | { readonly kind: "clear"; readonly selection: number }
+  | { readonly kind: "tell-attempt-failed"; readonly selection: number; readonly reason: string }
+  | { readonly kind: "tell-end"; readonly as: "succeeded" | "given-up" | "lost"; readonly reason: string };
+
+export interface OperationStep {
+  readonly state: OperationState;
+  readonly effects: readonly OperationEffect[];
+}
+
+/** What a machine is told for good. */
+export interface OperationWorld {
+  readonly facts: OperationFacts;
+  readonly unseenMs: number;
+}
+
+/** (taken) → asking, at the stage where the database has it; or, called off in time, on the way back. */
+export function beginOperation(
+  world: OperationWorld,
+  position: OperationPosition,
+  past: readonly PastAttempt[],
+): OperationStep {
+  const { stage, selection, step, revision, reason, signal } = position;
+  if (edgesOf(world.facts.kind, stage) === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
+  const at: Position = { stage: stage as Stage, selection, step, revision, reason, past };
+  if (signal === "abort" && (stage === "preparing" || stage === "handing-over") && world.facts.isMove)
+    return write(world, at, { to: "restoring", selection, reason: `${ABORTED} on request`, noted: [] });
+  return enter(world, at, signal);
+}
+
+/** One step. Events that the state does not wait for, or that answer another step, change nothing. */
+export function stepOperation(world: OperationWorld, state: OperationState, event: OperationEvent): OperationStep {
+  const unchanged: OperationStep = { state, effects: [] };
+  if (state.kind === "ended") return unchanged;
+  if (event.kind === "fenced") return { state: { kind: "ended", as: "fenced" }, effects: [] };
+  if (state.kind === "writing") {
+    if (event.kind === "committed") return committed(world, state.at, state.arrow, event.revision);
+    return event.kind === "refused" ? refused(world, state.at, state.arrow, event.why) : unchanged;
+  }
+  switch (event.kind) {
+    case "host-connected":
+      return { state, effects: [askOf(world, state, null)] };
+    case "done":
+    case "failed":
+    case "gone":
+      return event.step === state.step ? answered(world, state, event) : unchanged;
+    default:
+      return unchanged;
+  }
+}
+
+/** What the stage asks of whom; of a server that is not to run nobody is asked to start it. */
+export function asksOf({ facts }: OperationWorld, stage: Stage): Ask {
+  const ask = edgesOf(facts.kind, stage)?.ask ?? "nothing";
+  return (ask === "start-destination" || ask === "start-source") && !facts.runs ? "nothing" : ask;
+}
+
+function askOf(world: OperationWorld, at: Position, signal: OperationSignal | null): OperationEffect {
+  const { stage, selection, step, revision } = at;
+  return { kind: "ask", ask: asksOf(world, stage), stage, selection, step, revision, force: signal === "force" };
+}
+
+/** (arrow committed) → asking; or, where nobody is asked, along the next arrow. */
+function enter(world: OperationWorld, at: Position, signal: OperationSignal | null): OperationStep {
+  if (asksOf(world, at.stage) === "nothing") return answered(world, at, { kind: "done", step: at.step });
+  return { state: { kind: "asking", ...at }, effects: [askOf(world, at, signal)] };
+}
+
+/** asking → writing the arrow that the answer leads along. */
+function answered(
+  world: OperationWorld,
+  at: Position,
+  event: Extract<OperationEvent, { kind: "done" | "failed" | "gone" }>,
+): OperationStep {
+  const edges = edgesOf(world.facts.kind, at.stage);
+  if (edges === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
+  const reason = event.kind === "done" ? at.reason : at.reason === "" ? event.reason : at.reason;
+  const target: Target = edges[event.kind];
+  if (target === "another") {
+    const failed = pastOf(world, at.selection, "failed", reason);
+    if (event.kind !== "failed" || !event.final) return another(world, at, at.selection + 1, [failed]);
+    return write(world, at, { to: "restoring", selection: at.selection, reason, noted: [failed] });
+  }
+  return write(world, at, { to: target, selection: at.selection, reason, noted: [] });
+}
+
+/** → writing the hop to selection `to`, or, when there is none, the way back. */
+function another(world: OperationWorld, at: Position, to: number, noted: readonly PastAttempt[]): OperationStep {
+  if (to < world.facts.selections.length)
+    return write(world, at, { to: "preparing", selection: to, reason: "", noted });
+  const reason = exhaustedBuildMessage([...at.past, ...noted]);
+  return write(world, at, { to: "restoring", selection: at.selection, reason, noted });
+}
+
+function write(world: OperationWorld, at: Position, to: Omit<Arrow, "from" | "unseenMs">): OperationStep {
+  const arrow: Arrow = { ...to, from: { stage: at.stage, selection: at.selection }, unseenMs: world.unseenMs };
+  const effect: OperationEffect = { kind: "commit", step: at.step, write: writeOf(world.facts, arrow) };
+  return { state: { kind: "writing", at, arrow }, effects: [effect] };
+}
+
+/** writing → asking at the new stage, or ended. */
+function committed(world: OperationWorld, at: Position, arrow: Arrow, revision: number): OperationStep {
+  const { to, selection, reason, noted } = arrow;
+  const blamed = noted
+    .filter((one) => one.result === "failed")
+    .map((one): OperationEffect => ({ kind: "tell-attempt-failed", selection: one.selection, reason: one.reason }));
+  const leaves = (to === "preparing" || to === "restoring") && world.facts.isMove;
+  const clear: OperationEffect[] = leaves ? [{ kind: "clear", selection: at.selection }] : [];
+  if (to === "succeed" || to === "give-up" || to === "lost") {
+    const as = ({ succeed: "succeeded", "give-up": "given-up", lost: "lost" } as const)[to];
+    return { state: { kind: "ended", as }, effects: [...blamed, { kind: "tell-end", as, reason }] };
+  }
+  const past = [...at.past, ...noted];
+  const next = enter(world, { stage: to, selection, step: at.step + 1, revision, reason, past }, null);
+  return { state: next.state, effects: [...clear, ...blamed, ...next.effects] };
+}
+
+/** writing → writing something else: an alternate without room is passed over, a host that came back keeps its server. */
+function refused(world: OperationWorld, at: Position, arrow: Arrow, why: string): OperationStep {
+  if (arrow.to === "preparing") {
+    const skipped = pastOf(world, arrow.selection, "skipped", why);
+    return another(world, at, arrow.selection + 1, [...arrow.noted, skipped]);
+  }
+  if (arrow.to === "starting")
+    return write(world, at, { to: "restoring", selection: at.selection, reason: why, noted: [] });
+  return { state: { kind: "ended", as: "refused" }, effects: [] };
+}
+
+function pastOf(
+  { facts }: OperationWorld,
+  selection: number,
+  result: PastAttempt["result"],
+  reason: string,
+): PastAttempt {
+  return { selection, host: destinationOf(facts, selection)?.host ?? "", result, reason };
+}

@@ -1,0 +1,213 @@
+import { isHardGroup } from "../cell/group-rule.ts";
+import type { StepWrite } from "../cell/operation-store.ts";
+import type { ServerStatus } from "../cell/server.ts";
+import type { AllocationChange } from "../ledger/allocation-change.ts";
+import { keptReason, type PastAttempt } from "./failure-message.ts";
+import { hopChangeOf, leaveChange, offloadChange, returnChange, settleChange } from "./move-change.ts";
+import { destinationOf, type OperationFacts, type PlaceOf } from "./operation-facts.ts";
+import type { OperationKind } from "./operation-kinds.ts";
+import type { Stage, Target } from "./operation-routes.ts";
+
+/** An arrow of a route: from a stage to the next, or to an end. */
+export interface Arrow {
+  /** Null: the operation begins. */
+  readonly from: { readonly stage: Stage; readonly selection: number } | null;
+  readonly to: Exclude<Target, "another">;
+  readonly selection: number;
+  /** Why it goes back; "" while it goes forward. */
+  readonly reason: string;
+  /** What became of destinations on the way. */
+  readonly noted: readonly PastAttempt[];
+  /** Of an evacuation: how long nobody may have seen the source's agent. */
+  readonly unseenMs: number;
+}
+
+/** What the cell's database is told of an arrow: the one place where it is decided. */
+export function writeOf(facts: OperationFacts, arrow: Arrow): StepWrite {
+  const { to, selection, reason } = arrow;
+  const ends = to === "succeed" || to === "give-up" || to === "lost";
+  return {
+    stage: ends ? null : to,
+    outcome: ends ? (to === "succeed" ? "success" : "error") : null,
+    selection,
+    reason,
+    server: serverOf(facts, arrow, ends),
+    migration: migrationOf(facts, arrow),
+    attempts: attemptsOf(facts, arrow),
+    change: changeOf(facts, arrow),
+    unseen: unseenOf(facts, arrow),
+    group: groupOf(facts, arrow),
+  };
+}
+
+function serverOf(facts: OperationFacts, arrow: Arrow, ends: boolean): StepWrite["server"] {
+  const { to } = arrow;
+  const fault = to === "give-up" || to === "lost" ? keptReason(arrow.reason) : undefined;
+  const status = ends ? statusAfter(facts, arrow) : undefined;
+  const spec = to === "starting" ? facts.after : to === "restoring" ? facts.before : undefined;
+  return {
+    status,
+    taskState: ends ? null : taskStateOf(facts.kind, to as Stage),
+    home: homeAfter(facts, arrow),
+    spec,
+    fault,
+  };
+}
+
+/** Where the server is at home from now on; undefined: where it was. */
+function homeAfter(facts: OperationFacts, { to, selection }: Arrow): StepWrite["server"]["home"] {
+  const destination = destinationOf(facts, selection);
+  switch (to) {
+    case "preparing":
+      return nameOf(facts.source ?? destination);
+    case "starting":
+      return nameOf(destination);
+    case "restoring":
+      return nameOf(facts.source);
+    case "succeed":
+      return facts.kind === "shelve-offload" ? null : undefined;
+    default:
+      return undefined;
+  }
+}
+
+const nameOf = (place: PlaceOf | null) => (place === null ? null : { host: place.host, attemptId: place.attemptId });
+
+const STATUS_WHEN_DONE: Partial<Record<OperationKind, ServerStatus>> = {
+  resize: "VERIFY_RESIZE",
+  migrate: "VERIFY_RESIZE",
+  shelve: "SHELVED",
+  "shelve-offload": "SHELVED_OFFLOADED",
+  stop: "SHUTOFF",
+  start: "ACTIVE",
+  reboot: "ACTIVE",
+  "hard-reboot": "ACTIVE",
+  pause: "PAUSED",
+  unpause: "ACTIVE",
+  unshelve: "ACTIVE",
+};
+
+function statusAfter({ kind, statusBefore }: OperationFacts, { to }: Arrow): ServerStatus {
+  if (to === "lost") return "ERROR";
+  if (to === "give-up") return kind === "revert" ? "VERIFY_RESIZE" : statusBefore;
+  return STATUS_WHEN_DONE[kind] ?? statusBefore;
+}
+
+const TASK_STATES: Readonly<Record<OperationKind, Partial<Record<Stage, string>> & { readonly any: string }>> = {
+  resize: {
+    preparing: "resize_prep",
+    "handing-over": "resize_migrating",
+    starting: "resize_finish",
+    any: "resize_migrated",
+  },
+  migrate: {
+    preparing: "resize_prep",
+    "handing-over": "resize_migrating",
+    starting: "resize_finish",
+    any: "resize_migrated",
+  },
+  "live-migrate": { any: "migrating" },
+  evacuate: { starting: "rebuild_spawning", any: "rebuilding" },
+  rebuild: { starting: "rebuild_spawning", any: "rebuilding" },
+  unshelve: { starting: "spawning", any: "unshelving" },
+  confirm: { any: "resize_confirming" },
+  revert: { any: "resize_reverting" },
+  shelve: { any: "shelving" },
+  "shelve-offload": { offloading: "shelving_offloading", any: "shelving" },
+  stop: { any: "powering-off" },
+  start: { any: "powering-on" },
+  reboot: { any: "rebooting" },
+  "hard-reboot": { any: "rebooting_hard" },
+  pause: { any: "pausing" },
+  unpause: { any: "unpausing" },
+};
+
+/** The task state that the Compute API shows. Source: nova's task_states. */
+export function taskStateOf(kind: OperationKind, stage: Stage): string {
+  return TASK_STATES[kind][stage] ?? TASK_STATES[kind].any;
+}
+
+/** A move's own migration, or that of the move which is confirmed or reverted. */
+function migrationOf(facts: OperationFacts, arrow: Arrow): StepWrite["migration"] {
+  const { kind, migrationUuid, runs } = facts;
+  const destination = destinationOf(facts, arrow.selection);
+  if (migrationUuid === "" || destination === null) return null;
+  const { host: destHost, attemptId: destAttemptId } = destination;
+  const waits = kind === "resize" || kind === "migrate" || kind === "confirm" || kind === "revert";
+  const isBack = arrow.to === "restoring" || arrow.from?.stage === "restoring";
+  const stays = kind === "revert" && arrow.to === "give-up";
+  const isOver = isBack || (arrow.to === "succeed" && !(kind === "resize" || kind === "migrate"));
+  return {
+    uuid: migrationUuid,
+    status: migrationStatus(kind, arrow),
+    destHost,
+    destAttemptId,
+    ended: isOver && !stays,
+    holdsSource: kind === "evacuate" && arrow.to === "succeed",
+    runs: waits && runs,
+  };
+}
+
+/** Source: the statuses of nova's Migration objects, by kind of move. */
+function migrationStatus(kind: OperationKind, { from, to, reason }: Arrow): string {
+  const isLive = kind === "live-migrate";
+  if (kind === "confirm") return to === "succeed" ? "confirmed" : "confirming";
+  if (kind === "revert")
+    return to === "give-up" ? "finished" : to === "succeed" || to === "lost" ? "reverted" : "reverting";
+  if (to === "restoring" || from?.stage === "restoring") return reason.startsWith(ABORTED) ? "cancelled" : "error";
+  switch (to) {
+    case "preparing":
+      return isLive ? "preparing" : "pre-migrating";
+    case "handing-over":
+      return isLive ? "running" : "migrating";
+    case "succeed":
+      return kind === "evacuate" ? "done" : kind === "resize" || kind === "migrate" ? "finished" : "completed";
+    default:
+      return isLive ? "running" : "post-migrating";
+  }
+}
+
+/** How the reason of an operation begins that somebody called off. */
+export const ABORTED = "Aborted";
+
+function attemptsOf(facts: OperationFacts, { from, to, selection, noted }: Arrow): StepWrite["attempts"] {
+  if (!facts.isMove) return [];
+  const host = destinationOf(facts, selection)?.host ?? "";
+  const past = noted.map((one) => ({ ...one, reason: keptReason(one.reason) }));
+  if (to === "preparing") return [...past, { selection, host, result: null, reason: "" }];
+  if (to === "succeed") return [...past, { selection, host, result: "success", reason: "" }];
+  if (to === "restoring" && from !== null && past.every((one) => one.selection !== from.selection)) {
+    return [...past, { selection: from.selection, host, result: "cancelled", reason: "" }];
+  }
+  return past;
+}
+
+function changeOf(facts: OperationFacts, { from, to, selection }: Arrow): AllocationChange | null {
+  const { kind, parties } = facts;
+  const destination = destinationOf(facts, selection)?.items ?? [];
+  switch (to) {
+    case "preparing":
+      if (from === null) return leaveChange(parties, destination);
+      return hopChangeOf(parties, destinationOf(facts, from.selection)?.items ?? [], destination);
+    case "restoring":
+      return returnChange(parties, destination);
+    case "succeed":
+      if (kind === "live-migrate" || kind === "rebuild" || kind === "confirm") return settleChange(parties);
+      return kind === "shelve-offload" ? offloadChange(parties) : null;
+    default:
+      return null;
+  }
+}
+
+/** An evacuation takes the server only from a host that nobody sees. */
+function unseenOf({ kind, source }: OperationFacts, { from, to, unseenMs }: Arrow): StepWrite["unseen"] {
+  if (kind !== "evacuate" || source === null || !(from === null || to === "starting")) return undefined;
+  return { host: source.host, ms: unseenMs };
+}
+
+function groupOf(facts: OperationFacts, { to, selection }: Arrow): StepWrite["group"] {
+  const membership = facts.after.group;
+  const toHost = destinationOf(facts, selection)?.host;
+  if (to !== "preparing" || !isHardGroup(membership) || toHost === undefined) return undefined;
+  return { membership, toHost };
+}

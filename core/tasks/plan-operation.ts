@@ -1,0 +1,106 @@
+import type { Operation, Task } from "../../proto/gen/berth/cell.ts";
+import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { BeginOperation, Holding, Migration } from "../cell/operation-store.ts";
+import type { Server, ServerStatus } from "../cell/server.ts";
+import { parseAttemptId } from "./attempt-id.ts";
+import { factsOf } from "./operation-facts.ts";
+import { isMove, type OperationKind } from "./operation-kinds.ts";
+import { firstStage } from "./operation-routes.ts";
+import { writeOf } from "./operation-writes.ts";
+
+/** What somebody wants done, with all that the cell said of the server when it was decided. */
+export interface OperationWish {
+  /** A new uuid: the task's, and a move's migration's. */
+  readonly taskId: string;
+  readonly kind: OperationKind;
+  readonly server: Server;
+  /** What the server holds; null: nothing. */
+  readonly holding: Holding | null;
+  /** Of a move: destinations of the server's cell, best first; at least one. A rebuild's is its own host and allocation. */
+  readonly selections?: readonly Selection[];
+  /** The server as it is to be afterwards: a resize's new flavor, a rebuild's new image. */
+  readonly after?: ServerSpec;
+  /** Of confirm and revert: the migration that waits for it. */
+  readonly migration?: Migration;
+  /** Of an evacuation: how long nobody may have seen the source's agent. */
+  readonly unseenMs?: number;
+}
+
+export type PlannedOperation =
+  | { readonly kind: "planned"; readonly begin: BeginOperation }
+  /** One operation at a time; what runs. */
+  | { readonly kind: "busy"; readonly running: string }
+  /** Not from this status. */
+  | { readonly kind: "wrong-status"; readonly status: ServerStatus; readonly allowed: readonly ServerStatus[] }
+  /** Confirm or revert of what waits for neither. */
+  | { readonly kind: "nothing-to-confirm" };
+
+/** From which statuses an operation may begin. Source: the instance actions of nova's compute API. */
+export const ALLOWED_FROM: Readonly<Record<OperationKind, readonly ServerStatus[]>> = {
+  resize: ["ACTIVE", "SHUTOFF"],
+  migrate: ["ACTIVE", "SHUTOFF"],
+  "live-migrate": ["ACTIVE"],
+  evacuate: ["ACTIVE", "SHUTOFF"],
+  rebuild: ["ACTIVE", "SHUTOFF"],
+  unshelve: ["SHELVED_OFFLOADED"],
+  confirm: ["VERIFY_RESIZE"],
+  revert: ["VERIFY_RESIZE"],
+  shelve: ["ACTIVE", "SHUTOFF", "PAUSED"],
+  "shelve-offload": ["ACTIVE", "SHUTOFF", "PAUSED", "SHELVED"],
+  stop: ["ACTIVE"],
+  start: ["SHUTOFF", "SHELVED"],
+  reboot: ["ACTIVE"],
+  "hard-reboot": ["ACTIVE", "SHUTOFF", "PAUSED"],
+  pause: ["ACTIVE"],
+  unpause: ["PAUSED"],
+};
+
+/** The operation as a cell's store begins it. Asserts that a move has a destination. */
+export function planOperation(wish: OperationWish): PlannedOperation {
+  const { taskId, kind, server, migration } = wish;
+  const allowed = ALLOWED_FROM[kind];
+  if (server.taskState !== null) return { kind: "busy", running: server.taskState };
+  if (!allowed.includes(server.status)) return { kind: "wrong-status", status: server.status, allowed };
+  const settles = kind === "confirm" || kind === "revert";
+  if (settles && (migration === undefined || migration.ended || migration.status !== "finished"))
+    return { kind: "nothing-to-confirm" };
+  const operation = settles && migration ? settling(kind, migration) : changing(wish);
+  const after = kind === "revert" ? operation.before : (wish.after ?? server.spec);
+  const task: Task = { id: taskId, server: after, work: { $case: "operate", value: operation } };
+  const facts = factsOf(task);
+  const arrow = { from: null, to: firstStage(kind), selection: 0, reason: "", noted: [], unseenMs: wish.unseenMs ?? 0 };
+  const write = writeOf(facts, arrow);
+  return { kind: "planned", begin: { task, revision: server.revision, status: server.status, write } };
+}
+
+function changing({ taskId, kind, server, holding, selections = [] }: OperationWish): Operation {
+  const items = (holding?.items ?? []).map((item) => ({ ...item }));
+  const source =
+    server.host === null
+      ? undefined
+      : { host: server.host, attemptId: server.attemptId ?? "", allocation: { items, mappings: {} } };
+  return {
+    kind,
+    source,
+    selections: [...selections],
+    destination: undefined,
+    before: server.spec,
+    statusBefore: server.status,
+    migrationUuid: isMove(kind) ? taskId : "",
+  };
+}
+
+/** Confirm and revert speak of the places of the move that they end. */
+function settling(kind: OperationKind, migration: Migration): Operation {
+  const { operation, destHost, destAttemptId } = migration;
+  const taken = operation.selections[parseAttemptId(destAttemptId)?.selection ?? 0];
+  return {
+    kind,
+    source: operation.source,
+    selections: [],
+    destination: { host: destHost, attemptId: destAttemptId, allocation: taken?.allocation },
+    before: operation.before,
+    statusBefore: operation.statusBefore,
+    migrationUuid: migration.uuid,
+  };
+}

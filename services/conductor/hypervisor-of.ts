@@ -1,0 +1,38 @@
+import type { HypervisorFacts } from "../../core/cell/hypervisor-facts.ts";
+import type { HypervisorReport } from "../../proto/gen/berth/agent.ts";
+
+/** All of it is sent to every scheduler, and kept there for each host. */
+const CPU_INFO_LENGTH_MAX = 20_000;
+const ENTRIES_MAX = 1_000;
+
+/** What a report says of the hypervisor; else what is wrong with it. Undefined: it says nothing. */
+export function hypervisorOfReport(
+  report: HypervisorReport | undefined,
+): HypervisorFacts | undefined | { readonly refused: string } {
+  if (report === undefined) return undefined;
+  const { type, version, hostIp, supportedInstances, metrics } = report;
+  const cpuInfo = parseCpuInfo(report.cpuInfo);
+  if (cpuInfo === null) return { refused: "the hypervisor's cpu_info is no JSON object, or too long" };
+  if (supportedInstances.length > ENTRIES_MAX || Object.keys(metrics).length > ENTRIES_MAX)
+    return { refused: "the hypervisor tells of too many metrics or supported instances" };
+  if (!Object.values(metrics).every(Number.isFinite)) return { refused: "a metric of the hypervisor is no number" };
+  // The database refuses this character.
+  if (JSON.stringify(report).includes("\\u0000")) return { refused: "the hypervisor's report has a character U+0000" };
+  return {
+    ...{ type, version, hostIp, metrics, cpuInfo },
+    supportedInstances: supportedInstances.map(
+      ({ architecture, hypervisorType, vmMode }) => [architecture, hypervisorType, vmMode] as const,
+    ),
+  };
+}
+
+function parseCpuInfo(text: string): Readonly<Record<string, unknown>> | null {
+  if (text === "") return {};
+  if (text.length > CPU_INFO_LENGTH_MAX) return null;
+  try {
+    const value: unknown = JSON.parse(text);
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,100 @@
+import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
+import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
+import type { OperationEffect } from "../../core/tasks/operation-machine.ts";
+import type { Ask } from "../../core/tasks/operation-routes.ts";
+import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+
+export type AskEffect = Extract<OperationEffect, { kind: "ask" }>;
+
+/** The id of the order that a step gives: the same for each repeat, another when it is to be done by force. */
+export function orderIdOf(taskId: string, { step, force }: Pick<AskEffect, "step" | "force">): string {
+  return `${taskId}/${step * 2 + (force ? 1 : 0)}`;
+}
+
+/** The guest that a stage asks about. Null: nobody is asked. */
+export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): PlaceOf | null {
+  switch (ask) {
+    case "prepare":
+    case "start-destination":
+    case "destroy-destination":
+      return destinationOf(facts, selection);
+    case "hand-over":
+    case "start-source":
+    case "destroy-source":
+    case "destroy-home":
+    case "power":
+      return facts.source;
+    case "nothing":
+      return null;
+    default:
+      return ask satisfies never;
+  }
+}
+
+const VERBS: Partial<Record<OperationKind, string>> = {
+  shelve: "stop",
+  "shelve-offload": "stop",
+  stop: "stop",
+  start: "start",
+  reboot: "reboot",
+  "hard-reboot": "hard-reboot",
+  pause: "pause",
+  unpause: "unpause",
+};
+
+/** What the agent of the guest's host is told. */
+export function orderOf(
+  facts: OperationFacts,
+  effect: AskEffect,
+  given: { readonly place: PlaceOf; readonly timeoutMs: number; readonly traceparent: string },
+): ConductorMessage {
+  const { place, timeoutMs } = given;
+  const { revision } = effect;
+  const name = { host: place.host, serverUuid: facts.after.uuid, attemptId: place.attemptId };
+  const orderId = orderIdOf(facts.taskId, effect);
+  const power = (verb: string): ConductorMessage => ({
+    body: { $case: "power", value: { ...name, verb, orderId, revision } },
+  });
+  switch (effect.ask) {
+    case "prepare":
+      return build(facts, effect.selection, given);
+    case "hand-over": {
+      const destination = destinationOf(facts, effect.selection);
+      const to = { toHost: destination?.host ?? "", toAttemptId: destination?.attemptId ?? "" };
+      const live = facts.kind === "live-migrate";
+      const value = { ...name, ...to, live, force: effect.force, orderId, revision, timeoutMs };
+      return { body: { $case: "handOff", value } };
+    }
+    case "start-destination":
+    case "start-source":
+      return power("start");
+    case "destroy-destination":
+    case "destroy-source":
+    case "destroy-home":
+      return { body: { $case: "destroy", value: name } };
+    default:
+      return power(VERBS[facts.kind] ?? "stop");
+  }
+}
+
+function build(
+  facts: OperationFacts,
+  selection: number,
+  given: { readonly place: PlaceOf; readonly timeoutMs: number; readonly traceparent: string },
+): ConductorMessage {
+  const { place, timeoutMs, traceparent } = given;
+  const server: ServerSpec = facts.after;
+  const value = {
+    host: place.host,
+    attemptId: place.attemptId,
+    server,
+    allocation: facts.selections[selection]?.allocation,
+    timeoutMs,
+    traceparent,
+    movedFromHost: facts.source?.host ?? "",
+    movedFromAttemptId: facts.source?.attemptId ?? "",
+    movedBy: facts.kind,
+  };
+  return { body: { $case: "build", value } };
+}

@@ -1,0 +1,272 @@
+import type { TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import type { OperationPosition, StepWrite } from "../../core/cell/operation-store.ts";
+import { attemptIdOf } from "../../core/cell/server.ts";
+import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
+import { destinationOf, factsOf, type PlaceOf } from "../../core/tasks/operation-facts.ts";
+import {
+  beginOperation,
+  type OperationEffect,
+  type OperationEvent,
+  type OperationState,
+  type OperationStep,
+  type OperationWorld,
+  stepOperation,
+} from "../../core/tasks/operation-machine.ts";
+import {
+  type AttemptReport,
+  type DestroyReport,
+  FailureKind,
+  GuestState,
+  type OrderReport,
+} from "../../proto/gen/berth/agent.ts";
+import { EventKind } from "../../proto/gen/berth/cell.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { type AskEffect, orderIdOf, orderOf, placeAsked } from "./operation-orders.ts";
+import type { TaskSpan } from "./ports.ts";
+import type { RunPorts, TaskRun } from "./task-run.ts";
+
+/**
+ * Carries one operation through, as `stepOperation` says. Two timers: one for a host that is not connected or is to be asked again,
+ * and the time that a host may take. Only what cannot harm is given up when that time is over (to prepare, to hand over); whoever
+ * was told to start or destroy a guest is asked until he answers, or is down.
+ */
+export class OperationRun implements TaskRun {
+  readonly claim: TaskClaim;
+  readonly #ports: RunPorts;
+  readonly #span: TaskSpan;
+  readonly #world: OperationWorld;
+  #state: OperationState | null = null;
+  #abandoned = false;
+  #asked: AskedGuest | null = null;
+  #wait: Timer | null = null;
+  #deadline: Timer | null = null;
+
+  constructor(taken: TakenTask, span: TaskSpan, ports: RunPorts) {
+    const facts = factsOf(taken.task);
+    this.claim = { taskId: taken.task.id, serverUuid: facts.after.uuid, epoch: taken.epoch };
+    this.#ports = ports;
+    this.#span = span;
+    this.#world = { facts, unseenMs: ports.settings.unseenMs };
+  }
+
+  get host(): string | null {
+    return this.#asked?.place.host ?? null;
+  }
+
+  /** From where the database says that it is. */
+  begin(position: OperationPosition, past: readonly PastAttempt[]): void {
+    if (!this.#abandoned) this.#apply(beginOperation(this.#world, position, past));
+  }
+
+  abandon(): void {
+    if (this.#abandoned) return;
+    this.#abandoned = true;
+    this.#stopTimers();
+    this.#span.end(this.#state?.kind === "ended" ? null : "another conductor carries on");
+  }
+
+  hostConnected(): void {
+    if (this.#asked !== null) this.#step({ kind: "host-connected" });
+  }
+
+  hostLost(): void {
+    if (this.#asked !== null) this.#awaitHost(this.#asked);
+  }
+
+  /** An agent's word on what it prepares. One that was left behind is settled by the database. */
+  reported(report: AttemptReport, selection: number): void {
+    const asked = this.#asked;
+    if (asked?.ask !== "prepare" || asked.selection !== selection) {
+      if (report.state === GuestState.GUEST_STATE_PREPARED) this.#clear(selection);
+    } else if (report.state === GuestState.GUEST_STATE_PREPARED || report.state === GuestState.GUEST_STATE_RUNNING) {
+      this.#step({ kind: "done", step: asked.step });
+    } else if (report.state === GuestState.GUEST_STATE_FAILED) {
+      const final = report.failure === FailureKind.FAILURE_KIND_ABORT;
+      this.#step({ kind: "failed", step: asked.step, reason: keptReason(report.reason), final });
+    }
+  }
+
+  ordered(report: OrderReport): void {
+    const asked = this.#asked;
+    if (asked !== null && report.orderId === orderIdOf(this.claim.taskId, asked)) this.#answered(asked, report.failed);
+  }
+
+  destroyed(report: DestroyReport): void {
+    const asked = this.#asked;
+    if (asked?.ask.startsWith("destroy") !== true || report.attemptId !== asked.place.attemptId) return;
+    if (report.host === asked.place.host) this.#answered(asked, report.failed);
+  }
+
+  #answered(asked: AskedGuest, failed: string): void {
+    if (failed === "") this.#step({ kind: "done", step: asked.step });
+    else if (asked.tries >= triesMax(asked.ask)) {
+      if (asked.ask.startsWith("destroy"))
+        this.#ports.events.leftBehind(this.claim.serverUuid, asked.place.host, failed);
+      this.#step({ kind: "failed", step: asked.step, reason: keptReason(failed), final: false });
+    } else {
+      this.#asked = { ...asked, tries: asked.tries + 1 };
+      this.#setWait(RETRY_MS * 2 ** (asked.tries - 1), () => this.#send());
+    }
+  }
+
+  #step(event: OperationEvent): void {
+    if (this.#abandoned || this.#state === null) return;
+    this.#apply(stepOperation(this.#world, this.#state, event));
+  }
+
+  #apply(step: OperationStep): void {
+    const before = this.host;
+    const isRepeat =
+      this.#state?.kind === "asking" && step.state.kind === "asking" && this.#state.step === step.state.step;
+    this.#state = step.state;
+    if (!isRepeat) this.#stopTimers();
+    const asks = step.effects.find((effect) => effect.kind === "ask");
+    const place = asks === undefined ? null : placeAsked(this.#world.facts, asks.ask, asks.selection);
+    if (asks !== undefined && place !== null) {
+      this.#asked = { ...asks, place, tries: isRepeat ? (this.#asked?.tries ?? 1) : 1 };
+    } else if (step.state.kind !== "asking") this.#asked = null;
+    if (this.host !== before) this.#ports.moved(this, before);
+    for (const effect of step.effects) this.#carryOut(effect);
+    if (step.state.kind !== "ended") return;
+    this.#ports.ended(this);
+    this.#ports.events.operationEnded(this.claim.serverUuid, this.#world.facts.kind, step.state.as);
+    this.#span.end(step.state.as === "succeeded" ? null : step.state.as);
+  }
+
+  #carryOut(effect: OperationEffect): void {
+    const { serverUuid } = this.claim;
+    switch (effect.kind) {
+      case "ask":
+        if (this.#asked === null)
+          this.#step({ kind: "failed", step: effect.step, reason: "no such guest", final: true });
+        else this.#ask(this.#asked);
+        break;
+      case "commit":
+        this.#commit(effect.step, effect.write);
+        break;
+      case "clear":
+        this.#clear(effect.selection);
+        break;
+      case "tell-attempt-failed": {
+        const host = destinationOf(this.#world.facts, effect.selection)?.host ?? "";
+        this.#ports.events.attemptFailed(serverUuid, host, effect.reason);
+        this.#ports.tell({ kind: EventKind.EVENT_KIND_ATTEMPT_FAILED, serverUuid, host, reason: effect.reason });
+        break;
+      }
+      case "tell-end":
+        if (effect.as === "lost")
+          this.#ports.tell({ kind: EventKind.EVENT_KIND_SERVER_ERROR, serverUuid, host: "", reason: effect.reason });
+        break;
+      default:
+        effect satisfies never;
+    }
+  }
+
+  /** Anew each time the stage is entered, or its host is back. */
+  #ask(asked: AskedGuest): void {
+    const { clock, settings } = this.#ports;
+    if (isGivenUp(asked.ask)) {
+      const reason = `no outcome within ${Math.round((2 * settings.attemptTimeoutMs) / 1_000)} s`;
+      this.#deadline ??= clock.setTimer(2 * settings.attemptTimeoutMs + settings.hostGraceMs, () =>
+        this.#step({ kind: "failed", step: asked.step, reason, final: false }),
+      );
+    }
+    this.#send();
+  }
+
+  #send(): void {
+    const asked = this.#asked;
+    if (asked === null || this.#abandoned) return;
+    const stream = this.#ports.streamOf(asked.place.host);
+    if (stream === null) {
+      this.#awaitHost(asked);
+      return;
+    }
+    const timeoutMs = this.#ports.settings.attemptTimeoutMs;
+    stream.send(
+      orderOf(this.#world.facts, asked, { place: asked.place, timeoutMs, traceparent: this.#span.traceparent }),
+    );
+    if (isGivenUp(asked.ask)) this.#setWait(null, () => {});
+    // An agent answers within its driver's deadline; one that does not is asked again.
+    else this.#setWait(ANSWER_MS, () => this.#send());
+  }
+
+  #awaitHost(asked: AskedGuest): void {
+    this.#setWait(this.#ports.settings.hostGraceMs, () => {
+      // It only rejects when the conductor stops.
+      this.#leaveHost(asked).catch(() => this.abandon());
+    });
+  }
+
+  /** The grace is over: the task goes to a conductor that has the host connected; a host that is down is gone. */
+  async #leaveHost(asked: AskedGuest): Promise<void> {
+    const wait = this.#wait;
+    const timesMax = asked.ask === "prepare" ? HAND_OVERS_MAX : Number.POSITIVE_INFINITY;
+    const unreached = await this.#ports.handOvers.tryHandOver(this.claim, asked.place.host, timesMax);
+    if (unreached === "handed-over") this.#forgo();
+    else if (this.#wait !== wait || this.#asked?.step !== asked.step) return;
+    else if (unreached === "down" || asked.ask === "prepare") {
+      this.#step({ kind: "gone", step: asked.step, reason: `${asked.place.host} is not connected` });
+    } else this.#setWait(LOOK_AGAIN_MS, () => this.#leaveHostOrAsk());
+  }
+
+  #leaveHostOrAsk(): void {
+    if (this.#asked === null) return;
+    if (this.#ports.streamOf(this.#asked.place.host) !== null) this.#send();
+    else this.#leaveHost(this.#asked).catch(() => this.abandon());
+  }
+
+  #commit(step: number, write: StepWrite): void {
+    this.#ports.commits.commitStep({ ...this.claim, ...write, step }).then(
+      (outcome) => {
+        if (outcome.kind === "refused" && write.stage === "preparing")
+          this.#ports.events.alternateSkipped(this.claim.serverUuid, write.migration?.destHost ?? "", outcome.why);
+        this.#step(outcome);
+      },
+      () => this.#forgo(),
+    );
+  }
+
+  #clear(selection: number): void {
+    const host = destinationOf(this.#world.facts, selection)?.host;
+    if (host === undefined) return;
+    const attemptId = attemptIdOf(this.claim.taskId, selection);
+    this.#ports.settleGuest({ host, serverUuid: this.claim.serverUuid, attemptId, state: "prepared" });
+  }
+
+  /** Leaves the task as the database has it: whoever takes it next, this conductor too, carries on from there. */
+  #forgo(): void {
+    if (this.#abandoned) return;
+    this.#ports.ended(this);
+    this.abandon();
+  }
+
+  #setWait(delayMs: number | null, then: () => void): void {
+    this.#wait?.cancel();
+    this.#wait = delayMs === null ? null : this.#ports.clock.setTimer(delayMs, then);
+  }
+
+  #stopTimers(): void {
+    this.#setWait(null, () => {});
+    this.#deadline?.cancel();
+    this.#deadline = null;
+  }
+}
+
+type AskedGuest = AskEffect & { readonly place: PlaceOf; readonly tries: number };
+
+/** Between two looks at a host that is up and that nobody else could be given. */
+const LOOK_AGAIN_MS = 500;
+const ANSWER_MS = 90_000;
+const RETRY_MS = 200;
+/** A host that no other conductor reaches either is left after so many. */
+const HAND_OVERS_MAX = 3;
+
+/** Whether a host that does not answer in time has failed. */
+const isGivenUp = (ask: AskEffect["ask"]): boolean => ask === "prepare" || ask === "hand-over";
+
+/** How often a host may fail before that is its answer. */
+function triesMax(ask: AskEffect["ask"]): number {
+  if (ask.startsWith("destroy")) return 5;
+  return ask === "start-source" ? 3 : 1;
+}

@@ -1,0 +1,211 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
+import { serverId } from "../contract/cell-fixtures.ts";
+import { eventually } from "../eventually.ts";
+import { SmallCell } from "../small-cell.ts";
+
+let cell: SmallCell;
+beforeEach(async () => {
+  cell = await new SmallCell().open();
+});
+afterEach(() => cell.close());
+
+/** Four hosts of 4 VCPUs, each with its own agent and behaviour, and server 1 on the first. */
+async function start(scripts: Readonly<Record<number, FakeScript>> = {}, vcpus = 1): Promise<void> {
+  await cell.startConductor(1);
+  for (const host of [0, 1, 2, 3]) {
+    const fake = scripts[host];
+    await cell.startAgent({ id: `agent-${host}`, hosts: [host], vcpus: 4, ...(fake ? { fake } : {}) });
+  }
+  await cell.hostsUp(4);
+  await cell.boot(1, [0], { vcpus });
+  await cell.become(1, "ACTIVE");
+  await eventually("the guest to run", () => cell.runsOn(1).length === 1);
+}
+
+const held = () => cell.holds(serverId(1));
+const runs = (host: number) => eventually(`it to run on host-${host}`, () => cell.runsOn(1).join() === `host-${host}`);
+const only = (host: number) =>
+  eventually(`it to exist on host-${host} alone`, () => cell.existsOn(1).join() === `host-${host}`);
+
+describe("a resize", () => {
+  test("waits for its confirmation on the new host, and holds the old one until then", async () => {
+    await start();
+    const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 3 });
+    const resized = await cell.become(1, "VERIFY_RESIZE");
+    expect(resized).toMatchObject({ host: "host-1", taskState: null, fault: null });
+    expect(resized.spec.flavor?.vcpus).toBe(3);
+    expect([await held(), await cell.holds(migration)]).toEqual([{ "host-1": 3 }, { "host-0": 1 }]);
+    await runs(1);
+    expect(cell.existsOn(1).sort()).toEqual(["host-0", "host-1"]);
+
+    await cell.operate({ server: 1, kind: "confirm" });
+    expect((await cell.become(1, "ACTIVE")).host).toBe("host-1");
+    expect([await held(), await cell.holds(migration)]).toEqual([{ "host-1": 3 }, {}]);
+    await only(1);
+    const [record] = await cell.store.migrations({ serverUuid: serverId(1), limit: 10 });
+    expect(record).toMatchObject({ kind: "resize", status: "confirmed", sourceHost: "host-0", destHost: "host-1" });
+  });
+
+  test("that is reverted is where it was, as it was", async () => {
+    await start();
+    const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 3 });
+    await cell.become(1, "VERIFY_RESIZE");
+    await cell.operate({ server: 1, kind: "revert" });
+    const reverted = await cell.become(1, "ACTIVE");
+    expect(reverted).toMatchObject({ host: "host-0", fault: null });
+    expect(reverted.spec.flavor?.vcpus).toBe(1);
+    expect([await held(), await cell.holds(migration)]).toEqual([{ "host-0": 1 }, {}]);
+    await runs(0);
+    await only(0);
+  });
+
+  test("on the same host asks only for the difference to be free", async () => {
+    await start({}, 3);
+    const migration = await cell.operate({ server: 1, kind: "resize", hosts: [0], vcpus: 4 });
+    await cell.become(1, "VERIFY_RESIZE");
+    expect([await held(), await cell.holds(migration)]).toEqual([{ "host-0": 4 }, {}]);
+    await cell.operate({ server: 1, kind: "revert" });
+    await cell.become(1, "ACTIVE");
+    expect(await held()).toEqual({ "host-0": 3 });
+    const smaller = await cell.operate({ server: 1, kind: "resize", hosts: [0], vcpus: 1 });
+    await cell.become(1, "VERIFY_RESIZE");
+    expect([await held(), await cell.holds(smaller)]).toEqual([{ "host-0": 1 }, { "host-0": 2 }]);
+    await cell.operate({ server: 1, kind: "confirm" });
+    await cell.become(1, "ACTIVE");
+    expect([await held(), await cell.holds(smaller)]).toEqual([{ "host-0": 1 }, {}]);
+    await only(0);
+  });
+
+  test("whose first two destinations fail goes to the third", async () => {
+    await start({ 1: { outcome: "reschedule", reason: "no disk" }, 2: { start_failures: 100 } });
+    const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1, 2, 3], vcpus: 2 });
+    expect((await cell.become(1, "VERIFY_RESIZE")).host).toBe("host-3");
+    expect([await held(), await cell.holds(migration)]).toEqual([{ "host-3": 2 }, { "host-0": 1 }]);
+    await runs(3);
+    const attempts = (await cell.store.attempts(serverId(1))).filter((attempt) => attempt.taskId === migration);
+    expect(attempts).toMatchObject([
+      { host: "host-1", result: "failed", reason: "no disk" },
+      { host: "host-2", result: "failed", reason: "the guest's firmware is broken" },
+      { host: "host-3", result: "success" },
+    ]);
+  });
+
+  test("that finds no destination leaves the server where it was, running, with the reason", async () => {
+    await start({ 1: { outcome: "reschedule", reason: "no disk" }, 0: { hand_off_failures: 1 } });
+    const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1, 2], vcpus: 2 });
+    const back = await cell.rest(1);
+    expect(back).toMatchObject({ status: "ACTIVE", host: "host-0" });
+    expect(back.fault?.message).toBe("No valid host: host-1: no disk; host-2: the copy broke off");
+    expect(back.spec.flavor?.vcpus).toBe(1);
+    expect([await held(), await cell.holds(migration)]).toEqual([{ "host-0": 1 }, {}]);
+    await runs(0);
+    await only(0);
+    const [record] = await cell.store.migrations({ serverUuid: serverId(1), limit: 10 });
+    expect(record).toMatchObject({ status: "error", ended: true });
+  });
+
+  test("of a server that is shut off does not start it", async () => {
+    await start();
+    await cell.operate({ server: 1, kind: "stop" });
+    await cell.become(1, "SHUTOFF");
+    await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
+    await cell.become(1, "VERIFY_RESIZE");
+    await cell.operate({ server: 1, kind: "confirm" });
+    expect((await cell.become(1, "SHUTOFF")).host).toBe("host-1");
+    expect(cell.runsOn(1)).toEqual([]);
+    await cell.operate({ server: 1, kind: "start" });
+    await cell.become(1, "ACTIVE");
+    await runs(1);
+  });
+});
+
+describe("a live migration", () => {
+  test("leaves nothing behind", async () => {
+    await start();
+    const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [2] });
+    expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-2" });
+    expect([await held(), await cell.holds(migration)]).toEqual([{ "host-2": 1 }, {}]);
+    await runs(2);
+    await only(2);
+  });
+
+  test("that is aborted runs on where it was", async () => {
+    await start({ 0: { hand_off_ms: 3_600_000 } });
+    const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [2] });
+    await eventually("the copying", async () => (await cell.store.positions([migration]))[0]?.stage === "handing-over");
+    expect(await cell.store.signal([{ taskId: migration, signal: "abort" }])).toEqual(["signalled"]);
+    expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
+    await runs(0);
+    await only(0);
+    const [record] = await cell.store.migrations({ serverUuid: serverId(1), limit: 10 });
+    expect(record).toMatchObject({ status: "cancelled", ended: true });
+    expect([await held(), await cell.holds(migration)]).toEqual([{ "host-0": 1 }, {}]);
+  });
+
+  test("that is forced is completed at once", async () => {
+    await start({ 0: { hand_off_ms: 3_600_000 } });
+    const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [2] });
+    await eventually("the copying", async () => (await cell.store.positions([migration]))[0]?.stage === "handing-over");
+    await cell.store.signal([{ taskId: migration, signal: "force" }]);
+    expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-2" });
+    await runs(2);
+  });
+});
+
+describe("other operations", () => {
+  test("power, pause and reboot leave the server as they say", async () => {
+    await start();
+    for (const [kind, status] of [
+      ["pause", "PAUSED"],
+      ["unpause", "ACTIVE"],
+      ["reboot", "ACTIVE"],
+      ["stop", "SHUTOFF"],
+      ["hard-reboot", "ACTIVE"],
+    ] as const) {
+      await cell.operate({ server: 1, kind });
+      expect((await cell.rest(1)).status).toBe(status);
+      expect(cell.runsOn(1)).toEqual(status === "ACTIVE" ? ["host-0"] : []);
+    }
+  });
+
+  test("a power operation that fails changes nothing but the fault", async () => {
+    await start({ 0: { power_failures: 1 } });
+    await cell.operate({ server: 1, kind: "stop" });
+    const after = await cell.rest(1);
+    expect(after).toMatchObject({ status: "ACTIVE", fault: { message: "the hypervisor refused to stop the guest" } });
+    expect(cell.runsOn(1)).toEqual(["host-0"]);
+  });
+
+  test("a server that is shelved and offloaded holds nothing, and comes back elsewhere", async () => {
+    await start({ 1: { outcome: "reschedule" } });
+    await cell.operate({ server: 1, kind: "shelve-offload" });
+    expect(await cell.become(1, "SHELVED_OFFLOADED")).toMatchObject({ host: null });
+    expect([await held(), cell.existsOn(1)]).toEqual([{}, []]);
+    await cell.operate({ server: 1, kind: "unshelve", hosts: [1, 3], vcpus: 2 });
+    expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-3" });
+    expect(await held()).toEqual({ "host-3": 2 });
+    await runs(3);
+  });
+
+  test("an unshelving without a destination leaves the server shelved", async () => {
+    await start({ 1: { outcome: "reschedule" } });
+    await cell.operate({ server: 1, kind: "shelve-offload" });
+    await cell.become(1, "SHELVED_OFFLOADED");
+    await cell.operate({ server: 1, kind: "unshelve", hosts: [1] });
+    expect(await cell.rest(1)).toMatchObject({ status: "SHELVED_OFFLOADED", host: null });
+    expect([await held(), cell.existsOn(1)]).toEqual([{}, []]);
+  });
+
+  test("a rebuild stays where it is, as a new guest", async () => {
+    await start();
+    const before = await cell.server(1);
+    await cell.operate({ server: 1, kind: "rebuild", hosts: [0] });
+    const after = await cell.rest(1);
+    expect(after).toMatchObject({ status: "ACTIVE", host: "host-0", fault: null });
+    expect(after.attemptId).not.toBe(before.attemptId);
+    await runs(0);
+    await only(0);
+    expect(await held()).toEqual({ "host-0": 1 });
+  });
+});
