@@ -103,6 +103,7 @@ export class CellState {
   readonly forcedDown = new Set<string>();
   /** When each agent was last seen. */
   readonly agents = new Map<string, number>();
+  readonly conductorNames = new Map<string, string>();
   /** Until when each conductor's lease holds. */
   readonly leases = new Map<string, number>();
 

@@ -96,7 +96,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
 
   /** Operators' side of the same rows. */
   hostAdmin(): MemoryHostAdminStore {
-    return new MemoryHostAdminStore(this.#cell, this.#ledger);
+    return new MemoryHostAdminStore(this.#cell, this.#ledger, this.#clock);
   }
 
   /** Every task that was ever stored, by id: for those who compare stores. */
@@ -146,6 +146,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
   // --- TaskStore
 
   async renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void> {
+    this.#cell.conductorNames.set(conductor.id, conductor.name);
     this.#cell.leases.set(conductor.id, this.#clock.now() + conductor.leaseMs);
   }
 

@@ -1,5 +1,6 @@
 import type {
   AdminHost,
+  ConductorSighting,
   HostAdminStore,
   HostInventory,
   MirrorChange,
@@ -18,6 +19,7 @@ import { compare } from "../../core/ledger/ledger-state.ts";
 import type { Provider } from "../../core/ledger/model.ts";
 import { COMPUTE_STATUS_DISABLED, treeAsReported } from "../../core/ledger/operators-word.ts";
 import type { ProviderSpec } from "../../core/ledger/provider-tree.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { CellState, HostRow } from "./memory-cell-state.ts";
 import { hostChange } from "./memory-host-steps.ts";
 import type { MemoryLedger, MemoryTransaction } from "./memory-ledger.ts";
@@ -26,10 +28,12 @@ import type { MemoryLedger, MemoryTransaction } from "./memory-ledger.ts";
 export class MemoryHostAdminStore implements HostAdminStore {
   readonly #cell: CellState;
   readonly #ledger: MemoryLedger;
+  readonly #clock: Pick<Clock, "now">;
 
-  constructor(cell: CellState, ledger: MemoryLedger) {
+  constructor(cell: CellState, ledger: MemoryLedger, clock: Pick<Clock, "now">) {
     this.#cell = cell;
     this.#ledger = ledger;
+    this.#clock = clock;
   }
 
   async adminHosts(names: readonly string[] | null): Promise<readonly AdminHost[]> {
@@ -41,6 +45,14 @@ export class MemoryHostAdminStore implements HostAdminStore {
         forcedDown: this.#cell.forcedDown.has(name),
         seenAtMs: this.#cell.agents.get(agentId) ?? 0,
       }));
+  }
+
+  async conductors(): Promise<readonly ConductorSighting[]> {
+    const nowMs = this.#clock.now();
+    return Array.from(this.#cell.leases, ([id, untilMs]) => ({
+      ...{ id, name: this.#cell.conductorNames.get(id) ?? id },
+      alive: untilMs > nowMs,
+    })).sort((a, b) => compare(a.id, b.id));
   }
 
   async setDisabled(name: string, disabled: boolean, reason: string | null): Promise<boolean> {

@@ -24,8 +24,12 @@ export class MemorySoftState implements SoftState {
   }
 
   async announce(schedulerId: string, ttlMs: number): Promise<readonly string[]> {
+    this.#aliveUntilMs.set(schedulerId, this.#clock.monotonic() + ttlMs);
+    return this.living();
+  }
+
+  async living(): Promise<readonly string[]> {
     const nowMs = this.#clock.monotonic();
-    this.#aliveUntilMs.set(schedulerId, nowMs + ttlMs);
     for (const [id, untilMs] of this.#aliveUntilMs) {
       if (untilMs <= nowMs) this.#aliveUntilMs.delete(id);
     }

@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import type {
   AdminHost,
+  ConductorSighting,
   HostAdminStore,
   HostInventory,
   MirrorChange,
@@ -69,6 +70,14 @@ export class PostgresHostAdminStore implements HostAdminStore {
       forcedDown: row.forced_down,
       seenAtMs: row.seen_at_ms,
     }));
+  }
+
+  conductors(): Promise<readonly ConductorSighting[]> {
+    return queryStored<ConductorSighting>(this.#pool, {
+      name: "conductors",
+      text: "select id, name, lease_expires_at > now() as alive from conductors order by id",
+      values: [],
+    });
   }
 
   async setDisabled(host: string, disabled: boolean, reason: string | null): Promise<boolean> {

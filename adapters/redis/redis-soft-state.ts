@@ -18,6 +18,9 @@ const failureTimesKey = "berth:build-failures:times";
 /** All times are the server's own, so that schedulers with different clocks agree on who lives. */
 const nowMs = `local t = redis.call('time'); local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
+const livingScript = `${nowMs}
+return redis.call('zrangebyscore', KEYS[1], '(' .. now, '+inf')`;
+
 /** Members of a sorted set are dropped when their score, the end of their life, has passed. */
 const announceScript = `${nowMs}
 redis.call('zadd', KEYS[1], now + ARGV[2], ARGV[1])
@@ -70,6 +73,7 @@ redis.call('zremrangebyscore', KEYS[1], '-inf', now)
 return redis.call('zrange', KEYS[1], -ARGV[1], -1)`;
 
 type SoftStateCommands = Redis & {
+  berthLiving(key: string): Promise<string[]>;
   berthAnnounce(key: string, schedulerId: string, ttlMs: number): Promise<string[]>;
   berthRecordFailure(counts: string, times: string, host: string, fadeMs: number): Promise<null>;
   berthClearFailures(counts: string, times: string, host: string): Promise<null>;
@@ -119,6 +123,7 @@ export class RedisSoftState implements SoftState {
     });
     // A failed connection shows in the calls, which tell of it once.
     redis.on("error", () => {});
+    redis.defineCommand("berthLiving", { numberOfKeys: 1, lua: livingScript });
     redis.defineCommand("berthAnnounce", { numberOfKeys: 1, lua: announceScript });
     redis.defineCommand("berthRecordFailure", { numberOfKeys: 2, lua: recordFailureScript });
     redis.defineCommand("berthClearFailures", { numberOfKeys: 2, lua: clearFailuresScript });
@@ -139,6 +144,10 @@ export class RedisSoftState implements SoftState {
       const ids = await redis.berthAnnounce(schedulersKey, schedulerId, ttlMs);
       return ids.sort();
     });
+  }
+
+  living(): Promise<readonly string[]> {
+    return this.#orElse([], async (redis) => (await redis.berthLiving(schedulersKey)).sort());
   }
 
   async withdraw(schedulerId: string): Promise<void> {

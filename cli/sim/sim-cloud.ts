@@ -183,6 +183,7 @@ export class SimCloud {
       process.call("redis", () => work(this.#softState)).catch(() => otherwise);
     return {
       announce: (id, ttlMs) => ask((state) => state.announce(id, ttlMs), [id]),
+      living: () => ask((state) => state.living(), []),
       withdraw: (id) => ask((state) => state.withdraw(id), undefined),
       recordBuildFailure: (cell, host) => ask((state) => state.recordBuildFailure(cell, host), undefined),
       clearBuildFailures: (cell, host) => ask((state) => state.clearBuildFailures(cell, host), undefined),

@@ -12,6 +12,14 @@ export interface AdminHost {
   readonly seenAtMs: number | null;
 }
 
+/** A conductor of the cell. */
+export interface ConductorSighting {
+  readonly id: string;
+  readonly name: string;
+  /** Its lease holds. */
+  readonly alive: boolean;
+}
+
 /** Ratios by resource class. */
 export type Ratios = Readonly<Record<string, number>>;
 
@@ -58,6 +66,8 @@ export interface HostInventory {
  * (Postgres, in-memory) pass test/contract/host-admin. Every write is one transaction.
  */
 export interface HostAdminStore {
+  /** By id. */
+  conductors(): Promise<readonly ConductorSighting[]>;
   /** By name. `null`: all. */
   adminHosts(names: readonly string[] | null): Promise<readonly AdminHost[]>;
   /** The row, and the trait COMPUTE_STATUS_DISABLED of the host's root, together. False: no such host. */

@@ -28,6 +28,8 @@ export interface HostPick {
 export interface SoftState {
   /** I live (for `ttlMs` from now). Returns the ids of all schedulers that live, sorted; with the store gone only the own. */
   announce(schedulerId: string, ttlMs: number): Promise<readonly string[]>;
+  /** Ids of all schedulers that live, sorted. */
+  living(): Promise<readonly string[]>;
   withdraw(schedulerId: string): Promise<void>;
   /** A build failed by the host's fault. */
   recordBuildFailure(cell: string, host: string): Promise<void>;

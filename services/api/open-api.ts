@@ -125,6 +125,7 @@ function openOperators(pool: Pool, redisUrl: string | null, logger: Logger, clos
 const NO_SOFT_STATE: OperatorStores["softState"] = {
   buildFailures: async () => new Map(),
   clearBuildFailures: async () => undefined,
+  living: async () => [],
 };
 
 function openSoftState(url: string, logger: Logger, closers: Closers): RedisSoftState {

@@ -25,7 +25,7 @@ export interface OperatorStores {
   readonly aggregates: AggregateStore;
   readonly ratios: RatioStore;
   readonly settings: SettingsStore;
-  readonly softState: Pick<SoftState, "buildFailures" | "clearBuildFailures">;
+  readonly softState: Pick<SoftState, "buildFailures" | "clearBuildFailures" | "living">;
 }
 
 export type ReservationsPort = Pick<ReservationStore, "reserve">;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { HostStore, ServerStore } from "../../core/cell/cell-store.ts";
+import type { HostStore, ServerStore, TaskStore } from "../../core/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
 import { aggregateUuid, trait } from "../../core/ledger/ids.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
@@ -11,7 +11,7 @@ import { GPU, HOST, hostTree } from "./ledger-scene.ts";
 export interface HostAdminSubject {
   readonly admin: HostAdminStore;
   readonly ledger: Ledger;
-  readonly cell: HostStore & Pick<ServerStore, "hosts">;
+  readonly cell: HostStore & Pick<ServerStore, "hosts"> & Pick<TaskStore, "renewLease">;
   close(): Promise<void>;
 }
 
@@ -54,6 +54,16 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       });
       expect((await admin.adminHosts(null)).map((one) => one.name)).toEqual(["host", "host-7"]);
       expect(await admin.adminHosts(["nobody"])).toEqual([]);
+    });
+
+    test("conductors are shown by id, alive as long as their lease holds", async () => {
+      const leave = { id: "00000000-0000-4000-8000-00000000000d", name: "gone", leaseMs: 0 };
+      await subject.cell.renewLease({ id: "00000000-0000-4000-8000-00000000000c", name: "here", leaseMs: 60_000 });
+      await subject.cell.renewLease(leave);
+      expect(await admin.conductors()).toEqual([
+        { id: "00000000-0000-4000-8000-00000000000c", name: "here", alive: true },
+        { id: "00000000-0000-4000-8000-00000000000d", name: "gone", alive: false },
+      ]);
     });
 
     test("disabling writes the row, its reason and the root's trait together, and a report keeps the trait", async () => {

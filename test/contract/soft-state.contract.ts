@@ -30,6 +30,7 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       expect(await one.announce("s2", longMs)).toEqual(["s2"]);
       expect(await two.announce("s1", longMs)).toEqual(["s1", "s2"]);
       expect(await one.announce("s2", longMs)).toEqual(["s1", "s2"]);
+      expect(await one.living()).toEqual(["s1", "s2"]);
     });
 
     test("forgets a scheduler that has not announced itself for its time to live", async () => {
@@ -94,7 +95,7 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       await state.recordBuildFailure("c1", "old");
       await eventually("the count's end", async () => !(await state.buildFailures()).has("c1/old"));
       await state.recordBuildFailure("c1", "old");
-      expect([1, undefined]).toContain((await state.buildFailures()).get("c1/old"));
+      expect((await state.buildFailures()).get("c1/old") ?? 0).toBeLessThanOrEqual(1);
     });
 
     test("keeps a count that failures are added to, while another fades", async () => {

@@ -10,10 +10,12 @@ import { AnyQuery, Flag, NullableString, readFlag } from "../http/schema.ts";
 import { isoMicroseconds } from "../http/times.ts";
 import { serviceId } from "../hypervisors/hypervisor-view.ts";
 import { listHosts } from "../hypervisors/list-hosts.ts";
+import { serviceIdOf } from "../hypervisors/service-id.ts";
 import type { OperatorStores } from "../ports.ts";
 import { canonicalUuid } from "../servers/find-server.ts";
 import type { Cells } from "../servers/hydrate-servers.ts";
 import { changeHost, type HostChange } from "./change-host.ts";
+import { controlServiceView, listControlServices } from "./control-services.ts";
 
 const FORCED_DOWN_FROM_MINOR = 11;
 const BY_UUID_FROM_MINOR = 53;
@@ -52,7 +54,8 @@ export interface ComputeServiceDeps {
 }
 
 /**
- * `/os-services`: each host's agent is a `nova-compute` service, as clients look for it. Admins only.
+ * `/os-services`: each host's agent is a `nova-compute` service, as clients look for it, beside the schedulers and conductors.
+ * Admins only.
  * Source: Nova's api-ref, "Compute services".
  */
 export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): void {
@@ -63,13 +66,20 @@ export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): voi
     const query = new QueryReader(request.query);
     query.refuseOthers({ known: LIST_PARAMETERS, unsupported: new Set(), minor: call.minor });
     const [binary, host] = [query.text("binary"), query.text("host")];
-    if (binary !== undefined && binary !== COMPUTE) return { services: [] };
-    const hosts = await listHosts(deps.cells, { withUsage: false });
-    const zoneOf = await zones(deps);
+    const [hosts, controls, zoneOf] = await Promise.all([
+      listHosts(deps.cells, { withUsage: false }),
+      listControlServices(deps.cells, deps.stores),
+      zones(deps),
+    ]);
+    const services = [
+      ...controls.map((service) => controlServiceView(service, call.minor)),
+      ...hosts.map((known) => serviceView(known.host, zoneOf(known.host.name), call.minor)),
+    ];
     return {
-      services: hosts
-        .filter((known) => host === undefined || known.host.name === host)
-        .map((known) => serviceView(known.host, zoneOf(known.host.name), call.minor)),
+      services: services.filter(
+        (service) =>
+          (binary === undefined || service.binary === binary) && (host === undefined || service.host === host),
+      ),
     };
   });
 
@@ -101,7 +111,12 @@ async function updateByUuid(deps: ComputeServiceDeps, id: string, body: UpdateBo
     throw badRequest("Additional properties are not allowed ('host' or 'binary' was unexpected)");
   const hosts = await listHosts(deps.cells, { withUsage: false });
   const known = hosts.find(({ host }) => serviceId(host, call.minor) === uuid);
-  if (known === undefined) throw notFound(`Service ${id.slice(0, 100)} could not be found.`);
+  if (known === undefined) {
+    const controls = await listControlServices(deps.cells, deps.stores);
+    const control = controls.find((service) => serviceIdOf(service.binary, service.id, call.minor) === uuid);
+    if (control !== undefined) throw onlyCompute(control.binary);
+    throw notFound(`Service ${id.slice(0, 100)} could not be found.`);
+  }
   const changed = await changeHost(deps.cells, await findHost(deps.cells, known.host.name), changeOf(body));
   return serviceView(changed, (await zones(deps))(changed.name), call.minor);
 }
@@ -126,8 +141,7 @@ async function updateByAction(deps: ComputeServiceDeps, action: string, body: Up
   if (host === undefined || binary === undefined) throw missing(host === undefined ? "host" : "binary");
   if (body.status !== undefined) throw badRequest("Additional properties are not allowed ('status' was unexpected)");
   const change = changeOfAction(action, body, call.minor);
-  if (binary !== COMPUTE)
-    throw badRequest(`Updating a ${binary} service is not supported. Only nova-compute services can be updated.`);
+  if (binary !== COMPUTE) throw onlyCompute(binary);
   await changeHost(deps.cells, await findHost(deps.cells, host), change);
   if (change.forcedDown !== undefined) return { host, binary, forced_down: change.forcedDown };
   const status = change.disabled ? "disabled" : "enabled";
@@ -151,6 +165,10 @@ function changeOfAction(action: string, body: UpdateBody, minor: number): HostCh
     default:
       throw notFound("Unknown action");
   }
+}
+
+function onlyCompute(binary: string): Fault {
+  return badRequest(`Updating a ${binary} service is not supported. Only nova-compute services can be updated.`);
 }
 
 function missing(field: string): Fault {

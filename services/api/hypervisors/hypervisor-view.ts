@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import type { AdminHost } from "../../../core/cell/host-admin-store.ts";
 import type { KnownHost } from "./list-hosts.ts";
 import type { HostUsage } from "./read-usage.ts";
+import { serviceIdOf } from "./service-id.ts";
 
 const NO_USAGE: HostUsage = { vcpus: 0, vcpusUsed: 0, memoryMib: 0, memoryMibUsed: 0, diskGib: 0, diskGibUsed: 0 };
 
@@ -19,9 +19,7 @@ export function hypervisorId(host: Pick<AdminHost, "rootProvider">, minor: numbe
 
 /** The id of a host's `nova-compute` service: made of its name, so that it needs no place of its own. */
 export function serviceId(host: Pick<AdminHost, "name">, minor: number): string | number {
-  const digest = createHash("sha1").update(`compute service ${host.name}`).digest("hex");
-  if (minor < UUIDS_FROM_MINOR) return Number.parseInt(digest.slice(0, 12), 16);
-  return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-5${digest.slice(13, 16)}-8${digest.slice(17, 20)}-${digest.slice(20, 32)}`;
+  return serviceIdOf("compute service", host.name, minor);
 }
 
 export function hypervisorBriefView({ host }: KnownHost, minor: number) {
@@ -33,20 +31,28 @@ export function hypervisorBriefView({ host }: KnownHost, minor: number) {
   };
 }
 
-/** Source: Nova's api-ref, "Hypervisors". What Berth does not know of a host (its address, its CPU's model) is empty. */
+/** Source: Nova's api-ref, "Hypervisors". What an agent does not tell of its host (its address, its CPU's model) is empty. */
 export function hypervisorDetailView(known: KnownHost, minor: number) {
   return {
     ...hypervisorBriefView(known, minor),
-    hypervisor_type: "berth",
-    hypervisor_version: 1,
-    host_ip: null,
+    hypervisor_type: known.host.hypervisor.type || "berth",
+    hypervisor_version: known.host.hypervisor.version || 1,
+    host_ip: known.host.hypervisor.hostIp || null,
     service: { id: serviceId(known.host, minor), host: known.host.name, disabled_reason: known.host.disabledReason },
     ...(minor < NO_USAGE_FROM_MINOR ? usageFields(known, minor) : { uptime: null }),
   };
 }
 
 function usageFields(known: KnownHost, minor: number) {
-  return { ...sumsView(known.usage ?? NO_USAGE, known.runningServers), cpu_info: minor >= 28 ? {} : "" };
+  return {
+    ...sumsView(known.usage ?? NO_USAGE, known.runningServers),
+    cpu_info: minor >= 28 ? known.host.hypervisor.cpuInfo : cpuInfoText(known.host),
+  };
+}
+
+/** Before microversion 2.28 it was a JSON text. */
+function cpuInfoText({ hypervisor }: Host): string {
+  return Object.keys(hypervisor.cpuInfo).length === 0 ? "" : JSON.stringify(hypervisor.cpuInfo);
 }
 
 export function sumsView(usage: HostUsage, runningServers: number) {

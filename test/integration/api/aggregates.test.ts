@@ -172,6 +172,17 @@ describe("os-services", () => {
     expect((await rig.put("/v2.1/os-services/7", { status: "enabled" }, at(53))).statusCode).toBe(400);
   });
 
+  test("schedulers and conductors are listed, and cannot be changed", async () => {
+    await rig.softState.announce("scheduler-1", 60_000);
+    const list = async (binary: string) =>
+      (await rig.get(`/v2.1/os-services?binary=${binary}`, at(53))).json().services;
+    const [scheduler] = await list("nova-scheduler");
+    expect(scheduler).toMatchObject({ host: "scheduler-1", zone: "internal", state: "up" });
+    expect(await list("nova-conductor")).toMatchObject([{ host: "conductor" }, { host: "conductor" }]);
+    const changed = await rig.put(`/v2.1/os-services/${scheduler.id}`, { status: "disabled" }, at(53));
+    expect(changed.statusCode).toBe(400);
+  });
+
   test("the older actions name host and binary", async () => {
     const one = { host: "host-1", binary: "nova-compute" };
     const put = (action: string, body: object, minor = 11) => rig.put(`/v2.1/os-services/${action}`, body, at(minor));
