@@ -19,7 +19,7 @@ export interface ClassAsk {
 }
 
 /** The weights are made anew after at least one change for so many hosts, so that it costs each change little. */
-const HOSTS_PER_CHANGE = 64;
+const HOSTS_PER_CHANGE = 2;
 
 interface RelativePart {
   readonly weigher: RelativeWeigher;
@@ -187,7 +187,8 @@ export class HostClass {
   #unrank(ranking: CellRanking, root: number): void {
     ranking.sorted.remove(root);
     ranking.weights[root] = Number.NaN;
-    for (const { said, range, index } of this.#relative) if (said) range.drop(ranking.buckets[index]![root]!);
+    for (const { said, range, index } of this.#relative)
+      if (said) range.drop(ranking.buckets[ranking.bucketAt(root, index)]!);
   }
 }
 
@@ -206,13 +207,13 @@ function takeRange(range: WeightRange, raw: Float64Array, total: number): void {
 /** Adds what the scratch's raw weights come to once normalised, and counts them in the range. */
 function addRelative(part: RelativePart, { ranking, batch, offset }: SievedPart, { raw, sums }: RankingScratch): void {
   const { range, weighedBy, index: bucketIndex } = part;
-  const buckets = ranking.buckets[bucketIndex]!;
+  const { buckets } = ranking;
   const multiplierOf = hostMultiplier(weighedBy, batch.facts);
   for (let index = 0; index < batch.count; index += 1) {
     const root = batch.roots[index]!;
     const weight = raw[offset + index]!;
     const multiplier = multiplierOf ? multiplierOf(root) : weighedBy.multiplier;
-    buckets[root] = range.add(weight);
+    buckets[ranking.bucketAt(root, bucketIndex)] = range.add(weight);
     sums[offset + index] = sums[offset + index]! + multiplier * range.normalise(weight);
   }
 }
