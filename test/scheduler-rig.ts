@@ -140,11 +140,7 @@ export class SchedulerRig {
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
     for (const spec of specs)
-      await bus.publish(
-        schedulerRequestsSubject,
-        ScheduleRequest.encode({ server: spec, others: [], minCount: 1 }).finish(),
-        { id: spec.uuid },
-      );
+      await bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish(), { id: spec.uuid });
   }
 
   /** Accepts the servers of one call, and tells of them by one message. */
@@ -159,7 +155,7 @@ export class SchedulerRig {
   async publish(spec: ServerSpec, id: string): Promise<void> {
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
-    const message = ScheduleRequest.encode({ server: spec, others: [], minCount: 1 }).finish();
+    const message = ScheduleRequest.encode({ server: spec }).finish();
     await bus.publish(schedulerRequestsSubject, message, { id });
   }
 

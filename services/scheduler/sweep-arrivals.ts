@@ -86,10 +86,7 @@ export class ArrivalSweep {
           .filter((record) => lost.has(record.serverUuid))
           // No message id: the stream would drop it as a repetition of the one that was lost.
           .map(({ spec }) =>
-            this.#bus.publish(
-              schedulerRequestsSubject,
-              ScheduleRequest.encode({ server: spec, others: [], minCount: 1 }).finish(),
-            ),
+            this.#bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish()),
           ),
       );
       if (lost.size > 0) this.#events.foundLost(link.name, lost.size);

@@ -78,10 +78,7 @@ export class RequestSweep {
 
   /** No message id: the stream would drop it as a repetition of one that was lost on its way out. */
   #queue({ spec }: RequestRecord): Promise<void> {
-    return this.#bus.publish(
-      schedulerRequestsSubject,
-      ScheduleRequest.encode({ server: spec, others: [], minCount: 1 }).finish(),
-    );
+    return this.#bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish());
   }
 
   async #cancel(records: readonly RequestRecord[]): Promise<void> {

@@ -12,30 +12,22 @@ export const protobufPackage = "berth";
 
 export const protobufFileName = "berth/scheduler.proto";
 
-/** The servers of one call are placed together: hosts for at least `min_count` of them, or for none. */
+/**
+ * A request to place. One of several servers of a call (`reservation_id` of its spec) stands for all of them: the API database
+ * knows the others, which are placed together with it.
+ */
 export interface ScheduleRequest {
-  server:
-    | ServerSpec
-    | undefined;
-  /** The call's other servers. */
-  others: ServerSpec[];
-  minCount: number;
+  server: ServerSpec | undefined;
 }
 
 function createBaseScheduleRequest(): ScheduleRequest {
-  return { server: undefined, others: [], minCount: 0 };
+  return { server: undefined };
 }
 
 export const ScheduleRequest: MessageFns<ScheduleRequest> = {
   encode(message: ScheduleRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.server !== undefined) {
       ServerSpec.encode(message.server, writer.uint32(10).fork()).join();
-    }
-    for (const v of message.others) {
-      ServerSpec.encode(v!, writer.uint32(18).fork()).join();
-    }
-    if (message.minCount !== 0) {
-      writer.uint32(24).int32(message.minCount);
     }
     return writer;
   },
@@ -61,22 +53,6 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
             message.server = ServerSpec.decode(reader, reader.uint32());
             continue;
           }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.others.push(ServerSpec.decode(reader, reader.uint32()));
-            continue;
-          }
-          case 3: {
-            if (tag !== 24) {
-              break;
-            }
-
-            message.minCount = reader.int32();
-            continue;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -97,8 +73,6 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
     message.server = (object.server !== undefined && object.server !== null)
       ? ServerSpec.fromPartial(object.server)
       : undefined;
-    message.others = object.others?.map((e) => ServerSpec.fromPartial(e)) || [];
-    message.minCount = object.minCount ?? 0;
     return message;
   },
 };

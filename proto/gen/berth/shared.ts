@@ -112,7 +112,7 @@ export interface ServerSpec {
   requestedHost: string;
   group: ServerGroupMembership | undefined;
   portRequests: PortResourceRequest[];
-  /** The same for all servers of one call. */
+  /** The same for all servers of a call for several, which are placed together; "": it is alone. */
   reservationId: string;
 }
 

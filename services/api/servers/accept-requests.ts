@@ -77,7 +77,7 @@ export class RequestAcceptor {
       return;
     }
     const told = this.#bus
-      .publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec, others: [], minCount: 1 }).finish(), {
+      .publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish(), {
         id: spec.uuid,
         headers,
       })
