@@ -39,8 +39,8 @@ export class MemoryHostAdminStore implements HostAdminStore {
   async adminHosts(names: readonly string[] | null): Promise<readonly AdminHost[]> {
     return this.#hosts()
       .filter((host) => names === null || names.includes(host.name))
-      .map(({ name, rootProvider, agentId, up, disabled }) => ({
-        ...{ name, rootProvider, agentId, up, disabled },
+      .map(({ name, rootProvider, agentId, up, disabled, hypervisor }) => ({
+        ...{ name, rootProvider, agentId, up, disabled, hypervisor },
         disabledReason: this.#cell.disabledReasons.get(name) ?? null,
         forcedDown: this.#cell.forcedDown.has(name),
         seenAtMs: this.#cell.agents.get(agentId) ?? 0,

@@ -9,6 +9,7 @@ import type {
   RatioChange,
   Ratios,
 } from "../../core/cell/host-admin-store.ts";
+import { type HypervisorFacts, hypervisorOf } from "../../core/cell/hypervisor-facts.ts";
 import { queryStored, selectMs } from "./store-query.ts";
 
 interface AdminHostRow {
@@ -19,7 +20,9 @@ interface AdminHostRow {
   readonly disabled: boolean;
   readonly disabled_reason: string | null;
   readonly forced_down: boolean;
+  readonly hypervisor: Partial<HypervisorFacts>;
   readonly seen_at_ms: number;
+  readonly hypervisor: Partial<HypervisorFacts>;
 }
 
 interface OperatorStateRow {
@@ -54,7 +57,7 @@ export class PostgresHostAdminStore implements HostAdminStore {
   async adminHosts(names: readonly string[] | null): Promise<readonly AdminHost[]> {
     const rows = await queryStored<AdminHostRow>(this.#pool, {
       name: "admin_hosts",
-      text: `select h.name, h.root_provider, h.agent_id, h.up, h.disabled, h.disabled_reason, h.forced_down,
+      text: `select h.name, h.root_provider, h.agent_id, h.up, h.disabled, h.disabled_reason, h.forced_down, h.hypervisor,
           ${selectMs("seen_at", "a.")}
         from hosts h join agents a on a.id = h.agent_id
         where $1::text[] is null or h.name = any ($1) order by h.name collate "C"`,
@@ -68,7 +71,9 @@ export class PostgresHostAdminStore implements HostAdminStore {
       disabled: row.disabled,
       disabledReason: row.disabled_reason,
       forcedDown: row.forced_down,
+      hypervisor: hypervisorOf(row.hypervisor),
       seenAtMs: row.seen_at_ms,
+      hypervisor: hypervisorOf(row.hypervisor),
     }));
   }
 

@@ -1,3 +1,5 @@
+import type { HypervisorFacts } from "./hypervisor-facts.ts";
+
 /** A host with all that operators and agents say of it. Times are milliseconds since the epoch. */
 export interface AdminHost {
   readonly name: string;
@@ -8,8 +10,10 @@ export interface AdminHost {
   readonly disabledReason: string | null;
   /** Not up whatever its agent says. */
   readonly forcedDown: boolean;
+  readonly hypervisor: HypervisorFacts;
   /** When a conductor last heard of its agent; null: not known. */
   readonly seenAtMs: number | null;
+  readonly hypervisor: HypervisorFacts;
 }
 
 /** A conductor of the cell. */

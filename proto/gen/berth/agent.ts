@@ -134,6 +134,32 @@ export interface TreeReport {
   providers: ProviderReport[];
   /** Raised by the agent with each report of this host; a verdict names it. */
   revision: number;
+  /** Absent: what was told before stays. */
+  hypervisor: HypervisorReport | undefined;
+}
+
+/** What host filters and weighers look at beside the tree. */
+export interface HypervisorReport {
+  type: string;
+  /** 1.2.3 is 1002003. */
+  version: number;
+  hostIp: string;
+  supportedInstances: SupportedInstance[];
+  /** What monitors measure, by name. */
+  metrics: { [key: string]: number };
+  /** A JSON object as Nova's cpu_info: arch, model, vendor, features, topology, …; empty: nothing is told. */
+  cpuInfo: string;
+}
+
+export interface HypervisorReport_MetricsEntry {
+  key: string;
+  value: number;
+}
+
+export interface SupportedInstance {
+  architecture: string;
+  hypervisorType: string;
+  vmMode: string;
 }
 
 export interface ProviderReport {
@@ -1077,7 +1103,7 @@ export const Heartbeat: MessageFns<Heartbeat> = {
 };
 
 function createBaseTreeReport(): TreeReport {
-  return { host: "", rootProvider: "", providers: [], revision: 0 };
+  return { host: "", rootProvider: "", providers: [], revision: 0, hypervisor: undefined };
 }
 
 export const TreeReport: MessageFns<TreeReport> = {
@@ -1093,6 +1119,9 @@ export const TreeReport: MessageFns<TreeReport> = {
     }
     if (message.revision !== 0) {
       writer.uint32(32).int64(message.revision);
+    }
+    if (message.hypervisor !== undefined) {
+      HypervisorReport.encode(message.hypervisor, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -1142,6 +1171,14 @@ export const TreeReport: MessageFns<TreeReport> = {
             message.revision = longToNumber(reader.int64());
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.hypervisor = HypervisorReport.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1163,6 +1200,281 @@ export const TreeReport: MessageFns<TreeReport> = {
     message.rootProvider = object.rootProvider ?? "";
     message.providers = object.providers?.map((e) => ProviderReport.fromPartial(e)) || [];
     message.revision = object.revision ?? 0;
+    message.hypervisor = (object.hypervisor !== undefined && object.hypervisor !== null)
+      ? HypervisorReport.fromPartial(object.hypervisor)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseHypervisorReport(): HypervisorReport {
+  return { type: "", version: 0, hostIp: "", supportedInstances: [], metrics: {}, cpuInfo: "" };
+}
+
+export const HypervisorReport: MessageFns<HypervisorReport> = {
+  encode(message: HypervisorReport, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.type !== "") {
+      writer.uint32(10).string(message.type);
+    }
+    if (message.version !== 0) {
+      writer.uint32(16).int64(message.version);
+    }
+    if (message.hostIp !== "") {
+      writer.uint32(26).string(message.hostIp);
+    }
+    for (const v of message.supportedInstances) {
+      SupportedInstance.encode(v!, writer.uint32(34).fork()).join();
+    }
+    globalThis.Object.entries(message.metrics).forEach(([key, value]: [string, number]) => {
+      HypervisorReport_MetricsEntry.encode({ key: key as any, value }, writer.uint32(42).fork()).join();
+    });
+    if (message.cpuInfo !== "") {
+      writer.uint32(50).string(message.cpuInfo);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): HypervisorReport {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseHypervisorReport();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.type = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.version = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.hostIp = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.supportedInstances.push(SupportedInstance.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            const entry5 = HypervisorReport_MetricsEntry.decode(reader, reader.uint32());
+            if (entry5.value !== undefined) {
+              message.metrics[entry5.key] = entry5.value;
+            }
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.cpuInfo = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<HypervisorReport>): HypervisorReport {
+    return HypervisorReport.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<HypervisorReport>): HypervisorReport {
+    const message = createBaseHypervisorReport();
+    message.type = object.type ?? "";
+    message.version = object.version ?? 0;
+    message.hostIp = object.hostIp ?? "";
+    message.supportedInstances = object.supportedInstances?.map((e) => SupportedInstance.fromPartial(e)) || [];
+    message.metrics = (globalThis.Object.entries(object.metrics ?? {}) as [string, number][]).reduce(
+      (acc: { [key: string]: number }, [key, value]: [string, number]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.Number(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    message.cpuInfo = object.cpuInfo ?? "";
+    return message;
+  },
+};
+
+function createBaseHypervisorReport_MetricsEntry(): HypervisorReport_MetricsEntry {
+  return { key: "", value: 0 };
+}
+
+export const HypervisorReport_MetricsEntry: MessageFns<HypervisorReport_MetricsEntry> = {
+  encode(message: HypervisorReport_MetricsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== 0) {
+      writer.uint32(17).double(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): HypervisorReport_MetricsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseHypervisorReport_MetricsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 17) {
+              break;
+            }
+
+            message.value = reader.double();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<HypervisorReport_MetricsEntry>): HypervisorReport_MetricsEntry {
+    return HypervisorReport_MetricsEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<HypervisorReport_MetricsEntry>): HypervisorReport_MetricsEntry {
+    const message = createBaseHypervisorReport_MetricsEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? 0;
+    return message;
+  },
+};
+
+function createBaseSupportedInstance(): SupportedInstance {
+  return { architecture: "", hypervisorType: "", vmMode: "" };
+}
+
+export const SupportedInstance: MessageFns<SupportedInstance> = {
+  encode(message: SupportedInstance, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.architecture !== "") {
+      writer.uint32(10).string(message.architecture);
+    }
+    if (message.hypervisorType !== "") {
+      writer.uint32(18).string(message.hypervisorType);
+    }
+    if (message.vmMode !== "") {
+      writer.uint32(26).string(message.vmMode);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SupportedInstance {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSupportedInstance();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.architecture = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.hypervisorType = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.vmMode = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<SupportedInstance>): SupportedInstance {
+    return SupportedInstance.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SupportedInstance>): SupportedInstance {
+    const message = createBaseSupportedInstance();
+    message.architecture = object.architecture ?? "";
+    message.hypervisorType = object.hypervisorType ?? "";
+    message.vmMode = object.vmMode ?? "";
     return message;
   },
 };

@@ -51,7 +51,7 @@ function usageFields(known: KnownHost, minor: number) {
 }
 
 /** Before microversion 2.28 it was a JSON text. */
-function cpuInfoText({ hypervisor }: Host): string {
+function cpuInfoText({ hypervisor }: AdminHost): string {
   return Object.keys(hypervisor.cpuInfo).length === 0 ? "" : JSON.stringify(hypervisor.cpuInfo);
 }
 
