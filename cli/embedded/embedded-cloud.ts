@@ -12,6 +12,8 @@ import { migrate } from "../../adapters/postgres/migrate.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { PostgresImageStore } from "../../adapters/postgres/postgres-image-store.ts";
+import { PostgresPortStore } from "../../adapters/postgres/postgres-port-store.ts";
 import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store.ts";
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
@@ -172,7 +174,11 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     );
   });
   const api = createApi(
-    { ...shared, operators, cells, logger: options.logger.child({ service: "api" }), registry },
+    {
+      ...{ ...shared, operators, cells, registry, logger: options.logger.child({ service: "api" }) },
+      images: new PostgresImageStore(pool),
+      networkPorts: new PostgresPortStore(pool),
+    },
     // The only api there is hears of every change of a flavor itself.
     { ...DEFAULT_API_SETTINGS, flavorCacheMs: 60_000, http: { ...DEFAULT_API_SETTINGS.http, listen: options.listen } },
   );

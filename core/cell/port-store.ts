@@ -1,5 +1,6 @@
 /** One request group of a port. */
 export interface PortGroup {
+  readonly id: string;
   readonly resources: Readonly<Record<string, number>>;
   readonly required: readonly string[];
 }

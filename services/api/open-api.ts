@@ -8,6 +8,8 @@ import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggrega
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
+import { PostgresImageStore } from "../../adapters/postgres/postgres-image-store.ts";
+import { PostgresPortStore } from "../../adapters/postgres/postgres-port-store.ts";
 import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store.ts";
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
@@ -64,6 +66,8 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       store,
       groups,
       reservations,
+      images: new PostgresImageStore(pool),
+      networkPorts: new PostgresPortStore(pool),
       cells,
       bus,
       clock: systemClock,

@@ -2,6 +2,8 @@ import type { FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
 import { apiStreams } from "../../adapters/nats/streams.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
+import type { ImageStore } from "../../core/cell/image-store.ts";
+import type { PortStore } from "../../core/cell/port-store.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -17,17 +19,23 @@ import { registerExtraSpecRoutes } from "./flavors/extra-spec-routes.ts";
 import { FlavorCatalog } from "./flavors/flavor-catalog.ts";
 import { registerFlavorRoutes } from "./flavors/flavor-routes.ts";
 import { createHttp, type Http } from "./http/create-http.ts";
-import { type AuthenticateToken, identityResolver } from "./http/identity.ts";
+import { type AuthenticateToken, identityResolver, type ResolveIdentity } from "./http/identity.ts";
 import { registerProbes } from "./http/probe-routes.ts";
 import { registerCompute } from "./http/register-compute.ts";
+import { registerNeighbour } from "./http/register-neighbour.ts";
 import { registerVersion, registerVersionList } from "./http/version-routes.ts";
 import { registerHypervisorRoutes } from "./hypervisors/hypervisor-routes.ts";
+import { ImageCatalog } from "./images/image-catalog.ts";
+import { registerImageProxy } from "./images/image-proxy-routes.ts";
+import { registerImageRoutes } from "./images/image-routes.ts";
+import { registerPortRoutes } from "./network-ports/port-routes.ts";
 import { registerOperators } from "./operators/register-operators.ts";
 import type { ApiDatabasePort, CellPort, OperatorStores, ReservationsPort, ServerGroupsPort } from "./ports.ts";
 import { registerGroupRoutes } from "./server-groups/group-routes.ts";
 import { RequestAcceptor } from "./servers/accept-requests.ts";
 import { UNSUPPORTED_CREATE_FIELDS } from "./servers/create-schema.ts";
 import { RequestFinder } from "./servers/find-server.ts";
+import { KnownZones } from "./servers/known-zones.ts";
 import { DeletionMarker } from "./servers/mark-deleted.ts";
 import { registerServerRoutes, type ServerDeps } from "./servers/server-routes.ts";
 import { CellWatch } from "./servers/watch-cells.ts";
@@ -44,6 +52,10 @@ export interface ApiDeps {
   readonly cells: readonly CellPort[];
   /** What operators set. Without it there are no aggregates, zones or ratios, and settings are the defaults. */
   readonly operators?: OperatorStores;
+  /** Without it nobody registers images here, and servers take any. */
+  readonly images?: ImageStore;
+  /** Without it there are no ports. */
+  readonly networkPorts?: PortStore;
   /** Whose tokens are; needed where callers are known by Keystone. */
   readonly keystone?: AuthenticateToken | null;
   /** The API tier's own bus. */
@@ -84,6 +96,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     const operators = { stores: deps.operators, cells: server.cells, syncer };
     registerOperators(http, operators, resolveIdentity);
   }
+  registerNeighbours(http, deps, parts, { resolveIdentity, pageMax: settings.pageMax });
   http.register(async (scope) => {
     for (const mount of deps.mounts ?? []) await mount(scope);
   });
@@ -150,6 +163,9 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     finder: new RequestFinder({ store }),
     flavors: new FlavorCatalog({ store, clock }, { cacheMs: settings.flavorCacheMs }),
     marker: new DeletionMarker({ store, events }),
+    zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: settings.flavorCacheMs }),
+    images: deps.images ? new ImageCatalog({ store: deps.images, clock }, { cacheMs: settings.flavorCacheMs }) : null,
+    networkPorts: deps.networkPorts ?? null,
   };
   return {
     http: createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS),
@@ -160,6 +176,26 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
         ? null
         : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS }),
   };
+}
+
+/** What is served of the Image and the Networking API. */
+function registerNeighbours(
+  http: Http,
+  { images, networkPorts, clock }: ApiDeps,
+  { server }: Parts,
+  options: { readonly resolveIdentity: ResolveIdentity; readonly pageMax: number },
+): void {
+  const catalog = server.images;
+  if (images && catalog) {
+    registerNeighbour(http, "/image", options.resolveIdentity, (scope) =>
+      registerImageRoutes(scope, { store: images, catalog, clock }, options),
+    );
+  }
+  if (networkPorts) {
+    registerNeighbour(http, "/network", options.resolveIdentity, (scope) =>
+      registerPortRoutes(scope, { store: networkPorts, clock }, options),
+    );
+  }
 }
 
 function registerRoutes(
@@ -175,6 +211,7 @@ function registerRoutes(
     pageMax: settings.pageMax,
     serversPerCallMax: settings.serversPerCallMax,
     groupMembersMax: settings.serverGroupMembersMax,
+    imageRule: settings.imageRule,
     groupsMax: settings.serverGroupsMax,
   };
   const flavorDeps = { store: deps.store, catalog: server.flavors };
@@ -182,6 +219,7 @@ function registerRoutes(
   registerServerRoutes(scope, server, options);
   registerFlavorRoutes(scope, flavorDeps, options);
   registerGroupRoutes(scope, deps.groups, options);
+  if (deps.images) registerImageProxy(scope, deps.images, options);
   registerExtraSpecRoutes(scope, flavorDeps);
   registerHypervisorRoutes(scope, server.cells, options);
   registerServiceRoutes(scope, { cells: server.cells, stores: deps.operators ?? null });

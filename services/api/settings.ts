@@ -3,6 +3,7 @@ import { duration, type HostPort, hostPort, integer, oneOf, url } from "../../ru
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
 import { placementApiSettings } from "./placement/settings.ts";
+import { IMAGE_RULES, type ImageRule } from "./servers/image-rule.ts";
 
 /** Settings of the HTTP server. Times in milliseconds. */
 export interface HttpSettings {
@@ -38,7 +39,9 @@ export interface ApiSettings {
   readonly auth: AuthKind;
   readonly intake: IntakeSettings;
   readonly cells: CellSettings;
+  /** How old a flavor, an image or a zone that new servers name may be. */
   readonly flavorCacheMs: number;
+  readonly imageRule: ImageRule;
   /** Servers that one call may create. */
   readonly serversPerCallMax: number;
   /** Server groups of one project. */
@@ -78,6 +81,10 @@ export const apiDeclaration = {
       about: "how old a flavor that new servers get may be",
       default: "1s",
     }),
+    images: setting(oneOf(...IMAGE_RULES), {
+      about: "which images servers may be made of: any, or those that were registered",
+      default: "any",
+    }),
     serversPerCallMax: setting(integer({ min: 1, max: 1_000 }), {
       about: "servers that one call may create",
       default: "100",
@@ -106,6 +113,7 @@ export function apiSettings(
     | "requestTimeout"
     | "cellDeadline"
     | "flavorCache"
+    | "images"
     | "serversPerCallMax"
     | "serverGroupsMax"
     | "serverGroupMembersMax"
@@ -123,6 +131,7 @@ export function apiSettings(
     auth: options.auth,
     cells: { ...DEFAULT_API_SETTINGS.cells, deadlineMs: options.cellDeadline },
     flavorCacheMs: options.flavorCache,
+    imageRule: options.images,
     serversPerCallMax: options.serversPerCallMax,
     serverGroupsMax: options.serverGroupsMax,
     serverGroupMembersMax: options.serverGroupMembersMax,
@@ -143,6 +152,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   intake: { batchMax: 500, batchesInFlight: 2, queuedMax: 20_000, publishesInFlightMax: 20_000 },
   cells: { deadlineMs: 2_000, retryMs: 1_000 },
   flavorCacheMs: 1_000,
+  imageRule: "any",
   serversPerCallMax: 100,
   serverGroupsMax: 100,
   serverGroupMembersMax: 1_000,

@@ -19,7 +19,11 @@ export class QueryCache {
       this.#context = context;
     }
     const { flavor, imageProperties, portRequests, availabilityZone, forcedHost, requestedHost } = asked;
-    const ports = portRequests.map(({ suffix, resources, requiredTraits }) => [suffix, resources, requiredTraits]);
+    // A port's id matters only as far as groups have it in common.
+    const ports = portRequests.map(({ portId, suffix, resources, requiredTraits }) => {
+      const first = portRequests.findIndex((other) => other.portId === portId);
+      return [first, suffix, resources, requiredTraits];
+    });
     const project = context.settings.limitTenantsToPlacementAggregate ? asked.projectId : "";
     const key = JSON.stringify([flavor, imageProperties, ports, availabilityZone, forcedHost, requestedHost, project]);
     const known = this.#queries.get(key);

@@ -8,7 +8,7 @@ function port(values: Partial<PortRecord> = {}): PortRecord {
     projectId: "p",
     networkId: randomUUID(),
     name: "nic",
-    groups: [{ resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_PHYSNET_A"] }],
+    groups: [{ id: "g", resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_PHYSNET_A"] }],
     createdAtMs: 1_700_000_000_000,
     ...values,
   };

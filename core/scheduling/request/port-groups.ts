@@ -1,11 +1,17 @@
 import { trait } from "../../ledger/ids.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
-/** Each request group of a port (Neutron's `resource_request`: minimum bandwidth with its physical network's traits) is one of the server's. */
+/**
+ * Each request group of a port (Neutron's `resource_request`: minimum bandwidth with its physical network's traits) is one of the
+ * server's. Several of one port are served in one subtree, as Neutron always asks: by a network agent and its interfaces.
+ */
 export const portGroups: TranslationRule = ({ portRequests }, draft) => {
-  for (const { suffix, resources, requiredTraits } of portRequests) {
+  const byPort = new Map<string, string[]>();
+  for (const { portId, suffix, resources, requiredTraits } of portRequests) {
     for (const [name, amount] of Object.entries(resources)) draft.add(suffix, name, amount);
     for (const name of requiredTraits) draft.group(suffix).required.add(trait(name));
+    byPort.set(portId, [...(byPort.get(portId) ?? []), suffix]);
   }
+  for (const suffixes of byPort.values()) if (suffixes.length > 1) draft.sameSubtree.push(suffixes);
   return null;
 };

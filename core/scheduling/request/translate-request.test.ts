@@ -175,11 +175,13 @@ describe("what a request asks", () => {
       resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 },
       requiredTraits: ["CUSTOM_PHYSNET_A"],
     };
-    expect(shown(queryOf(asked({}, {}, { portRequests: [port, { ...port, suffix: "_PORT1" }] })))).toEqual({
-      _PORT0: "NET_BW_EGR_KILOBIT_PER_SEC=1000 CUSTOM_PHYSNET_A",
-      _PORT1: "NET_BW_EGR_KILOBIT_PER_SEC=1000 CUSTOM_PHYSNET_A",
-      "": SIZE,
-    });
+    expect(shown(queryOf(asked({}, {}, { portRequests: [port, { ...port, portId: "y", suffix: "_PORT1" }] })))).toEqual(
+      {
+        _PORT0: "NET_BW_EGR_KILOBIT_PER_SEC=1000 CUSTOM_PHYSNET_A",
+        _PORT1: "NET_BW_EGR_KILOBIT_PER_SEC=1000 CUSTOM_PHYSNET_A",
+        "": SIZE,
+      },
+    );
   });
 });
 

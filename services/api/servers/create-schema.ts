@@ -1,6 +1,7 @@
 import { Type } from "typebox";
 import type { UnsupportedFields } from "../http/explain-schema-error.ts";
 import { Flag, Metadata, Name, NullableString, Uuid, WholeNumber } from "../http/schema.ts";
+import { SchedulerHints } from "./scheduler-hints.ts";
 
 const COUNT_MAX = 2_147_483_647;
 
@@ -9,7 +10,18 @@ function Empty(...values: readonly (string | boolean | null)[]) {
   return Type.Optional(Type.Unsafe<string | boolean | null>({ enum: [...values] }));
 }
 const EmptyList = Type.Optional(Type.Array(Type.Unknown(), { maxItems: 0 }));
-const EmptyObject = Type.Optional(Type.Object({}, { additionalProperties: false }));
+
+const NETWORKS_MAX = 64;
+/** A network to connect to; only ports can be named. */
+const Network = Type.Object(
+  {
+    port: Type.Optional(Type.Union([Uuid, Type.Null()])),
+    uuid: Type.Optional(Type.String({ maxLength: 255 })),
+    fixed_ip: Type.Optional(Type.String({ maxLength: 64 })),
+    tag: Type.Optional(Type.String({ minLength: 1, maxLength: 60 })),
+  },
+  { additionalProperties: false },
+);
 
 /**
  * `POST /servers`. What the Compute API has and Berth cannot do yet is refused by name (UNSUPPORTED_CREATE_FIELDS) rather
@@ -25,8 +37,10 @@ export const CreateServerBody = Type.Object(
         metadata: Type.Optional(Metadata),
         availability_zone: Type.Optional(Name),
         networks: Type.Optional(
-          Type.Union([Type.Literal("none"), Type.Literal("auto"), Type.Array(Type.Unknown(), { maxItems: 0 })]),
+          Type.Union([Type.Literal("none"), Type.Literal("auto"), Type.Array(Network, { maxItems: NETWORKS_MAX })]),
         ),
+        host: Type.Optional(Name),
+        hypervisor_hostname: Type.Optional(Name),
         min_count: Type.Optional(WholeNumber({ minimum: 1, maximum: COUNT_MAX })),
         max_count: Type.Optional(WholeNumber({ minimum: 1, maximum: COUNT_MAX })),
         return_reservation_id: Type.Optional(Flag),
@@ -50,8 +64,8 @@ export const CreateServerBody = Type.Object(
       },
       { additionalProperties: false },
     ),
-    "os:scheduler_hints": EmptyObject,
-    "OS-SCH-HNT:scheduler_hints": EmptyObject,
+    "os:scheduler_hints": Type.Optional(SchedulerHints),
+    "OS-SCH-HNT:scheduler_hints": Type.Optional(SchedulerHints),
   },
   { additionalProperties: false },
 );
@@ -60,6 +74,4 @@ export type CreateServerBody = Type.Static<typeof CreateServerBody>;
 export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
   adminPass: "Invalid input for field/attribute adminPass. Berth sets no passwords in guests.",
   hostname: "Invalid input for field/attribute hostname. Berth names a guest after its server.",
-  host: "Invalid input for field/attribute host. Berth chooses the host itself.",
-  hypervisor_hostname: "Invalid input for field/attribute hypervisor_hostname. Berth chooses the host itself.",
 };

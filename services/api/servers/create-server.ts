@@ -1,21 +1,34 @@
 import { randomUUID } from "node:crypto";
+import type { PortStore } from "../../../core/cell/port-store.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
+import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import type { KnownCall } from "../http/call.ts";
 import { invalidField } from "../http/fault.ts";
+import type { ImageCatalog } from "../images/image-catalog.ts";
 import type { ServerGroupsPort } from "../ports.ts";
 import { joinGroup } from "../server-groups/join-group.ts";
 import type { RequestAcceptor } from "./accept-requests.ts";
 import type { CreateServerBody } from "./create-schema.ts";
+import type { ImageRule } from "./image-rule.ts";
+import type { KnownZones } from "./known-zones.ts";
+import { readPlace } from "./named-place.ts";
 import { planServers, readWish } from "./plan-servers.ts";
+import { readImageProperties } from "./read-image.ts";
+import { readPorts } from "./read-ports.ts";
 
 export interface CreateServerDeps {
   readonly acceptor: RequestAcceptor;
   readonly flavors: FlavorCatalog;
   readonly clock: Clock;
   readonly groups: ServerGroupsPort;
+  readonly zones: KnownZones;
+  /** Null: nobody registers images here, and any reference is taken. */
+  readonly images: Pick<ImageCatalog, "find"> | null;
+  /** Null: there are none. */
+  readonly networkPorts: Pick<PortStore, "ports"> | null;
 }
 
 export interface AcceptedServers {
@@ -34,6 +47,7 @@ export async function createServer(
   options: {
     readonly serversPerCallMax: number;
     readonly groupMembersMax: number;
+    readonly imageRule: ImageRule;
     readonly carrier: Readonly<Record<string, string>>;
   },
 ): Promise<AcceptedServers> {
@@ -44,8 +58,17 @@ export async function createServer(
   if (found === null) {
     throw invalidField("flavorRef", body.server.flavorRef, `Flavor ${wish.flavorId} could not be found.`);
   }
-  if (found.problem !== null) throw invalidField("flavorRef", body.server.flavorRef, found.problem);
-  const planned = planServers(body, wish, { call, flavor: found.flavor, nowMs: deps.clock.now(), newUuid: randomUUID });
+  const { flavor } = found;
+  const place = await readPlace(body, call, deps.zones);
+  const { imageRule: rule } = options;
+  const image = { identity: call.identity, flavor, rule };
+  const imageProperties = await readImageProperties(body.server.imageRef ?? "", deps.images, image);
+  const ports = { identity: call.identity, servers: wish.count };
+  const portRequests = await readPorts(body, deps.networkPorts, ports);
+  const problem = explainBadRequest(found, { imageProperties, portRequests });
+  if (problem !== null) throw invalidField("flavorRef", body.server.flavorRef, problem);
+  const asked = { call, flavor, place, imageProperties, portRequests };
+  const planned = planServers(body, wish, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
   const specs = await joinGroup(deps.groups, call, planned, options.groupMembersMax);
   await deps.acceptor.accept(specs, wish.minCount, options.carrier);
   const [first, ...others] = specs;

@@ -1,12 +1,11 @@
 import { PLAIN_REQUEST } from "../../../core/cell/server-spec.ts";
-import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { Flavor, PortResourceRequest, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
 import { readFlag } from "../http/schema.ts";
 import type { CreateServerBody } from "./create-schema.ts";
-
-/** The zone of hosts that are in none, as Nova calls it; the only one there is. */
-const DEFAULT_AVAILABILITY_ZONE = "nova";
+import type { NamedPlace } from "./named-place.ts";
+import { readHints } from "./scheduler-hints.ts";
 
 /** What a body that its schema has passed asks for. */
 export interface CreateWish {
@@ -28,10 +27,6 @@ export function readWish(
   const { server } = body;
   if (options.minor >= 37 && server.networks === undefined)
     throw invalidField("server", server, "'networks' is a required property");
-  if (server.availability_zone !== undefined && server.availability_zone !== DEFAULT_AVAILABILITY_ZONE) {
-    const why = `Berth has no zones and chooses the host itself: leave it out, or say ${DEFAULT_AVAILABILITY_ZONE}.`;
-    throw invalidField("availability_zone", server.availability_zone, why);
-  }
   if (server.description != null && server.description !== "" && server.description !== server.name) {
     throw invalidField("description", server.description, "Berth keeps no descriptions.");
   }
@@ -64,7 +59,15 @@ function idOfReference(reference: string): string {
 export function planServers(
   body: CreateServerBody,
   wish: CreateWish,
-  from: { readonly call: KnownCall; readonly flavor: Flavor; readonly nowMs: number; readonly newUuid: () => string },
+  from: {
+    readonly call: KnownCall;
+    readonly flavor: Flavor;
+    readonly place: NamedPlace;
+    readonly imageProperties: Readonly<Record<string, string>>;
+    readonly portRequests: readonly PortResourceRequest[];
+    readonly nowMs: number;
+    readonly newUuid: () => string;
+  },
 ): ServerSpec[] {
   const { server } = body;
   const reservationId = wish.count === 1 ? "" : from.newUuid();
@@ -76,10 +79,15 @@ export function planServers(
     flavor: from.flavor,
     imageRef: server.imageRef ?? "",
     metadata: server.metadata ?? {},
-    availabilityZone: server.availability_zone ?? "",
+    availabilityZone: from.place.zone,
     requestId: from.call.requestId,
     createdAtMs: from.nowMs,
     ...PLAIN_REQUEST,
+    imageProperties: { ...from.imageProperties },
+    hints: readHints(body).map((hint) => ({ ...hint, values: [...hint.values] })),
+    forcedHost: from.place.forcedHost,
+    requestedHost: from.place.requestedHost,
+    portRequests: [...from.portRequests],
     reservationId,
   }));
 }

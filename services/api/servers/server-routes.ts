@@ -1,4 +1,5 @@
 import { Type } from "typebox";
+import type { PortStore } from "../../../core/cell/port-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ApiEvents } from "../events.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
@@ -7,6 +8,7 @@ import { carrierFor, type Http } from "../http/create-http.ts";
 import { notFound } from "../http/fault.ts";
 import { nextLink, type Place, placeOf, resourceLinks } from "../http/links.ts";
 import { AnyQuery } from "../http/schema.ts";
+import type { ImageCatalog } from "../images/image-catalog.ts";
 import type { RequestsPort, ServerGroupsPort } from "../ports.ts";
 import type { RequestAcceptor } from "./accept-requests.ts";
 import { CreateServerBody } from "./create-schema.ts";
@@ -14,7 +16,9 @@ import { type AcceptedServers, createServer } from "./create-server.ts";
 import { deleteServer } from "./delete-server.ts";
 import { type RequestFinder, serverNotFound } from "./find-server.ts";
 import { type Cells, hydrateServer } from "./hydrate-servers.ts";
+import type { ImageRule } from "./image-rule.ts";
 import { actionDetailView, actionView } from "./instance-actions.ts";
+import type { KnownZones } from "./known-zones.ts";
 import { readListQuery } from "./list-query.ts";
 import { listServers } from "./list-servers.ts";
 import type { DeletionMarker } from "./mark-deleted.ts";
@@ -37,6 +41,9 @@ export interface ServerDeps {
   readonly flavors: FlavorCatalog;
   readonly marker: DeletionMarker;
   readonly groups: ServerGroupsPort;
+  readonly zones: KnownZones;
+  readonly images: ImageCatalog | null;
+  readonly networkPorts: PortStore | null;
   readonly clock: Clock;
   readonly events: ApiEvents;
 }
@@ -48,6 +55,7 @@ export interface RouteOptions {
   readonly pageMax: number;
   readonly serversPerCallMax: number;
   readonly groupMembersMax: number;
+  readonly imageRule: ImageRule;
 }
 
 const IdParams = Type.Object({ id: Type.String() });
@@ -68,6 +76,7 @@ function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): v
       const accepted = await createServer(deps, callOf(request), request.body, {
         serversPerCallMax: options.serversPerCallMax,
         groupMembersMax: options.groupMembersMax,
+        imageRule: options.imageRule,
         carrier,
       });
       const place = placeOf(request, options.prefix, options.publicUrl);

@@ -5,7 +5,9 @@ import { MemoryAggregateStore } from "../../../adapters/memory/memory-aggregate-
 import { MemoryApiStore } from "../../../adapters/memory/memory-api-store.ts";
 import { MemoryBroker } from "../../../adapters/memory/memory-bus.ts";
 import { MemoryCellStore } from "../../../adapters/memory/memory-cell-store.ts";
+import { MemoryImageStore } from "../../../adapters/memory/memory-image-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
+import { MemoryPortStore } from "../../../adapters/memory/memory-port-store.ts";
 import { MemoryReservationStore } from "../../../adapters/memory/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../../../adapters/memory/memory-server-group-store.ts";
 import { MemorySettingsStore } from "../../../adapters/memory/memory-settings-store.ts";
@@ -78,6 +80,8 @@ export class ApiRig {
         },
         groups: new MemoryServerGroupStore({ requests: this.store }),
         reservations: this.reservations,
+        images: new MemoryImageStore(),
+        networkPorts: new MemoryPortStore(),
         cells: cells.map((cell) => ({
           name: cell.name,
           store: mortal(cell, cell.store),

@@ -1,0 +1,40 @@
+import type { ImageRecord, ImageStore } from "../../../core/cell/image-store.ts";
+import { BoundedCache } from "../../../runtime/bounded-cache.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+
+const ENTRIES_MAX = 10_000;
+
+/**
+ * The images that new servers name, kept for `cacheMs`, also that there is none. What this process changes it forgets at once
+ * (`forget`); what another process changes is noticed here after at most `cacheMs`.
+ */
+export class ImageCatalog {
+  readonly #store: Pick<ImageStore, "image">;
+  readonly #cacheMs: number;
+  readonly #known: BoundedCache<{ readonly image: ImageRecord | null }>;
+  /** Rises with each `forget`: an answer that was asked for before it is not kept. */
+  #forgotten = 0;
+
+  constructor(
+    deps: { readonly store: Pick<ImageStore, "image">; readonly clock: Clock },
+    options: { readonly cacheMs: number },
+  ) {
+    this.#store = deps.store;
+    this.#cacheMs = options.cacheMs;
+    this.#known = new BoundedCache({ clock: deps.clock, entriesMax: ENTRIES_MAX });
+  }
+
+  async find(id: string): Promise<ImageRecord | null> {
+    const known = this.#known.get(id);
+    if (known) return known.image;
+    const forgotten = this.#forgotten;
+    const image = await this.#store.image(id);
+    if (forgotten === this.#forgotten) this.#known.set(id, { image }, this.#cacheMs);
+    return image;
+  }
+
+  forget(id: string): void {
+    this.#forgotten += 1;
+    this.#known.set(id, { image: null }, 0);
+  }
+}

@@ -1,0 +1,64 @@
+import { Type } from "typebox";
+import { Value } from "typebox/value";
+import { callOf } from "../http/call.ts";
+import type { Http } from "../http/create-http.ts";
+import { badRequest } from "../http/fault.ts";
+import { QueryReader } from "../http/query-reader.ts";
+import { AnyQuery } from "../http/schema.ts";
+import { createImage, deleteImage, findImage, type ImageDeps, patchImage } from "./change-images.ts";
+import { ChangedImage, CreateImageBody, PatchImageBody } from "./image-schemas.ts";
+import { imageView } from "./image-view.ts";
+
+const IdParams = Type.Object({ id: Type.String() });
+/** Media types of a patch. */
+const PATCH_TYPES = ["application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch"];
+const KNOWN: ReadonlySet<string> = new Set(["limit", "marker", "name"]);
+const NONE: ReadonlySet<string> = new Set();
+
+/**
+ * `/v2/images` of the Image API, as much of it as tells what images there are. Berth keeps no bits: there is nothing to upload.
+ * Source: Glance's api-ref v2, "Images".
+ */
+export function registerImageRoutes(http: Http, deps: ImageDeps, options: { readonly pageMax: number }): void {
+  const parse = http.getDefaultJsonParser("error", "error");
+  http.addContentTypeParser(PATCH_TYPES, { parseAs: "string" }, parse);
+
+  http.get("/v2/images", { schema: { querystring: AnyQuery } }, async (request) => {
+    const { identity, minor } = callOf(request);
+    const query = new QueryReader(request.query);
+    query.refuseOthers({ known: KNOWN, unsupported: NONE, minor });
+    const limit = query.limit(options.pageMax);
+    const visibleTo = identity.isAdmin ? null : identity.projectId;
+    const marker = query.text("marker") ?? null;
+    const images = await deps.store.images({ visibleTo, name: query.text("name") ?? null, marker, limit });
+    const last = images.at(-1);
+    const next = images.length === limit && last ? { next: `/v2/images?limit=${limit}&marker=${last.id}` } : {};
+    return { images: images.map(imageView), first: "/v2/images", schema: "/v2/schemas/images", ...next };
+  });
+
+  http.post("/v2/images", { schema: { body: CreateImageBody } }, async (request, reply) => {
+    const image = await createImage(deps, callOf(request).identity, request.body);
+    reply.code(201).header("location", `/image/v2/images/${image.id}`);
+    return imageView(image);
+  });
+
+  http.get("/v2/images/:id", { schema: { params: IdParams } }, async (request) =>
+    imageView(await findImage(deps.store, callOf(request).identity, request.params.id)),
+  );
+
+  http.patch("/v2/images/:id", { schema: { params: IdParams, body: PatchImageBody } }, async (request) => {
+    const asked = { id: request.params.id, patch: request.body, check: checkImage };
+    return imageView(await patchImage(deps, callOf(request).identity, asked));
+  });
+
+  http.delete("/v2/images/:id", { schema: { params: IdParams } }, async (request, reply) => {
+    await deleteImage(deps, callOf(request).identity, request.params.id);
+    return reply.code(204).send();
+  });
+}
+
+function checkImage(fields: unknown): ChangedImage {
+  if (Value.Check(ChangedImage, fields)) return fields;
+  const [error] = Value.Errors(ChangedImage, fields);
+  throw badRequest(`The image cannot be like that: ${error?.instancePath.slice(1) ?? ""} ${error?.message ?? ""}.`);
+}

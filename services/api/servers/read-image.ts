@@ -1,0 +1,41 @@
+import type { ImageRecord } from "../../../core/cell/image-store.ts";
+import { DISK_FORMAT_KEY } from "../../../core/scheduling/request/filters/image-type.ts";
+import type { Flavor } from "../../../proto/gen/berth/shared.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { badRequest } from "../http/fault.ts";
+import type { Identity } from "../http/identity.ts";
+import { mayShow } from "../images/image-access.ts";
+import type { ImageCatalog } from "../images/image-catalog.ts";
+import type { ImageRule } from "./image-rule.ts";
+
+/**
+ * The properties of the image that a server is made of, with its disk format among them. Refuses an image that is too big for the
+ * flavor, and under the rule `registered` one that is not there or not the caller's to use.
+ */
+export async function readImageProperties(
+  imageRef: string,
+  images: Pick<ImageCatalog, "find"> | null,
+  from: { readonly identity: Identity; readonly flavor: Flavor; readonly rule: ImageRule },
+): Promise<Readonly<Record<string, string>>> {
+  if (imageRef === "" || images === null) return {};
+  const record = await images.find(canonicalUuid(imageRef));
+  const image = record !== null && mayShow(record, from.identity) ? record : null;
+  if (image === null) {
+    if (from.rule === "any") return {};
+    throw badRequest(`Image ${imageRef} could not be found.`);
+  }
+  refuseTooBig(image, from.flavor);
+  return { ...image.properties, ...(image.diskFormat !== null && { [DISK_FORMAT_KEY]: image.diskFormat }) };
+}
+
+function refuseTooBig({ minRamMib, minDiskGib }: ImageRecord, flavor: Flavor): void {
+  if (minRamMib > flavor.memoryMib)
+    throw badRequest(
+      `Flavor's memory is too small for requested image: it has ${flavor.memoryMib} MiB, the image asks for ${minRamMib}.`,
+    );
+  // A flavor without a disk has as much as the image needs.
+  if (flavor.diskGib > 0 && minDiskGib > flavor.diskGib)
+    throw badRequest(
+      `Flavor's disk is too small for requested image: it has ${flavor.diskGib} GiB, the image asks for ${minDiskGib}.`,
+    );
+}

@@ -1,0 +1,42 @@
+import type { PortStore } from "../../../core/cell/port-store.ts";
+import type { PortResourceRequest } from "../../../proto/gen/berth/shared.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { badRequest, invalidField } from "../http/fault.ts";
+import type { Identity } from "../http/identity.ts";
+import type { CreateServerBody } from "./create-schema.ts";
+
+/**
+ * What the ports that a body names ask of a host: one request group of the server for each group of each port. Refuses networks (there
+ * are none to connect), a port that is not there or another project's, one named twice, and ports for several servers at once.
+ */
+export async function readPorts(
+  { server: { networks = [] } }: CreateServerBody,
+  store: Pick<PortStore, "ports"> | null,
+  from: { readonly identity: Identity; readonly servers: number },
+): Promise<readonly PortResourceRequest[]> {
+  if (typeof networks === "string" || networks.length === 0) return [];
+  const ids = networks.map(({ port, uuid, fixed_ip }) => {
+    if (port == null || fixed_ip !== undefined)
+      throw invalidField("networks", uuid ?? networks, "Berth connects no networks: name ports, none or auto.");
+    return canonicalUuid(port);
+  });
+  if (new Set(ids).size < ids.length) throw badRequest("A port is named twice in networks.");
+  if (from.servers > 1)
+    throw badRequest("A port cannot be given to several servers: leave out min_count and max_count.");
+  const found = store === null ? [] : await store.ports(ids);
+  const { projectId, isAdmin } = from.identity;
+  const visible = new Map(
+    found.filter((port) => isAdmin || port.projectId === projectId).map((port) => [port.id, port]),
+  );
+  return ids.flatMap((id, index) => {
+    const port = visible.get(id);
+    if (port === undefined) throw badRequest(`Port id ${id} could not be found.`);
+    return port.groups.map(({ resources, required }, group) => ({
+      portId: id,
+      // By place, not by id: servers that ask for the same are of one kind, whichever their ports are.
+      suffix: port.groups.length === 1 ? `_PORT${index}` : `_PORT${index}_${group}`,
+      resources: { ...resources },
+      requiredTraits: [...required],
+    }));
+  });
+}

@@ -1,0 +1,37 @@
+import { Type } from "typebox";
+import type { SchedulerHint } from "../../../proto/gen/berth/shared.ts";
+import { Uuid } from "../http/schema.ts";
+import type { CreateServerBody } from "./create-schema.ts";
+
+const HINTS_MAX = 64;
+
+const OneOrSeveral = Type.Optional(Type.Union([Uuid, Type.Array(Uuid, { maxItems: 1_000 })]));
+
+/** `os:scheduler_hints`. Hints of other names are kept for filters that know them, as Nova does. */
+export const SchedulerHints = Type.Object(
+  {
+    group: Type.Optional(Type.Union([Uuid, Type.Array(Uuid, { minItems: 1, maxItems: 1 })])),
+    same_host: OneOrSeveral,
+    different_host: OneOrSeveral,
+    query: Type.Optional(Type.Unsafe<string | object>({ type: ["string", "object"] })),
+    target_cell: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+    different_cell: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 100 })])),
+    build_near_host_ip: Type.Optional(Type.String({ minLength: 1, maxLength: 64, pattern: "^[0-9a-fA-F:.]+$" })),
+    cidr: Type.Optional(Type.String({ maxLength: 64, pattern: "^/[0-9a-f.:]+$" })),
+  },
+  { additionalProperties: true, maxProperties: HINTS_MAX },
+);
+
+/** The hints of either name that a body may give them; those of the newer one, if there are both. A value that is no text becomes JSON. */
+export function readHints(body: CreateServerBody): readonly SchedulerHint[] {
+  const hints: Readonly<Record<string, unknown>> =
+    body["os:scheduler_hints"] ?? body["OS-SCH-HNT:scheduler_hints"] ?? {};
+  return Object.entries(hints).map(([name, value]) => ({
+    name,
+    values: (Array.isArray(value) && name !== "query" ? value : [value]).map(textOf),
+  }));
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

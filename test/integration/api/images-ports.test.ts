@@ -1,0 +1,134 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ApiRig } from "./api-rig.ts";
+
+let rig: ApiRig;
+beforeEach(async () => {
+  rig = await ApiRig.start({ auth: "noauth2" });
+});
+afterEach(() => rig.close());
+
+const as = (who: string) => ({ "x-auth-token": who });
+const call = (method: "GET" | "POST" | "PATCH" | "DELETE", url: string, who: string, body?: unknown, type?: string) =>
+  rig.api.http.inject({
+    method,
+    url,
+    headers: { ...as(who), "content-type": type ?? "application/json" },
+    ...(body !== undefined && { payload: JSON.stringify(body) }),
+  });
+const PATCH = "application/openstack-images-v2.1-json-patch";
+
+describe("the Image API", () => {
+  it("registers an image with its properties, shows, changes, lists and deletes it", async () => {
+    const created = await call("POST", "/image/v2/images", "bob:p", {
+      ...{ name: "cirros", disk_format: "qcow2", container_format: "bare", min_ram: 64, tags: ["a"] },
+      ...{ hw_cpu_policy: "dedicated", "trait:CUSTOM_X": "required" },
+    });
+    expect(created.statusCode).toBe(201);
+    const image = created.json();
+    expect(image).toMatchObject({
+      ...{ name: "cirros", status: "active", visibility: "shared", owner: "p", min_ram: 64, min_disk: 0, tags: ["a"] },
+      ...{ hw_cpu_policy: "dedicated", "trait:CUSTOM_X": "required", protected: false, self: `/v2/images/${image.id}` },
+    });
+    const patched = await call(
+      "PATCH",
+      `/image/v2/images/${image.id}`,
+      "bob:p",
+      [
+        { op: "replace", path: "/name", value: "other" },
+        { op: "remove", path: "/hw_cpu_policy" },
+        { op: "add", path: "/hw_disk_bus", value: "virtio" },
+      ],
+      PATCH,
+    );
+    expect(patched.statusCode).toBe(200);
+    expect(patched.json()).toMatchObject({ name: "other", hw_disk_bus: "virtio", "trait:CUSTOM_X": "required" });
+    expect(patched.json()).not.toHaveProperty("hw_cpu_policy");
+    expect((await call("GET", `/image/v2/images/${image.id}`, "bob:p")).json()).toEqual(patched.json());
+    expect((await call("GET", "/image/v2/images", "bob:p")).json()).toMatchObject({ images: [{ id: image.id }] });
+    expect((await call("DELETE", `/image/v2/images/${image.id}`, "bob:p")).statusCode).toBe(204);
+    expect((await call("GET", `/image/v2/images/${image.id}`, "bob:p")).statusCode).toBe(404);
+  });
+
+  it("keeps one project's images from another's, and opens them to all for admins alone", async () => {
+    const { id } = (await call("POST", "/image/v2/images", "bob:p", {})).json();
+    expect((await call("GET", `/image/v2/images/${id}`, "eve:q")).statusCode).toBe(404);
+    expect((await call("GET", "/image/v2/images", "eve:q")).json().images).toEqual([]);
+    const open = [{ op: "replace", path: "/visibility", value: "public" }];
+    expect((await call("PATCH", `/image/v2/images/${id}`, "bob:p", open, PATCH)).statusCode).toBe(403);
+    expect((await call("PATCH", `/image/v2/images/${id}`, "admin:x", open, PATCH)).statusCode).toBe(200);
+    expect((await call("GET", `/image/v2/images/${id}`, "eve:q")).statusCode).toBe(200);
+    expect((await call("DELETE", `/image/v2/images/${id}`, "eve:q")).statusCode).toBe(403);
+    expect((await call("POST", "/image/v2/images", "bob:p", { visibility: "public" })).statusCode).toBe(403);
+  });
+
+  it.each([
+    [{ status: "queued" }, 403],
+    [{ disk_format: "floppy" }, 400],
+    [{ min_ram: -1 }, 400],
+    [{ hw_cpu_policy: 5 }, 400],
+    [{ id: "no uuid" }, 400],
+  ])("refuses an image like %o", async (body, status) => {
+    expect((await call("POST", "/image/v2/images", "bob:p", body)).statusCode).toBe(status);
+  });
+
+  it("refuses a change to what no image can be, and keeps what it was", async () => {
+    const { id } = (await call("POST", "/image/v2/images", "bob:p", { name: "a" })).json();
+    const patch = (path: string, value: unknown) =>
+      call("PATCH", `/image/v2/images/${id}`, "bob:p", [{ op: "add", path, value }], PATCH);
+    expect((await patch("/min_ram", "much")).statusCode).toBe(400);
+    expect((await patch("/owner", "q")).statusCode).toBe(403);
+    expect((await patch("/id", randomUUID())).statusCode).toBe(403);
+    expect((await call("POST", "/image/v2/images", "bob:p", { id })).statusCode).toBe(409);
+    expect((await patch("/protected", true)).statusCode).toBe(200);
+    expect((await call("DELETE", `/image/v2/images/${id}`, "bob:p")).statusCode).toBe(403);
+  });
+
+  it("is read through the Compute API's proxy, up to 2.35", async () => {
+    const { id } = (await call("POST", "/image/v2/images", "bob:p", { name: "a", hw_disk_bus: "ide" })).json();
+    const shown = await rig.get(`/v2.1/images/${id}`, as("bob:p"));
+    expect(shown.json().image).toMatchObject({ id, name: "a", status: "ACTIVE", metadata: { hw_disk_bus: "ide" } });
+    expect((await rig.get("/v2.1/images/detail", as("bob:p"))).json().images).toHaveLength(1);
+    const newer = { ...as("bob:p"), "openstack-api-version": "compute 2.36" };
+    expect((await rig.get(`/v2.1/images/${id}`, newer)).statusCode).toBe(404);
+  });
+});
+
+describe("the Networking API's ports", () => {
+  const network_id = randomUUID();
+  it("keeps what a port asks of a host", async () => {
+    const ask = { resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_PHYSNET_A"] };
+    const created = await call("POST", "/network/v2.0/ports", "bob:p", {
+      port: { network_id, name: "nic", resource_request: { request_groups: [ask] } },
+    });
+    expect(created.statusCode).toBe(201);
+    const { port } = created.json();
+    expect(port).toMatchObject({
+      name: "nic",
+      network_id,
+      project_id: "p",
+      resource_request: { request_groups: [ask] },
+    });
+    expect((await call("GET", `/network/v2.0/ports/${port.id}`, "bob:p")).json()).toEqual({ port });
+    expect((await call("GET", "/network/v2.0/ports", "bob:p")).json()).toEqual({ ports: [port] });
+    expect((await call("GET", "/network/v2.0/ports", "eve:q")).json()).toEqual({ ports: [] });
+    expect((await call("DELETE", `/network/v2.0/ports/${port.id}`, "eve:q")).statusCode).toBe(404);
+    expect((await call("DELETE", `/network/v2.0/ports/${port.id}`, "bob:p")).statusCode).toBe(204);
+    expect((await call("GET", `/network/v2.0/ports/${port.id}`, "bob:p")).statusCode).toBe(404);
+  });
+
+  it.each([
+    ["no network", {}],
+    ["an amount of nothing", { network_id, resource_request: { resources: { NET_BW_EGR_KILOBIT_PER_SEC: 0 } } }],
+    ["a class in small letters", { network_id, resource_request: { resources: { bandwidth: 1 } } }],
+    [
+      "a subtree of other groups",
+      {
+        network_id,
+        resource_request: { request_groups: [{ resources: { VCPU: 1 } }], same_subtree: [randomUUID()] },
+      },
+    ],
+  ])("refuses a port with %s", async (_, port) => {
+    expect((await call("POST", "/network/v2.0/ports", "bob:p", { port })).statusCode).toBe(400);
+  });
+});
