@@ -20,7 +20,6 @@ interface AdminHostRow {
   readonly disabled: boolean;
   readonly disabled_reason: string | null;
   readonly forced_down: boolean;
-  readonly hypervisor: Partial<HypervisorFacts>;
   readonly seen_at_ms: number;
   readonly hypervisor: Partial<HypervisorFacts>;
 }
@@ -71,7 +70,6 @@ export class PostgresHostAdminStore implements HostAdminStore {
       disabled: row.disabled,
       disabledReason: row.disabled_reason,
       forcedDown: row.forced_down,
-      hypervisor: hypervisorOf(row.hypervisor),
       seenAtMs: row.seen_at_ms,
       hypervisor: hypervisorOf(row.hypervisor),
     }));

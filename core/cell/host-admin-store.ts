@@ -10,7 +10,6 @@ export interface AdminHost {
   readonly disabledReason: string | null;
   /** Not up whatever its agent says. */
   readonly forcedDown: boolean;
-  readonly hypervisor: HypervisorFacts;
   /** When a conductor last heard of its agent; null: not known. */
   readonly seenAtMs: number | null;
   readonly hypervisor: HypervisorFacts;

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { dropDatabase } from "../../adapters/postgres/databases.ts";
+import { type EmbeddedCloud, startCloud } from "../../cli/embedded/embedded-cloud.ts";
+import { createLogger } from "../../runtime/logger.ts";
+import type { HostConfig } from "../../services/compute-agent/host-config.ts";
+import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { eventually } from "../eventually.ts";
+
+const host = (name: string, vcpus: number, rest: Partial<HostConfig> = {}): HostConfig => ({
+  name,
+  inventories: { VCPU: { total: vcpus }, MEMORY_MB: { total: vcpus * 1_024 }, DISK_GB: { total: 10_000 } },
+  ...rest,
+});
+const CELLS = [
+  { name: "cell-1", hosts: [host("one", 4)] },
+  {
+    name: "cell-2",
+    hosts: [
+      host("bad", 64, { fake: { outcome: "reschedule", reason: "broken" } }),
+      host("good", 32),
+      host("better", 32),
+    ],
+  },
+];
+
+let database: TestDatabase;
+let cloud: EmbeddedCloud;
+beforeAll(async () => {
+  database = await freshDatabase("api");
+  cloud = await startCloud({
+    ...{ databaseUrl: database.url, dataDir: null, cells: CELLS, schedulers: 1, conductors: 1 },
+    listen: { host: "127.0.0.1", port: 0 },
+    logger: createLogger({ name: "test", level: "silent" }),
+    fail: (error) => {
+      throw error;
+    },
+  });
+  await call("POST", "/v2.1/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 1 } });
+  await call("POST", "/v2.1/flavors", { flavor: { id: "m", name: "m", vcpus: 4, ram: 64, disk: 1 } });
+}, 60_000);
+afterAll(async () => {
+  await cloud.close();
+  for (const { name } of CELLS)
+    await dropDatabase(database.url, `${new URL(database.url).pathname.slice(1)}_cell_${name}`);
+  await database.drop();
+});
+
+async function call(method: string, path: string, body?: unknown) {
+  const headers = { "content-type": "application/json", "openstack-api-version": "compute 2.90" };
+  const init = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) };
+  const response = await fetch(`${cloud.apiUrl}${path}`, init);
+  const text = await response.text();
+  return { status: response.status, json: text === "" ? null : JSON.parse(text) };
+}
+
+/** Boots a server and waits until it is ACTIVE or in ERROR. */
+async function boot(flavorRef: string): Promise<{ id: string; status: string; host: string | null }> {
+  const server = { name: "x", flavorRef, imageRef: "", networks: "none" };
+  const created = await call("POST", "/v2.1/servers", { server });
+  if (created.status !== 202) throw new Error(JSON.stringify(created.json));
+  const { id } = created.json.server;
+  const read = async () => (await call("GET", `/v2.1/servers/${id}`)).json.server;
+  await eventually("the server's end", async () => (await read()).status !== "BUILD");
+  const shown = await read();
+  return { id, status: shown.status, host: shown["OS-EXT-SRV-ATTR:host"] };
+}
+
+/** Whether a build of the server was tried on the host. */
+async function wasTriedOn(id: string, hostName: string): Promise<boolean> {
+  const { instanceActions } = (await call("GET", `/v2.1/servers/${id}/os-instance-actions`)).json;
+  const request = instanceActions.at(-1).request_id;
+  const shown = await call("GET", `/v2.1/servers/${id}/os-instance-actions/${request}`);
+  return shown.json.instanceAction.events.some((event: { host?: string }) => event.host === hostName);
+}
+
+const setHost = (name: string, body: unknown) => call("PUT", `/berth/v1/hosts/${name}`, body);
+const failuresOfBad = async (): Promise<number> => (await call("GET", "/berth/v1/hosts/bad")).json.build_failures;
+
+test("a host that always fails is avoided before long, shows it, and is tried again once that is reset", async () => {
+  await setHost("one", { disabled: true });
+  let avoided = 0;
+  await eventually("three builds in a row that keep clear of it", async () => {
+    const { id, status } = await boot("s");
+    expect(status).toBe("ACTIVE");
+    avoided = (await wasTriedOn(id, "bad")) ? 0 : avoided + 1;
+    return avoided >= 3;
+  });
+  expect(await failuresOfBad()).toBeGreaterThan(0);
+  await setHost("bad", { reset_failures: true });
+  expect(await failuresOfBad()).toBe(0);
+  await eventually("a build that tries it again", async () => wasTriedOn((await boot("s")).id, "bad"));
+  await setHost("one", { disabled: false });
+}, 60_000);
+
+test("no server goes to a disabled host, and a ratio makes room on the one that is left", async () => {
+  for (const name of ["bad", "good", "better"]) await setHost(name, { disabled: true, reason: "closed" });
+  await eventually("the views know", async () => (await boot("m")).host === "one");
+  await eventually("it is full", async () => (await boot("m")).status === "ERROR");
+  const changed = await call("PUT", "/berth/v1/ratios", { host: "one", ratios: { VCPU: 3 } });
+  expect(changed.json.changed).toMatchObject([{ cell: "cell-1", host: "one", ratios: { VCPU: 3 } }]);
+  await eventually("there is room again", async () => (await boot("m")).host === "one");
+  const { inventories } = (await call("GET", "/berth/v1/hosts/one")).json;
+  const vcpu = inventories.find((one: { resource_class: string }) => one.resource_class === "VCPU");
+  expect(vcpu).toMatchObject({ total: 4, capacity: 12, ratio_source: "host", reported_ratio: 1 });
+}, 60_000);
+
+test("a setting is in force without a restart, and a wrong one changes nothing", async () => {
+  for (const name of ["good", "better"]) await setHost(name, { disabled: false });
+  await setHost("one", { disabled: true });
+  await setHost("bad", { disabled: true });
+  const spreads = { cpu_weight_multiplier: 0, ram_weight_multiplier: 0, disk_weight_multiplier: 0 };
+  const packs = { ...spreads, host_subset_size: 1, own_slice_weight_multiplier: 0, cpu_weight_multiplier: -5 };
+  expect((await call("PUT", "/berth/v1/settings", { set: packs })).status).toBe(200);
+  const refused = await call("PUT", "/berth/v1/settings", { set: { host_subset_size: 0 } });
+  expect(refused.status).toBe(400);
+  // Packing: the next ones go where the one before went.
+  let [last, same] = ["", 0];
+  await eventually("six in a row on one host", async () => {
+    const { host: now } = await boot("s");
+    same = now === last ? same + 1 : 1;
+    last = now ?? "";
+    return same >= 6;
+  });
+}, 60_000);
