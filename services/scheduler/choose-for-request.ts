@@ -1,3 +1,4 @@
+import type { LedgerView } from "../../core/ledger/view.ts";
 import type { ChoiceOptions, HostChoice, HostChooser } from "../../core/scheduling/choose-hosts.ts";
 import { pinQuery } from "../../core/scheduling/pin-query.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
@@ -37,6 +38,7 @@ export interface PlacingState {
 export class RequestChooser {
   readonly #chooser: HostChooser;
   readonly #weighers: WeigherSet;
+  readonly #onArrival: (query: PlacementQuery, view: LedgerView) => void;
   readonly #live: { readonly current: SchedulingSettings };
   readonly #settings: SchedulerSettings;
   readonly #clock: Clock;
@@ -46,6 +48,8 @@ export class RequestChooser {
   constructor(options: {
     readonly chooser: HostChooser;
     readonly weighers: WeigherSet;
+    /** A request comes to be placed: for those who learn what usually comes. */
+    readonly onArrival: (query: PlacementQuery, view: LedgerView) => void;
     readonly live: { readonly current: SchedulingSettings };
     readonly settings: SchedulerSettings;
     readonly clock: Clock;
@@ -54,6 +58,7 @@ export class RequestChooser {
   }) {
     this.#chooser = options.chooser;
     this.#weighers = options.weighers;
+    this.#onArrival = options.onArrival;
     this.#live = options.live;
     this.#settings = options.settings;
     this.#clock = options.clock;
@@ -66,6 +71,8 @@ export class RequestChooser {
     const timer = new StageTimer(this.#clock);
     const limits = this.#limitsOf(state);
     const { pinned } = limits;
+    const isNew = state.at === null && state.tried.size === 0 && !state.fresh;
+    if (isNew && links[0]) this.#onArrival(state.query, links[0].view);
     const open = links.filter(
       (link) => link.isOpen && !state.shut.has(link.name) && (pinned === null || pinned.cell === link.name),
     );

@@ -4,7 +4,9 @@ import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AggregateStore } from "../../core/cell/aggregate-store.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
 import type { SettingsStore } from "../../core/cell/settings-store.ts";
+import type { LedgerView } from "../../core/ledger/view.ts";
 import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import type { RequestContext } from "../../core/scheduling/request/request-context.ts";
 import type { SoftState } from "../../core/scheduling/soft-state.ts";
 import { buildFailures } from "../../core/scheduling/weighers/build-failures.ts";
@@ -130,11 +132,15 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
     { store: deps.operatorSettings ?? NOTHING_SET, events, clock },
     { pollMs: settings.settingsPollMs, own: ownSchedulingSettings(settings) },
   );
+  const fragmentation = new GpuFragmentation();
+  const onArrival = ({ groups }: PlacementQuery, view: LedgerView) => {
+    if (live.current.multipliers.gpu_fragmentation !== 0) fragmentation.arrive(groups, view);
+  };
   const weighers = new WeigherSet({
     buildFailure: buildFailures((cell) => failures.of(cell)),
     ownSlice: slice,
     recentPicks: picksOfOthers,
-    gpuFragmentation: new GpuFragmentation(),
+    gpuFragmentation: fragmentation,
   });
   const aggregates = new AggregateKeeper(
     {
@@ -149,6 +155,7 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const chooser = new RequestChooser({
     chooser: new HostChooser(),
     weighers,
+    onArrival,
     live,
     settings,
     clock,

@@ -1,4 +1,4 @@
-import type { CompiledRequest } from "../../candidates/compiled-request.ts";
+import type { RequestGroup } from "../../candidates/request.ts";
 import type { ResourceClass } from "../../ledger/ids.ts";
 import type { InventoryColumn } from "../../ledger/inventory-column.ts";
 import type { LedgerView } from "../../ledger/view.ts";
@@ -6,7 +6,7 @@ import { learnedWaste } from "../packing/fragmentation.ts";
 import { WHOLE_GPU } from "../packing/machine-park.ts";
 import { RecentTasks } from "../packing/recent-tasks.ts";
 import { StateRatings } from "../packing/state-ratings.ts";
-import { sharesGpu, type TaskShape } from "../packing/task-shape.ts";
+import type { TaskShape } from "../packing/task-shape.ts";
 import { GPU_CLASS } from "./gpu-best-fit.ts";
 import type { HostBatch, RelativeWeigher } from "./weigher.ts";
 
@@ -43,9 +43,9 @@ export class GpuFragmentation implements RelativeWeigher {
     return this.#version;
   }
 
-  /** A request that is about to be placed, once: what it asks is part of what usually comes. */
-  arrive(shape: Omit<TaskShape, "index">): void {
-    this.#past.add(this.#intern(shape));
+  /** A request that is about to be placed, once: what it asks is part of what usually comes. `view`: of any cell with GPUs. */
+  arrive(groups: readonly RequestGroup[], view: LedgerView): void {
+    this.#past.add(this.#intern(shapeAsked(groups, view)));
     if (this.#past.seen < this.#relearnAt) return;
     this.#relearnAt = Math.min(this.#past.seen * RELEARN_GROWTH, this.#past.seen + REMEMBERED);
     this.#waste = learnedWaste(this.#past);
@@ -58,7 +58,7 @@ export class GpuFragmentation implements RelativeWeigher {
     const columns = gpuColumns(view);
     if (columns.length === 0) return false;
     if (this.#ratings.count > STATES_MAX) this.#ratings.clear();
-    const shape = this.#intern(shapeAsked(request));
+    const shape = this.#intern(shapeAsked(request.request.groups, view));
     for (let index = 0; index < count; index += 1) {
       const root = roots[index]!;
       const state = this.#ratings.stateOf(cpuFree(view, root), "", gpusFree(view, root, columns));
@@ -84,22 +84,22 @@ export class GpuFragmentation implements RelativeWeigher {
 }
 
 /** What a request asks of CPU and GPUs, in the experiment's terms: a GPU's thousandths are of what one GPU offers. */
-export function shapeAsked(request: CompiledRequest): Omit<TaskShape, "index"> {
+function shapeAsked(groups: readonly RequestGroup[], view: LedgerView): Omit<TaskShape, "index"> {
   let cpuMilli = 0;
   let gpus = 0;
   let gpuMilli = 0;
-  const groups = request.unnumbered ? [request.unnumbered, ...request.numbered] : request.numbered;
-  for (const { demands, suffixes } of groups) {
-    for (const { resourceClass, amount, column } of demands) {
-      cpuMilli += suffixes.length * cpuMilliOf(resourceClass, amount);
-      if (!GPU_CLASS.test(resourceClass)) continue;
+  for (const { resources } of groups) {
+    for (const [name, amount] of resources) {
+      cpuMilli += cpuMilliOf(name, amount);
+      const column = GPU_CLASS.test(name) ? view.column(name) : undefined;
+      if (column === undefined) continue;
       const size = sizeOfGpu(column);
-      gpus += suffixes.length * Math.max(1, Math.floor(amount / size));
+      gpus += Math.max(1, Math.floor(amount / size));
       gpuMilli = Math.min(WHOLE_GPU, Math.round((amount * WHOLE_GPU) / size));
     }
   }
-  const shape = { cpuMilli: stepped(cpuMilli), memoryMib: 0, gpus, gpuMilli, gpuModels: [] };
-  return sharesGpu({ ...shape, index: 0 }) || gpus === 0 ? shape : { ...shape, gpuMilli: WHOLE_GPU };
+  // Several parts of GPUs are taken for whole ones: the measure knows nothing in between.
+  return { cpuMilli: stepped(cpuMilli), memoryMib: 0, gpus, gpuMilli: gpus > 1 ? WHOLE_GPU : gpuMilli, gpuModels: [] };
 }
 
 function gpuColumns(view: LedgerView): Readonly<InventoryColumn>[] {

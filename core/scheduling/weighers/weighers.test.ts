@@ -6,6 +6,7 @@ import { provider } from "../../../test/view-builders.ts";
 import { CompiledRequest } from "../../candidates/compiled-request.ts";
 import { OPEN_HOSTS } from "../../candidates/request.ts";
 import { providerUuid } from "../../ledger/ids.ts";
+import type { PlacementQuery } from "../placement-query.ts";
 import { translateFlavor } from "../request/translate-request.ts";
 import type { StoredSchedulingSettings } from "../scheduling-settings.ts";
 import { crossCellMove } from "./cross-cell-move.ts";
@@ -29,12 +30,16 @@ function weigherOf(name: WeigherName, settings: StoredSchedulingSettings = {}): 
   return set.of(settingsOf(settings)).find(({ weigher }) => weigher.name === name)!;
 }
 
+function queryOf(spec: ServerSpec): PlacementQuery {
+  const translated = translateFlavor(spec.flavor!);
+  if (translated.kind !== "query") throw new Error("the flavor of a test asks what it should not");
+  return translated.query;
+}
+
 /** What the weigher gives each host of the scene, rounded; null: it has nothing to say. */
 function weights(weigher: Weigher, scene: Scene, spec: ServerSpec, hosts: readonly string[]): number[] | null {
   const { name, view, facts } = scene;
-  const query = translateFlavor(spec.flavor!);
-  if (query.kind !== "query") throw new Error("the flavor of a test asks what it should not");
-  const { groups, groupPolicy } = query.query;
+  const { groups, groupPolicy } = queryOf(spec);
   const request = new CompiledRequest(view, { groups, groupPolicy, trees: OPEN_HOSTS, limit: 1 });
   const roots = Int32Array.from(hosts, (host) => view.slots.find(providerUuid(host)));
   const batch: HostBatch = { cell: name, request, roots, count: roots.length, facts, spec };
@@ -126,15 +131,9 @@ describe("weighers", () => {
     const weigher = new GpuFragmentation();
     const half = asks({ VCPU: 1, CUSTOM_GPU_MILLI: 500 });
     expect(weights(weigher, gpus, half, ["cut", "whole", "none"])).toEqual([0, 0, 0]);
-    for (let index = 0; index < 40; index += 1) {
-      weigher.arrive({
-        cpuMilli: 8_000,
-        memoryMib: 0,
-        gpus: 1,
-        gpuMilli: index % 4 === 0 ? 500 : 1_000,
-        gpuModels: [],
-      });
-    }
+    const whole1 = queryOf(asks({ VCPU: 8, CUSTOM_GPU_MILLI: 1_000 })).groups;
+    for (let index = 0; index < 40; index += 1)
+      weigher.arrive(index % 4 === 0 ? queryOf(half).groups : whole1, gpus.view);
     expect(weigher.version).toBeGreaterThan(0);
     const [cut, whole, none] = weights(weigher, gpus, half, ["cut", "whole", "none"])!;
     expect(cut).toBeGreaterThan(whole!);
