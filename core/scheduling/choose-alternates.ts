@@ -36,6 +36,9 @@ const DRAWN_PER_ALTERNATE = 8;
 /** Hosts tried one by one when too few of the drawn ones fit after all. */
 const TRIED_AT_MOST = 256;
 
+/** Hosts whose failure domain is asked for beyond the drawn ones. */
+const LOOKED_AT_FOR_DOMAINS = 64;
+
 /** Ways kept of one host: another way helps only against a claim that came between, which seldom happens twice. */
 const WAYS_PER_HOST = 3;
 
@@ -51,6 +54,7 @@ export function chooseAlternates(hosts: StandbyHosts, options: AlternateOptions)
   const random = seededRandom(options.seed ^ 0x5bd1e995);
   const drawn = drawPositions(hosts, options, random);
   const domains = new DomainCounts(options);
+  if (options.domainOf) drawOtherDomains(hosts, options, drawn, random);
   const chosen: Alternate[] = [];
   while (chosen.length < options.most) {
     const at = nextOf(drawn, hosts, domains);
@@ -80,6 +84,27 @@ function drawPositions(hosts: StandbyHosts, options: AlternateOptions, random: (
     if (isFree(at)) drawn.add(at);
   }
   return drawn;
+}
+
+/** Few draws may miss a failure domain: so the first host of each is drawn, too, from a random place on. */
+function drawOtherDomains(
+  hosts: StandbyHosts,
+  { domainOf, taken, most }: AlternateOptions,
+  drawn: Set<number>,
+  random: () => number,
+): void {
+  const known = new Set(Array.from(drawn, (at) => domainOf?.(hosts.root(at))));
+  const start = Math.floor(random() * hosts.count);
+  const steps = Math.min(hosts.count, LOOKED_AT_FOR_DOMAINS);
+  // One more than there are alternates: the server's own host has a domain, too.
+  for (let step = 0; step < steps && known.size <= most; step += 1) {
+    const at = (start + step) % hosts.count;
+    const root = hosts.root(at);
+    const domain = domainOf?.(root);
+    if (domain === undefined || known.has(domain) || taken.has(root)) continue;
+    known.add(domain);
+    drawn.add(at);
+  }
 }
 
 /** The position with the least used failure domain, then the highest weight. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Flavor } from "../../proto/gen/berth/shared.ts";
+import { aggregate, sceneOf } from "../../test/facts-builders.ts";
 import { gpuHost, host, provider, viewOf } from "../../test/view-builders.ts";
 import type { LedgerView } from "../ledger/view.ts";
 import { type CellHosts, type ChoiceOptions, HostChooser } from "./choose-hosts.ts";
@@ -91,6 +92,22 @@ describe("HostChooser", () => {
     }
     const shared = Map.groupBy(alternates.flat(), (name) => name);
     expect(shared.size).toBeGreaterThan(40);
+  });
+
+  it("takes alternates from other failure domains than the chosen host's, as aggregates name them", () => {
+    const names = ["a1", "a2", "a3", "b1", "b2", "c1"];
+    const racks = ["a", "b", "c"].map((rack, index) =>
+      aggregate(
+        index + 1,
+        { failure_domain: `rack-${rack}` },
+        names.filter((name) => name.startsWith(rack)),
+      ),
+    );
+    const scene = sceneOf(Object.fromEntries(names.map((name) => [name, {}])), racks);
+    for (let seed = 0; seed < 20; seed += 1) {
+      const chosen = hostsChosen([scene], {}, { seed, spread: 6, spreadTolerance: 1 });
+      expect(new Set(chosen.map((name) => name[0])), `seed ${seed}: ${chosen.join(", ")}`).toEqual(new Set("abc"));
+    }
   });
 
   it("gives alternates to a server whose host is chosen already, as a choice of its own would", () => {

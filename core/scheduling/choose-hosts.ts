@@ -163,7 +163,10 @@ function standbysOf(ranked: RankedHosts, ranking: CellRanking, root: number, opt
     most: options.alternates,
     seed: options.seed,
     taken: new Set([root, ...rootsOf(cell, options.excludedHosts?.get(cell.name))]),
-    domainOf: (slot) => failureDomainOf(cell.facts, slot),
+    // Asked for many hosts, and for nothing where nobody made any.
+    ...(failureDomainOf(cell.facts, root) !== undefined && {
+      domainOf: (slot: number) => failureDomainOf(cell.facts, slot),
+    }),
   });
   return alternates.flatMap(({ root, ways }) => ways.map((way) => selectionOf(request, root, way)));
 }

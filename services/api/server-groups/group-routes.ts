@@ -6,6 +6,7 @@ import type { Http } from "../http/create-http.ts";
 import { Fault, notFound } from "../http/fault.ts";
 import { QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
+import { canonicalUuid } from "../placement/uuids.ts";
 import type { ServerGroupsPort } from "../ports.ts";
 import { CreateGroupBody, GroupAnswer, GroupListAnswer } from "./group-schemas.ts";
 import { groupView, readGroup } from "./read-group.ts";
@@ -75,7 +76,8 @@ async function findGroup(
   id: string,
   action: string,
 ): Promise<ServerGroupRecord> {
-  const group = await store.group(id);
+  const uuid = canonicalUuid(id);
+  const group = uuid === null ? null : await store.group(uuid);
   if (group === null) throw groupNotFound(id);
   if (group.projectId !== identity.projectId && !identity.isAdmin) {
     throw new Fault(403, `Policy doesn't allow os_compute_api:os-server-groups:${action} to be performed.`);

@@ -1,6 +1,7 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
 import { badRequest, Fault } from "../http/fault.ts";
+import { canonicalUuid } from "../placement/uuids.ts";
 import type { ServerGroupsPort } from "../ports.ts";
 
 /** The scheduler hint that names a server group. */
@@ -16,10 +17,11 @@ export async function joinGroup(
   specs: readonly ServerSpec[],
   membersMax: number,
 ): Promise<readonly ServerSpec[]> {
-  const uuid = specs[0]?.hints.find((hint) => hint.name === GROUP_HINT)?.values[0];
-  if (uuid === undefined || uuid === "") return specs;
-  const group = await store.group(uuid);
-  const unknown = badRequest(`Instance group ${uuid.slice(0, 100)} could not be found.`);
+  const asked = specs[0]?.hints.find((hint) => hint.name === GROUP_HINT)?.values[0];
+  if (asked === undefined || asked === "") return specs;
+  const uuid = canonicalUuid(asked);
+  const group = uuid === null ? null : await store.group(uuid);
+  const unknown = badRequest(`Instance group ${asked.slice(0, 100)} could not be found.`);
   if (group === null || !(group.projectId === call.identity.projectId || call.identity.isAdmin)) throw unknown;
   const servers = specs.map((spec) => spec.uuid);
   const joined = await store.addMembers(group.uuid, servers, membersMax);

@@ -5,6 +5,7 @@ import { systemClock } from "../../../runtime/clock.ts";
 import type { KnownCall } from "../../../services/api/http/call.ts";
 import { joinGroup } from "../../../services/api/server-groups/join-group.ts";
 import { serverSpec } from "../../contract/cell-fixtures.ts";
+import { eventually } from "../../eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const PATH = "/v2.1/os-server-groups";
@@ -101,6 +102,31 @@ describe("/os-server-groups", () => {
   });
 });
 
+describe("POST /servers with several servers", () => {
+  it("accepts them as one call: one message, and who they are is known before any of them is", async () => {
+    const rig = await ApiRig.start();
+    const body = { server: { name: "web", flavorRef: "1", min_count: 2, max_count: 3 } };
+    expect((await rig.post("/v2.1/servers", body)).statusCode).toBe(202);
+    const listed = (await rig.get("/v2.1/servers")).json().servers;
+    const uuids = listed.map((server: { id: string }) => server.id);
+    const specs = (await rig.store.requests(uuids)).map((record) => record.spec);
+    expect(new Set(specs.map((spec) => spec.reservationId)).size).toBe(1);
+    const reservation = await rig.reservations.reservation(specs[0]?.reservationId ?? "");
+    expect(reservation).toMatchObject({ minCount: 2, decision: null });
+    expect([...(reservation?.serverUuids ?? [])].sort()).toEqual(uuids.toSorted());
+    await eventually("the schedulers to be told", () => rig.toldSchedulers.length > 0);
+    expect(rig.toldSchedulers).toEqual([reservation?.serverUuids[0]]);
+    await rig.close();
+  });
+
+  it("accepts a single server without ado", async () => {
+    const rig = await ApiRig.start();
+    const [record] = await rig.store.requests([await rig.boot()]);
+    expect(record?.spec.reservationId).toBe("");
+    await rig.close();
+  });
+});
+
 describe("joinGroup", () => {
   const call = (projectId: string, isAdmin = false): KnownCall => ({
     requestId: "req-1",
@@ -130,6 +156,13 @@ describe("joinGroup", () => {
     for (const spec of specs) expect(spec.group).toEqual({ uuid, policy: "anti-affinity", maxServerPerHost: 2 });
     await requests.accept(specs);
     expect((await groups.group(uuid))?.members).toEqual(specs.map((spec) => spec.uuid));
+  });
+
+  it("takes a uuid in any of its spellings", async () => {
+    const { groups } = await storeWithGroup();
+    const spelt = [{ name: "group", values: [uuid.replaceAll("-", "").toUpperCase()] }];
+    const [spec] = await joinGroup(groups, call("p1"), [serverSpec(1, { hints: spelt })], 10);
+    expect(spec?.group?.uuid).toBe(uuid);
   });
 
   it("leaves servers without the hint alone", async () => {
