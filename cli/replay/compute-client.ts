@@ -1,5 +1,5 @@
-import { Pool } from "undici";
 import type { ReplayFlavor } from "./flavor-of-task.ts";
+import type { HttpAnswer, HttpCall, HttpSender } from "./http-sender.ts";
 
 /** What the API said that it should not have: a refusal, or an answer in another shape. */
 export class ComputeError extends Error {
@@ -22,20 +22,13 @@ export interface ShownServer {
 /** Nova's name for one try to build a server on one host. */
 const BUILD_EVENT = "compute__do_build_and_run_instance";
 
-/**
- * The public Compute API over HTTP, as far as a replay needs it. Connections are kept open; no pipelining, since a POST must
- * not be sent again when its connection breaks.
- */
+/** The public Compute API over HTTP, as far as a replay needs it. */
 export class ComputeClient {
-  readonly #pool: Pool;
+  readonly #sender: HttpSender;
 
-  constructor(options: { readonly apiUrl: string; readonly connections: number }) {
-    this.#pool = new Pool(new URL(options.apiUrl).origin, {
-      connections: options.connections,
-      pipelining: 1,
-      headersTimeout: 60_000,
-      bodyTimeout: 60_000,
-    });
+  /** The sender is the client's from now on. */
+  constructor(sender: HttpSender) {
+    this.#sender = sender;
   }
 
   /** Creates the flavor with its extra specs; one that is there already stays as it is. */
@@ -101,21 +94,12 @@ export class ComputeClient {
       .length;
   }
 
-  async close(): Promise<void> {
-    await this.#pool.close();
+  close(): Promise<void> {
+    return this.#sender.close();
   }
 
-  async #send(
-    method: "GET" | "POST" | "DELETE",
-    path: string,
-    body?: unknown,
-  ): Promise<{ status: number; text: string }> {
-    const answer = await this.#pool.request({
-      method,
-      path,
-      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
-    });
-    return { status: answer.statusCode, text: await answer.body.text() };
+  #send(method: HttpCall["method"], path: string, body?: unknown): Promise<HttpAnswer> {
+    return this.#sender.send({ method, path, body: body === undefined ? null : JSON.stringify(body) });
   }
 }
 

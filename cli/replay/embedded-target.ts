@@ -35,6 +35,7 @@ export async function startEmbeddedTarget(options: EmbeddedTargetOptions): Promi
   });
   return {
     apiUrl: cloud.apiUrl,
+    isHere: true,
     outcomes,
     claims: () => observer.claims,
     settle: () => untilNoOpenTasks(cloud.cells.map((cell) => cell.databaseUrl)),

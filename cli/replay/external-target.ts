@@ -12,6 +12,7 @@ export function externalTarget(options: {
   const { apiUrl, databaseUrl } = options;
   return {
     apiUrl,
+    isHere: false,
     outcomes: new Outcomes(),
     claims: () => null,
     // Others may use it, too: it never comes to rest. The audit reports only what persists.

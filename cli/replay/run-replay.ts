@@ -4,12 +4,14 @@ import { ComputeClient } from "./compute-client.ts";
 import { driveSteps } from "./drive-steps.ts";
 import { failOnPurpose } from "./fail-on-purpose.ts";
 import { flavorOfTask, type ReplayFlavor } from "./flavor-of-task.ts";
+import { PoolSender } from "./http-sender.ts";
 import { type OutcomePolls, pollOutcomes } from "./poll-outcomes.ts";
 import { Progress, type ProgressOutput } from "./progress.ts";
 import { Tally } from "./tally.ts";
 import { preciseNow, type ReplayTarget } from "./target.ts";
 import type { Trace, TraceTask } from "./trace.ts";
 import { stepsOf } from "./trace-steps.ts";
+import { WorkerSender } from "./worker-sender.ts";
 
 export interface ReplayOptions {
   readonly trace: Trace;
@@ -43,7 +45,8 @@ const STALL_MS = 60_000;
 /** Drives the whole trace through the API, waits until all has ended, and audits the cloud. */
 export async function runReplay(options: ReplayOptions): Promise<ReplayEnd> {
   const { trace, target } = options;
-  const client = new ComputeClient({ apiUrl: target.apiUrl, connections: CONNECTIONS });
+  const http = { apiUrl: target.apiUrl, connections: CONNECTIONS };
+  const client = new ComputeClient(target.isHere ? new WorkerSender(http) : new PoolSender(http));
   const tally = new Tally(trace);
   const ended = new AbortController();
   const signal = AbortSignal.any([options.signal, ended.signal]);

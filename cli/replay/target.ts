@@ -4,6 +4,8 @@ import type { Outcomes } from "./outcomes.ts";
 /** The cloud that a replay drives. */
 export interface ReplayTarget {
   readonly apiUrl: string;
+  /** The cloud runs in this process: what calls it should stay out of its way. */
+  readonly isHere: boolean;
   /** Told of each creation's end. */
   readonly outcomes: Outcomes;
   /** Claims that went through so far; null: the tally's own count is all there is. */
