@@ -163,7 +163,7 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     finder: new RequestFinder({ store }),
     flavors: new FlavorCatalog({ store, clock }, { cacheMs: settings.flavorCacheMs }),
     marker: new DeletionMarker({ store, events }),
-    zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: settings.flavorCacheMs }),
+    zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
     images: deps.images ? new ImageCatalog({ store: deps.images, clock }, { cacheMs: settings.flavorCacheMs }) : null,
     networkPorts: deps.networkPorts ?? null,
   };

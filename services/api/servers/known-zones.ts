@@ -1,3 +1,4 @@
+import { SCHEDULING_SECTION } from "../../../core/cell/settings-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { type HostZones, hostZones, readHostZones } from "../aggregates/host-zones.ts";
 import type { OperatorStores } from "../ports.ts";
@@ -6,13 +7,19 @@ type ZoneStores = Pick<OperatorStores, "aggregates" | "settings">;
 
 const NO_ZONES = hostZones([], "nova");
 
-/** The zones that new servers may name, as of at most `cacheMs` ago. A name that is not among them is looked up anew. */
+/**
+ * The zones of hosts, and those that new servers may name, as of at most `cacheMs` ago. A name that is not among them is looked
+ * up anew. Cost: after that time two rows by key; everything only when operators have changed something.
+ */
 export class KnownZones {
   readonly #stores: ZoneStores | null;
   readonly #clock: Clock;
   readonly #cacheMs: number;
   #zones: HostZones = NO_ZONES;
   #readAtMs = Number.NEGATIVE_INFINITY;
+  /** Versions of the aggregates and of the settings that `#zones` is of. */
+  #versions = "";
+  #reading: Promise<void> | null = null;
 
   /** Without stores there is the default zone alone. */
   constructor(
@@ -25,16 +32,39 @@ export class KnownZones {
   }
 
   async has(zone: string): Promise<boolean> {
-    const isFresh = this.#clock.monotonic() - this.#readAtMs < this.#cacheMs;
-    if (isFresh && isAmong(this.#zones, zone)) return true;
+    if (this.#isFresh && isAmong(this.#zones, zone)) return true;
+    // One under way may have begun before the zone was made.
+    await this.#reading?.catch(() => undefined);
     await this.#read();
     return isAmong(this.#zones, zone);
   }
 
-  async #read(): Promise<void> {
+  /** For showing: with the database away, those known last. */
+  async current(): Promise<HostZones> {
+    if (!this.#isFresh) await this.#read().catch(() => undefined);
+    return this.#zones;
+  }
+
+  get #isFresh(): boolean {
+    return this.#clock.monotonic() - this.#readAtMs < this.#cacheMs;
+  }
+
+  /** Those that come together share one read. */
+  #read(): Promise<void> {
+    this.#reading ??= this.#readNow().finally(() => {
+      this.#reading = null;
+    });
+    return this.#reading;
+  }
+
+  async #readNow(): Promise<void> {
     if (this.#stores === null) return;
+    const { aggregates, settings } = this.#stores;
     const readAtMs = this.#clock.monotonic();
-    this.#zones = await readHostZones(this.#stores);
+    const [aggregatesVersion, stored] = await Promise.all([aggregates.version(), settings.read(SCHEDULING_SECTION)]);
+    const versions = `${aggregatesVersion}/${stored.version}`;
+    if (versions !== this.#versions) this.#zones = await readHostZones(this.#stores);
+    this.#versions = versions;
     this.#readAtMs = readAtMs;
   }
 }

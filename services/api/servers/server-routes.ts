@@ -112,6 +112,7 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
       place: placeOf(request, options.prefix, options.publicUrl),
       minor: call.minor,
       isAdmin: call.identity.isAdmin,
+      zones: await deps.zones.current(),
     };
     const { servers, nextMarker } = await listServers(deps, call, query);
     const next =
@@ -143,6 +144,7 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
       place: placeOf(request, options.prefix, options.publicUrl),
       minor: call.minor,
       isAdmin: call.identity.isAdmin,
+      zones: await deps.zones.current(),
     };
     return { server: detailView(known, viewer, { inList: false }) };
   });

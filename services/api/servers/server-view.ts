@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Server, ServerStatus } from "../../../core/cell/server.ts";
 import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { HostZones } from "../aggregates/host-zones.ts";
 import { bookmark, type Place, resourceLinks } from "../http/links.ts";
 import { isoMicroseconds, isoSeconds } from "../http/times.ts";
 import type { KnownServer } from "./hydrate-servers.ts";
@@ -11,6 +12,7 @@ export interface Viewer {
   readonly place: Place;
   readonly minor: number;
   readonly isAdmin: boolean;
+  readonly zones: Pick<HostZones, "of">;
 }
 
 const VM_STATES: Readonly<Record<ServerStatus, string>> = {
@@ -67,8 +69,7 @@ export function detailView(known: KnownServer, viewer: Viewer, options: { readon
     config_drive: "",
     security_groups: [{ name: "default" }],
     "OS-DCF:diskConfig": "AUTO",
-    "OS-EXT-AZ:availability_zone":
-      spec.availabilityZone !== "" ? spec.availabilityZone : server.host === null ? "" : "nova",
+    "OS-EXT-AZ:availability_zone": server.host === null ? spec.availabilityZone : viewer.zones.of(server.host),
     "OS-EXT-STS:vm_state": unreachable ? null : VM_STATES[server.status],
     "OS-EXT-STS:task_state": server.taskState,
     "OS-EXT-STS:power_state": status === "ACTIVE" ? POWER_RUNNING : POWER_NONE,

@@ -150,6 +150,18 @@ describe("os-availability-zone", () => {
   });
 });
 
+test("a server shows the zone of its host, whatever it asked for", async () => {
+  const { id } = await create("east", "zone-east");
+  await act(id, { add_host: { host: "host-1" } });
+  const zoneOf = async (uuid: string) =>
+    (await rig.get(`/v2.1/servers/${uuid}`)).json().server["OS-EXT-AZ:availability_zone"];
+  const there = await rig.bootActive("north", 1);
+  const elsewhere = await rig.bootActive("north", 2);
+  await eventually("the zones are known", async () => (await zoneOf(there)) === "zone-east");
+  expect(await zoneOf(elsewhere)).toBe("nova");
+  expect(await zoneOf(await rig.boot({ availability_zone: "zone-east" }))).toBe("zone-east");
+});
+
 describe("os-services", () => {
   const services = async (minor: number) => (await rig.get("/v2.1/os-services?host=host-1", at(minor))).json().services;
 
