@@ -33,7 +33,7 @@ export class AllocationRequests {
   #mappingStarts: readonly string[] = [];
   #hasPlain = false;
   /** The candidate before, if it was of the same tree and of distinct providers; else no slots. */
-  #slots: number[] = [];
+  readonly #slots: number[] = [];
   /** Where its text and its mappings start, and where in both each choice ends. */
   #start = 0;
   #mappingsStart = 0;
@@ -56,7 +56,7 @@ export class AllocationRequests {
       this.#writeDistinct(candidate, same < SHARED_MIN ? 0 : same);
       for (let at = same; at < slots.length; at += 1) this.#slots[at] = slots[at]!;
     } else {
-      this.#slots = [];
+      this.#slots.length = 0;
       this.#json.write(this.#textOf(candidate));
     }
   }
@@ -65,8 +65,10 @@ export class AllocationRequests {
     const { start, middle } = this.#form;
     let takenComma = "";
     let mappingComma = "";
-    this.#slots = [];
+    const isLikeBefore = areAlike(choices, this.#choices);
+    this.#slots.length = 0;
     this.#choices = choices;
+    if (isLikeBefore) return;
     this.#hasPlain = choices.some(({ granular }) => !granular);
     this.#takenEnds = choices.map(({ needs }) => `${middle}${needs.map((need) => this.#needText(need)).join()}}}`);
     this.#takenStarts = choices.map(({ needs }) => {
@@ -167,6 +169,17 @@ export class AllocationRequests {
     for (const [name, amount] of amounts) text += `${text === "" ? "" : ","}"${name}":${amount}`;
     return `${this.#form.middle}${text}}}`;
   }
+}
+
+/** Whether the choices of two trees are the same but for the providers: then so is the text around these. */
+function areAlike(one: FoundCandidate["choices"], other: FoundCandidate["choices"]): boolean {
+  if (one.length !== other.length) return false;
+  for (let at = 0; at < one.length; at += 1) {
+    const [a, b] = [one[at]!, other[at]!];
+    // A choice for one class of the group without suffix has a list of its own in every tree.
+    if (a.group !== b.group || a.needs.length !== b.needs.length || a.needs[0] !== b.needs[0]) return false;
+  }
+  return true;
 }
 
 /** Whether no provider comes twice, where none does among the first `known`. */
