@@ -62,6 +62,7 @@ const rulesSpec = fc.record({
   sameSubtree: fc.array(fc.subarray([0, 1, 2, 3], { minLength: 2 }), { maxLength: 2 }),
   apart: fc.array(fc.subarray([0, 1, 2, 3], { minLength: 2 }), { maxLength: 1 }),
   rootTrait: fc.constantFrom("any", "any", "any", "required", "forbidden"),
+  rootAggregate: fc.constantFrom("any", "any", "any", "in", "out"),
 });
 const groupsSpec = fc
   .array(groupSpec, { minLength: 1, maxLength: 2 })
@@ -88,7 +89,7 @@ function buildRequest(
   unnumbered: boolean,
   specs: readonly (typeof groupSpec extends fc.Arbitrary<infer T> ? T : never)[],
   isolate: boolean,
-  rules: Rules = { sameSubtree: [], apart: [], rootTrait: "any" },
+  rules: Rules = { sameSubtree: [], apart: [], rootTrait: "any", rootAggregate: "any" },
 ): CandidateRequest {
   const asks = (spec: (typeof specs)[number] | undefined) => Object.keys(spec?.resources ?? {}).length > 0;
   const groups = specs.map((spec, index) =>
@@ -111,8 +112,8 @@ function buildRequest(
     rootRules: {
       requiredTraits: new Set(rules.rootTrait === "required" ? [TRAITS[0]] : []),
       forbiddenTraits: new Set(rules.rootTrait === "forbidden" ? [TRAITS[0]] : []),
-      memberOf: [],
-      forbiddenAggregates: new Set(),
+      memberOf: rules.rootAggregate === "in" ? [new Set([AGGREGATE])] : [],
+      forbiddenAggregates: new Set(rules.rootAggregate === "out" ? [AGGREGATE] : []),
     },
     trees: ANY_TREE,
     limit: 100_000,
@@ -211,7 +212,9 @@ function rootServes({ rootRules }: CandidateRequest, root: Provider): boolean {
   if (!rootRules) return true;
   return (
     [...rootRules.requiredTraits].every((name) => root.traits.has(name)) &&
-    ![...rootRules.forbiddenTraits].some((name) => root.traits.has(name))
+    ![...rootRules.forbiddenTraits].some((name) => root.traits.has(name)) &&
+    rootRules.memberOf.every((set) => [...set].some((name) => root.aggregates.has(name))) &&
+    ![...rootRules.forbiddenAggregates].some((name) => root.aggregates.has(name))
   );
 }
 const parentsOf = (providers: Iterable<Provider>) => new Set([...providers].flatMap(({ parent }) => parent ?? []));

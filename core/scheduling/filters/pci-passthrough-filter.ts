@@ -2,7 +2,8 @@ import type { SchedulingSettings } from "../scheduling-settings.ts";
 import { sumOfClass } from "./host-attributes.ts";
 import type { HostFilter } from "./host-filter.ts";
 
-const EXTRA_SPEC = "pci_passthrough:alias";
+/** The extra spec that asks for devices. */
+export const PCI_ALIAS_SPEC = "pci_passthrough:alias";
 
 /**
  * Hosts with as many free devices as the flavor's `pci_passthrough:alias` (`gpu:1,nic:2`) asks. Devices are inventories of a class
@@ -14,7 +15,7 @@ export function pciPassthroughFilter({ pciAliases }: SchedulingSettings): HostFi
     decidedBy: "kind",
     reads: ["flavor"],
     bind({ flavor }, { view }) {
-      const wanted = devicesWanted(flavor?.extraSpecs[EXTRA_SPEC] ?? "", pciAliases);
+      const wanted = devicesWanted(flavor?.extraSpecs[PCI_ALIAS_SPEC] ?? "", pciAliases);
       if (wanted === null) return () => "the flavor's PCI alias is no alias";
       if (wanted.size === 0) return null;
       return ({ root }) => {
@@ -32,7 +33,10 @@ export function pciClassOf(alias: string, pciAliases: Readonly<Record<string, st
 }
 
 /** Devices by class; null: not to be read. */
-function devicesWanted(text: string, pciAliases: Readonly<Record<string, string>>): ReadonlyMap<string, number> | null {
+export function devicesWanted(
+  text: string,
+  pciAliases: Readonly<Record<string, string>>,
+): ReadonlyMap<string, number> | null {
   const wanted = new Map<string, number>();
   for (const part of text.split(",").filter((item) => item.trim() !== "")) {
     const [, alias, count] = /^\s*([^:,\s]+):(\d{1,4})\s*$/.exec(part) ?? [];

@@ -1,8 +1,12 @@
 import { resourceClass } from "../../ledger/ids.ts";
+import type { Asked } from "./asked.ts";
 import { agreedWish, hardwareWish } from "./hardware-wish.ts";
 import { guestNodes } from "./numa-nodes.ts";
+import type { QueryDraft } from "./query-draft.ts";
+import type { RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
+const VGPU = resourceClass("VGPU");
 const POLICIES = ["required", "preferred", "legacy", "socket"] as const;
 /** Classes that are not devices. */
 const PLAIN_CLASSES: ReadonlySet<string> = new Set(["VCPU", "PCPU", "MEMORY_MB", "DISK_GB"]);
@@ -14,25 +18,36 @@ const PLAIN_CLASSES: ReadonlySet<string> = new Set(["VCPU", "PCPU", "MEMORY_MB",
  * Goes after the rule of NUMA nodes.
  */
 export const pciAffinity: TranslationRule = (asked, draft) => {
-  const read = agreedWish(hardwareWish(asked, "pci_numa_affinity_policy"), POLICIES);
+  const read = readPolicy(asked);
   if (read.kind !== "wish") return read;
   if (read.value === "socket") draft.requireOfRoot("COMPUTE_SOCKET_PCI_NUMA_AFFINITY");
+  return tieToNode(asked, draft);
+};
+
+/** Ties the device groups that there are by now, and are not tied yet, to the guest's node, if the policy is `required`. */
+export function tieToNode(asked: Asked, draft: QueryDraft): RequestRefusal | null {
+  const read = readPolicy(asked);
+  if (read.kind !== "wish") return read;
   if (read.value !== "required") return null;
   const guest = guestNodes(asked);
   const [node, ...others] = guest.kind === "nodes" ? guest.nodes : [];
   if (node === undefined || others.length > 0) return null;
+  // A VGPU of the unnumbered group may come from any provider: a group of its own can be tied to the node.
+  const unnumbered = draft.group("").resources;
+  const vgpus = unnumbered.get(VGPU) ?? 0;
+  if (vgpus > 0) {
+    unnumbered.delete(VGPU);
+    draft.add("_VGPU", VGPU, vgpus);
+  }
   for (const suffix of draft.suffixes()) {
     const { resources } = draft.group(suffix);
     const isDevice = [...resources].some(([name, amount]) => amount > 0 && !PLAIN_CLASSES.has(name));
-    if (suffix !== "" && suffix !== node.suffix && isDevice) draft.sameSubtree.push([node.suffix, suffix]);
-  }
-  // A VGPU of the unnumbered group may come from any provider: a group of its own can be tied to the node.
-  const unnumbered = draft.group("").resources;
-  const vgpus = unnumbered.get(resourceClass("VGPU")) ?? 0;
-  if (vgpus > 0) {
-    unnumbered.delete(resourceClass("VGPU"));
-    draft.add("_VGPU", "VGPU", vgpus);
-    draft.sameSubtree.push([node.suffix, "_VGPU"]);
+    const isTied = draft.sameSubtree.some(([top, below]) => top === node.suffix && below === suffix);
+    if (suffix !== "" && suffix !== node.suffix && isDevice && !isTied) draft.sameSubtree.push([node.suffix, suffix]);
   }
   return null;
-};
+}
+
+function readPolicy(asked: Asked) {
+  return agreedWish(hardwareWish(asked, "pci_numa_affinity_policy"), POLICIES);
+}

@@ -18,6 +18,8 @@ export interface RequestFilterSettings {
   readonly queryPlacementForImageTypeSupport: boolean;
   /** Only hosts that support the image's bus, video, network and IOMMU models and architecture. */
   readonly imageMetadataPrefilter: boolean;
+  /** Resource class of each PCI alias; an alias that is not here has one made of its name. */
+  readonly pciAliases: Readonly<Record<string, string>>;
 }
 
 export const DEFAULT_REQUEST_FILTER_SETTINGS: RequestFilterSettings = {
@@ -27,6 +29,7 @@ export const DEFAULT_REQUEST_FILTER_SETTINGS: RequestFilterSettings = {
   enableIsolatedAggregateFiltering: false,
   queryPlacementForImageTypeSupport: false,
   imageMetadataPrefilter: false,
+  pciAliases: {},
 };
 
 /** What request filters know beside the request. Replace the object when something changes: translations are remembered by it. */

@@ -10,6 +10,7 @@ import { imageModels } from "./filters/image-models.ts";
 import { imageType } from "./filters/image-type.ts";
 import { isolatedAggregates } from "./filters/isolated-aggregates.ts";
 import { namedHost } from "./filters/named-host.ts";
+import { pciDevices } from "./filters/pci-devices.ts";
 import { tenantAggregates } from "./filters/tenant-aggregates.ts";
 import { flavorSize } from "./flavor-size.ts";
 import { imageTraits } from "./image-traits.ts";
@@ -20,7 +21,7 @@ import { pciAffinity } from "./pci-affinity.ts";
 import { persistentMemory } from "./persistent-memory.ts";
 import { portGroups } from "./port-groups.ts";
 import { QueryDraft } from "./query-draft.ts";
-import type { RequestContext } from "./request-context.ts";
+import { PLAIN_CONTEXT, type RequestContext } from "./request-context.ts";
 import type { RequestRefusal } from "./request-refusal.ts";
 import type { RequestFilter, TranslationRule } from "./translation-rule.ts";
 import { trustedPlatform } from "./trusted-platform.ts";
@@ -44,6 +45,7 @@ const RULES: readonly TranslationRule[] = [
 ];
 
 const FILTERS: readonly RequestFilter[] = [
+  pciDevices,
   availabilityZone,
   tenantAggregates,
   isolatedAggregates,
@@ -73,7 +75,7 @@ export function translateRequest(asked: AskedPlace, context: RequestContext): Re
 /** The same without its place: for whoever wants to know whether it can be asked at all. */
 export function translateResources(asked: Asked): RequestTranslation {
   const draft = new QueryDraft();
-  return write(asked, draft) ?? draft.finish();
+  return write(asked, draft) ?? pciDevices(asked, draft, PLAIN_CONTEXT) ?? draft.finish();
 }
 
 /** Of a flavor alone. */

@@ -71,4 +71,27 @@ describe("request filters", () => {
     expect(queryOf(asked({}, {}, { requestedHost: "h" })).onlyHosts).toEqual(new Set(["h"]));
     expect(queryOf(asked({}, {}, { requestedHost: "h", forcedHost: "i" })).onlyHosts).toEqual(new Set());
   });
+
+  it("each PCI device is a group of its alias's class", () => {
+    const groupsOf = (extraSpecs: Specs, settings: Partial<RequestContext["settings"]> = {}) => {
+      const { groups, sameSubtree } = queryOf(asked(extraSpecs), context(settings));
+      return {
+        groups: groups.flatMap((one) => [...one.resources].map(([name, n]) => `${one.suffix}:${name}=${n}`)),
+        sameSubtree,
+      };
+    };
+    const pci = { "pci_passthrough:alias": "gpu:2,nic:1" };
+    expect(groupsOf(pci, { pciAliases: { nic: "SRIOV_NET_VF" } }).groups).toEqual(
+      expect.arrayContaining(["_PCI0:CUSTOM_PCI_GPU=1", "_PCI1:CUSTOM_PCI_GPU=1", "_PCI2:SRIOV_NET_VF=1"]),
+    );
+    const near = { ...pci, "hw:numa_nodes": "1", "hw:pci_numa_affinity_policy": "required" };
+    expect(groupsOf(near).sameSubtree).toEqual([
+      ["_NUMA0", "_PCI0"],
+      ["_NUMA0", "_PCI1"],
+      ["_NUMA0", "_PCI2"],
+    ]);
+    expect(translateRequest(asked({ "pci_passthrough:alias": "gpu:99" }), context({}))).toMatchObject({
+      kind: "bad-extra-spec",
+    });
+  });
 });
