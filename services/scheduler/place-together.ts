@@ -35,8 +35,8 @@ export class CompanyPlacer {
   readonly #writes: RequestWrites;
   readonly #events: SchedulerEvents;
   readonly #newId: () => string;
-  /** Calls in the works: each of their servers may have a message of its own, from a sweep. */
-  readonly #running = new Map<string, Promise<readonly Settled[]>>();
+  /** Calls in the works: each of their servers may have a message of its own, from a sweep; they are taken one after the other. */
+  readonly #running = new Map<string, Promise<unknown>>();
 
   constructor(deps: {
     readonly store: Pick<SchedulerStore, "requests">;
@@ -59,12 +59,15 @@ export class CompanyPlacer {
   /** What became of each server of the call that this one is of; `later` ones are to be tried again. Rejects as the stores do. */
   place(spec: ServerSpec, deliveries: number): Promise<readonly Settled[]> {
     const id = spec.reservationId;
-    const known = this.#running.get(id);
-    // What the other message's run has settled is settled; its `later` is this one's, too.
-    if (known) return known;
-    const running = this.#place(spec, deliveries).finally(() => this.#running.delete(id));
-    this.#running.set(id, running);
-    return running;
+    const before = this.#running.get(id) ?? Promise.resolve();
+    const placing = before.then(() => this.#place(spec, deliveries));
+    const ended = placing
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#running.get(id) === ended) this.#running.delete(id);
+      });
+    this.#running.set(id, ended);
+    return placing;
   }
 
   async #place(spec: ServerSpec, deliveries: number): Promise<readonly Settled[]> {
@@ -75,7 +78,7 @@ export class CompanyPlacer {
       case null:
         return this.#placeAll(reservation, records, deliveries);
       case "placed":
-        return settleEach(openOnes(records), (one) => this.#placer.place(one.spec, deliveries));
+        return settleEach(leftOver(records, spec), (one) => this.#placer.place(one.spec, deliveries));
       case "refused":
         return this.#refuseAll(records, reservation.fault ?? "");
       default:
@@ -178,6 +181,11 @@ function isOpen({ state }: RequestRecord): boolean {
 
 function openOnes(records: readonly RequestRecord[]): readonly RequestRecord[] {
   return records.filter(isOpen);
+}
+
+/** Of a call that is decided: those that nobody has sent to a cell, and the one that the message is about. */
+function leftOver(records: readonly RequestRecord[], { uuid }: ServerSpec): readonly RequestRecord[] {
+  return openOnes(records).filter((record) => record.state === "accepted" || record.serverUuid === uuid);
 }
 
 /** All at once, and to the end; then rejects if one of them did. */
