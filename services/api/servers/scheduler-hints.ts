@@ -1,7 +1,6 @@
 import { Type } from "typebox";
 import type { SchedulerHint } from "../../../proto/gen/berth/shared.ts";
 import { Uuid } from "../http/schema.ts";
-import type { CreateServerBody } from "./create-schema.ts";
 
 const HINTS_MAX = 64;
 
@@ -23,9 +22,11 @@ export const SchedulerHints = Type.Object(
 );
 
 /** The hints of either name that a body may give them; those of the newer one, if there are both. A value that is no text becomes JSON. */
-export function readHints(body: CreateServerBody): readonly SchedulerHint[] {
-  const hints: Readonly<Record<string, unknown>> =
-    body["os:scheduler_hints"] ?? body["OS-SCH-HNT:scheduler_hints"] ?? {};
+export function readHints(body: {
+  readonly "os:scheduler_hints"?: Readonly<Record<string, unknown>>;
+  readonly "OS-SCH-HNT:scheduler_hints"?: Readonly<Record<string, unknown>>;
+}): readonly SchedulerHint[] {
+  const hints = body["os:scheduler_hints"] ?? body["OS-SCH-HNT:scheduler_hints"] ?? {};
   return Object.entries(hints).map(([name, value]) => ({
     name,
     values: (Array.isArray(value) && name !== "query" ? value : [value]).map(textOf),
