@@ -6,7 +6,7 @@ import type { CellState } from "./memory-cell-state.ts";
 export function tableFacts(
   cell: CellState,
   nowMs: number,
-): Pick<CellFacts, "servers" | "closed" | "openTasks" | "hosts"> {
+): Pick<CellFacts, "servers" | "closed" | "openTasks" | "moves" | "hosts"> {
   const servers: AuditedServer[] = [];
   const closed = new Set<string>();
   for (const { uuid, status, taskState, host, attemptId } of cell.servers.values()) {
@@ -18,5 +18,14 @@ export function tableFacts(
     return { id, serverUuid, kind, unattendedMs: Math.max(0, nowMs - leaseEndMs) };
   });
   const hosts = new Map(Array.from(cell.hosts.values(), (host) => [host.name, providerUuid(host.rootProvider)]));
-  return { servers, closed, openTasks, hosts };
+  const moves = [...cell.migrations.values()]
+    .filter((row) => !row.ended || row.holdsSource)
+    .map(({ uuid, serverUuid, sourceHost, destHost, ended }) => ({
+      uuid,
+      serverUuid,
+      sourceHost,
+      destHost,
+      inFlight: !ended,
+    }));
+  return { servers, closed, openTasks, moves, hosts };
 }

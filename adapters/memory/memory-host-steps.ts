@@ -61,7 +61,7 @@ export function homeOf(cell: CellState, row: ServerRow | undefined): Home | null
     host: row.host,
     attemptId: row.attemptId,
     revision: row.revision,
-    busy: tasks.some((task) => task.kind === "operate" && task.endedAtMs === null),
+    busy: tasks.some((task) => task.kind !== "build" && task.endedAtMs === null),
     move: migration === undefined ? null : moveOf(migration),
   };
 }

@@ -52,6 +52,7 @@ function cell(change: Partial<CellFacts> = {}): CellFacts {
     servers: [server("s1")],
     closed: new Set(),
     openTasks: [],
+    moves: [],
     hosts: new Map([
       ["h1", providerUuid("r1")],
       ["h2", providerUuid("r2")],

@@ -1,24 +1,31 @@
 import type { ProviderUuid } from "../ledger/ids.ts";
-import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
-import type { AuditedServer, CellFacts } from "./facts.ts";
+import { type AllocationItem, CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../ledger/model.ts";
+import type { AuditedMove, AuditedServer, CellFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
-/** Law 2: what a server holds lies on its home host, and only a server that lives holds anything. */
+/**
+ * Law 2: what a server holds lies on its home host, or, while it moves, at its destination; what a migration holds lies at its
+ * source. Only a server that lives and a move that is not settled hold anything.
+ */
 export function checkOrphans(facts: CellFacts): Violation[] {
   const violations: Violation[] = [];
   const servers = new Map(facts.servers.map((server) => [server.uuid, server]));
+  const moves = new Map(facts.moves.map((move) => [move.uuid, move]));
+  const moveOf = new Map(facts.moves.filter((move) => move.inFlight).map((move) => [move.serverUuid, move]));
   const rootOf = new Map(facts.ledger.providers.map((provider) => [provider.uuid, provider.root]));
   const holders = new Set<string>();
   for (const consumer of facts.ledger.consumers) {
     holders.add(consumer.uuid);
-    if (consumer.type !== CONSUMER_TYPE_INSTANCE) continue;
-    const server = servers.get(consumer.uuid);
-    const wrong =
-      server === undefined ? `there is no such server` : whyOrphan(server, consumer.items, rootOf, facts.hosts);
+    const isMigration = consumer.type === CONSUMER_TYPE_MIGRATION;
+    if (consumer.type !== CONSUMER_TYPE_INSTANCE && !isMigration) continue;
+    const places = isMigration
+      ? placesOfMigration(moves.get(consumer.uuid))
+      : placesOfServer(servers.get(consumer.uuid), moveOf.get(consumer.uuid));
+    const wrong = typeof places === "string" ? places : whyElsewhere(places, consumer.items, rootOf, facts.hosts);
     if (wrong === null) continue;
     violations.push({
       law: 2,
-      what: "an allocation belongs to no server that lives there",
+      what: isMigration ? "an allocation belongs to no move" : "an allocation belongs to no server that lives there",
       where: `cell ${facts.cell}, consumer ${consumer.uuid}`,
       proof: `${wrong}; it holds ${describeItems(consumer.items)}`,
     });
@@ -35,20 +42,32 @@ export function checkOrphans(facts: CellFacts): Violation[] {
   return violations;
 }
 
-function whyOrphan(
-  server: AuditedServer,
+/** The hosts where the server may hold something; or why it may not hold anything. */
+function placesOfServer(server: AuditedServer | undefined, move: AuditedMove | undefined): readonly string[] | string {
+  if (server === undefined) return "there is no such server";
+  if (server.status === "DELETED") return "its server is DELETED";
+  if (server.host === null) return `its server is ${server.status} and has no host`;
+  return move === undefined ? [server.host] : [server.host, move.destHost];
+}
+
+function placesOfMigration(move: AuditedMove | undefined): readonly string[] | string {
+  if (move === undefined) return "there is no such move, or it is over";
+  return move.sourceHost === null ? "its move has no source" : [move.sourceHost];
+}
+
+function whyElsewhere(
+  places: readonly string[],
   items: readonly AllocationItem[],
   rootOf: ReadonlyMap<ProviderUuid, ProviderUuid>,
   hosts: ReadonlyMap<string, ProviderUuid>,
 ): string | null {
-  if (server.status === "DELETED") return "its server is DELETED";
-  if (server.host === null) return `its server is ${server.status} and has no host`;
-  const root = hosts.get(server.host);
-  if (root === undefined) return `its server's host ${server.host} is unknown`;
-  const elsewhere = items.find((item) => rootOf.get(item.provider) !== root);
+  const unknown = places.find((host) => !hosts.has(host));
+  if (unknown !== undefined) return `its server's host ${unknown} is unknown`;
+  const roots = new Set(places.map((host) => hosts.get(host)));
+  const elsewhere = items.find((item) => !roots.has(rootOf.get(item.provider)));
   return elsewhere === undefined
     ? null
-    : `its server is on ${server.host}, provider ${elsewhere.provider} is not of that host`;
+    : `its server is on ${places.join(" or ")}, provider ${elsewhere.provider} is not of that host`;
 }
 
 function describeItems(items: readonly AllocationItem[]): string {

@@ -12,12 +12,23 @@ export interface CellFacts {
   /** Servers that can never be in this cell. */
   readonly closed: ReadonlySet<string>;
   readonly openTasks: readonly AuditedTask[];
+  /** Moves that are not over, and those that still hold what their source had. */
+  readonly moves: readonly AuditedMove[];
   readonly hosts: ReadonlyMap<string, ProviderUuid>;
   /** Per host what runs there, by the agents' own word; hosts whose agent could not be asked are missing. */
   readonly runningGuests: ReadonlyMap<string, readonly RunningGuest[]>;
 }
 
 export type AuditedServer = Pick<Server, "uuid" | "status" | "taskState" | "host" | "attemptId">;
+
+export interface AuditedMove {
+  readonly uuid: string;
+  readonly serverUuid: string;
+  readonly sourceHost: string | null;
+  readonly destHost: string;
+  /** False: it is over, and only holds what its source had. */
+  readonly inFlight: boolean;
+}
 
 export interface AuditedTask {
   readonly id: string;

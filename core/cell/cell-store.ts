@@ -165,7 +165,7 @@ export interface Home {
   readonly host: string | null;
   readonly attemptId: string | null;
   readonly revision: number;
-  /** An operation is under way: its conductor starts and stops the server's guests. */
+  /** An operation or a delete is under way: its conductor starts, stops and destroys the server's guests. */
   readonly busy: boolean;
   /** The move that is not over, if any: its guests are kept although they are not at home. */
   readonly move: {

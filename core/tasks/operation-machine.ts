@@ -34,8 +34,9 @@ export type OperationEvent =
   | { readonly kind: "gone"; readonly step: number; readonly reason: string }
   /** The host that is asked is connected (again), and has not heard the question over this connection. */
   | { readonly kind: "host-connected" }
-  | { readonly kind: "committed"; readonly revision: number }
-  | { readonly kind: "refused"; readonly why: string }
+  /** Of the commit of this step. */
+  | { readonly kind: "committed"; readonly step: number; readonly revision: number }
+  | { readonly kind: "refused"; readonly step: number; readonly why: string }
   | { readonly kind: "fenced" };
 
 /** Each may be done twice: hosts know attempts and order ids, steps are counted and fenced. */
@@ -87,6 +88,7 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
   if (state.kind === "ended") return unchanged;
   if (event.kind === "fenced") return { state: { kind: "ended", as: "fenced" }, effects: [] };
   if (state.kind === "writing") {
+    if (!("step" in event) || event.step !== state.at.step) return unchanged;
     if (event.kind === "committed") return committed(world, state.at, state.arrow, event.revision);
     return event.kind === "refused" ? refused(world, state.at, state.arrow, event.why) : unchanged;
   }

@@ -49,8 +49,8 @@ const route = (stages: RouteList): Route =>
   new Map(stages.map(([stage, ask, done, failed, gone]) => [stage, { ask, done, failed, gone }]));
 
 // A destination that was told to start and cannot be reached may run: the server stays there. One that says that it cannot start is
-// destroyed, and its word is kept by a tombstone, so that it never will.
-const ARRIVAL: RouteList = [["retracting", "destroy-destination", "another", "another", "another"]];
+// left only when it says that nothing is left of the guest, or is down: its first word may have been about a repeated order.
+const ARRIVAL: RouteList = [["retracting", "destroy-destination", "another", "retracting", "another"]];
 const BACK_TO_SOURCE: RouteList = [["restoring", "start-source", "give-up", "lost", "give-up"]];
 const BACK_TO_NOTHING: RouteList = [["restoring", "nothing", "give-up", "give-up", "give-up"]];
 

@@ -221,7 +221,7 @@ export class OperationRun implements TaskRun {
       (outcome) => {
         if (outcome.kind === "refused" && write.stage === "preparing")
           this.#ports.events.alternateSkipped(this.claim.serverUuid, write.migration?.destHost ?? "", outcome.why);
-        this.#step(outcome);
+        this.#step(outcome.kind === "fenced" ? outcome : { ...outcome, step });
       },
       () => this.#forgo(),
     );

@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import type { AuditedServer, AuditedTask, CellFacts } from "../../../core/audit/facts.ts";
+import type { AuditedMove, AuditedServer, AuditedTask, CellFacts } from "../../../core/audit/facts.ts";
 import { consumerUuid, type ProviderUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import type { LedgerDump } from "../../../core/ledger/ledger-port.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
@@ -20,6 +20,7 @@ export async function readCellFacts(cell: string, databaseUrl: string): Promise<
       servers,
       closed,
       openTasks: await readOpenTasks(client),
+      moves: await readMoves(client),
       hosts: await readHosts(client),
       runningGuests: new Map(),
     };
@@ -101,6 +102,23 @@ async function readOpenTasks(client: ClientBase): Promise<AuditedTask[]> {
     serverUuid: row.server_uuid,
     kind: row.kind,
     unattendedMs: row.unattended_ms,
+  }));
+}
+
+async function readMoves(client: ClientBase): Promise<AuditedMove[]> {
+  const { rows } = await client.query<{
+    uuid: string;
+    server_uuid: string;
+    source_host: string | null;
+    dest_host: string;
+    ended: boolean;
+  }>("select uuid, server_uuid, source_host, dest_host, ended from migrations where not ended or holds_source");
+  return rows.map((row) => ({
+    uuid: row.uuid,
+    serverUuid: row.server_uuid,
+    sourceHost: row.source_host,
+    destHost: row.dest_host,
+    inFlight: !row.ended,
   }));
 }
 

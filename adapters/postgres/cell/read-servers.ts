@@ -130,7 +130,7 @@ interface HomeRow {
 }
 
 const SELECT_HOME = `select s.uuid, s.status, s.host, s.attempt_id, s.revision,
-    exists (select from tasks t where t.server_uuid = s.uuid and t.outcome is null and t.kind = 'operate') as busy,
+    exists (select from tasks t where t.server_uuid = s.uuid and t.outcome is null and t.kind <> 'build') as busy,
     m.uuid as migration, m.source_host, m.source_attempt_id, m.dest_host, m.dest_attempt_id, m.runs
   from servers s left join migrations m on m.server_uuid = s.uuid and not m.ended`;
 

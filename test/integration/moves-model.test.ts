@@ -1,0 +1,127 @@
+import fc from "fast-check";
+import type { Pool } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
+import { MemoryLedger } from "../../adapters/memory/memory-ledger.ts";
+import { readCellFacts } from "../../adapters/postgres/audit/read-cell-facts.ts";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { seededRandom } from "../../core/scheduling/seeded-random.ts";
+import { OPERATION_KINDS } from "../../core/tasks/operation-kinds.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { emptyCellTables } from "../empty-cell.ts";
+import { HOST_COUNT, OperationWorldModel, type WorldBody } from "../operation-world.ts";
+
+const MEMORY_RUNS = Number(process.env.BERTH_TEST_RUNS ?? 200);
+const POSTGRES_RUNS = Number(process.env.BERTH_TEST_RUNS ?? 10);
+const SERVERS = 3;
+
+let database: TestDatabase;
+let pool: Pool;
+beforeAll(async () => {
+  database = await freshDatabase("cell");
+  pool = createPool({ url: database.url, applicationName: "moves model test" });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+function memoryBody(): WorldBody {
+  const clock = new ManualClock(1_000_000);
+  const ledger = new MemoryLedger();
+  const store = new MemoryCellStore({ clock, ledger });
+  return {
+    store,
+    ledger,
+    pass: async () => clock.advance(10_000),
+    facts: async () => ({ ledger: await ledger.dump(), ...store.facts() }),
+  };
+}
+
+function postgresBody(): WorldBody {
+  return {
+    store: new PostgresCellStore(pool),
+    ledger: new PostgresLedger(pool),
+    pass: async () => void (await pool.query("update agents set seen_at = now() - interval '10 seconds'")),
+    facts: async () => {
+      const { cell: _, runningGuests: __, ...facts } = await readCellFacts("c", database.url);
+      return facts;
+    },
+  };
+}
+
+const anything = fc.record({
+  seed: fc.integer(),
+  /** Of 100 orders to hosts so many fail. */
+  failures: fc.constantFrom(0, 10, 40),
+  calm: fc.constantFrom(2, 8, 20),
+});
+
+/** Random users, operators and accidents, for a while; then the laws at rest; then every server is deleted. */
+async function live(
+  body: WorldBody,
+  { seed, failures, calm }: { readonly seed: number; readonly failures: number; readonly calm: number },
+  checkEvery: number,
+): Promise<void> {
+  const draw = seededRandom(seed);
+  const random = (limit: number): number => Math.floor(draw() * limit);
+  const world = new OperationWorldModel(body, random);
+  await world.open(SERVERS);
+  world.failures = failures;
+  for (let step = 0; step < 150; step += 1) {
+    if (random(calm) === 0) await disturb(world, random);
+    else if (!(await world.step())) await world.sweep();
+    if (step % checkEvery === 0) expect(await world.violations(), `seed ${seed}, step ${step}`).toEqual([]);
+  }
+  await world.drain();
+  expect(await world.restViolations(), `seed ${seed}, at rest`).toEqual([]);
+  for (let server = 0; server < SERVERS; server += 1) await world.delete(server);
+  await world.drain();
+  const { servers, ledger } = await body.facts();
+  expect(servers.map((server) => server.status)).toEqual(Array(SERVERS).fill("DELETED"));
+  expect(ledger.consumers, `seed ${seed}, after all is deleted`).toEqual([]);
+  expect(world.hosts.flatMap((host) => host.guests())).toEqual([]);
+}
+
+async function disturb(world: OperationWorldModel, random: (limit: number) => number): Promise<void> {
+  const server = random(SERVERS);
+  const hosts = Array.from({ length: 1 + random(3) }, () => random(HOST_COUNT));
+  const kind = OPERATION_KINDS[random(OPERATION_KINDS.length)] ?? "resize";
+  switch (random(14)) {
+    case 0:
+      return world.crash();
+    case 1:
+      return world.hostDies(random(HOST_COUNT));
+    case 2:
+    case 3:
+      return world.hostReturns(random(HOST_COUNT));
+    case 4:
+      return random(6) === 0 ? world.delete(server) : world.abort(server);
+    case 5:
+      return world.sweep();
+    default:
+      await world.wish({ server, kind, hosts, vcpus: 1 + random(3) });
+  }
+}
+
+test("whatever fails, crashes or comes back during moves, the laws hold and each server can be deleted", {
+  timeout: 300_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(anything, (world) => live(memoryBody(), world, 1)),
+    { numRuns: MEMORY_RUNS },
+  );
+});
+
+test("so it is with a cell's database in Postgres", { timeout: 300_000 }, async () => {
+  await fc.assert(
+    fc.asyncProperty(anything, async (world) => {
+      await emptyCellTables(pool);
+      await live(postgresBody(), world, 25);
+    }),
+    { numRuns: POSTGRES_RUNS },
+  );
+});

@@ -1,0 +1,109 @@
+import type { ConductorMessage } from "../proto/gen/berth/agent.ts";
+
+type ModelState = "prepared" | "running" | "stopped" | "paused";
+interface ModelGuest {
+  readonly serverUuid: string;
+  readonly attemptId: string;
+  readonly state: ModelState;
+  readonly revision: number;
+}
+
+const AFTER: Readonly<Record<string, ModelState>> = {
+  start: "running",
+  stop: "stopped",
+  reboot: "running",
+  "hard-reboot": "running",
+  pause: "paused",
+  unpause: "running",
+};
+
+/** A host and its agent, by the rules that services/compute-agent keeps: tombstones, attempts, revisions. */
+export class ModelHost {
+  readonly name: string;
+  isUp = true;
+  /** How often it died: what was sent to it before is lost with the connection. */
+  deaths = 0;
+  readonly #guests = new Map<string, ModelGuest>();
+  readonly #buried = new Set<string>();
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  guests(): ModelGuest[] {
+    return [...this.#guests.values()];
+  }
+
+  guest(attemptId: string): ModelGuest | undefined {
+    return this.#guests.get(attemptId);
+  }
+
+  put(serverUuid: string, attemptId: string, state: ModelState): void {
+    this.#guests.set(attemptId, { serverUuid, attemptId, state, revision: 0 });
+  }
+
+  /** Without power nothing runs, and nothing starts on its own when it is back. */
+  die(): void {
+    this.isUp = false;
+    this.deaths += 1;
+    for (const guest of this.#guests.values())
+      if (guest.state !== "prepared") this.#guests.set(guest.attemptId, { ...guest, state: "stopped" });
+  }
+
+  /** Null: done. `failure`: what the driver says instead of doing it. */
+  obey({ body }: ConductorMessage, failure: string | null): string | null {
+    switch (body?.$case) {
+      case "build": {
+        const { attemptId, server } = body.value;
+        if (this.#isBuried(server?.uuid ?? "", attemptId)) return "it was destroyed here before";
+        if (this.#guests.has(attemptId)) return null;
+        if (failure !== null) return failure;
+        this.put(server?.uuid ?? "", attemptId, "prepared");
+        return null;
+      }
+      case "power":
+        return this.#turn(body.value.attemptId, AFTER[body.value.verb] ?? "stopped", body.value.revision, failure);
+      case "handOff":
+        return this.#turn(body.value.attemptId, "stopped", body.value.revision, failure);
+      case "destroy":
+        return this.destroy(body.value.attemptId, failure);
+      default:
+        throw new Error(`no order: ${body?.$case}`);
+    }
+  }
+
+  start(attemptId: string, revision: number): string | null {
+    return this.#turn(attemptId, "running", revision, null);
+  }
+
+  destroy(attemptId: string, failure: string | null): string | null {
+    if (!this.isUp) return "it is down";
+    this.#buried.add(attemptId);
+    if (failure !== null) return failure;
+    this.#guests.delete(attemptId);
+    return null;
+  }
+
+  /** Every attempt of the server, past and to come. A host that is down hears nothing of it. */
+  bury(serverUuid: string): void {
+    if (!this.isUp) return;
+    this.#buried.add(serverUuid);
+    for (const guest of this.#guests.values())
+      if (guest.serverUuid === serverUuid) this.#guests.delete(guest.attemptId);
+  }
+
+  #isBuried(serverUuid: string, attemptId: string): boolean {
+    return this.#buried.has(serverUuid) || this.#buried.has(attemptId);
+  }
+
+  #turn(attemptId: string, state: ModelState, revision: number, failure: string | null): string | null {
+    const guest = this.#guests.get(attemptId);
+    if (!this.isUp) return "it is down";
+    if (guest === undefined || this.#isBuried(guest.serverUuid, attemptId)) return "there is no such guest";
+    if (revision < guest.revision) return "a later order was given";
+    if (failure !== null) return failure;
+    const kept = state === "stopped" && guest.state === "prepared" ? "prepared" : state;
+    this.#guests.set(attemptId, { ...guest, state: kept, revision });
+    return null;
+  }
+}
