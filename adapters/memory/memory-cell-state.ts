@@ -87,7 +87,7 @@ export interface HostRow {
 
 /** The tables of one cell beside its ledger, with the indexes that the steps need. */
 export class CellState {
-  readonly servers = new TrackedServers();
+  readonly servers = new TrackedServers<ServerRow>();
   readonly tasks = new Map<string, TaskRow>();
   /** Tasks that have not ended. */
   readonly running = new Set<TaskRow>();

@@ -1,6 +1,14 @@
 import type { RowChange, ServerPut } from "../../core/ledger/row-change.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
-import type { ServerRow } from "./memory-cell-state.ts";
+
+/** What followers are told of a server's row. */
+interface TrackedRow {
+  readonly uuid: string;
+  readonly host: string | null;
+  readonly status: string;
+  readonly taskState: string | null;
+  readonly spec: ServerSpec;
+}
 
 type Shown = Pick<ServerPut, "host" | "status" | "taskState" | "specRevision">;
 
@@ -8,18 +16,18 @@ type Shown = Pick<ServerPut, "host" | "status" | "taskState" | "specRevision">;
  * Rows of `servers` by uuid, which knows what followers were told of each: a step gets the rows that it changes from here, so only
  * those that it got are compared when it is over.
  */
-export class TrackedServers extends Map<string, ServerRow> {
+export class TrackedServers<Row extends TrackedRow> extends Map<string, Row> {
   readonly #got = new Set<string>();
   readonly #told = new Map<string, Shown>();
   readonly #revisions = new WeakMap<ServerSpec, number>();
   #revision = 0;
 
-  override get(uuid: string): ServerRow | undefined {
+  override get(uuid: string): Row | undefined {
     this.#got.add(uuid);
     return super.get(uuid);
   }
 
-  override set(uuid: string, row: ServerRow): this {
+  override set(uuid: string, row: Row): this {
     this.#got.add(uuid);
     return super.set(uuid, row);
   }
@@ -49,7 +57,7 @@ export class TrackedServers extends Map<string, ServerRow> {
     return Array.from(this.values(), (row) => this.#change(row, this.#shown(row)));
   }
 
-  #shown({ host, status, taskState, spec }: ServerRow): Shown {
+  #shown({ host, status, taskState, spec }: TrackedRow): Shown {
     let specRevision = this.#revisions.get(spec);
     if (specRevision === undefined) {
       this.#revision += 1;
@@ -59,7 +67,7 @@ export class TrackedServers extends Map<string, ServerRow> {
     return { host, status, taskState, specRevision };
   }
 
-  #change({ uuid, spec }: ServerRow, shown: Shown): ServerPut {
+  #change({ uuid, spec }: TrackedRow, shown: Shown): ServerPut {
     return { kind: "server-put", uuid, ...shown, spec: () => spec };
   }
 }

@@ -128,42 +128,7 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const picksOfOthers = new RecentPicks();
   const open = deps.openCell ?? null;
   const cells: CellKeeper = new CellKeeper({ store, given: deps.cells, open, failures, clock, events }, settings);
-  const live = new LiveSettings(
-    { store: deps.operatorSettings ?? NOTHING_SET, events, clock },
-    { pollMs: settings.settingsPollMs, own: ownSchedulingSettings(settings) },
-  );
-  const fragmentation = new GpuFragmentation();
-  const onArrival = ({ groups }: PlacementQuery, view: LedgerView) => {
-    if (live.current.multipliers.gpu_fragmentation !== 0) fragmentation.arrive(groups, view);
-  };
-  const weighers = new WeigherSet({
-    buildFailure: buildFailures((cell) => failures.of(cell)),
-    ownSlice: slice,
-    recentPicks: picksOfOthers,
-    gpuFragmentation: fragmentation,
-  });
-  const aggregates = new AggregateKeeper(
-    {
-      store: deps.aggregates ?? NO_AGGREGATES,
-      factsOfCells: () => cells.all().flatMap(({ facts }) => facts ?? []),
-      defaultZone: () => live.current.defaultAvailabilityZone,
-      ...{ clock, events },
-    },
-    { pollMs: settings.settingsPollMs },
-  );
-  const groupPicks = new GroupPicks(clock, settings.claimExpiryMs);
-  const chooser = new RequestChooser({
-    chooser: new HostChooser(),
-    weighers,
-    onArrival,
-    live,
-    settings,
-    clock,
-    events,
-    groupPicks,
-  });
-  const writes = new RequestWrites(store, settings.batchMax);
-  const newId = randomUUID;
+  const rules = assembleRules(deps, settings, { cells, slice, failures, picksOfOthers, events });
   const picks = new PickTeller({
     softState,
     schedulerId: settings.schedulerId,
@@ -172,28 +137,90 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
     clock,
     events,
   });
-  const onPick = (cell: string, host: string) => picks.picked(cell, host);
-  const { groups, reservations } = deps;
+  const { placer, companies } = assemblePlacing(deps, settings, { cells, rules, picks, events });
+  const intake: RequestIntake = new RequestIntake({ bus, placer, companies, clock, events, tracing }, settings);
+  const isBusy = () => intake.full;
+  const newId = randomUUID;
+  const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
+  const arrivals = new ArrivalSweep({ store, links: cells, bus, clock, events }, settings);
+  const announcer = new SelfAnnouncer({ softState, slice, failures, clock, events }, settings);
+  const { live, aggregates } = rules;
+  return { cells, intake, sweep, arrivals, announcer, picks, live, aggregates };
+}
+
+/** What places requests: one by one, and those of one call together. */
+function assemblePlacing(
+  { store, groups, reservations, clock }: SchedulerDeps,
+  settings: SchedulerSettings,
+  parts: {
+    readonly cells: CellKeeper;
+    readonly rules: ReturnType<typeof assembleRules>;
+    readonly picks: PickTeller;
+    readonly events: SchedulerEvents;
+  },
+) {
+  const { cells: links, rules, picks, events } = parts;
+  const { live, aggregates, ...ranking } = rules;
+  const newId = randomUUID;
+  const writes = new RequestWrites(store, settings.batchMax);
+  const groupPicks = new GroupPicks(clock, settings.claimExpiryMs);
+  const choosing = { ...ranking, live, settings, clock, events, groupPicks };
   const placer = new RequestPlacer({
-    links: cells,
-    chooser,
+    links,
+    chooser: new RequestChooser({ chooser: new HostChooser(), ...choosing }),
     writes,
     settings,
     clock,
     events,
     newId,
-    onPick,
+    onPick: (cell, host) => picks.picked(cell, host),
     groups,
     groupPicks,
     context: requestContext(live, aggregates),
   });
-  const companies = new CompanyPlacer({ store, reservations, links: cells, placer, writes, events, newId });
-  const intake: RequestIntake = new RequestIntake({ bus, placer, companies, clock, events, tracing }, settings);
-  const isBusy = () => intake.full;
-  const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
-  const arrivals = new ArrivalSweep({ store, links: cells, bus, clock, events }, settings);
-  const announcer = new SelfAnnouncer({ softState, slice, failures, clock, events }, settings);
-  return { cells, intake, sweep, arrivals, announcer, picks, live, aggregates };
+  const companies = new CompanyPlacer({ store, reservations, links, placer, writes, events, newId });
+  return { placer, companies };
+}
+
+/** What decides between hosts, as operators want it now. */
+function assembleRules(
+  deps: SchedulerDeps,
+  settings: SchedulerSettings,
+  knowing: {
+    readonly cells: CellKeeper;
+    readonly slice: OwnSlice;
+    readonly failures: BuildFailureCounts;
+    readonly picksOfOthers: RecentPicks;
+    readonly events: SchedulerEvents;
+  },
+) {
+  const { cells, slice, failures, picksOfOthers, events } = knowing;
+  const { clock } = deps;
+  const pollMs = settings.settingsPollMs;
+  const live = new LiveSettings(
+    { store: deps.operatorSettings ?? NOTHING_SET, events, clock },
+    { pollMs, own: ownSchedulingSettings(settings) },
+  );
+  const aggregates = new AggregateKeeper(
+    {
+      store: deps.aggregates ?? NO_AGGREGATES,
+      factsOfCells: () => cells.all().flatMap(({ facts }) => facts ?? []),
+      defaultZone: () => live.current.defaultAvailabilityZone,
+      ...{ clock, events },
+    },
+    { pollMs },
+  );
+  const fragmentation = new GpuFragmentation();
+  const weighers = new WeigherSet({
+    buildFailure: buildFailures((cell) => failures.of(cell)),
+    ownSlice: slice,
+    recentPicks: picksOfOthers,
+    gpuFragmentation: fragmentation,
+  });
+  const onArrival = ({ groups }: PlacementQuery, view: LedgerView) => {
+    if (live.current.multipliers.gpu_fragmentation !== 0) fragmentation.arrive(groups, view);
+  };
+  return { live, aggregates, weighers, onArrival };
 }
 
 /** What request filters know: another object when operators have changed something, as translations are remembered by it. */
