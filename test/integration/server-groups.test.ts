@@ -23,6 +23,17 @@ function hostsOf(cell: string): HostConfig[] {
   }));
 }
 
+interface GroupAnswer {
+  readonly server_group: { readonly id: string; readonly members: readonly string[] };
+}
+interface ServerAnswer {
+  readonly server: {
+    readonly status: string;
+    readonly "OS-EXT-SRV-ATTR:host": string | null;
+    readonly fault?: { readonly message: string };
+  };
+}
+
 describe("server groups, by four schedulers on real databases", () => {
   let api: TestDatabase;
   let cloud: EmbeddedCloud;
@@ -48,8 +59,7 @@ describe("server groups, by four schedulers on real databases", () => {
     await api.drop();
   });
 
-  // biome-ignore lint/suspicious/noExplicitAny: answers of the Compute API, of many shapes
-  async function call(method: string, path: string, body?: unknown): Promise<any> {
+  async function call<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
     const answer = await fetch(`${cloud.apiUrl}/v2.1${path}`, {
       method,
       headers: LATEST,
@@ -57,11 +67,14 @@ describe("server groups, by four schedulers on real databases", () => {
     });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
-    return text === "" ? null : JSON.parse(text);
+    return (text === "" ? null : JSON.parse(text)) as Answer;
   }
   const createGroup = async (policy: string, rules?: object): Promise<string> =>
-    (await call("POST", "/os-server-groups", { server_group: { name: policy, policy, ...(rules && { rules }) } }))
-      .server_group.id;
+    (
+      await call<GroupAnswer>("POST", "/os-server-groups", {
+        server_group: { name: policy, policy, ...(rules && { rules }) },
+      })
+    ).server_group.id;
   const server = (change: object = {}) => ({
     name: "web",
     flavorRef: "small",
@@ -79,13 +92,13 @@ describe("server groups, by four schedulers on real databases", () => {
   }
   /** The group's members once all have ended. */
   async function ended(group: string): Promise<Shown[]> {
-    const { members } = (await call("GET", `/os-server-groups/${group}`)).server_group;
+    const { members } = (await call<GroupAnswer>("GET", `/os-server-groups/${group}`)).server_group;
     const shown: Shown[] = [];
     for (const id of members) {
       await eventually(
         `server ${id} to end`,
         async () => {
-          const { server } = await call("GET", `/servers/${id}`);
+          const { server } = await call<ServerAnswer>("GET", `/servers/${id}`);
           if (server.status === "BUILD") return false;
           const host = server["OS-EXT-SRV-ATTR:host"] ?? "";
           return shown.push({ id, status: server.status, host, fault: server.fault?.message ?? "" }) > 0;
@@ -96,7 +109,7 @@ describe("server groups, by four schedulers on real databases", () => {
     return shown;
   }
   async function removeAll(group: string): Promise<void> {
-    const { members } = (await call("GET", `/os-server-groups/${group}`)).server_group;
+    const { members } = (await call<GroupAnswer>("GET", `/os-server-groups/${group}`)).server_group;
     await Promise.all(members.map((id: string) => call("DELETE", `/servers/${id}`)));
   }
 
