@@ -150,8 +150,10 @@ export class RaceWorld {
   /** Any server goes. */
   #release(): void {
     const index = Math.floor(this.#options.random() * this.#servers.length);
-    const [gone] = this.#servers.splice(index, 1);
-    if (!gone) return;
+    const gone = this.#servers[index];
+    const last = this.#servers.pop();
+    if (!gone || !last) return;
+    if (gone !== last) this.#servers[index] = last;
     this.#use(gone, -1);
     this.#show(gone.host, () => {});
   }
@@ -166,7 +168,11 @@ export class RaceWorld {
   }
 
   #fits(host: number, flavor: number): boolean {
-    return this.#shortfalls(host, flavor).length === 0;
+    const size = FLAVORS[flavor]!;
+    for (let index = 0; index < size.length; index += 1) {
+      if (this.#used[host * CLASSES.length + index]! + size[index]! > capacityOf(host, index)) return false;
+    }
+    return true;
   }
 
   #shortfalls(host: number, flavor: number): Shortfall[] {

@@ -1,7 +1,6 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { CompiledRequest } from "../../candidates/compiled-request.ts";
 import { KeptRequest } from "../../candidates/kept-request.ts";
-import type { CandidateRequest } from "../../candidates/request.ts";
 import { scanRoots } from "../../candidates/scan-trees.ts";
 import type { LedgerView } from "../../ledger/view.ts";
 import { type BoundFilter, refusedBy } from "../filters/host-filters.ts";
@@ -47,7 +46,7 @@ export class CellRanking {
   ) {
     this.cell = cell;
     this.#spec = spec;
-    this.#kept = new KeptRequest(cell.view, candidateRequestOf(query));
+    this.#kept = new KeptRequest(cell.view, searchOf(query));
     this.#weighers = weighers;
     this.sorted = new SortedRoots(() => this.weights);
   }
@@ -118,6 +117,11 @@ export class CellRanking {
     return this.#filter(this.#batch(request, roots, fitting), scratch, filters);
   }
 
+  /** This host alone. */
+  batchOf(root: number): HostBatch {
+    return this.#batch(this.#kept.current(), Int32Array.of(root), 1);
+  }
+
   #batch(request: CompiledRequest, roots: Int32Array, count: number): HostBatch {
     const { name, facts } = this.cell;
     return { cell: name, request, facts, spec: this.#spec, roots, count };
@@ -138,11 +142,6 @@ export class CellRanking {
     buckets.set(this.buckets);
     this.buckets = buckets;
   }
-}
-
-/** The search for the hosts that a query fits on. */
-export function candidateRequestOf(query: PlacementQuery): CandidateRequest {
-  return searchOf(query);
 }
 
 /** A host without facts is let through: what is known of it is in the ledger alone. */

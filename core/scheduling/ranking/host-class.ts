@@ -18,6 +18,14 @@ export interface ClassAsk {
   readonly watch?: StageWatch | undefined;
 }
 
+/** What one weigher adds to a host's weight: `normalised` times `multiplier`. An absolute one's weight is normal as it is. */
+export interface WeightPart {
+  readonly weigher: string;
+  readonly raw: number;
+  readonly normalised: number;
+  readonly multiplier: number;
+}
+
 /** The weights are made anew after at least one change for so many hosts, so that it costs each change little. */
 const HOSTS_PER_CHANGE = 2;
 
@@ -114,6 +122,24 @@ export class HostClass {
     if (!ranking.isRanked(root)) return;
     this.#unrank(ranking, root);
     ranking.misfits.set(root, code);
+  }
+
+  /** What the weight of a ranked host is made of, in the order of the weighers: those that have something to say of it. */
+  partsOf(ranking: CellRanking, root: number): WeightPart[] {
+    const batch = ranking.batchOf(root);
+    const raw = new Float64Array(1);
+    const parts: WeightPart[] = [];
+    for (const { weigher, weighedBy, range, said } of this.#relative) {
+      if (!said || !weigher.weigh(batch, raw.fill(0), 0)) continue;
+      const multiplier = hostMultiplier(weighedBy, batch.facts)?.(root) ?? weighedBy.multiplier;
+      parts.push({ weigher: weigher.name, raw: raw[0]!, normalised: range.normalise(raw[0]!), multiplier });
+    }
+    for (const { weigher, weighedBy } of this.#absolute) {
+      weigher.addTo(batch, raw.fill(0), 0, 1);
+      const multiplier = hostMultiplier(weighedBy, batch.facts)?.(root) ?? weighedBy.multiplier;
+      if (raw[0] !== 0) parts.push({ weigher: weigher.name, raw: raw[0]!, normalised: raw[0]!, multiplier });
+    }
+    return parts;
   }
 
   #weigherVersionNow(): number {

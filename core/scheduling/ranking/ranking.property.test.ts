@@ -1,19 +1,19 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { host, provider, viewOf } from "../../../test/view-builders.ts";
+import { HostWeights } from "../../../test/weigh-all-hosts.ts";
 import { CompiledRequest } from "../../candidates/compiled-request.ts";
 import { requestGroup } from "../../candidates/request.ts";
 import { scanTrees } from "../../candidates/scan-trees.ts";
 import { providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
 import type { LedgerView } from "../../ledger/view.ts";
-import type { PlacementQuery } from "../placement-query.ts";
-import { HostWeights } from "../weigh-hosts.ts";
+import { type PlacementQuery, searchOf } from "../placement-query.ts";
 import { freeCpu } from "../weighers/free-cpu.ts";
 import { freeMemory } from "../weighers/free-memory.ts";
 import { gpuBestFit } from "../weighers/gpu-best-fit.ts";
 import { OwnSlice } from "../weighers/own-slice.ts";
 import type { WeighedBy } from "../weighers/weigher.ts";
-import { candidateRequestOf } from "./cell-ranking.ts";
+
 import { ClassBook, DEFAULT_CLASS_LIMITS } from "./class-book.ts";
 import type { HostClass } from "./host-class.ts";
 import { RANGE_DRIFT_MAX } from "./weight-range.ts";
@@ -110,7 +110,7 @@ function weighedAnew(
   weighers: readonly WeighedBy[],
 ): Map<string, number> {
   const batches = views.map((view, index) => {
-    const request = new CompiledRequest(view, candidateRequestOf(asked));
+    const request = new CompiledRequest(view, searchOf(asked));
     const roots = new Int32Array(view.slots.rootCount);
     return { cell: `${index}`, request, roots, count: scanTrees(request, 0, roots.length, roots) };
   });

@@ -1,4 +1,4 @@
-import type { HostBatch, WeighedBy } from "./weighers/weigher.ts";
+import type { HostBatch, WeighedBy } from "../core/scheduling/weighers/weigher.ts";
 
 /**
  * The weight of every host of every batch, one after the other: the sum of each weigher's normalised weight times its
