@@ -1,0 +1,59 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { serverId } from "../../test/contract/cell-fixtures.ts";
+import { sceneOf, serverRow, specWith } from "../../test/facts-builders.ts";
+import { providerUuid } from "../ledger/ids.ts";
+import type { RowChange } from "../ledger/row-change.ts";
+
+const HOSTS = ["a", "b", "c"];
+
+/** A row of one of a few servers: at home somewhere or nowhere, building or not, in one of two groups or none; or its end. */
+const anyRow: fc.Arbitrary<RowChange> = fc
+  .record({
+    server: fc.integer({ min: 0, max: 4 }),
+    host: fc.option(fc.constantFrom(...HOSTS)),
+    status: fc.constantFrom("BUILD", "ACTIVE", "DELETED"),
+    taskState: fc.constantFrom(null, "image_snapshot", "deleting"),
+    group: fc.constantFrom("", "g1", "g2"),
+    removed: fc.integer({ min: 0, max: 9 }),
+  })
+  .map(({ server, host, status, taskState, group, removed }) => {
+    if (removed === 0) return { kind: "server-removed", uuid: serverId(server) };
+    const membership = group === "" ? undefined : { uuid: group, policy: "affinity", maxServerPerHost: 0 };
+    const revision = ["", "g1", "g2"].indexOf(group);
+    return serverRow(specWith(server, { group: membership }), host, { status, taskState, specRevision: revision });
+  });
+
+test("facts are what the last row of each server says, and every host that changed was told of", () => {
+  fc.assert(
+    fc.property(fc.array(anyRow, { maxLength: 60 }), (rows) => {
+      const { view, facts } = sceneOf({ a: {}, b: {}, c: {} });
+      const shown = () =>
+        HOSTS.map((name) => {
+          const host = facts.at(view.slots.find(providerUuid(name)))!;
+          return `${[...host.servers.keys()].sort().join()} ${host.ioOps} ${facts.membersOf("g1").get(name) ?? 0}`;
+        });
+      const last = new Map<string, RowChange>();
+      for (const row of rows) {
+        const before = shown();
+        const mark = view.changes.mark();
+        facts.apply(row);
+        if (row.kind === "server-put" || row.kind === "server-removed") last.set(row.uuid, row);
+        const told = new Set<number>();
+        expect(view.changes.since(mark, (root) => told.add(root))).toBe(true);
+        shown().forEach((now, index) => {
+          if (now !== before[index]) expect(told).toContain(view.slots.find(providerUuid(HOSTS[index]!)));
+        });
+      }
+      const anew = sceneOf({ a: {}, b: {}, c: {} });
+      anew.facts.applyAll(last.values());
+      expect(shown()).toEqual(
+        HOSTS.map((name) => {
+          const host = anew.facts.at(anew.view.slots.find(providerUuid(name)))!;
+          const members = anew.facts.membersOf("g1").get(name) ?? 0;
+          return `${[...host.servers.keys()].sort().join()} ${host.ioOps} ${members}`;
+        }),
+      );
+    }),
+  );
+});
