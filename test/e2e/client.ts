@@ -40,10 +40,16 @@ export class ComputeApi {
   }
 
   /** Asks for a server; `fake`: how the driver behaves with it. Resolves with its uuid once it is accepted. */
-  async boot(server: { readonly flavor: string; readonly name?: string; readonly fake?: FakeScript }): Promise<string> {
-    const { flavor: flavorRef, name = "e2e", fake } = server;
+  async boot(server: {
+    readonly flavor: string;
+    readonly name?: string;
+    readonly fake?: FakeScript;
+    readonly zone?: string;
+  }): Promise<string> {
+    const { flavor: flavorRef, name = "e2e", fake, zone } = server;
     const metadata = fake === undefined ? {} : { [FAKE_METADATA_KEY]: JSON.stringify(fake) };
-    const body = { server: { name, flavorRef, imageRef: "", networks: "none", metadata } };
+    const place = zone === undefined ? {} : { availability_zone: zone };
+    const body = { server: { name, flavorRef, imageRef: "", networks: "none", metadata, ...place } };
     return (await this.#expect<{ server: { id: string } }>(202, "POST", "/servers", body)).server.id;
   }
 

@@ -66,7 +66,7 @@ export class Cloud {
     this.#dir = options.dir;
     this.#env = options.env;
     this.compute = new ComputeApi(() => this.#apiUrl);
-    this.api = this.#service("api", "api", { BERTH_LISTEN: "127.0.0.1:0" });
+    this.api = this.#service("api", "api", { BERTH_LISTEN: "127.0.0.1:0", BERTH_REDIS_URL: tier.redis.url });
     this.schedulers = Array.from({ length: options.schedulers }, (_, index) =>
       this.#service(`scheduler ${index + 1}`, "scheduler", { BERTH_REDIS_URL: tier.redis.url }),
     );
@@ -93,6 +93,11 @@ export class Cloud {
       await cloud.close();
       throw error;
     }
+  }
+
+  /** Base of the api, without a path; another one after it was started again. */
+  get apiUrl(): string {
+    return this.#apiUrl;
   }
 
   get databaseUrl(): string {
