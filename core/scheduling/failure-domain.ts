@@ -5,7 +5,8 @@ export const FAILURE_DOMAIN_KEY = "failure_domain";
 
 /** The failure domain that the first of a host's aggregates names; undefined: none of them does. */
 export function failureDomainOf(facts: CellFacts | undefined, root: number): string | undefined {
-  for (const { metadata } of facts?.at(root)?.aggregates ?? []) {
+  if (!facts?.hasMetadata(FAILURE_DOMAIN_KEY)) return undefined;
+  for (const { metadata } of facts.at(root)?.aggregates ?? []) {
     const domain = metadata.get(FAILURE_DOMAIN_KEY);
     if (domain !== undefined) return domain;
   }
