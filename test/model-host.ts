@@ -25,6 +25,7 @@ export class ModelHost {
   deaths = 0;
   readonly #guests = new Map<string, ModelGuest>();
   readonly #buried = new Set<string>();
+  readonly #done = new Set<string>();
 
   constructor(name: string) {
     this.name = name;
@@ -46,12 +47,23 @@ export class ModelHost {
   die(): void {
     this.isUp = false;
     this.deaths += 1;
+    this.#done.clear();
     for (const guest of this.#guests.values())
       if (guest.state !== "prepared") this.#guests.set(guest.attemptId, { ...guest, state: "stopped" });
   }
 
   /** Null: done. `failure`: what the driver says instead of doing it. */
-  obey({ body }: ConductorMessage, failure: string | null): string | null {
+  obey(message: ConductorMessage, failure: string | null): string | null {
+    const { body } = message;
+    if (body?.$case !== "power" && body?.$case !== "handOff") return this.#carryOut(message, failure);
+    // An order that was carried out is not carried out again, as long as the agent lives.
+    if (this.#guests.has(body.value.attemptId) && this.#done.has(body.value.orderId)) return null;
+    const failed = this.#carryOut(message, failure);
+    if (failed === null) this.#done.add(body.value.orderId);
+    return failed;
+  }
+
+  #carryOut({ body }: ConductorMessage, failure: string | null): string | null {
     switch (body?.$case) {
       case "build": {
         const { attemptId, server } = body.value;

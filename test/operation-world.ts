@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { auditCloud } from "../core/audit/audit-cloud.ts";
 import type { CellFacts } from "../core/audit/facts.ts";
 import type { CellStore, TakenTask } from "../core/cell/cell-store.ts";
@@ -17,7 +16,16 @@ import {
 } from "../core/tasks/operation-machine.ts";
 import { orderOf, placeAsked } from "../services/conductor/operation-orders.ts";
 import { beginOperationOn, type Wished } from "./begin-operation.ts";
-import { deleteTask, dispatchOf, hostName, hostTree, providerOf, serverId, taskId } from "./contract/cell-fixtures.ts";
+import {
+  deleteTask,
+  dispatchOf,
+  hostName,
+  hostTree,
+  numbered,
+  providerOf,
+  serverId,
+  taskId,
+} from "./contract/cell-fixtures.ts";
 import { ModelHost } from "./model-host.ts";
 
 /** A cell's store with what a test needs beside it. */
@@ -50,8 +58,9 @@ export class OperationWorldModel {
   /** What is on its way: a write, a message, an answer. */
   readonly #bag: (() => Promise<void>)[] = [];
   readonly #random: (limit: number) => number;
-  #conductor = randomUUID();
+  #conductor = numbered(0xd, 0);
   #life = 0;
+  #ids = 0;
   /** Of 100 orders to hosts so many fail. */
   failures = 0;
 
@@ -62,6 +71,11 @@ export class OperationWorldModel {
 
   get store(): CellStore {
     return this.#body.store;
+  }
+
+  #newId(): string {
+    this.#ids += 1;
+    return numbered(0xe, this.#ids);
   }
 
   async open(servers: number): Promise<void> {
@@ -99,13 +113,17 @@ export class OperationWorldModel {
   }
 
   async #begin(wished: Wished): Promise<string> {
-    const { task, outcome } = await beginOperationOn(this.store, { ...wished, unseenMs: UNSEEN_MS });
+    const { task, outcome } = await beginOperationOn(this.store, {
+      ...wished,
+      unseenMs: UNSEEN_MS,
+      taskId: this.#newId(),
+    });
     if (task !== null && outcome.kind === "begun") this.#bag.push(() => this.take([task.id]));
     return outcome.kind;
   }
 
   async delete(server: number): Promise<void> {
-    const task = { ...deleteTask(server, 0), id: randomUUID() };
+    const task = { ...deleteTask(server, 0), id: this.#newId() };
     const [outcome] = await this.store.requestDelete([task]);
     if (outcome?.kind === "queued") {
       const { id } = outcome.task;
@@ -125,7 +143,7 @@ export class OperationWorldModel {
     this.#runs.clear();
     this.#life += 1;
     await this.store.giveUpLease(this.#conductor);
-    this.#conductor = randomUUID();
+    this.#conductor = this.#newId();
     await this.store.renewLease({ id: this.#conductor, name: "c", leaseMs: 3_600_000 });
   }
 
@@ -229,7 +247,8 @@ export class OperationWorldModel {
     for (const effect of effects) {
       this.#bag.push(async () => {
         // What a dead conductor had sent is on its way as long as the connection stands.
-        const isLost = this.#runs.get(run.taken.task.id) !== run && this.hosts.map((host) => host.deaths).join() !== deaths;
+        const isLost =
+          this.#runs.get(run.taken.task.id) !== run && this.hosts.map((host) => host.deaths).join() !== deaths;
         if (effect.kind === "commit" || !isLost) await this.#perform(run, effect);
       });
     }

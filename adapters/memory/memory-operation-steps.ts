@@ -57,7 +57,8 @@ export function commitOperationStep(tx: CellTransaction, step: OperationStep): S
   const server = tx.cell.servers.get(step.serverUuid);
   if (task === undefined || server === undefined || task.serverUuid !== server.uuid) return { kind: "fenced" };
   if (task.epoch !== step.epoch) return { kind: "fenced" };
-  if (task.step === step.step + 1) return { kind: "committed", revision: server.revision };
+  const isSame = task.stage === step.stage && task.outcome === step.outcome && task.selection === step.selection;
+  if (task.step === step.step + 1 && isSame) return { kind: "committed", revision: server.revision };
   if (task.endedAtMs !== null || task.step !== step.step) return { kind: "fenced" };
   const conflict = conflictOf(tx, server.uuid, step);
   if (conflict !== null) return { kind: "refused", why: conflict };

@@ -132,7 +132,7 @@ export interface StepWrite {
 }
 
 export type StepOutcome =
-  /** Or was before, under the same epoch. `revision`: the server's from now on. */
+  /** Or this very step was before, under the same epoch. `revision`: the server's from now on. */
   | { readonly kind: "committed"; readonly revision: number }
   /** The ledger, the group or the source host forbid it; nothing is written. */
   | { readonly kind: "refused"; readonly why: string }

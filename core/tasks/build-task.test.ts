@@ -61,19 +61,34 @@ describe("a build", () => {
     expect(stepped(after).effects).toEqual([{ kind: "hop", from: 2, to: 4, reason: "broken" }]);
   });
 
-  test("tries the first host again when all others are full, but not after another one failed too", () => {
-    const again = { hosts: ["host-a", "host-b", "host-c", "host-a", "host-a"] };
+  describe("of a plan with repetitions, three rounds of three hosts", () => {
+    const round = ["host-a", "host-b", "host-c"];
+    const again = { hosts: [...round, ...round, ...round] };
     const stepped = (events: readonly BuildEvent[]): BuildStep =>
       events.reduce((step, event) => stepBuild(again, step.state, event), beginBuild(0, []));
     const skipped: BuildEvent = { kind: "hop-skipped", why: "no room" };
     const committed: BuildEvent = { kind: "hop-committed" };
-    const retried = [failed(0, "disk full"), skipped, skipped];
-    expect(stepped(retried).effects).toEqual([{ kind: "hop", from: 0, to: 3, reason: "disk full" }]);
-    const twice = [...retried, committed, failed(3, "broken")];
-    expect(stepped(twice).effects).toEqual([{ kind: "hop", from: 3, to: 4, reason: "broken" }]);
-    expect(stepped([...twice, committed, failed(4, "broken")]).effects).toMatchObject([{ kind: "commit-error" }]);
-    const elsewhere = [failed(0, "disk full"), skipped, committed, failed(2, "broken")];
-    expect(stepped(elsewhere).effects).toMatchObject([{ kind: "commit-error", selection: 2 }]);
+
+    test("stays on the host that failed when all others are full, for three attempts in all", () => {
+      const second = [failed(0, "cold"), skipped, skipped];
+      expect(stepped(second).effects).toEqual([{ kind: "hop", from: 0, to: 3, reason: "cold" }]);
+      const third = [...second, committed, failed(3, "cold")];
+      expect(stepped(third).effects).toEqual([{ kind: "hop", from: 3, to: 6, reason: "cold" }]);
+      expect(stepped([...third, committed, failed(6, "cold")]).effects).toMatchObject([
+        { kind: "commit-error", selection: 6 },
+      ]);
+    });
+
+    test("stays on the alternate that failed when the rest are full", () => {
+      const second = [failed(0, "cold"), committed, failed(1, "cold"), skipped];
+      expect(stepped(second).effects).toEqual([{ kind: "hop", from: 1, to: 4, reason: "cold" }]);
+      expect(stepped([...second, committed, failed(4, "cold")]).effects).toMatchObject([{ kind: "commit-error" }]);
+    });
+
+    test("repeats none when three hosts failed", () => {
+      const events = [failed(0, "cold"), committed, failed(1, "cold"), committed, failed(2, "cold")];
+      expect(stepped(events).effects).toMatchObject([{ kind: "commit-error", selection: 2 }]);
+    });
   });
 
   test("names every attempt and its reason when all hosts are used up", () => {

@@ -9,7 +9,8 @@ export type AttemptFailure = "reschedule" | "abort";
 /**
  * The hosts of the plan in the order they are tried; the first holds the claim when the task is stored. A host that comes several
  * times, one after the other, is there with other ways to fit: the next one is for the case that the one before no longer fits.
- * When the first host comes again at the end, it is tried again if it alone failed, all others being full.
+ * When the first host comes again later, a round of repetitions begins there: none of them is tried but the host that failed last, as
+ * long as there were fewer attempts than rounds, for nobody else can have its place when all others are full.
  */
 export interface BuildHosts {
   readonly hosts: readonly string[];
@@ -169,16 +170,20 @@ function leave(
   };
 }
 
-/** Another way to fit is of no use on a host that failed; but nobody else can have the first one when all others are full. */
+/** The next selection from `to` on that may be tried; none: the length of the list. */
 function nextSelection(
   { hosts }: BuildHosts,
-  hop: { readonly from: number; readonly to: number; readonly past: readonly PastAttempt[] },
+  { from, to: first, past }: { readonly from: number; readonly to: number; readonly past: readonly PastAttempt[] },
 ): number {
-  const failed = new Set(hop.past.filter(({ result }) => result === "failed").map(({ host }) => host));
-  failed.add(hosts[hop.from] ?? "");
-  for (let to = hop.to; to < hosts.length; to += 1) {
-    const isLastResort = hosts[to] === hosts[0] && failed.size === 1 && failed.has(hosts[0] ?? "");
-    if (isLastResort || !failed.has(hosts[to] ?? "")) return to;
+  const failed = past.filter(({ result }) => result === "failed").map(({ host }) => host);
+  const rounds = hosts.filter((host) => host === hosts[0]).length;
+  const again = hosts.indexOf(hosts[0] ?? "", 1);
+  const mayRepeat = failed.length + 1 < rounds;
+  for (let to = first; to < hosts.length; to += 1) {
+    const isHere = hosts[to] === hosts[from];
+    const isFresh = again === -1 || to < again;
+    // Another way to fit is of no use on a host that failed.
+    if (isFresh ? !isHere && !failed.includes(hosts[to] ?? "") : isHere && mayRepeat) return to;
   }
   return hosts.length;
 }

@@ -23,5 +23,5 @@ export function guestFate(guest: FoundGuest, home: Home | null): "start" | "dest
   }
   if (home.busy) return "leave";
   const shouldRun = home.status === "ACTIVE" || (home.status === "VERIFY_RESIZE" && home.move?.runs === true);
-  return shouldRun && (guest.state === "prepared" || guest.state === "stopped") ? "start" : "leave";
+  return shouldRun && guest.state !== "running" && guest.state !== "building" ? "start" : "leave";
 }

@@ -35,7 +35,7 @@ export async function startGuest(deps: StartDeps, order: Start, from: ConductorS
   if (entry === undefined || entry.state === "building" || entry.state === "failed")
     return refuse("there is no such guest");
   reporter.detach(order.attemptId);
-  if (entry.state === "prepared" || entry.state === "stopped") {
+  if (entry.state !== "running") {
     try {
       await (entry.state === "prepared" ? driver.start(name) : driver.power(name, "start"));
     } catch (error) {

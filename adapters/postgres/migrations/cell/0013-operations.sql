@@ -200,10 +200,11 @@ begin
   perform from tasks t where t.id = any (task_ids) order by t.id for no key update;
   for n in 1..count loop
     w := steps -> (n - 1);
-    select t.epoch, t.step, t.outcome into found_task from tasks t where t.id = task_ids[n] and t.server_uuid = server_uuids[n];
+    select t.epoch, t.step, t.outcome, t.stage, t.selection into found_task from tasks t where t.id = task_ids[n] and t.server_uuid = server_uuids[n];
     if not found or found_task.epoch <> epochs[n] then
       verdicts[n] := 'fenced';
-    elsif found_task.step = (w ->> 'step')::int + 1 then
+    elsif found_task.step = (w ->> 'step')::int + 1 and found_task.stage is not distinct from w ->> 'stage'
+      and found_task.outcome is not distinct from w ->> 'outcome' and found_task.selection = (w ->> 'selection')::int then
       verdicts[n] := 'repeated';
     elsif found_task.outcome is not null or found_task.step <> (w ->> 'step')::int then
       verdicts[n] := 'fenced';
