@@ -96,11 +96,19 @@ describe("a scheduler's rules about hosts", () => {
     expect(await place({ ...rig.wants(4), hints: hint("same_host") })).toContain("No valid host");
   });
 
-  test("multipliers turn weighers around: for all hosts, and for an aggregate's", async () => {
+  test("a multiplier turns a weigher around for all hosts", async () => {
     await cell.addHosts([8, 2]);
-    await set({ host_subset_size: 1, own_slice_weight_multiplier: 0, cpu_weight_multiplier: -1 });
+    await set({ host_subset_size: 1, cpu_weight_multiplier: -1 });
     await start();
     expect(await place(rig.wants(1))).toBe(hostName(2));
+  });
+
+  test("an aggregate's metadata turns a weigher around for its hosts alone", async () => {
+    await cell.addHosts([8, 8, 4]);
+    await set({ host_subset_size: 1 });
+    await aggregateOf({ cpu_weight_multiplier: "-1" }, 1, 2);
+    await start();
+    expect(await place(rig.wants(1))).toBe(hostName(3));
   });
 
   test("a forced host is asked of no filter", async () => {
