@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import { MemoryImageStore } from "../../../adapters/memory/memory-image-store.ts";
+import type { ImageRecord } from "../../../core/cell/image-store.ts";
+import { ManualClock } from "../../../runtime/manual-clock.ts";
+import { ImageCatalog } from "./image-catalog.ts";
+
+const IMAGE: ImageRecord = {
+  id: "70a599e0-31e7-49b7-b260-868f441e862b",
+  name: "cirros",
+  owner: "p",
+  visibility: "public",
+  diskFormat: null,
+  containerFormat: null,
+  minDiskGib: 0,
+  minRamMib: 0,
+  isProtected: false,
+  tags: [],
+  properties: {},
+  createdAtMs: 0,
+  updatedAtMs: 0,
+};
+
+describe("ImageCatalog", () => {
+  it("keeps what it read for its time, also that there is no image, and forgets when it is told", async () => {
+    const store = new MemoryImageStore();
+    const clock = new ManualClock(0);
+    const catalog = new ImageCatalog({ store, clock }, { cacheMs: 1_000 });
+    expect(await catalog.find(IMAGE.id)).toBeNull();
+    await store.createImage(IMAGE);
+    expect(await catalog.find(IMAGE.id)).toBeNull();
+    catalog.forget(IMAGE.id);
+    expect(await catalog.find(IMAGE.id)).toEqual(IMAGE);
+    await store.deleteImage(IMAGE.id);
+    expect(await catalog.find(IMAGE.id)).toEqual(IMAGE);
+    clock.advance(1_000);
+    expect(await catalog.find(IMAGE.id)).toBeNull();
+  });
+});
