@@ -14,18 +14,21 @@ export function buildTask(
   { selections: chosen, attemptsMax }: { readonly selections: readonly Selection[]; readonly attemptsMax: number },
 ): Task {
   const availabilityZone = server.availabilityZone || DEFAULT_AVAILABILITY_ZONE;
-  const selections = isHardGroup(server.group) ? withFirstAgain(chosen, attemptsMax - 1) : chosen;
+  const selections = isHardGroup(server.group) ? withRepetitions(chosen, attemptsMax) : chosen;
   const inZone = selections.map((selection) => ({ ...selection, availabilityZone }));
   return { id, server, work: { $case: "build", value: { selections: inZone } } };
 }
 
 /**
- * A group's rule may leave a server no other host than its own: the one of its group, or none that has no server of it yet. So its
- * first host is tried again if no alternate could be.
+ * A group's rule may leave a server no other host than the one it has: that of its group, or the only one without a server of it. So
+ * its hosts come again, for as many attempts as there may be; of these the cell tries only the one where it is.
  */
-function withFirstAgain(selections: readonly Selection[], times: number): readonly Selection[] {
-  const [first] = selections;
-  return first === undefined ? selections : [...selections, ...Array.from({ length: times }, () => first)];
+function withRepetitions(selections: readonly Selection[], rounds: number): readonly Selection[] {
+  const hosts = new Map<string, Selection>();
+  // Of a host's ways to fit the first.
+  for (const selection of selections.toReversed()) hosts.set(selection.host, selection);
+  const round = [...hosts.values()].reverse();
+  return [...selections, ...Array.from({ length: rounds - 1 }, () => round).flat()];
 }
 
 export function itemsOf(selection: Selection): AllocationItem[] {

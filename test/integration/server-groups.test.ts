@@ -14,12 +14,12 @@ const HOSTS = 50;
 const SERVERS = 50;
 const LATEST = { "content-type": "application/json", "openstack-api-version": "compute 2.64" };
 
-/** Hosts that could each take all servers; every seventh one fails its first two builds. */
+/** Hosts that could each take all servers; two of each cell fail their first build. */
 function hostsOf(cell: string): HostConfig[] {
   return Array.from({ length: HOSTS / CELLS.length }, (_, index) => ({
     name: `${cell}-host-${index}`,
     inventories: { VCPU: { total: 64 }, MEMORY_MB: { total: 65_536 }, DISK_GB: { total: 1_000 } },
-    ...(index % 7 === 3 && { fake: { outcome: "reschedule" as const, first: 2, reason: "a cold start" } }),
+    ...(index % 12 === 3 && { fake: { outcome: "reschedule" as const, first: 1, reason: "a cold start" } }),
   }));
 }
 

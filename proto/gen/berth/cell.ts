@@ -87,7 +87,8 @@ export interface Operation {
 /**
  * Build the server on the first selection, whose allocation is claimed already; the others are alternates of the same
  * cell, best first, not claimed. A host that comes several times, one after the other, is there with other ways to fit, for the
- * case that the one before no longer fits. The first host at the end again: to be tried again if it alone failed.
+ * case that the one before no longer fits. Where the first host comes again
+ * later, repetitions begin: of these only the host that the server has is tried, for as many attempts as there are rounds.
  */
 export interface BuildPlan {
   selections: Selection[];
