@@ -6,6 +6,7 @@ import { hostContract } from "./cell-store-hosts.ts";
 import { raceContract } from "./cell-store-races.ts";
 import { taskContract } from "./cell-store-tasks.ts";
 import { type CellSubject, type CellUnderTest, cellUnderTest } from "./cell-under-test.ts";
+import { operationContract } from "./operation-store.ts";
 
 /** What both bodies of a cell's store promise. */
 export function cellStoreContract(name: string, makeSubject: () => Promise<CellSubject>): void {
@@ -20,6 +21,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
     describe("from above", () => dispatchContract(current));
     describe("for conductors", () => taskContract(current));
     describe("for hosts", () => hostContract(current));
+    describe("with operations", () => operationContract(current));
     describe("with server groups", () => groupContract(current));
     describe("when several call at once", () => raceContract(current));
 

@@ -1,0 +1,309 @@
+import { describe, expect, test } from "vitest";
+import type { TaskClaim } from "../../core/cell/cell-store.ts";
+import type { OperationStep } from "../../core/cell/operation-store.ts";
+import { factsOf } from "../../core/tasks/operation-facts.ts";
+import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
+import { writeOf } from "../../core/tasks/operation-writes.ts";
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import { type Begun, beginOperationOn, type Wished } from "../begin-operation.ts";
+import {
+  conductorId,
+  deleteTask,
+  dispatchOf,
+  hostName,
+  numbered,
+  providerOf,
+  serverId,
+  taskId,
+} from "./cell-fixtures.ts";
+import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+
+const UNSEEN_MS = 60_000;
+const moveId = numbered(0xe, 1);
+
+/** What users of operations may rely on. */
+export function operationContract(cell: () => CellUnderTest): void {
+  /** Server 1, of so many VCPUs, ACTIVE on host 0. */
+  const boot = async (vcpus = 2, hosts: readonly number[] = [0]): Promise<void> => {
+    const { store } = cell();
+    await store.dispatch([dispatchOf({ server: 1, task: 1, hosts, vcpus })]);
+    await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+  };
+  const begin = (wished: Partial<Wished> = {}): Promise<Begun> =>
+    beginOperationOn(cell().store, {
+      server: 1,
+      kind: "resize",
+      hosts: [1, 2],
+      vcpus: 3,
+      taskId: moveId,
+      unseenMs: UNSEEN_MS,
+      ...wished,
+    });
+  const take = async (id: string, conductor = 0): Promise<{ readonly task: Task; readonly claim: TaskClaim }> => {
+    const [taken] = await cell().store.takeTasks(conductorId(conductor), [id]);
+    if (taken === undefined) throw new Error("cannot be taken");
+    return { task: taken.task, claim: claimOf(taken) };
+  };
+  /** The arrow of a move's machine that leads there. */
+  const arrow = (
+    { task, claim }: { readonly task: Task; readonly claim: TaskClaim },
+    step: number,
+    to: Exclude<Target, "another">,
+    from: { readonly stage: Stage; readonly selection: number } = { stage: "preparing", selection: 0 },
+    selection = from.selection,
+  ): OperationStep => ({
+    ...claim,
+    step,
+    ...writeOf(factsOf(task), { from, to, selection, reason: "", noted: [], unseenMs: UNSEEN_MS }),
+  });
+  const held = async (...uuids: string[]): Promise<(number | null)[]> =>
+    (await cell().store.holdings(uuids)).map(
+      (holding) => holding?.items.reduce((sum, item) => sum + item.amount, 0) ?? null,
+    );
+
+  describe("an operation that begins", () => {
+    test("claims its destination, and hands what the source held to the migration", async () => {
+      const { store } = cell();
+      await boot();
+      expect((await begin()).outcome).toEqual({ kind: "begun", xid: expect.any(Number) });
+      expect(await held(serverId(1), moveId)).toEqual([3, 2]);
+      expect(await cell().used()).toEqual([2, 3, 0]);
+      expect(await store.servers([serverId(1)])).toMatchObject([
+        { status: "ACTIVE", taskState: "resize_prep", host: "host-0", revision: 1 },
+      ]);
+      expect(await store.migrations({ serverUuid: serverId(1), limit: 9 })).toMatchObject([
+        {
+          uuid: moveId,
+          kind: "resize",
+          status: "pre-migrating",
+          sourceHost: "host-0",
+          sourceAttemptId: `${taskId(1)}/0`,
+          destHost: "host-1",
+          destAttemptId: `${moveId}/0`,
+          ended: false,
+          holdsSource: false,
+        },
+      ]);
+      expect(await store.homes([serverId(1)])).toMatchObject([
+        { busy: true, revision: 1, move: { uuid: moveId, dest: { host: "host-1", attemptId: `${moveId}/0` } } },
+      ]);
+      const [position] = await store.positions([moveId, "nonsense", taskId(1)]);
+      expect(position).toEqual({
+        taskId: moveId,
+        stage: "preparing",
+        step: 1,
+        selection: 0,
+        signal: null,
+        reason: "",
+        revision: 1,
+      });
+    });
+
+    test("is the only one: a second is told what runs, the same again that it is there", async () => {
+      const { store } = cell();
+      await boot();
+      const first = await begin();
+      const again = { taskState: null, revision: 1 };
+      const [server] = await store.servers([serverId(1)]);
+      expect(server?.taskState).not.toBe(again.taskState);
+      expect((await begin({ taskId: numbered(0xe, 2), kind: "stop" })).outcome).toEqual({
+        kind: "busy",
+        running: "resize_prep",
+      });
+      const write = writeOf(factsOf(first.task as Task), {
+        from: null,
+        to: "preparing",
+        selection: 0,
+        reason: "",
+        noted: [],
+        unseenMs: 0,
+      });
+      const task = first.task as Task;
+      const other = { ...task, id: numbered(0xe, 3) };
+      expect(
+        await store.begin([
+          { task, revision: 0, status: "ACTIVE", write },
+          { task: other, revision: 1, status: "ACTIVE", write },
+        ]),
+      ).toEqual([{ kind: "already-begun" }, { kind: "busy", running: "resize" }]);
+      expect(await held(serverId(1), moveId)).toEqual([3, 2]);
+    });
+
+    test("was planned for the server as it is, and finds room", async () => {
+      const { store } = cell();
+      await boot();
+      await store.dispatch([dispatchOf({ server: 2, task: 2, hosts: [1], vcpus: 9 })]);
+      expect((await begin()).outcome).toMatchObject({
+        kind: "no-capacity",
+        shortfalls: [{ reason: "capacity", requested: 3, used: 9, limit: 10 }],
+      });
+      expect(await held(serverId(1), moveId)).toEqual([2, null]);
+      expect(await store.migrations({ limit: 9 })).toEqual([]);
+      const stop = await begin({ kind: "stop" });
+      const task = { ...(stop.task as Task), id: numbered(0xe, 4) };
+      const write = writeOf(factsOf(task), {
+        from: null,
+        to: "powering",
+        selection: 0,
+        reason: "",
+        noted: [],
+        unseenMs: 0,
+      });
+      await store.commitStep([arrow(await take(moveId), 1, "succeed", { stage: "powering", selection: 0 })]);
+      expect(await store.begin([{ task, revision: 0, status: "ACTIVE", write }])).toEqual([{ kind: "changed" }]);
+      expect((await begin({ kind: "pause" })).outcome).toMatchObject({ kind: "wrong-status", status: "SHUTOFF" });
+    });
+
+    test("on the same host asks only for the difference, in either direction", async () => {
+      await boot(8);
+      expect((await begin({ hosts: [0], vcpus: 10 })).outcome.kind).toBe("begun");
+      expect(await held(serverId(1), moveId)).toEqual([10, null]);
+      await cell().store.commitStep([arrow(await take(moveId), 1, "restoring")]);
+      expect(await held(serverId(1), moveId)).toEqual([8, null]);
+    });
+
+    test("as an evacuation needs a host that nobody has seen lately", async () => {
+      const { store } = cell();
+      await boot();
+      await store.hostsUp("agent-0", [{ name: hostName(0), rootProvider: providerOf(0) }]);
+      const evacuate = { kind: "evacuate", hosts: [1], vcpus: 2 } as const;
+      expect((await begin(evacuate)).outcome).toEqual({ kind: "host-seen" });
+      await store.expireAgents(0);
+      expect((await begin(evacuate)).outcome).toEqual({ kind: "host-seen" });
+      expect((await begin({ ...evacuate, unseenMs: 0 })).outcome.kind).toBe("begun");
+      await store.agentArrived("agent-0");
+      const taken = await take(moveId);
+      expect(await store.commitStep([arrow(taken, 1, "starting")])).toMatchObject([{ kind: "refused" }]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0" }]);
+    });
+  });
+
+  describe("a step of an operation", () => {
+    test("is written once, under its epoch, on the step before it", async () => {
+      const { store } = cell();
+      await boot();
+      await begin();
+      const old = await take(moveId);
+      const taken = await take(moveId);
+      const step = arrow(taken, 1, "handing-over");
+      expect(await store.commitStep([arrow(old, 1, "handing-over")])).toEqual([{ kind: "fenced" }]);
+      expect(await store.commitStep([step, step])).toEqual([
+        { kind: "committed", revision: 2 },
+        { kind: "committed", revision: 2 },
+      ]);
+      expect(await store.commitStep([arrow(taken, 1, "restoring")])).toEqual([{ kind: "fenced" }]);
+      expect(await store.commitStep([arrow(taken, 3, "starting")])).toEqual([{ kind: "fenced" }]);
+      expect(await store.positions([moveId])).toMatchObject([{ stage: "handing-over", step: 2, revision: 2 }]);
+    });
+
+    test("hops to the alternate: the first destination's claim for the second's; a full one is refused", async () => {
+      const { store } = cell();
+      await boot();
+      await begin();
+      const taken = await take(moveId);
+      await store.dispatch([dispatchOf({ server: 2, task: 2, hosts: [2], vcpus: 9 })]);
+      const hop = arrow(taken, 1, "preparing", { stage: "preparing", selection: 0 }, 1);
+      expect(await store.commitStep([hop])).toMatchObject([
+        { kind: "refused", why: expect.stringContaining("9 of 10") },
+      ]);
+      expect(await cell().used()).toEqual([2, 3, 9]);
+      const [other] = await store.takeTasks(conductorId(0), [taskId(2)]);
+      if (other !== undefined)
+        await store.commitError([{ ...claimOf(other), selection: 0, attemptReason: "x", reason: "x" }]);
+      expect(await store.commitStep([hop])).toEqual([{ kind: "committed", revision: 2 }]);
+      expect(await cell().used()).toEqual([2, 0, 3]);
+      expect(await store.migrations({ host: "host-2", limit: 9 })).toMatchObject([{ destAttemptId: `${moveId}/1` }]);
+      expect((await store.attempts(serverId(1))).filter((attempt) => attempt.taskId === moveId)).toMatchObject([
+        { selection: 0, result: null },
+        { selection: 1, host: "host-2", result: null },
+      ]);
+    });
+
+    test("brings the server to its destination, and confirming settles the source", async () => {
+      const { store } = cell();
+      await boot();
+      await begin();
+      const taken = await take(moveId);
+      await store.commitStep([arrow(taken, 1, "starting")]);
+      await store.commitStep([arrow(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
+      expect(await store.servers([serverId(1)])).toMatchObject([
+        { status: "VERIFY_RESIZE", taskState: null, host: "host-1", attemptId: `${moveId}/0`, revision: 3 },
+      ]);
+      expect(await store.unconfirmed(0, 9)).toMatchObject([{ uuid: moveId, status: "finished" }]);
+      expect(await store.unconfirmed(UNSEEN_MS, 9)).toEqual([]);
+      const confirmId = numbered(0xe, 5);
+      expect((await begin({ kind: "confirm", taskId: confirmId })).outcome.kind).toBe("begun");
+      const confirm = await take(confirmId);
+      await store.commitStep([arrow(confirm, 1, "succeed", { stage: "cleaning", selection: 0 })]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", host: "host-1" }]);
+      expect(await held(serverId(1), moveId)).toEqual([3, null]);
+      expect(await store.migrations({ inFlightOnly: true, limit: 9 })).toEqual([]);
+    });
+
+    test("back to the source leaves everything as it was", async () => {
+      const { store } = cell();
+      await boot();
+      await begin();
+      const taken = await take(moveId);
+      await store.commitStep([arrow(taken, 1, "starting")]);
+      await store.commitStep([arrow(taken, 2, "restoring", { stage: "starting", selection: 0 })]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0", attemptId: `${taskId(1)}/0` }]);
+      expect(await held(serverId(1), moveId)).toEqual([2, null]);
+      expect(await cell().used()).toEqual([2, 0, 0]);
+    });
+  });
+
+  test("an evacuated host's allocation stays until the host is back", async () => {
+    const { store } = cell();
+    await boot();
+    await begin({ kind: "evacuate", hosts: [1], vcpus: 2 });
+    const taken = await take(moveId);
+    await store.commitStep([arrow(taken, 1, "starting")]);
+    await store.commitStep([arrow(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", host: "host-1" }]);
+    expect(await cell().used()).toEqual([2, 2, 0]);
+    expect(await store.releaseEvacuated("host-1")).toEqual([]);
+    expect(await store.releaseEvacuated("host-0")).toEqual([moveId]);
+    expect(await store.releaseEvacuated("host-0")).toEqual([]);
+    expect(await cell().used()).toEqual([0, 2, 0]);
+  });
+
+  test("a signal fences whoever carries the operation out, and is there for the next", async () => {
+    const { store } = cell();
+    await boot();
+    await begin({ kind: "live-migrate", vcpus: 2 });
+    const taken = await take(moveId);
+    expect(
+      await store.signal([
+        { taskId: moveId, signal: "abort" },
+        { taskId: taskId(1), signal: "abort" },
+      ]),
+    ).toEqual(["signalled", "no-such-operation"]);
+    expect(await store.commitStep([arrow(taken, 1, "handing-over")])).toEqual([{ kind: "fenced" }]);
+    await take(moveId, 1);
+    expect(await store.positions([moveId])).toMatchObject([{ signal: "abort" }]);
+  });
+
+  test("a delete overtakes a move: its task is fenced, and both places are given back", async () => {
+    const { store } = cell();
+    await boot();
+    await begin();
+    const taken = await take(moveId);
+    expect(await store.requestDelete([deleteTask(1, 11)])).toMatchObject([{ kind: "queued" }]);
+    expect(await store.commitStep([arrow(taken, 1, "starting")])).toEqual([{ kind: "fenced" }]);
+    expect((await begin({ taskId: numbered(0xe, 6) })).outcome.kind).toBe("busy");
+    const claim = claimOf(await cell().take(11));
+    expect(await store.commitDeleted([{ ...claim, migrations: [moveId] }])).toEqual([{ kind: "committed" }]);
+    expect(await cell().used()).toEqual([0, 0, 0]);
+    expect(await store.migrations({ inFlightOnly: true, limit: 9 })).toEqual([]);
+  });
+
+  test("answers an empty batch with nothing", async () => {
+    const { store } = cell();
+    expect(await store.begin([])).toEqual([]);
+    expect(await store.commitStep([])).toEqual([]);
+    expect(await store.positions([])).toEqual([]);
+    expect(await store.holdings([])).toEqual([]);
+    expect(await store.signal([])).toEqual([]);
+  });
+}
