@@ -94,7 +94,7 @@ export async function addHost(deps: OperatorDeps, id: number, name: string): Pro
   if (outcome.kind === "unknown") throw aggregateNotFound(id);
   if (outcome.kind === "host-present") throw conflict(`Aggregate ${id} already has host ${name}.`);
   if (outcome.kind === "zone-conflict") throw conflict(describeConflict(outcome));
-  await deps.syncer.sync([name]);
+  await deps.syncer.syncSoon([name]);
   return outcome.aggregate;
 }
 
@@ -107,7 +107,7 @@ export async function removeHost(deps: OperatorDeps, id: number, name: string): 
   const outcome = await deps.stores.aggregates.removeHost(id, name);
   if (outcome.kind === "unknown") throw aggregateNotFound(id);
   if (outcome.kind === "host-absent") throw notFound(`Aggregate ${id} has no host ${name.slice(0, 255)}.`);
-  await deps.syncer.sync([name]);
+  await deps.syncer.syncSoon([name]);
   return outcome.aggregate;
 }
 

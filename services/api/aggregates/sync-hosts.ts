@@ -95,6 +95,16 @@ export class HostSyncer {
     }
   }
 
+  /** `sync` for a change that is made already: what it cannot do now, the background does. Never rejects. */
+  async syncSoon(hosts: readonly string[] | null): Promise<SyncReport> {
+    try {
+      return await this.sync(hosts);
+    } catch (error) {
+      this.#events.syncFailed(error);
+      return { changed: [], unreachable: [] };
+    }
+  }
+
   async #follow(): Promise<void> {
     const nowMs = this.#clock.monotonic();
     const full = nowMs - this.#fullAtMs >= this.#fullMs;

@@ -13,6 +13,9 @@ import type { CellSettings } from "../settings.ts";
 /** The answer of a cell; `unreachable` when it gave none in time, or has just shown that it gives none. */
 export type CellAnswer<Value> = { readonly kind: "answer"; readonly value: Value } | { readonly kind: "unreachable" };
 
+/** How much longer than a user's question one about all hosts may take. */
+const ADMIN_PATIENCE = 5;
+
 /**
  * One cell as the api asks it: single questions that arrive together go as one query, each with a deadline.
  *
@@ -77,11 +80,14 @@ export class CellClient {
     });
   }
 
-  /** Asks, or tells, the cell of its hosts. */
+  /**
+   * Asks, or tells, the cell of its hosts. That may take longer than what users ask, and shuts the cell for nobody when it is
+   * too long.
+   */
   admin<Value>(question: (admin: HostAdminStore) => Promise<Value>): Promise<CellAnswer<Value>> {
     const { admin } = this.#cell;
     if (admin === undefined) return Promise.resolve({ kind: "unreachable" });
-    return this.#ask(() => question(admin));
+    return this.#ask(() => question(admin), { deadlineMs: this.#settings.deadlineMs * ADMIN_PATIENCE, shuts: false });
   }
 
   serverCountByHost(): Promise<CellAnswer<ReadonlyMap<string, number>>> {
@@ -108,13 +114,16 @@ export class CellClient {
     return uuids.map((uuid) => byUuid.get(uuid) ?? null);
   }
 
-  async #ask<Value>(question: () => Promise<Value>): Promise<CellAnswer<Value>> {
+  async #ask<Value>(
+    question: () => Promise<Value>,
+    { deadlineMs, shuts } = { deadlineMs: this.#settings.deadlineMs, shuts: true },
+  ): Promise<CellAnswer<Value>> {
     if (this.#clock.monotonic() < this.#shutUntilMs) return { kind: "unreachable" };
     try {
-      const value = await withDeadline(question(), this.#settings.deadlineMs, `cell ${this.name}`, this.#clock);
+      const value = await withDeadline(question(), deadlineMs, `cell ${this.name}`, this.#clock);
       return { kind: "answer", value };
     } catch (error) {
-      this.#shutUntilMs = this.#clock.monotonic() + this.#settings.retryMs;
+      if (shuts) this.#shutUntilMs = this.#clock.monotonic() + this.#settings.retryMs;
       this.#events.cellUnreachable(this.name, error);
       return { kind: "unreachable" };
     }

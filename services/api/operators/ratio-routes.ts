@@ -49,7 +49,7 @@ export function registerRatioRoutes(http: Http, deps: OperatorDeps): void {
     const { aggregate, host, ratios: changes } = request.body;
     const scope = await scopeOf(deps, aggregate, host, Object.values(changes).includes(null));
     if (!(await ratios.changeRatios(scope, changes))) throw notFound(`There is no aggregate ${aggregate}.`);
-    return syncView(await deps.syncer.sync(scope.kind === "host" ? [scope.host] : null));
+    return syncView(await deps.syncer.syncSoon(scope.kind === "host" ? [scope.host] : null));
   });
 
   const Sync = Type.Object({ dry_run: Type.Optional(Type.Boolean()) }, { additionalProperties: false });
