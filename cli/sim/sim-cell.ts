@@ -16,7 +16,7 @@ import { SimHosts } from "./sim-agent.ts";
 import { simBus } from "./sim-bus.ts";
 import { SimLinks } from "./sim-link.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
-import { type SimView, simView } from "./sim-view.ts";
+import { SimView } from "./sim-view.ts";
 import type { Slot } from "./slot.ts";
 import type { World } from "./world.ts";
 
@@ -86,8 +86,7 @@ export class SimCell {
       name: this.name,
       store: remote(process, this.databasePlace, store),
       bus: simBus(process, this.brokerPlace, this.#broker.connect(cellPermissionsOfApi(this.name)), network),
-      view: (): SimView =>
-        simView(process, { name: this.name, place: this.databasePlace, store: this.#store }, network),
+      view: () => new SimView(process, { name: this.name, place: this.databasePlace, store: this.#store }, network),
     };
   }
 

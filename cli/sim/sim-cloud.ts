@@ -132,7 +132,8 @@ export class SimCloud {
         bus: this.#bus(process),
         cells: this.cells.map((cell) => {
           const { name, store, bus, view } = cell.fromAbove(process);
-          return { name, store, bus, ...view() };
+          const source = view();
+          return { name, store, bus, source, view: source.view, facts: source.facts };
         }),
         groups: remote(process, "api-db", this.#groups),
         reservations: remote(process, "api-db", this.#reservations),

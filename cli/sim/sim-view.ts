@@ -2,94 +2,104 @@ import type { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import { LedgerView } from "../../core/ledger/view.ts";
 import { ViewError, type ViewSource } from "../../core/ledger/view-source.ts";
+import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { Network } from "./network.ts";
 import type { SimProcess } from "./sim-process.ts";
 
 /** While the way is cut, the stream is asked for again so often. */
 const RETRY_MS = 200;
 
-export interface SimView {
-  readonly view: LedgerView;
-  readonly source: ViewSource;
+interface FollowedCell {
+  readonly name: string;
+  readonly place: string;
+  readonly store: MemoryCellStore;
 }
 
 /** A process's view of a cell that follows it over the network: in order, late, and standing still while the way is cut. */
-export function simView(
-  process: SimProcess,
-  cell: { readonly name: string; readonly place: string; readonly store: MemoryCellStore },
-  network: Network,
-): SimView {
-  const view = new LedgerView();
-  const handlers = new Set<(xid: number) => void>();
-  const waiting: { readonly from: number; readonly resolve: () => void }[] = [];
-  const stream: { readonly xid: number; readonly rows: readonly RowChange[] }[] = [];
-  let committed = 0;
-  let applied = 0;
-  let moving = false;
-  let ready = false;
+export class SimView implements ViewSource {
+  readonly view = new LedgerView();
+  readonly facts: LiveCellFacts;
+  readonly #process: SimProcess;
+  readonly #cell: FollowedCell;
+  readonly #network: Network;
+  readonly #handlers = new Set<(xid: number) => void>();
+  readonly #stream: { readonly xid: number; readonly rows: readonly RowChange[] }[] = [];
+  #waiting: { readonly position: number; readonly done: () => void }[] = [];
+  #committed = 0;
+  #applied = 0;
+  #moving = false;
+  #ready = false;
 
-  const settle = () => {
-    while (waiting.length > 0 && waiting[0]!.from <= applied) waiting.shift()!.resolve();
-  };
-  const next = () => {
-    if (stream.length === 0) {
-      moving = false;
-      return;
-    }
-    moving = true;
-    if (network.isCut(cell.place, process.name)) {
-      process.clock.setTimer(RETRY_MS, next);
-      return;
-    }
-    process.clock.setTimer(network.delay(cell.place, process.name), () => {
-      // All that was committed by now comes in one go, as it does after a stall.
-      for (const { xid, rows } of stream.splice(0)) {
-        view.applyAll(rows);
-        applied += 1;
-        for (const handler of [...handlers]) handler(xid);
-      }
-      ready = true;
-      settle();
-      next();
+  constructor(process: SimProcess, cell: FollowedCell, network: Network) {
+    this.#process = process;
+    this.#cell = cell;
+    this.#network = network;
+    this.facts = new LiveCellFacts(cell.name, this.view);
+    const unfollow = cell.store.follow((xid, rows) => {
+      this.#committed += 1;
+      this.#stream.push({ xid, rows });
+      if (!this.#moving) this.#next();
     });
-  };
-  const unfollow = cell.store.follow((xid, rows) => {
-    committed += 1;
-    stream.push({ xid, rows });
-    if (!moving) next();
-  });
-  process.onKill(unfollow);
+    process.onKill(unfollow);
+  }
 
-  const source: ViewSource = {
-    get ready() {
-      return ready;
-    },
-    onApplied(handler) {
-      handlers.add(handler);
-      return () => handlers.delete(handler);
-    },
-    waitUntilSeen(deadlineMs) {
-      return new Promise((resolve, reject) => {
-        const timer = process.clock.setTimer(deadlineMs, () =>
-          reject(new ViewError("behind", cell.name, `it did not catch up within ${deadlineMs} ms`)),
-        );
-        const done = () => {
-          timer.cancel();
-          resolve();
-        };
-        process
-          .call(cell.place, async () => committed)
-          .then((position) => {
-            if (position <= applied) done();
-            else {
-              waiting.push({ from: position, resolve: done });
-              waiting.sort((a, b) => a.from - b.from);
-            }
-          })
-          // Without an answer the deadline decides.
-          .catch(() => {});
-      });
-    },
-  };
-  return { view, source };
+  get ready(): boolean {
+    return this.#ready;
+  }
+
+  onApplied(handler: (xid: number) => void): () => void {
+    this.#handlers.add(handler);
+    return () => this.#handlers.delete(handler);
+  }
+
+  waitUntilSeen(deadlineMs: number): Promise<void> {
+    const { name, place } = this.#cell;
+    return new Promise((resolve, reject) => {
+      const timer = this.#process.clock.setTimer(deadlineMs, () =>
+        reject(new ViewError("behind", name, `it did not catch up within ${deadlineMs} ms`)),
+      );
+      const done = () => {
+        timer.cancel();
+        resolve();
+      };
+      this.#process
+        .call(place, async () => this.#committed)
+        .then((position) => {
+          this.#waiting.push({ position, done });
+          this.#settle();
+        })
+        // Without an answer the deadline decides.
+        .catch(() => {});
+    });
+  }
+
+  #next(): void {
+    const [from, to] = [this.#cell.place, this.#process.name];
+    this.#moving = this.#stream.length > 0;
+    if (!this.#moving) return;
+    if (this.#network.isCut(from, to)) {
+      this.#process.clock.setTimer(RETRY_MS, () => this.#next());
+      return;
+    }
+    this.#process.clock.setTimer(this.#network.delay(from, to), () => {
+      // All that was committed by now comes in one go, as it does after a stall.
+      for (const { xid, rows } of this.#stream.splice(0)) this.#apply(xid, rows);
+      this.#ready = true;
+      this.#settle();
+      this.#next();
+    });
+  }
+
+  #apply(xid: number, rows: readonly RowChange[]): void {
+    const followed = viewWithFacts(this.view, this.facts);
+    for (const row of rows) followed.apply(row);
+    this.#applied += 1;
+    for (const handler of [...this.#handlers]) handler(xid);
+  }
+
+  #settle(): void {
+    const seen = this.#waiting.filter(({ position }) => position <= this.#applied);
+    this.#waiting = this.#waiting.filter(({ position }) => position > this.#applied);
+    for (const { done } of seen) done();
+  }
 }
