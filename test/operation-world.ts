@@ -61,6 +61,7 @@ export class OperationWorldModel {
   #conductor = numbered(0xd, 0);
   #life = 0;
   #ids = 0;
+  #isDraining = false;
   /** Of 100 orders to hosts so many fail. */
   failures = 0;
 
@@ -176,7 +177,7 @@ export class OperationWorldModel {
     const at = this.#random(Math.max(1, this.#bag.length));
     const [happening] = this.#bag.splice(at, 1);
     if (happening === undefined) return false;
-    if (this.#random(10) === 0) this.#bag.push(happening);
+    if (this.#random(10) === 0 && !this.#isDraining) this.#bag.push(happening);
     await happening();
     return true;
   }
@@ -188,6 +189,7 @@ export class OperationWorldModel {
   /** Everything that was begun comes to its end: no more failures, all hosts come back. */
   async drain(): Promise<void> {
     this.failures = 0;
+    this.#isDraining = true;
     for (let rounds = 0; rounds < 50; rounds += 1) {
       for (const host of this.hosts.keys()) await this.hostReturns(host);
       for (let steps = 0; await this.step(); steps += 1) if (steps > 5_000) throw new Error("it never ends");

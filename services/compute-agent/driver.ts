@@ -46,8 +46,8 @@ export const DESTROY_TIMEOUT_MS = 60_000;
  * a driver throws counts as a failure that another host may cure.
  */
 export interface Driver {
-  /** Called once, first: these guests outlived the agent's last process. */
-  adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void>;
+  /** Called once, first: these guests outlived the agent's last process. Returns those that ran and no longer do: their host was down. */
+  adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<readonly GuestName[]>;
   /** Make a guest that exists and does not run. */
   prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome>;
   /** Let a prepared guest run; no error if it runs already. */

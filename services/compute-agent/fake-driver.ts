@@ -47,15 +47,14 @@ export class FakeDriver implements Driver {
     return [...this.#guests.values()];
   }
 
-  async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
-    for (const { host, serverUuid, attemptId, state } of guests) {
-      this.#guests.set(keyOf({ host, serverUuid, attemptId }), {
-        host,
-        serverUuid,
-        attemptId,
-        running: state === "running",
-      });
+  async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<readonly GuestName[]> {
+    const down = ({ host }: GuestName) => this.#options.scripts.get(host)?.loses_power === true;
+    for (const guest of guests) {
+      const { host, serverUuid, attemptId, state } = guest;
+      const running = state === "running" && !down(guest);
+      this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, running });
     }
+    return guests.filter((guest) => (guest.state === "running" || guest.state === "paused") && down(guest));
   }
 
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {

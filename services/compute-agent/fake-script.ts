@@ -27,6 +27,8 @@ export const FakeScript = Type.Object(
      * selections.
      */
     first: Type.Optional(Type.Integer({ minimum: 0 })),
+    /** Guests that ran do not outlive the agent's process: with it the host loses its power. */
+    loses_power: Type.Optional(Type.Boolean()),
     /** How long handing a guest over takes. */
     hand_off_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     /** So many first orders of each guest on the host fail: to hand over, to start what was prepared, to change its power. */

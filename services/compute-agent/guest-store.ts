@@ -56,6 +56,12 @@ export class GuestStore {
     return this.#table.guest(host, attemptId);
   }
 
+  /** Of the latest order that the guest has obeyed; 0: none. */
+  revisionOf(host: string, attemptId: string): number {
+    const entry = this.#table.guest(host, attemptId);
+    return entry === undefined || entry.state === "failed" ? 0 : (entry.revision ?? 0);
+  }
+
   /** Guests that exist on the host; not the words of failed ones. */
   guestsOf(host: string): GuestEntry[] {
     return this.#table.guestsOf(host);

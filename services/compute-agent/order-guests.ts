@@ -97,8 +97,7 @@ export class GuestOrders {
 
   /** The revision that a guest has obeyed, or that an order on its way has. */
   revisionOf(name: GuestName): number {
-    const stored = this.#deps.store.guest(name.host, name.attemptId);
-    const known = stored !== undefined && stored.state !== "failed" ? (stored.revision ?? 0) : 0;
+    const known = this.#deps.store.revisionOf(name.host, name.attemptId);
     return Math.max(known, this.#latest.get(keyOf(name))?.work.revision ?? 0);
   }
 

@@ -273,7 +273,7 @@ describe("an agent", () => {
     await agent.close();
     const calls: string[] = [];
     class FailingOnce extends FakeDriver {
-      override async adopt(): Promise<void> {
+      override async adopt(): Promise<never> {
         calls.push("adopt");
         throw new Error("the hypervisor does not answer");
       }

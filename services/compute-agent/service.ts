@@ -132,7 +132,16 @@ async function recoverGuests(deps: {
     else await store.record({ kind: "failed", ...name, ...INTERRUPTED, atMs: clock.now() });
   };
   const kept = guests.filter((entry) => !lost.has(entry)) as KeptGuest[];
-  await within("the driver's adopt", driver.adopt(kept)).catch((error) => events.adoptFailed(messageOf(error)));
+  const stopped = await withDeadline(driver.adopt(kept), DESTROY_TIMEOUT_MS, "the driver's adopt", clock).catch(
+    (error) => {
+      events.adoptFailed(messageOf(error));
+      return [];
+    },
+  );
+  for (const { host, serverUuid, attemptId } of stopped) {
+    const record = { kind: "guest", host, serverUuid, attemptId, state: "stopped", atMs: clock.now() } as const;
+    await store.record({ ...record, revision: store.revisionOf(host, attemptId) });
+  }
   await Promise.all([...lost].map(remove));
   return left;
 }

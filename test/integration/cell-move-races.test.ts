@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
+import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
+import { beginOperationOn, type Wished } from "../begin-operation.ts";
+import { serverId } from "../contract/cell-fixtures.ts";
+import { eventually } from "../eventually.ts";
+import { type AgentProcess, type ConductorProcess, SmallCell } from "../small-cell.ts";
+
+const UNSEEN_MS = 1_000;
+let cell: SmallCell;
+let agents: AgentProcess[];
+let disks: MemoryDisk[];
+let first: ConductorProcess;
+beforeEach(async () => {
+  cell = await new SmallCell().open();
+  agents = [];
+  disks = [0, 1, 2].map(() => ({ records: [] }));
+});
+afterEach(() => cell.close());
+
+async function startAgent(host: number, fake: FakeScript = {}): Promise<void> {
+  const disk = disks[host];
+  const script = { loses_power: true, ...fake };
+  const conductors = [1, 2];
+  agents[host] = await cell.startAgent({
+    id: `agent-${host}`,
+    hosts: [host],
+    vcpus: 4,
+    conductors,
+    fake: script,
+    ...(disk ? { disk } : {}),
+  });
+}
+
+/** Three hosts that lose their power with their agent, and server 1 on the first. */
+async function start(scripts: Readonly<Record<number, FakeScript>> = {}): Promise<void> {
+  first = await cell.startConductor(1, { unseenMs: UNSEEN_MS });
+  for (const host of [0, 1, 2]) await startAgent(host, scripts[host]);
+  await cell.hostsUp(3);
+  await cell.boot(1, [0]);
+  await cell.become(1, "ACTIVE");
+  await eventually("the guest to run", () => cell.runsOn(1).length === 1);
+}
+
+/** The host goes down with all that runs on it. */
+async function lose(host: number): Promise<void> {
+  const agent = agents[host];
+  if (agent === undefined) throw new Error(`no agent ${host}`);
+  await agent.agent.close();
+  cell.forget(agent.driver);
+}
+
+const isDown = (host: number) =>
+  eventually(`host-${host} to be down`, async () =>
+    (await cell.store.hosts()).some((one) => one.name === `host-${host}` && !one.up),
+  );
+const begin = (wished: Wished) => beginOperationOn(cell.store, wished);
+const stageOf = async (operation: string) => (await cell.store.positions([operation]))[0]?.stage;
+
+test("two resizes at once: one begins, the other hears what runs", async () => {
+  await start();
+  const wished: Wished = { server: 1, kind: "resize", hosts: [1], vcpus: 2 };
+  const outcomes = await Promise.all([begin(wished), begin({ ...wished, hosts: [2] })]);
+  expect(outcomes.map(({ outcome }) => outcome.kind).sort()).toEqual(["begun", "busy"]);
+  await cell.become(1, "VERIFY_RESIZE");
+});
+
+test("confirm against revert: one wins, and the server is in one place", async () => {
+  await start();
+  await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
+  await cell.become(1, "VERIFY_RESIZE");
+  const outcomes = await Promise.all([begin({ server: 1, kind: "confirm" }), begin({ server: 1, kind: "revert" })]);
+  expect(outcomes.map(({ outcome }) => outcome.kind).sort()).toEqual(["begun", "busy"]);
+  await cell.become(1, "ACTIVE");
+  await eventually("one guest", () => cell.existsOn(1).length === 1 && cell.runsOn(1).length === 1);
+});
+
+test("an evacuation of a host that is up is refused", async () => {
+  await start();
+  const evacuation = await begin({ server: 1, kind: "evacuate", hosts: [1], unseenMs: UNSEEN_MS });
+  expect(evacuation.outcome.kind).toBe("host-seen");
+});
+
+test("an evacuated host that comes back starts nothing, loses its guest, and is given back what was held there", async () => {
+  await start();
+  await lose(0);
+  await isDown(0);
+  const migration = await cell.operate({ server: 1, kind: "evacuate", hosts: [1], unseenMs: UNSEEN_MS });
+  await eventually("it to run elsewhere", () => cell.runsOn(1).join() === "host-1");
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-1" });
+  expect(await cell.holds(migration)).toEqual({ "host-0": 1 });
+  await startAgent(0);
+  await cell.hostsUp(3);
+  expect(cell.runsOn(1)).toEqual(["host-1"]);
+  await eventually("the old guest to go", () => cell.existsOn(1).join() === "host-1");
+  await eventually("the allocation to go", async () => Object.keys(await cell.holds(migration)).length === 0);
+});
+
+test("an evacuation against a host that comes back: the server stays, and runs once", async () => {
+  await start({ 1: { duration_ms: 1_500 } });
+  await lose(0);
+  await isDown(0);
+  const migration = await cell.operate({ server: 1, kind: "evacuate", hosts: [1], unseenMs: UNSEEN_MS });
+  await startAgent(0);
+  const rested = await cell.rest(1);
+  expect(rested).toMatchObject({ status: "ACTIVE", host: "host-0" });
+  expect(rested.fault?.message).toBe("the host that is being evacuated is back");
+  await eventually("it to run where it was", () => cell.runsOn(1).join() === "host-0");
+  await eventually("the other guest to go", () => cell.existsOn(1).join() === "host-0");
+  expect(await cell.holds(migration)).toEqual({});
+});
+
+test("a live migration against the loss of its source: the server stays there, and runs when the host is back", async () => {
+  await start({ 0: { hand_off_ms: 3_600_000 } });
+  const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+  await eventually("the copying", async () => (await stageOf(migration)) === "handing-over");
+  await lose(0);
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
+  expect(await cell.holds(serverId(1))).toEqual({ "host-0": 1 });
+  await startAgent(0);
+  await eventually("it to run again", () => cell.runsOn(1).join() === "host-0");
+  await eventually("the other guest to go", () => cell.existsOn(1).join() === "host-0");
+});
+
+test("a live migration against the loss of its destination goes to the alternate", async () => {
+  await start({ 1: { outcome: "hang" } });
+  const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1, 2] });
+  await eventually("the preparing", async () => (await stageOf(migration)) === "preparing");
+  await lose(1);
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-2" });
+  await eventually("it to run there alone", () => cell.existsOn(1).join() === "host-2" && cell.runsOn(1).length === 1);
+});
+
+test("a delete against a resize that waits for its confirmation leaves nothing on either host", async () => {
+  await start();
+  const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
+  await cell.become(1, "VERIFY_RESIZE");
+  await cell.delete(1);
+  await cell.become(1, "DELETED");
+  expect([cell.existsOn(1), await cell.holds(serverId(1)), await cell.holds(migration)]).toEqual([[], {}, {}]);
+});
+
+test("a delete against a live migration that copies leaves nothing on either host", async () => {
+  await start({ 0: { hand_off_ms: 3_600_000 } });
+  const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+  await eventually("the copying", async () => (await stageOf(migration)) === "handing-over");
+  await cell.delete(1);
+  await cell.become(1, "DELETED");
+  expect([cell.existsOn(1), await cell.holds(serverId(1)), await cell.holds(migration)]).toEqual([[], {}, {}]);
+});
+
+test("a conductor that is killed while a resize copies: another carries it through", async () => {
+  await start({ 0: { hand_off_ms: 1_500 } });
+  const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
+  await eventually("the copying", async () => (await stageOf(migration)) === "handing-over");
+  await cell.startConductor(2, { unseenMs: UNSEEN_MS });
+  await first.kill();
+  expect((await cell.become(1, "VERIFY_RESIZE")).host).toBe("host-1");
+  await eventually("it to run there", () => cell.runsOn(1).join() === "host-1");
+});

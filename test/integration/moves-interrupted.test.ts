@@ -1,0 +1,141 @@
+import { describe, expect, test } from "vitest";
+import { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
+import { MemoryLedger } from "../../adapters/memory/memory-ledger.ts";
+import { OPERATION_KINDS, type OperationKind } from "../../core/tasks/operation-kinds.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { serverId } from "../contract/cell-fixtures.ts";
+import { OperationWorldModel } from "../operation-world.ts";
+
+/** The first happening first, each once. */
+const inOrder = (limit: number): number => (limit === 10 ? 1 : 0);
+/** The first happening first, every other one again at the end. */
+function twice(): (limit: number) => number {
+  let count = 0;
+  return (limit) => {
+    count += limit === 10 ? 1 : 0;
+    return limit === 10 ? count % 2 : 0;
+  };
+}
+
+async function openWorld(random = inOrder): Promise<OperationWorldModel> {
+  const clock = new ManualClock(1_000_000);
+  const ledger = new MemoryLedger();
+  const store = new MemoryCellStore({ clock, ledger });
+  const world = new OperationWorldModel(
+    {
+      store,
+      ledger,
+      pass: async () => clock.advance(10_000),
+      facts: async () => ({ ledger: await ledger.dump(), ...store.facts() }),
+    },
+    random,
+  );
+  await world.open(1);
+  return world;
+}
+
+/** What has to be done before, so that the operation may begin. */
+const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
+  confirm: ["resize"],
+  revert: ["resize"],
+  unshelve: ["shelve-offload"],
+  start: ["stop"],
+  unpause: ["pause"],
+};
+const HOSTS = [1, 2];
+
+/** Server 0, on host 0, with the operation begun and nothing of it carried out. */
+async function begun(kind: OperationKind, random = inOrder): Promise<OperationWorldModel> {
+  const world = await openWorld(random);
+  for (const earlier of BEFORE[kind] ?? []) {
+    await world.wish({ server: 0, kind: earlier, hosts: HOSTS });
+    for (let limit = 0; limit < 100 && (await world.step()); limit += 1);
+  }
+  if (kind === "evacuate") await world.hostDies(0);
+  expect(await world.wish({ server: 0, kind, hosts: HOSTS })).toBe("begun");
+  return world;
+}
+
+async function statusOf(world: OperationWorldModel): Promise<string | undefined> {
+  return (await world.store.servers([serverId(0)]))[0]?.status;
+}
+
+/** How many things happen from the beginning of the operation to its end. */
+async function lengthOf(kind: OperationKind): Promise<number> {
+  const world = await begun(kind);
+  let length = 0;
+  while (await world.step()) length += 1;
+  return length;
+}
+
+const KINDS = OPERATION_KINDS.map((kind) => ({ kind }));
+
+/** Interrupts the operation after each thing that happens, and brings everything to rest. */
+async function interrupted(
+  kind: OperationKind,
+  interrupt: (world: OperationWorldModel) => Promise<void>,
+  check: (world: OperationWorldModel, at: number) => Promise<void>,
+): Promise<void> {
+  const length = await lengthOf(kind);
+  expect(length).toBeGreaterThan(3);
+  for (let at = 0; at <= length; at += 1) {
+    const world = await begun(kind);
+    for (let steps = 0; steps < at; steps += 1) await world.step();
+    await interrupt(world);
+    expect(await world.violations(), `interrupted after ${at} of ${length}`).toEqual([]);
+    await world.drain();
+    expect(await world.restViolations(), `interrupted after ${at} of ${length}`).toEqual([]);
+    await check(world, at);
+  }
+}
+
+describe.each(KINDS)("$kind", ({ kind }) => {
+  const settled = async (): Promise<string | undefined> => {
+    const world = await begun(kind);
+    while (await world.step());
+    return statusOf(world);
+  };
+
+  test("ends the same when the conductors are killed at any of its steps", async () => {
+    const expected = await settled();
+    await interrupted(
+      kind,
+      (world) => world.crash(),
+      async (world, at) => expect(await statusOf(world), `killed after ${at}`).toBe(expected),
+    );
+  });
+
+  test("is overtaken by a delete at any of its steps", async () => {
+    await interrupted(
+      kind,
+      (world) => world.delete(0),
+      async (world, at) => {
+        expect(await statusOf(world), `deleted after ${at}`).toBe("DELETED");
+        expect(world.hosts.flatMap((host) => host.guests())).toEqual([]);
+      },
+    );
+  });
+
+  test.each([0, 1])("comes to an end when host %i is lost at any of its steps and comes back", async (host) => {
+    await interrupted(
+      kind,
+      async (world) => {
+        await world.hostDies(host);
+        for (let limit = 0; limit < 200 && (await world.step()); limit += 1);
+        await world.hostReturns(host);
+      },
+      async (world, at) => {
+        const [server] = await world.store.servers([serverId(0)]);
+        expect(server?.taskState, `lost after ${at}`).toBe(null);
+      },
+    );
+  });
+
+  test("comes to the same end when things come twice", async () => {
+    const world = await begun(kind, twice());
+    for (let steps = 0; steps < 60; steps += 1) await world.step();
+    await world.drain();
+    expect(await world.restViolations()).toEqual([]);
+    expect(await statusOf(world)).toBe(await settled());
+  });
+});
