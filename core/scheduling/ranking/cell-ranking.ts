@@ -1,5 +1,5 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import type { CompiledRequest } from "../../candidates/compiled-request.ts";
+import { ANY_ROOT, type CompiledRequest } from "../../candidates/compiled-request.ts";
 import { KeptRequest } from "../../candidates/kept-request.ts";
 import { scanRoots } from "../../candidates/scan-trees.ts";
 import type { LedgerView } from "../../ledger/view.ts";
@@ -78,7 +78,10 @@ export class CellRanking {
     const out = scratch.roots.subarray(offset);
     scratch.enter("sieve");
     const request = this.#kept.current();
-    const count = scanRoots(request, slots.roots, { from: 0, to: slots.rootCount }, out);
+    const named = namedRoots(request);
+    const count = named
+      ? scanRoots(request, named, { from: 0, to: named.length }, out)
+      : scanRoots(request, slots.roots, { from: 0, to: slots.rootCount }, out);
     return this.#filter(this.#batch(request, out, count), scratch, filters);
   }
 
@@ -142,6 +145,15 @@ export class CellRanking {
     buckets.set(this.buckets);
     this.buckets = buckets;
   }
+}
+
+/** The only roots that can do, where the request names trees or hosts; null: any. */
+function namedRoots({ view, onlyRoots, unnumbered }: CompiledRequest): Int32Array | null {
+  const { slots } = view;
+  const treeRoot = unnumbered?.treeRoot ?? ANY_ROOT;
+  if (onlyRoots === null && treeRoot === ANY_ROOT) return null;
+  const named = onlyRoots ?? [treeRoot];
+  return Int32Array.from(named).filter((slot) => slot >= 0 && slots.isKnown(slot) && slots.root[slot] === slot);
 }
 
 /** A host without facts is let through: what is known of it is in the ledger alone. */

@@ -33,7 +33,14 @@ const query = (cpus: number, required?: string): PlacementQuery => ({
   ],
   groupPolicy: "none",
 });
-const QUERIES = [query(1), query(5), query(1, "FAST")];
+/** The third is served by one tree only, the fourth by some hosts. */
+const QUERIES: readonly PlacementQuery[] = [
+  query(1),
+  query(5),
+  { ...query(1), groups: query(1).groups.map((group) => ({ ...group, inTree: providerUuid("0-3") })) },
+  { ...query(2), onlyHosts: new Set(["0-1", "1-2", "1-26"]) },
+  query(1, "FAST"),
+];
 
 /** One thing that happens to a cell. */
 type Step =
