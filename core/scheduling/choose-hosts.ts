@@ -1,14 +1,15 @@
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
-import { type RefusalCount, sumRefusals } from "../candidates/refusal.ts";
+import type { RefusalCount } from "../candidates/refusal.ts";
 import { chooseAlternates } from "./choose-alternates.ts";
-import { countRefusals } from "./count-refusals.ts";
+import { examineCell } from "./explain/examine-cell.ts";
+import { type CellFunnel, refusalsOf, sumFunnels } from "./explain/funnel.ts";
 import { failureDomainOf } from "./failure-domain.ts";
 import type { HostFilter } from "./filters/host-filter.ts";
 import { type BoundFilters, bindFilters } from "./filters/host-filters.ts";
 import type { PlacementQuery } from "./placement-query.ts";
 import type { CellHosts, CellRanking } from "./ranking/cell-ranking.ts";
 import { ClassBook, type ClassLimits, DEFAULT_CLASS_LIMITS } from "./ranking/class-book.ts";
-import type { HostClass } from "./ranking/host-class.ts";
+import type { HostClass, WeightPart } from "./ranking/host-class.ts";
 import { selectionOf } from "./ranking/place-on-tree.ts";
 import { type PlacedHost, RankedHosts } from "./ranking/ranked-hosts.ts";
 import { seededRandom } from "./seeded-random.ts";
@@ -37,6 +38,14 @@ export interface ChoiceOptions {
   readonly watch?: StageWatch;
 }
 
+/** How much a host weighs for a request, and why. */
+export interface HostWeight {
+  readonly cell: string;
+  readonly host: string;
+  readonly weight: number;
+  readonly parts: readonly WeightPart[];
+}
+
 export type HostChoice =
   /**
    * The chosen host, then its alternates, best first, all of one cell. An alternate that the request fits on in several ways
@@ -48,12 +57,18 @@ export type HostChoice =
       readonly selections: readonly Selection[];
       /** Hosts that were asked whether the request fits there. */
       readonly lookedAt: number;
+      /** Hosts that fit, as far as those show that were not looked at. */
+      readonly feasible: number;
+      /** The weights of the chosen hosts and what they are made of, in order, each once. Call it before anything is awaited, or never. */
+      readonly weights: () => readonly HostWeight[];
     }
   /** No host fits now; why, counted. */
   | {
       readonly kind: "none";
       readonly refusals: readonly RefusalCount[];
       readonly trees: number;
+      /** The same, step by step. */
+      readonly funnels: readonly CellFunnel[];
       readonly lookedAt: number;
     };
 
@@ -87,7 +102,7 @@ export class HostChooser {
   choose(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions): HostChoice {
     const { hosts, bound, ranked } = this.#rank(query, cells, options);
     const best = pickBest(ranked, options);
-    const choice = best ? chosen(ranked, best, options) : null;
+    const choice = best ? chosen(hosts, ranked, best, options) : null;
     ranked.settle();
     return choice ?? { ...noneOf(hosts, query, bound, options.excludedHosts), lookedAt: ranked.lookedAt };
   }
@@ -110,6 +125,19 @@ export class HostChooser {
     return selections;
   }
 
+  /** The best hosts that the request fits on, `most` of them, as they would be asked one after the other. */
+  best(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions, most: number): HostWeight[] {
+    const { hosts, ranked } = this.#rank(query, cells, options);
+    const best: HostWeight[] = [];
+    while (best.length < most) {
+      const placed = ranked.takeNext();
+      if (!placed) break;
+      best.push(weightOf(hosts, placed.ranking, placed.root));
+    }
+    ranked.settle();
+    return best;
+  }
+
   #rank(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions) {
     const { seed, excludedHosts, weighers, spec = null, filters = NO_FILTERS, watch } = options;
     watch?.enter("filter");
@@ -125,7 +153,8 @@ export class HostChooser {
   }
 }
 
-function boundTo(
+/** The filters as they judge one request among the hosts of a cell; none without facts to ask about. */
+export function boundTo(
   { name, view, facts }: CellHosts,
   spec: ServerSpec | null,
   filters: readonly HostFilter[],
@@ -150,10 +179,30 @@ function pickBest(ranked: RankedHosts, { spread, spreadTolerance, seed }: Choice
   return ranked.takeNext();
 }
 
-function chosen(ranked: RankedHosts, best: PlacedHost, options: ChoiceOptions): HostChoice {
+function chosen(hosts: HostClass, ranked: RankedHosts, best: PlacedHost, options: ChoiceOptions): HostChoice {
   const { ranking, root, way } = best;
   const selections = [selectionOf(ranking.request, root, way), ...standbysOf(ranked, ranking, root, options)];
-  return { kind: "chosen", cell: ranking.cell.name, selections, lookedAt: ranked.lookedAt };
+  return {
+    kind: "chosen",
+    cell: ranking.cell.name,
+    selections,
+    lookedAt: ranked.lookedAt,
+    feasible: hosts.count,
+    weights: () => {
+      const names = new Set(selections.map(({ host }) => host));
+      return Array.from(names, (name) => weightOf(hosts, ranking, ranking.cell.view.hosts.slotOf(name)));
+    },
+  };
+}
+
+function weightOf(hosts: HostClass, ranking: CellRanking, root: number): HostWeight {
+  const { cell, weights } = ranking;
+  return {
+    cell: cell.name,
+    host: cell.view.hosts.nameOf(root) ?? "",
+    weight: weights[root]!,
+    parts: hosts.partsOf(ranking, root),
+  };
 }
 
 function standbysOf(ranked: RankedHosts, ranking: CellRanking, root: number, options: ChoiceOptions): Selection[] {
@@ -177,9 +226,10 @@ function noneOf(
   bound: readonly BoundFilters[],
   excludedHosts: ReadonlyMap<string, ReadonlySet<string>> | undefined,
 ) {
-  const refusals = hosts.rankings.flatMap((ranking, index) =>
-    countRefusals(ranking, query, bound[index]!, excludedHosts?.get(ranking.cell.name) ?? NO_HOSTS),
-  );
-  const trees = hosts.rankings.reduce((sum, { cell }) => sum + cell.view.slots.rootCount, 0);
-  return { kind: "none", refusals: sumRefusals(refusals), trees } as const;
+  const funnels = hosts.rankings.map(({ cell, misfits }, index) => {
+    const ask = { query, bound: bound[index]!, excludedHosts: excludedHosts?.get(cell.name) ?? NO_HOSTS };
+    return examineCell(cell, ask, misfits).funnel;
+  });
+  const { trees, steps } = sumFunnels(funnels);
+  return { kind: "none", refusals: refusalsOf({ steps }), trees, funnels } as const;
 }

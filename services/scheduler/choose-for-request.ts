@@ -1,5 +1,6 @@
 import type { LedgerView } from "../../core/ledger/view.ts";
 import type { ChoiceOptions, HostChoice, HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import { hostRules } from "../../core/scheduling/host-rules.ts";
 import { pinQuery } from "../../core/scheduling/pin-query.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import type { SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
@@ -11,7 +12,6 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { CellLink } from "./cell-link.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { GroupPicks } from "./group-picks.ts";
-import { hostRules } from "./host-rules.ts";
 import type { SchedulerSettings } from "./settings.ts";
 import { StageTimer } from "./time-stages.ts";
 
@@ -84,7 +84,8 @@ export class RequestChooser {
     this.#events.decided({ outcome: choice.kind, tookMs: timer.end(), stagesMs: timer.stagesMs, lookedAt });
     if (choice.kind === "chosen" || atHome?.kind !== "none") return choice;
     const refusals = [...choice.refusals, ...atHome.refusals];
-    return { kind: "none", refusals, trees: choice.trees + atHome.trees, lookedAt };
+    const funnels = [...atHome.funnels, ...choice.funnels];
+    return { kind: "none", refusals, trees: choice.trees + atHome.trees, funnels, lookedAt };
   }
 
   /** The alternates of a server with company, none of them chosen for another one of it. */

@@ -1,8 +1,8 @@
-import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
-import { hostFilters } from "../../core/scheduling/filters/host-filters.ts";
-import type { SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
-import type { WeighedBy } from "../../core/scheduling/weighers/weigher.ts";
-import type { WeigherSet } from "../../core/scheduling/weighers/weigher-set.ts";
+import type { HostFilter } from "./filters/host-filter.ts";
+import { hostFilters } from "./filters/host-filters.ts";
+import type { SchedulingSettings } from "./scheduling-settings.ts";
+import type { WeighedBy } from "./weighers/weigher.ts";
+import type { WeigherSet } from "./weighers/weigher-set.ts";
 
 /** How hosts are judged and weighed, and which of the best is taken. */
 export interface HostRules {

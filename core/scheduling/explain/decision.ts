@@ -1,0 +1,151 @@
+import { describeRefusal } from "../../candidates/refusal.ts";
+import type { HostWeight } from "../choose-hosts.ts";
+import { type CellFunnel, type Funnel, sumFunnels } from "./funnel.ts";
+import type { Miss } from "./nearest-misses.ts";
+
+/** What deciding took. */
+export interface DecisionEffort {
+  /** Hosts chosen until one could be claimed. */
+  readonly tries: number;
+  /** Claims that did not fit any more when they were made. */
+  readonly lostRaces: number;
+  /** Times that the views were waited for before a refusal. */
+  readonly looks: number;
+  /** How far the view of the cell was behind its database; null: not known. */
+  readonly viewLagMs: number | null;
+}
+
+/** A server was placed. */
+export interface PlacedDecision extends DecisionEffort {
+  readonly outcome: "placed";
+  readonly cell: string;
+  readonly host: string;
+  readonly alternates: readonly string[];
+  /** Hosts that it could have gone to. */
+  readonly feasible: number;
+  /** The host's weight and those of its alternates, as far as they are kept. */
+  readonly weights: readonly KeptWeight[];
+}
+
+export interface KeptWeight {
+  readonly host: string;
+  readonly weight: number;
+  /** By weigher: its raw weight, the same normalised, the multiplier. */
+  readonly parts: Readonly<Record<string, readonly [raw: number, normalised: number, multiplier: number]>>;
+}
+
+/** No host was found. */
+export interface RefusedDecision extends DecisionEffort {
+  readonly outcome: "refused";
+  /** Trees looked at, of all cells. */
+  readonly hosts: number;
+  readonly steps: readonly KeptStep[];
+  /** By cell how many each step left. */
+  readonly cells: readonly { readonly cell: string; readonly hosts: number; readonly left: readonly number[] }[];
+  readonly nearest: readonly KeptMiss[];
+  /** Cells that did not answer. */
+  readonly unseen: readonly string[];
+}
+
+export interface KeptStep {
+  readonly step: string;
+  readonly left: number;
+  /** Most frequent first; in words. */
+  readonly removed: readonly { readonly why: string; readonly hosts: number }[];
+}
+
+export interface KeptMiss {
+  readonly cell: string;
+  readonly host: string;
+  readonly why: string;
+  readonly lacks: readonly {
+    readonly class: string;
+    readonly requested: number;
+    readonly free: number;
+    readonly provider: string | null;
+  }[];
+}
+
+/** How a scheduler decided, as it is kept for whoever asks why. Small by `trimDecision`. */
+export type Decision = PlacedDecision | RefusedDecision;
+
+/** Characters of a name or reason that are kept. */
+const TEXT_MAX = 120;
+
+export function placedDecision(
+  choice: {
+    readonly cell: string;
+    readonly selections: readonly { readonly host: string }[];
+    readonly feasible: number;
+    readonly weights: readonly HostWeight[];
+  },
+  effort: DecisionEffort,
+): PlacedDecision {
+  const [host = "", ...alternates] = new Set(choice.selections.map((selection) => clip(selection.host)));
+  const { cell, feasible } = choice;
+  return { outcome: "placed", cell, host, alternates, feasible, weights: choice.weights.map(keptWeight), ...effort };
+}
+
+export function refusedDecision(
+  found: {
+    readonly funnels: readonly CellFunnel[];
+    readonly misses: readonly Miss[];
+    readonly unseen: readonly string[];
+  },
+  effort: DecisionEffort,
+): RefusedDecision {
+  const { steps, trees, cells } = sumFunnels(found.funnels);
+  return {
+    outcome: "refused",
+    hosts: trees,
+    steps: keptSteps({ steps }),
+    cells: cells.map((cell) => ({ cell: cell.cell, hosts: cell.trees, left: cell.steps.map(({ left }) => left) })),
+    nearest: found.misses.map(keptMiss),
+    unseen: found.unseen,
+    ...effort,
+  };
+}
+
+/** Reasons in words. */
+export function keptSteps({ steps }: Pick<Funnel, "steps">): KeptStep[] {
+  return steps.map(({ step, left, removed }) => ({
+    step,
+    left,
+    removed: removed.map(({ refusal, trees }) => ({ why: clip(describeRefusal(refusal)), hosts: trees })),
+  }));
+}
+
+export function keptMiss({ cell, host, refusal, lacks }: Miss): KeptMiss {
+  return {
+    cell,
+    host: clip(host),
+    why: clip(describeRefusal(refusal)),
+    lacks: lacks.map(({ resourceClass, requested, free, provider }) => ({
+      class: resourceClass,
+      requested,
+      free,
+      provider: provider === null ? null : clip(provider),
+    })),
+  };
+}
+
+export function keptWeight({ host, weight, parts }: HostWeight): KeptWeight {
+  return {
+    host: clip(host),
+    weight: rounded(weight),
+    parts: Object.fromEntries(
+      parts.map(({ weigher, raw, normalised, multiplier }) => [
+        weigher,
+        [rounded(raw), rounded(normalised), multiplier] as const,
+      ]),
+    ),
+  };
+}
+
+function rounded(value: number): number {
+  return Number(value.toPrecision(5));
+}
+
+function clip(text: string): string {
+  return text.length <= TEXT_MAX ? text : `${text.slice(0, TEXT_MAX - 1)}…`;
+}

@@ -1,0 +1,59 @@
+import { type CompiledRequest, type Demand, type GroupDemand, hasRoom } from "../../candidates/compiled-request.ts";
+import type { ResourceClass } from "../../ledger/ids.ts";
+
+/** Too little of one class in a host's providers. */
+export interface Lack {
+  /** Of the request group; "" for the unnumbered one. */
+  readonly suffix: string;
+  readonly resourceClass: ResourceClass;
+  readonly requested: number;
+  /** What the provider that has most of it still has; for several like groups, all providers together. */
+  readonly free: number;
+  /** Name of that provider; null: none has the class. */
+  readonly provider: string | null;
+}
+
+/** What a tree has too little of, traits and aggregates aside; nothing: it is not room that it fails for. */
+export function lacksOf(request: CompiledRequest, root: number): Lack[] {
+  const providers = [root, ...request.view.slots.descendants(root)];
+  const groups = request.unnumbered ? [request.unnumbered, ...request.numbered] : request.numbered;
+  return groups.flatMap((group) => group.demands.flatMap((demand) => lackOf(request, group, demand, providers) ?? []));
+}
+
+/** How far a tree is from having enough: for each lacking class the missing part of what is asked for, added up. Cost: as the sieve. */
+export function shortageOf(request: CompiledRequest, root: number): number {
+  const descendants = request.view.slots.descendants(root);
+  const groups = request.unnumbered ? [request.unnumbered, ...request.numbered] : request.numbered;
+  let shortage = 0;
+  for (const { demands } of groups) {
+    for (const { column, amount } of demands) {
+      let most = column.free[root]!;
+      for (const slot of descendants) if (column.free[slot]! > most) most = column.free[slot]!;
+      if (most < amount) shortage += (amount - Math.max(0, most)) / amount;
+    }
+  }
+  return shortage;
+}
+
+function lackOf(
+  { view, isolate }: CompiledRequest,
+  { suffixes }: GroupDemand,
+  demand: Demand,
+  providers: readonly number[],
+): Lack | null {
+  const { column, amount, resourceClass } = demand;
+  const having = providers.filter((slot) => column.has(slot));
+  const placesAt = (slot: number) => (isolate ? 1 : Math.floor(column.free[slot]! / amount));
+  const places = having.reduce((sum, slot) => sum + (hasRoom(demand, slot) ? placesAt(slot) : 0), 0);
+  if (places >= suffixes.length) return null;
+  const freeAt = (slot: number) => Math.max(0, column.free[slot]!);
+  const best = having.toSorted((a, b) => freeAt(b) - freeAt(a))[0];
+  const all = having.reduce((sum, slot) => sum + freeAt(slot), 0);
+  return {
+    suffix: suffixes[0] ?? "",
+    resourceClass,
+    requested: amount * suffixes.length,
+    free: best === undefined ? 0 : suffixes.length === 1 ? freeAt(best) : all,
+    provider: best === undefined ? null : view.slots.nameOf(best),
+  };
+}

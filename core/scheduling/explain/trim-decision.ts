@@ -1,0 +1,100 @@
+import type { Decision, KeptStep, PlacedDecision, RefusedDecision } from "./decision.ts";
+
+/** What a decision may take as JSON, in bytes. */
+export const DECISION_BYTES_MAX = 2_000;
+
+/** Reasons of one step beyond which they are added up. */
+const REASONS_MAX = 6;
+const STEPS_MAX = 12;
+
+/**
+ * The decision, with as much left out as has to be for its JSON to take at most `bytesMax` bytes: first what is farthest from the
+ * answer - of a placement the weights of the last alternates, of a refusal the numbers by cell and the farthest misses - and at last
+ * the reasons that removed fewest. What is left out of counts is added up, never lost.
+ */
+export function trimDecision(decision: Decision, bytesMax = DECISION_BYTES_MAX): Decision {
+  let trimmed = decision;
+  while (bytesOf(trimmed) > bytesMax) {
+    const shorter = trimmed.outcome === "placed" ? shortenPlaced(trimmed) : shortenRefused(trimmed);
+    if (shorter === null) return trimmed;
+    trimmed = shorter;
+  }
+  return trimmed;
+}
+
+export function bytesOf(decision: Decision): number {
+  return new TextEncoder().encode(JSON.stringify(decision)).length;
+}
+
+/** Null: there is nothing more to leave out. */
+function shortenPlaced(decision: PlacedDecision): PlacedDecision | null {
+  const { weights, alternates } = decision;
+  if (weights.length > 1) return { ...decision, weights: weights.slice(0, -1) };
+  const [own] = weights;
+  const parts = own ? Object.entries(own.parts) : [];
+  if (own && parts.length > 0) {
+    // The smallest first: it decided least.
+    const least = parts.reduce((a, b) => (worth(a[1]) <= worth(b[1]) ? a : b))[0];
+    return { ...decision, weights: [{ ...own, parts: Object.fromEntries(parts.filter(([name]) => name !== least)) }] };
+  }
+  return alternates.length > 0 ? { ...decision, alternates: alternates.slice(0, -1) } : null;
+}
+
+function worth([, normalised, multiplier]: readonly [number, number, number]): number {
+  return Math.abs(normalised * multiplier);
+}
+
+function shortenRefused(decision: RefusedDecision): RefusedDecision | null {
+  const { cells, nearest, steps, unseen } = decision;
+  if (steps.some(({ removed }) => removed.length > REASONS_MAX)) return { ...decision, steps: steps.map(frequentOnly) };
+  const idle = steps.findIndex((step, index) => steps.length > STEPS_MAX && index > 0 && step.removed.length === 0);
+  if (idle > 0) return withoutStep(decision, idle);
+  if (cells.length > 8) return { ...decision, cells: cells.slice(0, Math.floor(cells.length / 2)) };
+  const longest = steps.reduce((a, b) => (a.removed.length >= b.removed.length ? a : b), NO_STEP);
+  if (longest.removed.length > REASONS_MAX)
+    return { ...decision, steps: steps.map((step) => shortened(step, longest)) };
+  if (nearest.length > 2) return { ...decision, nearest: nearest.slice(0, -1) };
+  if (cells.length > 0) return { ...decision, cells: cells.slice(0, -1) };
+  if (longest.removed.length > 1) return { ...decision, steps: steps.map((step) => shortened(step, longest)) };
+  if (nearest.length > 0) return { ...decision, nearest: nearest.slice(0, -1) };
+  const empty = steps.findIndex(({ removed }) => removed.length === 0);
+  if (empty >= 0) return withoutStep(decision, empty);
+  if (unseen.length > 0) return { ...decision, unseen: unseen.slice(0, -1) };
+  return steps.length > 1 ? { ...decision, steps: mergedEnd(steps) } : null;
+}
+
+const NO_STEP: KeptStep = { step: "", left: 0, removed: [] };
+const OTHERS = "other reasons";
+const OTHER_STEPS = "other steps";
+
+/** The numbers by cell go with the steps. */
+function withoutStep(decision: RefusedDecision, index: number): RefusedDecision {
+  return {
+    ...decision,
+    steps: decision.steps.toSpliced(index, 1),
+    cells: decision.cells.map((cell) => ({ ...cell, left: cell.left.toSpliced(index, 1) })),
+  };
+}
+
+/** The last two steps as one. */
+function mergedEnd(steps: readonly KeptStep[]): KeptStep[] {
+  const [one, other] = steps.slice(-2);
+  if (!one || !other) return [...steps];
+  const hosts = [...one.removed, ...other.removed].reduce((sum, removed) => sum + removed.hosts, 0);
+  return [...steps.slice(0, -2), { step: OTHER_STEPS, left: other.left, removed: [{ why: OTHERS, hosts }] }];
+}
+
+function frequentOnly(step: KeptStep): KeptStep {
+  return step.removed.length > REASONS_MAX ? withReasons(step, REASONS_MAX) : step;
+}
+
+function shortened(step: KeptStep, longest: KeptStep): KeptStep {
+  return step === longest ? withReasons(step, step.removed.length - 1) : step;
+}
+
+/** So many reasons, the last of which stands for all the others. */
+function withReasons(step: KeptStep, count: number): KeptStep {
+  const kept = step.removed.slice(0, count - 1);
+  const rest = step.removed.slice(count - 1).reduce((sum, { hosts }) => sum + hosts, 0);
+  return { ...step, removed: [...kept, { why: OTHERS, hosts: rest }] };
+}
