@@ -105,6 +105,10 @@ export class ConductorEvents {
     this.#logger.debug({ server: serverUuid, as, tookMs }, "build ended");
   }
 
+  confirmedLate(serverUuid: string): void {
+    this.#logger.info({ server: serverUuid }, "confirming a resize that nobody has confirmed or reverted in time");
+  }
+
   evacuatedReleased(host: string, count: number): void {
     this.#logger.info({ host, count }, "an evacuated host is back and was compared; gave back what was held there");
   }

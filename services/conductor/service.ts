@@ -8,6 +8,7 @@ import type { Service } from "../../runtime/service.ts";
 import { type AgentConnection, AgentRegistry, type AgentReport } from "./agent-registry.ts";
 import { StepCommitter } from "./commit-steps.ts";
 import { GuestComparer } from "./compare-guests.ts";
+import { ResizeConfirmer } from "./confirm-resizes.ts";
 import { ConductorEvents } from "./events.ts";
 import { HandOvers } from "./hand-over.ts";
 import { LeaseKeeper } from "./keep-lease.ts";
@@ -53,6 +54,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
   const close = closeOnce(async () => {
     ready = false;
     await parts.intake.stop();
+    await parts.confirmer.stop();
     stop.abort();
     parts.runs.abandonAll();
     await parts.lease.stop();
@@ -74,6 +76,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
         parts.registry.listen(deps.listener);
         parts.watch.start();
         await parts.intake.start();
+        parts.confirmer.start();
         ready = true;
       } catch (error) {
         await close();
@@ -135,8 +138,9 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const runs = new TaskRuns(runPorts, tracing);
   const intake = new TaskIntake({ bus, store, commits, runs, handOvers, clock, events, settings });
   const lease = new LeaseKeeper({ store, clock, events, settings });
+  const confirmer = new ResizeConfirmer({ store, clock, events, settings });
   const watch = new AgentWatch({ store, registry, trees, comparer, clock, events, settings });
-  return { registry, runs, intake, lease, watch };
+  return { registry, runs, intake, lease, watch, confirmer };
 }
 
 function dispatchReport(

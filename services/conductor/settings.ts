@@ -28,6 +28,8 @@ export interface ConductorSettings {
   readonly messagesInFlightMax: number;
   /** Tasks in the works; beyond them messages stay in the queue, for other conductors. */
   readonly tasksMax: number;
+  /** A resize or cold migration that has waited so long is confirmed; 0: never. */
+  readonly confirmAfterMs: number;
   /** Hosts whose guests are compared with the database each second, in turn. */
   readonly auditHostsPerSecond: number;
 }
@@ -44,6 +46,7 @@ export const CONDUCTOR_DEFAULTS = {
   messagesInFlightMax: 1_000,
   tasksMax: 20_000,
   auditHostsPerSecond: 20,
+  confirmAfterMs: 0,
 } as const satisfies Omit<ConductorSettings, "cell" | "conductorId" | "name">;
 
 /** All that a conductor is told; no address or password of anything above its cell (law 3). */
@@ -84,6 +87,10 @@ export const conductorDeclaration = {
       about: "hosts are down when no conductor has heard of their agent for so long",
       default: "5s",
     }),
+    resizeConfirm: setting(duration({ minMs: 0, maxMs: 90 * 86_400_000 }), {
+      about: "resizes and cold migrations that have waited so long are confirmed; 0s: never",
+      default: "0s",
+    }),
     tasksMax: setting(integer({ min: 1, max: 1_000_000 }), { about: "tasks in the works", default: "20000" }),
   },
 } as const;
@@ -103,5 +110,6 @@ export function conductorSettings(options: ConductorOptions, conductorId: string
     attemptTimeoutMs: options.attemptTimeout,
     unseenMs: options.agentUnseen,
     tasksMax: options.tasksMax,
+    confirmAfterMs: options.resizeConfirm,
   });
 }

@@ -158,3 +158,15 @@ test("a conductor that is killed while a resize copies: another carries it throu
   expect((await cell.become(1, "VERIFY_RESIZE")).host).toBe("host-1");
   await eventually("it to run there", () => cell.runsOn(1).join() === "host-1");
 });
+
+test("a resize that nobody confirms in time is confirmed", async () => {
+  await start();
+  await cell.startConductor(2, { unseenMs: UNSEEN_MS, confirmAfterMs: 200 });
+  const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
+  await eventually("its confirmation", async () => {
+    const [record] = await cell.store.migrations({ serverUuid: serverId(1), limit: 1 });
+    return record?.status === "confirmed";
+  });
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-1" });
+  expect(await cell.holds(migration)).toEqual({});
+});

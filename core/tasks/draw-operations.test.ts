@@ -1,0 +1,21 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { operationsPage } from "./draw-operations.ts";
+import { OPERATION_KINDS } from "./operation-kinds.ts";
+import { ROUTES } from "./operation-routes.ts";
+
+test("the page of operations shows the routes as they are; `npm run diagrams` makes it", () => {
+  expect(readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8")).toBe(operationsPage());
+});
+
+test("every stage of a route can be reached, and every arrow leads to a stage of the route or an end", () => {
+  for (const kind of OPERATION_KINDS) {
+    const route = ROUTES[kind];
+    const targets = [...route.values()].flatMap(({ done, failed, gone }) => [done, failed, gone]);
+    const stages = targets.flatMap((target) => (target === "another" ? ["preparing", "restoring"] : [target]));
+    const ends = ["succeed", "give-up", "lost"];
+    expect(stages.filter((stage) => !ends.includes(stage) && !route.has(stage as never))).toEqual([]);
+    const [first, ...others] = route.keys();
+    expect(others.filter((stage) => stage !== first && !stages.includes(stage))).toEqual([]);
+  }
+});

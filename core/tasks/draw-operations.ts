@@ -1,0 +1,59 @@
+import { OPERATION_KINDS, type OperationKind } from "./operation-kinds.ts";
+import { ROUTES, type Route } from "./operation-routes.ts";
+
+const END_NAMES: Readonly<Record<string, string>> = {
+  succeed: "[*]",
+  "give-up": "as_before",
+  lost: "in_error",
+};
+
+/** The page of all operations: for each route a state diagram (mermaid), with the kinds that walk it. */
+export function operationsPage(): string {
+  const byRoute = new Map<string, OperationKind[]>();
+  for (const kind of OPERATION_KINDS) {
+    const drawing = drawRoute(ROUTES[kind]);
+    const kinds = byRoute.get(drawing);
+    if (kinds === undefined) byRoute.set(drawing, [kind]);
+    else kinds.push(kind);
+  }
+  const parts = [...byRoute].map(([drawing, kinds]) => `## ${kinds.join(", ")}\n\n\`\`\`mermaid\n${drawing}\n\`\`\`\n`);
+  return `${HEAD}\n${parts.join("\n")}`;
+}
+
+/** One route. An arrow is one transaction; its label is the answer to what the stage asks. */
+function drawRoute(route: Route): string {
+  const lines = ["stateDiagram-v2"];
+  const first = [...route.keys()][0];
+  lines.push(`  [*] --> ${nameOf(first ?? "succeed")}`);
+  for (const [stage, { ask }] of route) lines.push(`  ${nameOf(stage)}: ${stage} (asks - ${ask})`);
+  for (const [stage, { done, failed, gone }] of route) {
+    const answersTo = new Map<string, string[]>();
+    for (const [answer, target] of [
+      ["done", done],
+      ["failed", failed],
+      ["host gone", gone],
+    ] as const) {
+      for (const [to, why] of target === "another" ? ALTERNATES : [[target, ""]]) {
+        const label = `${answer}${why}`;
+        answersTo.set(String(to), [...(answersTo.get(String(to)) ?? []), label]);
+      }
+    }
+    for (const [to, answers] of answersTo) lines.push(`  ${nameOf(stage)} --> ${nameOf(to)}: ${answers.join(", ")}`);
+  }
+  return lines.join("\n");
+}
+
+/** Where a destination that failed leads. */
+const ALTERNATES = [
+  ["preparing", ", next alternate"],
+  ["restoring", ", none left"],
+] as const;
+
+const nameOf = (target: string): string => END_NAMES[target] ?? target.replaceAll("-", "_");
+
+const HEAD = `# The routes of operations
+
+Made from core/tasks/operation-routes.ts by \`npm run diagrams\`. What the stages are: decisions/0006-moves.md. A delete leads out of each
+stage of each route, and an abort from \`preparing\` and \`handing-over\` to \`restoring\`. Ends: the last point - done as wanted;
+\`as_before\` - the server is what it was, the reason is recorded; \`in_error\` - it runs nowhere.
+`;

@@ -1,0 +1,55 @@
+import { randomUUID } from "node:crypto";
+import type { Migration } from "../../core/cell/operation-store.ts";
+import { planOperation } from "../../core/tasks/plan-operation.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Ticker } from "../../runtime/ticker.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { ConductorStore } from "./ports.ts";
+import type { ConductorSettings } from "./settings.ts";
+
+const LOOK_MS_MAX = 10_000;
+const CONFIRMS_MAX = 100;
+
+/**
+ * Confirms resizes and cold migrations that nobody has confirmed or reverted in time. The conductors of a cell do it all at once:
+ * one of them begins the confirmation, the others hear that it runs. Nobody is told of the task: a sweep takes it.
+ */
+export class ResizeConfirmer {
+  readonly #ticker: Ticker;
+  readonly #isWanted: boolean;
+
+  constructor(options: {
+    readonly store: Pick<ConductorStore, "unconfirmed" | "servers" | "begin">;
+    readonly clock: Clock;
+    readonly events: ConductorEvents;
+    readonly settings: Pick<ConductorSettings, "confirmAfterMs">;
+  }) {
+    const { store, clock, events, settings } = options;
+    const confirm = async (migration: Migration): Promise<void> => {
+      const [server] = await store.servers([migration.serverUuid]);
+      if (server === undefined) return;
+      const planned = planOperation({ taskId: randomUUID(), kind: "confirm", server, holding: null, migration });
+      if (planned.kind !== "planned") return;
+      const [outcome] = await store.begin([planned.begin]);
+      if (outcome?.kind === "begun") events.confirmedLate(server.uuid);
+    };
+    this.#isWanted = settings.confirmAfterMs > 0;
+    this.#ticker = new Ticker({
+      clock,
+      pauseMs: Math.min(LOOK_MS_MAX, Math.max(50, settings.confirmAfterMs / 4)),
+      work: async () => {
+        for (const migration of await store.unconfirmed(settings.confirmAfterMs, CONFIRMS_MAX))
+          await confirm(migration);
+      },
+      onError: (error) => events.databaseFailed("confirm", error),
+    });
+  }
+
+  start(): void {
+    if (this.#isWanted) this.#ticker.start();
+  }
+
+  async stop(): Promise<void> {
+    if (this.#isWanted) await this.#ticker.stop();
+  }
+}
