@@ -16,11 +16,13 @@ import type {
   BeginOperation,
   BeginOutcome,
   Holding,
+  HoldingPatch,
   Migration,
   MigrationQuery,
   OperationPosition,
   OperationSignal,
   OperationStep,
+  PatchOutcome,
   SignalOutcome,
   StepOutcome,
 } from "../../core/cell/operation-store.ts";
@@ -40,6 +42,7 @@ import {
   beginStep,
   commitOperationStep,
   migrationsOf,
+  patchStep,
   positionOf,
   releaseEvacuatedStep,
   signalStep,
@@ -251,6 +254,10 @@ export class MemoryCellStore implements CellStore, ViewSource {
 
   async begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
     return this.#step((tx) => operations.map((operation) => beginStep(tx, operation)));
+  }
+
+  async patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {
+    return this.#step((tx) => patches.map((patch) => patchStep(tx, patch)));
   }
 
   async holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]> {

@@ -4,11 +4,13 @@ import { changeOf, migrationOf, operationOf } from "../../core/cell/operation-re
 import type {
   BeginOperation,
   BeginOutcome,
+  HoldingPatch,
   Migration,
   MigrationQuery,
   OperationPosition,
   OperationSignal,
   OperationStep,
+  PatchOutcome,
   SignalOutcome,
   StepOutcome,
   StepWrite,
@@ -47,6 +49,20 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   assert(row !== undefined, "a task that was just stored");
   writeStep(tx, row, server, write);
   return { kind: "begun", xid: tx.xid };
+}
+
+/** More or less of what a server holds where it is, while nothing is done to it. */
+export function patchStep(tx: CellTransaction, { serverUuid, change }: HoldingPatch): PatchOutcome {
+  const server = tx.cell.servers.get(serverUuid);
+  if (server === undefined || server.status === "CLOSED" || server.host === null) return { kind: "gone" };
+  const open = (tx.cell.tasksByServer.get(server.uuid) ?? []).find((row) => row.endedAtMs === null);
+  if (open !== undefined) return { kind: "busy", running: runningOf(open) };
+  const outcome = tx.applyAllocations(change);
+  if (outcome.kind === "no-capacity") return outcome;
+  if (outcome.kind !== "committed") return { kind: "stale", why: describeRefusal(outcome) };
+  server.revision += 1;
+  server.updatedAtMs = tx.nowMs;
+  return { kind: "patched", xid: tx.xid };
 }
 
 const runningOf = (row: TaskRow): string => (row.kind === "operate" ? operationOf(row.task).kind : row.kind);

@@ -17,11 +17,13 @@ import type {
   BeginOperation,
   BeginOutcome,
   Holding,
+  HoldingPatch,
   Migration,
   MigrationQuery,
   OperationPosition,
   OperationSignal,
   OperationStep,
+  PatchOutcome,
   SignalOutcome,
   StepOutcome,
 } from "../../core/cell/operation-store.ts";
@@ -31,6 +33,7 @@ import { commitActive, commitDeleted, commitError, hopTasks } from "./cell/commi
 import { requestDeletes } from "./cell/delete-servers.ts";
 import { closeServers, dispatchServers } from "./cell/dispatch-servers.ts";
 import { beginOperations, commitSteps, readPositions, signalOperations } from "./cell/operate-servers.ts";
+import { patchHoldings } from "./cell/patch-holdings.ts";
 import { readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./cell/read-migrations.ts";
 import {
   readAttempts,
@@ -177,6 +180,10 @@ export class PostgresCellStore implements CellStore {
 
   begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
     return beginOperations(this.#pool, operations);
+  }
+
+  patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {
+    return patchHoldings(this.#pool, patches);
   }
 
   holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]> {

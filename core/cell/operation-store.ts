@@ -52,7 +52,18 @@ export interface Holding {
 
 export type SignalOutcome = "signalled" | "no-such-operation";
 
+/** A change of what a server holds where it is (`patchChange`). */
+export interface HoldingPatch {
+  readonly serverUuid: string;
+  readonly change: AllocationChange;
+}
+export type PatchOutcome =
+  | { readonly kind: "patched"; readonly xid: number }
+  | Extract<BeginOutcome, { readonly kind: "busy" | "gone" | "no-capacity" | "stale" }>;
+
 export interface BeginStore {
+  /** Takes effect at once, while nothing else is done to the server; what is planned for the server as it was is `changed` then. */
+  patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]>;
   begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]>;
   /** Null: it holds nothing. */
   holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]>;

@@ -4,6 +4,7 @@ import type { OperationStep } from "../../core/cell/operation-store.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
+import { patchChange } from "../../core/tasks/patch-change.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import { type Begun, beginOperationOn, type Wished } from "../begin-operation.ts";
 import {
@@ -15,6 +16,7 @@ import {
   providerOf,
   serverId,
   taskId,
+  vcpusOf,
 } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
@@ -266,6 +268,28 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await store.releaseEvacuated("host-0")).toEqual([moveId]);
     expect(await store.releaseEvacuated("host-0")).toEqual([]);
     expect(await cell().used()).toEqual([0, 2, 0]);
+  });
+
+  test("a holding is patched: only as it was, only while nothing is done to the server, only if there is room", async () => {
+    const { store } = cell();
+    await boot();
+    const server = { uuid: serverId(1), projectId: "project-1", userId: "user-1" };
+    const [holding] = await store.holdings([serverId(1)]);
+    if (!holding) throw new Error("it holds nothing");
+    const patch = (more: number, less = 0) => {
+      const of = (amount: number) => (amount === 0 ? [] : vcpusOf(0, amount));
+      return { serverUuid: serverId(1), change: patchChange(server, holding, { more: of(more), less: of(less) }) };
+    };
+    expect(await store.patchHoldings([patch(9), { ...patch(1), serverUuid: serverId(9) }])).toMatchObject([
+      { kind: "no-capacity" },
+      { kind: "gone" },
+    ]);
+    expect(await store.patchHoldings([patch(3, 1)])).toEqual([{ kind: "patched", xid: expect.any(Number) }]);
+    expect(await held(serverId(1))).toEqual([4]);
+    expect(await store.patchHoldings([patch(1)])).toMatchObject([{ kind: "stale" }]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ revision: 1 }]);
+    await begin({ kind: "stop" });
+    expect(await store.patchHoldings([patch(1)])).toEqual([{ kind: "busy", running: "stop" }]);
   });
 
   test("a signal fences whoever carries the operation out, and is there for the next", async () => {

@@ -1,0 +1,54 @@
+import type { Pool } from "pg";
+import { assert } from "../../../core/assert.ts";
+import type { HoldingPatch, PatchOutcome } from "../../../core/cell/operation-store.ts";
+import type { AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
+import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
+import { inRounds } from "../in-rounds.ts";
+import { textArrayLiteral } from "../literals.ts";
+import { queryStored } from "../store-query.ts";
+
+interface PatchRow {
+  readonly at: number;
+  readonly outcome: string;
+  readonly detail: Readonly<Record<string, unknown>> | null;
+  readonly xid: number | string;
+}
+
+/** Cost: one round trip. */
+export function patchHoldings(pool: Pool, patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {
+  return inRounds(
+    patches,
+    (patch) => patch.serverUuid,
+    async (round) => {
+      const rows = await queryStored<PatchRow>(pool, {
+        name: "cell_patch_holdings",
+        text: "select at, outcome, detail, xid from cell_patch_holdings($1, $2)",
+        values: [
+          textArrayLiteral(round.map((patch) => patch.serverUuid)),
+          encodeChanges(round.map((patch) => patch.change)),
+        ],
+      });
+      const outcomes: PatchOutcome[] = [];
+      for (const row of rows) outcomes[row.at - 1] = outcomeOf(row, round[row.at - 1] as HoldingPatch);
+      return outcomes;
+    },
+  );
+}
+
+function outcomeOf(row: PatchRow, { change }: HoldingPatch): PatchOutcome {
+  switch (row.outcome) {
+    case "patched":
+      return { kind: "patched", xid: Number(row.xid) };
+    case "gone":
+      return { kind: "gone" };
+    case "busy":
+      return { kind: "busy", running: String(row.detail?.running) };
+    default: {
+      const kind = row.outcome as AllocationOutcome["kind"];
+      const outcome = decodeOutcome(change, { kind, generations: null, detail: row.detail });
+      assert(outcome.kind !== "committed", "a committed patch is patched");
+      return outcome.kind === "no-capacity" ? outcome : { kind: "stale", why: describeRefusal(outcome) };
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { Holding } from "../cell/operation-store.ts";
+import type { AllocationChange } from "../ledger/allocation-change.ts";
+import { consumerUuid } from "../ledger/ids.ts";
+import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
+
+/**
+ * So much more and so much less of what the server holds: the bandwidth of an interface that comes or goes. Only for the holding that
+ * it was decided on: whoever changed it meanwhile raised its generation. Less than nothing is nothing.
+ */
+export function patchChange(
+  server: Pick<ServerSpec, "uuid" | "projectId" | "userId">,
+  holding: Holding,
+  patch: { readonly more: readonly AllocationItem[]; readonly less: readonly AllocationItem[] },
+): AllocationChange {
+  const amounts = new Map(holding.items.map((item) => [keyOf(item), { ...item }]));
+  const shift = (item: AllocationItem, by: number): void => {
+    const before = amounts.get(keyOf(item));
+    amounts.set(keyOf(item), { ...item, amount: (before?.amount ?? 0) + by });
+  };
+  for (const item of patch.more) shift(item, item.amount);
+  for (const item of patch.less) shift(item, -item.amount);
+  const owner = { projectId: server.projectId, userId: server.userId, type: CONSUMER_TYPE_INSTANCE };
+  const items = [...amounts.values()].filter((item) => item.amount > 0);
+  return {
+    steps: [{ kind: "replace", consumer: consumerUuid(server.uuid), expected: holding.generation, owner, items }],
+  };
+}
+
+const keyOf = (item: AllocationItem): string => `${item.provider} ${item.resourceClass}`;
