@@ -1,16 +1,18 @@
 import { readCells } from "../adapters/postgres/cell-records.ts";
-import { boolean, duration } from "../runtime/setting-kinds.ts";
-import { setting } from "../runtime/settings.ts";
+import { boolean, duration, hostPort, listOf, text } from "../runtime/setting-kinds.ts";
+import { optional, setting, type ValuesOf } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
-import { auditTwice } from "./audit/audit-twice.ts";
+import { isClean } from "./audit/audit-report.ts";
+import { type AuditOptions, auditTwice } from "./audit/audit-twice.ts";
 import { conductorSettingNames } from "./audit/conductor-setting-names.ts";
-import { auditText, isClean } from "./audit/print-report.ts";
+import { auditText } from "./audit/print-report.ts";
+import { readGuests } from "./audit/read-guests.ts";
 import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
 
 const declaration = {
   command: "berth audit",
-  about: "Checks the five laws on a live cloud, from its databases. Exit code 1 if one is broken.",
+  about: "Checks the five laws on a live cloud, from its databases and agents. Exit code 1 if one is broken.",
   settings: {
     ...apiDatabaseSettings,
     json: setting(boolean, { about: "print one JSON object", default: "false" }),
@@ -22,8 +24,10 @@ const declaration = {
       about: "how long a request or a task may lie about before nobody counts as working on it",
       default: "30s",
     }),
+    agents: optional(listOf(hostPort), { about: "where agents' probes are (their --metrics-listen): asked what runs" }),
+    journals: optional(listOf(text()), { about: "directories of agents' journals, or journals: read for what runs" }),
   },
-};
+} as const;
 
 /** `berth audit`: reads every cell's database and the API database, and prints what is broken, where, and how that is known. */
 export function run(argv: readonly string[]): Promise<number> {
@@ -31,17 +35,24 @@ export function run(argv: readonly string[]): Promise<number> {
     const api = await openApiDatabase(settings, { beside: true });
     try {
       await requireMigrated(api.url);
-      const report = await auditTwice({
-        apiUrl: api.url,
-        cells: await readCells(api.url),
-        pauseMs: settings.pause,
-        patienceMs: settings.patience,
-        conductorSettings: conductorSettingNames,
-      });
+      const report = await auditTwice(await optionsOf(settings, api.url));
       process.stdout.write(`${settings.json ? JSON.stringify(report, null, 2) : auditText(report)}\n`);
       return isClean(report) ? 0 : 1;
     } finally {
       await api.close();
     }
   });
+}
+
+async function optionsOf(settings: ValuesOf<typeof declaration.settings>, apiUrl: string): Promise<AuditOptions> {
+  const sources = { agents: settings.agents ?? [], journals: settings.journals ?? [] };
+  const anySource = sources.agents.length + sources.journals.length > 0;
+  return {
+    apiUrl,
+    cells: await readCells(apiUrl),
+    readGuests: anySource ? () => readGuests(sources) : undefined,
+    pauseMs: settings.pause,
+    patienceMs: settings.patience,
+    conductorSettings: conductorSettingNames,
+  };
 }

@@ -2,27 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { conductorPermissions } from "../../adapters/nats/streams.ts";
 import { auditCloud } from "../../core/audit/audit-cloud.ts";
 import { checkUpCalls } from "../../core/audit/check-up-calls.ts";
-import { persisting, type Violation } from "../../core/audit/violation.ts";
-import { type AuditedCell, type CloudReading, readCloud } from "./read-cloud.ts";
+import { ViolationTracker } from "../../core/audit/track-violations.ts";
+import type { FoundViolation } from "../../core/audit/violation.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { type AuditReport, reportOf } from "./audit-report.ts";
+import { type AuditedCloud, type CloudReading, readCloud } from "./read-cloud.ts";
 
-export interface AuditReport {
-  readonly violations: readonly Violation[];
-  readonly cells: readonly string[];
-  /** Cells that could not be read, with the reason. */
-  readonly unread: Readonly<Record<string, string>>;
-  readonly counts: {
-    readonly providers: number;
-    readonly consumers: number;
-    readonly servers: number;
-    readonly requests: number;
-    /** Hosts whose agents told what runs there. */
-    readonly hostsAsked: number;
-  };
-}
-
-export interface AuditOptions {
-  readonly apiUrl: string;
-  readonly cells: readonly AuditedCell[];
+export interface AuditOptions extends AuditedCloud {
   /** Between the two readings: longer than a claim, a commit or an order to an agent is in flight. */
   readonly pauseMs: number;
   /** How long a request or a task may lie about unattended. */
@@ -33,31 +19,34 @@ export interface AuditOptions {
 
 /** Audits a live cloud: what one reading shows and a second one, a pause later, shows again, is broken. */
 export async function auditTwice(options: AuditOptions): Promise<AuditReport> {
-  const first = await readCloud(options.apiUrl, options.cells);
-  const suspects = auditCloud(first.facts, options.patienceMs);
-  const upCalls = options.cells.flatMap(({ name }) =>
-    checkUpCalls({ settings: options.conductorSettings, cell: name, publishes: conductorPermissions(name).publish }),
-  );
+  const tracker = new ViolationTracker(0);
+  const first = await observeCloud(options, tracker);
+  const upCalls = upCallsOf(options);
   // A clean reading needs no second one.
-  if (suspects.length === 0) return reportOf(first, upCalls);
+  if (!tracker.suspects) return reportOf(first.reading, upCalls);
   await delay(options.pauseMs);
-  const second = await readCloud(options.apiUrl, options.cells);
-  return reportOf(second, [...persisting(suspects, auditCloud(second.facts, options.patienceMs)), ...upCalls]);
+  const second = await observeCloud(options, tracker);
+  return reportOf(second.reading, [...tracker.standing, ...upCalls]);
 }
 
-function reportOf({ facts, unread }: CloudReading, violations: readonly Violation[]): AuditReport {
-  const total = (countOf: (cell: (typeof facts.cells)[number]) => number): number =>
-    facts.cells.reduce((sum, cell) => sum + countOf(cell), 0);
-  return {
-    violations,
-    cells: facts.cells.map((cell) => cell.cell),
-    unread: Object.fromEntries(unread),
-    counts: {
-      providers: total((cell) => cell.ledger.providers.length),
-      consumers: total((cell) => cell.ledger.consumers.length),
-      servers: total((cell) => cell.servers.length),
-      requests: facts.api?.requests.length ?? 0,
-      hostsAsked: total((cell) => cell.runningGuests.size),
-    },
-  };
+/** One reading, and what it changes of what is known. */
+export async function observeCloud(
+  options: AuditOptions,
+  tracker: ViolationTracker,
+): Promise<{ readonly reading: CloudReading; readonly changes: ReturnType<ViolationTracker["observe"]> }> {
+  const at = { atMs: systemClock.monotonic(), at: new Date(systemClock.now()).toISOString() };
+  const reading = await readCloud(options);
+  const isComplete = reading.unread.size === 0 && reading.unreadGuests.size === 0;
+  const changes = tracker.observe(auditCloud(reading.facts, options.patienceMs), { ...at, isComplete });
+  return { reading, changes };
+}
+
+/** Law 3, which no reading changes. */
+export function upCallsOf(options: AuditOptions): readonly FoundViolation[] {
+  const since = new Date(systemClock.now()).toISOString();
+  return options.cells
+    .flatMap(({ name }) =>
+      checkUpCalls({ settings: options.conductorSettings, cell: name, publishes: conductorPermissions(name).publish }),
+    )
+    .map((violation) => ({ ...violation, since }));
 }

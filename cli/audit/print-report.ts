@@ -1,4 +1,5 @@
-import type { AuditReport } from "./audit-twice.ts";
+import type { FoundViolation } from "../../core/audit/violation.ts";
+import type { AuditReport } from "./audit-report.ts";
 
 const LAWS = ["no oversubscription", "no orphans", "no up-calls", "one home", "every accepted request ends"] as const;
 /** A broken cloud breaks by the thousand; the first of each law tell enough. */
@@ -13,22 +14,26 @@ export function auditText(report: AuditReport): string {
   ];
   for (const [index, name] of LAWS.entries()) {
     const broken = report.violations.filter((violation) => violation.law === index + 1);
-    const verdict = broken.length > 0 ? `${broken.length} violations` : verdictOf(index + 1, counts.hostsAsked);
+    const verdict = broken.length > 0 ? `${broken.length} violations` : verdictOf(index + 1, counts);
     lines.push(`  law ${index + 1}, ${name.padEnd(28)} ${verdict}`);
-    for (const { what, where, proof } of broken.slice(0, SHOWN_PER_LAW_MAX))
-      lines.push(`    ${what}: ${where}: ${proof}`);
+    for (const violation of broken.slice(0, SHOWN_PER_LAW_MAX)) lines.push(`    ${violationText(violation)}`);
     if (broken.length > SHOWN_PER_LAW_MAX) lines.push(`    … and ${broken.length - SHOWN_PER_LAW_MAX} more`);
   }
   for (const [cell, reason] of Object.entries(report.unread)) lines.push(`  cell ${cell} could not be read: ${reason}`);
+  for (const [what, reason] of Object.entries(report.unreadGuests))
+    lines.push(`  ${what}: not known what runs there: ${reason}`);
   return lines.join("\n");
 }
 
-/** Where guests really run only the agents know: law 4 holds by the word of those that were asked. */
-function verdictOf(law: number, hostsAsked: number): string {
-  return law === 4 && hostsAsked === 0 ? "not checked: no host was asked what runs there" : "holds";
+/** One violation in one line. */
+export function violationText({ what, where, proof, since }: FoundViolation): string {
+  return `${what}: ${where}: ${proof} (since ${since})`;
 }
 
-/** Nothing is broken, and nothing was left unread. */
-export function isClean(report: AuditReport): boolean {
-  return report.violations.length === 0 && Object.keys(report.unread).length === 0;
+/** Where guests really run only the agents know: law 4 holds by the word of those that were asked. */
+function verdictOf(law: number, { hosts, hostsAsked }: AuditReport["counts"]): string {
+  if (law !== 4 || hostsAsked >= hosts) return law === 4 && hostsAsked === 0 ? NOBODY_ASKED : "holds";
+  return hostsAsked === 0 ? NOBODY_ASKED : `holds on the ${hostsAsked} of ${hosts} hosts that told what runs there`;
 }
+
+const NOBODY_ASKED = "not checked: no host was asked what runs there";

@@ -1,25 +1,35 @@
 import { readApiFacts } from "../../adapters/postgres/audit/read-api-facts.ts";
 import { readCellFacts } from "../../adapters/postgres/audit/read-cell-facts.ts";
 import type { CellFacts, CloudFacts, RunningGuest } from "../../core/audit/facts.ts";
+import type { GuestReading } from "./read-guests.ts";
 
 export interface AuditedCell {
   readonly name: string;
   readonly databaseUrl: string;
-  /** What runs on its hosts, when the agents can be asked. */
+  /** What runs on its hosts, when its agents are at hand. */
   readonly runningGuests?: () => ReadonlyMap<string, readonly RunningGuest[]>;
+}
+
+export interface AuditedCloud {
+  readonly apiUrl: string;
+  readonly cells: readonly AuditedCell[];
+  /** What runs on hosts whose agents are elsewhere. */
+  readonly readGuests?: (() => Promise<GuestReading>) | undefined;
 }
 
 export interface CloudReading {
   readonly facts: CloudFacts;
   /** Cells that could not be read, each with the reason: nothing is known of them. */
   readonly unread: ReadonlyMap<string, string>;
+  /** Agents, journals and hosts of which nothing is known, with the reason. */
+  readonly unreadGuests: ReadonlyMap<string, string>;
 }
 
 /** One reading of the whole cloud. A cell that cannot be read is named and left out; without the API database it throws. */
-export async function readCloud(apiUrl: string, cells: readonly AuditedCell[]): Promise<CloudReading> {
+export async function readCloud(cloud: AuditedCloud): Promise<CloudReading> {
   const unread = new Map<string, string>();
   const read = await Promise.all(
-    cells.map(async (cell): Promise<CellFacts | null> => {
+    cloud.cells.map(async (cell): Promise<CellFacts | null> => {
       try {
         const facts = await readCellFacts(cell.name, cell.databaseUrl);
         return { ...facts, runningGuests: cell.runningGuests?.() ?? facts.runningGuests };
@@ -29,6 +39,27 @@ export async function readCloud(apiUrl: string, cells: readonly AuditedCell[]): 
       }
     }),
   );
-  const api = await readApiFacts(apiUrl);
-  return { facts: { cells: read.filter((facts) => facts !== null), api }, unread };
+  const cells = read.filter((facts) => facts !== null);
+  const [api, guests] = await Promise.all([readApiFacts(cloud.apiUrl), cloud.readGuests?.()]);
+  if (guests === undefined) return { facts: { cells, api }, unread, unreadGuests: new Map() };
+  const dealt = dealGuests(cells, guests, unread.size === 0);
+  return { facts: { cells: dealt.cells, api }, unread, unreadGuests: dealt.unread };
+}
+
+/** Gives each host's guests to the cell that has the host; of a host that none or several have, nothing can be said. */
+function dealGuests(
+  cells: readonly CellFacts[],
+  reading: GuestReading,
+  allCellsRead: boolean,
+): { readonly cells: readonly CellFacts[]; readonly unread: ReadonlyMap<string, string> } {
+  const unread = new Map(reading.unread);
+  const guestsOf = cells.map((cell) => new Map(cell.runningGuests));
+  for (const [host, guests] of reading.hosts) {
+    const owners = cells.flatMap((cell, index) => (cell.hosts.has(host) ? [index] : []));
+    const [owner] = owners;
+    if (owners.length === 1 && owner !== undefined) guestsOf[owner]?.set(host, guests);
+    else if (owners.length > 1) unread.set(`host ${host}`, "several cells have a host of this name");
+    else if (allCellsRead) unread.set(`host ${host}`, "no cell has it");
+  }
+  return { cells: cells.map((cell, index) => ({ ...cell, runningGuests: guestsOf[index] ?? new Map() })), unread };
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { AuditReport } from "../audit/audit-twice.ts";
+import type { AuditReport } from "../audit/audit-report.ts";
 import { ComputeClient } from "./compute-client.ts";
 import { driveSteps } from "./drive-steps.ts";
 import { failOnPurpose } from "./fail-on-purpose.ts";

@@ -1,4 +1,4 @@
-import type { AuditReport } from "../audit/audit-twice.ts";
+import type { AuditReport } from "../audit/audit-report.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 /** The cloud that a replay drives. */

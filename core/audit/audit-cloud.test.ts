@@ -4,7 +4,6 @@ import type { AllocationItem, Provider } from "../ledger/model.ts";
 import { auditCloud } from "./audit-cloud.ts";
 import { checkUpCalls } from "./check-up-calls.ts";
 import type { AuditedRequest, AuditedServer, CellFacts, CloudFacts } from "./facts.ts";
-import { persisting } from "./violation.ts";
 
 const CLASS = resourceClass("VCPU");
 const item = (provider: string, amount: number): AllocationItem => ({
@@ -253,17 +252,5 @@ describe("law 5", () => {
 
   it("says nothing of requests in a cell that could not be read", () => {
     expect(found(cloud([], [request()]))).toEqual([]);
-  });
-});
-
-describe("two readings", () => {
-  it("keep what persists, with the later proof, and drop what was in flight", () => {
-    const violation = { law: 2, what: "w", where: "here", proof: "first" } as const;
-    const earlier = [violation, { ...violation, where: "there" }];
-    const later = [
-      { ...violation, proof: "second" },
-      { ...violation, where: "elsewhere" },
-    ];
-    expect(persisting(earlier, later)).toEqual([{ ...violation, proof: "second" }]);
   });
 });

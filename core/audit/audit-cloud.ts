@@ -6,7 +6,7 @@ import type { CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /**
- * Laws 1, 2, 4 and 5 on one reading. What is in flight may show up: read twice and keep what persists. Law 3 is no
+ * Laws 1, 2, 4 and 5 on one reading. What is in flight may show up: a ViolationTracker keeps what persists. Law 3 is no
  * matter of data: `checkUpCalls`.
  */
 export function auditCloud(facts: CloudFacts, patienceMs: number): Violation[] {

@@ -12,9 +12,10 @@ export function checkCapacity(facts: CellFacts): Violation[] {
     for (const [resourceClass, inventory] of provider.inventories) {
       const sum = allocated.take(provider.uuid, resourceClass);
       const where = `cell ${facts.cell}, ${resourceClass} of provider ${provider.name} (${provider.uuid})`;
+      const subject = { kind: "inventory", cell: facts.cell, provider: provider.uuid, resourceClass } as const;
       if (inventory.used !== sum) {
         const proof = `used says ${inventory.used}, the allocations add up to ${sum}`;
-        violations.push({ law: 1, what: "used is not the sum of the allocations", where, proof });
+        violations.push({ law: 1, what: "used is not the sum of the allocations", where, proof, subject });
       }
       const capacity = capacityOf(inventory);
       if (sum > capacity) {

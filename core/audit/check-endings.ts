@@ -60,6 +60,7 @@ function checkRequests(facts: CloudFacts, requests: readonly AuditedRequest[], p
       law: 5,
       where: `server ${request.serverUuid}`,
       ...wrong,
+      subject: { kind: "request", serverUuid: request.serverUuid },
     });
   }
   return violations;

@@ -56,6 +56,7 @@ function checkGuests(facts: CloudFacts): Violation[] {
           what: "a guest runs that is not at home",
           where: `cell ${cell.cell}, host ${host}, server ${guest.serverUuid}`,
           proof: `it runs as attempt ${guest.attemptId}; ${home}`,
+          subject: { kind: "guest", cell: cell.cell, host, serverUuid: guest.serverUuid },
         });
       }
     }

@@ -28,6 +28,7 @@ export function checkOrphans(facts: CellFacts): Violation[] {
       what: isMigration ? "an allocation belongs to no move" : "an allocation belongs to no server that lives there",
       where: `cell ${facts.cell}, consumer ${consumer.uuid}`,
       proof: `${wrong}; it holds ${describeItems(consumer.items)}`,
+      subject: { kind: "consumer", cell: facts.cell, uuid: consumer.uuid },
     });
   }
   for (const server of facts.servers) {

@@ -7,17 +7,23 @@ export interface Violation {
   readonly where: string;
   /** The figures or rows that show it. */
   readonly proof: string;
+  /** What a healing would have to look at; none: nothing that a healing could decide. */
+  readonly subject?: ViolationSubject;
 }
 
-/**
- * Those of the later reading that the earlier one had too. What is in flight (a claim whose server row the other query did
- * not see yet, a guest about to be told) is gone by then; what is broken stays.
- */
-export function persisting(earlier: readonly Violation[], later: readonly Violation[]): Violation[] {
-  const known = new Set(earlier.map(keyOf));
-  return later.filter((violation) => known.has(keyOf(violation)));
+export type ViolationSubject =
+  | { readonly kind: "consumer"; readonly cell: string; readonly uuid: string }
+  | { readonly kind: "inventory"; readonly cell: string; readonly provider: string; readonly resourceClass: string }
+  | { readonly kind: "request"; readonly serverUuid: string }
+  | { readonly kind: "guest"; readonly cell: string; readonly host: string; readonly serverUuid: string };
+
+/** One that is no mere sight of something in flight. */
+export interface FoundViolation extends Violation {
+  /** When it was first read, or, of the change feed, committed: ISO 8601. */
+  readonly since: string;
 }
 
-function keyOf(violation: Violation): string {
+/** The same for what one reading and the next say of the same thing, whatever the figures. */
+export function keyOfViolation(violation: Violation): string {
   return `${violation.law}\n${violation.what}\n${violation.where}`;
 }

@@ -119,6 +119,13 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
+/**
+ * The records of somebody else's journal, which may be appended to meanwhile; writes nothing. Rejects with a JournalError.
+ */
+export async function peekJournal(path: string): Promise<readonly JournalRecord[]> {
+  return (await readJournal(path)).records;
+}
+
 async function readJournal(path: string): Promise<{ records: JournalRecord[]; soundBytes: number; bytes: number }> {
   const data = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return Buffer.alloc(0);

@@ -46,7 +46,7 @@ export function openAgent(
     listen: options.metricsListen,
     registry,
     isReady: () => agent.ready,
-    pages: { "/guests": () => ({ guests: driver.guests() }) },
+    pages: { "/guests": () => ({ hosts: hosts.map((host) => host.name), guests: driver.guests() }) },
   });
   return {
     get note() {

@@ -4,9 +4,10 @@ import { type LocalNats, startLocalNats } from "../../adapters/nats/local-server
 import { ensureDatabase } from "../../adapters/postgres/databases.ts";
 import { type EmbeddedPostgres, startEmbedded } from "../../adapters/postgres/embedded.ts";
 import { type LocalRedis, startLocalRedis } from "../../adapters/redis/local-server.ts";
+import { isClean } from "../../cli/audit/audit-report.ts";
 import { auditTwice } from "../../cli/audit/audit-twice.ts";
 import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.ts";
-import { auditText, isClean } from "../../cli/audit/print-report.ts";
+import { auditText } from "../../cli/audit/print-report.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
 import { eventually } from "../eventually.ts";
 import { type CellOptions, E2eCell, type Environment, POSTGRES_OPTIONS } from "./cell.ts";

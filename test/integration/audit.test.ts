@@ -4,8 +4,10 @@ import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
-import { type AuditReport, auditTwice } from "../../cli/audit/audit-twice.ts";
-import { auditText, isClean } from "../../cli/audit/print-report.ts";
+import type { AuditReport } from "../../cli/audit/audit-report.ts";
+import { isClean } from "../../cli/audit/audit-report.ts";
+import { auditTwice } from "../../cli/audit/audit-twice.ts";
+import { auditText } from "../../cli/audit/print-report.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
 import {
   conductorId,
@@ -77,7 +79,7 @@ describe("berth audit", () => {
   it("finds nothing in a cloud that is in order, with a build under way", async () => {
     const report = await audit({ [hostName(0)]: [guest(1)], [hostName(1)]: [] });
     expect(report.violations).toEqual([]);
-    expect(report.counts).toEqual({ providers: 2, consumers: 2, servers: 2, requests: 2, hostsAsked: 2 });
+    expect(report.counts).toEqual({ providers: 2, consumers: 2, servers: 2, requests: 2, hosts: 2, hostsAsked: 2 });
     expect(auditText(report)).toMatch(/law 5, every accepted request ends +holds/);
   });
 

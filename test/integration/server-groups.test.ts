@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dropDatabase } from "../../adapters/postgres/databases.ts";
+import { isClean } from "../../cli/audit/audit-report.ts";
 import { auditTwice } from "../../cli/audit/audit-twice.ts";
 import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.ts";
-import { isClean } from "../../cli/audit/print-report.ts";
 import { type EmbeddedCloud, startCloud } from "../../cli/embedded/embedded-cloud.ts";
 import { createLogger } from "../../runtime/logger.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";

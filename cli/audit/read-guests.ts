@@ -1,0 +1,91 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { RunningGuest } from "../../core/audit/facts.ts";
+import type { HostPort } from "../../runtime/setting-kinds.ts";
+import { peekJournal } from "../../services/compute-agent/file-journal.ts";
+import { GuestTable } from "../../services/compute-agent/guest-table.ts";
+
+/** Where it can be learnt what runs on hosts whose agents are processes of their own. */
+export interface GuestSources {
+  /** Probes of agents: their page /guests is asked. */
+  readonly agents: readonly HostPort[];
+  /** Directories with agents' journals (`*.journal`), or such files. */
+  readonly journals: readonly string[];
+}
+
+export interface GuestReading {
+  /** What runs, by host; one with nothing on it has an empty list. */
+  readonly hosts: ReadonlyMap<string, readonly RunningGuest[]>;
+  /** Agents and journals that could not be read, each with the reason. */
+  readonly unread: ReadonlyMap<string, string>;
+}
+
+const ANSWER_MS_MAX = 5_000;
+
+/**
+ * Asks all sources at the same time. An agent's own word counts before a journal's: a journal knows only of hosts that ever
+ * had a guest, and tells of a dead agent what it left. Never rejects: who does not answer is named.
+ */
+export async function readGuests(sources: GuestSources): Promise<GuestReading> {
+  const hosts = new Map<string, readonly RunningGuest[]>();
+  const unread = new Map<string, string>();
+  const take = async (name: string, reading: Promise<ReadonlyMap<string, readonly RunningGuest[]>>): Promise<void> => {
+    try {
+      for (const [host, guests] of await reading) hosts.set(host, guests);
+    } catch (error) {
+      unread.set(name, reasonOf(error as Error));
+    }
+  };
+  await Promise.all(sources.journals.map((path) => take(`journals ${path}`, readJournals(path))));
+  await Promise.all(
+    sources.agents.map(({ host, port }) => {
+      const authority = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+      return take(`agent ${authority}`, askAgent(authority));
+    }),
+  );
+  return { hosts, unread };
+}
+
+async function askAgent(authority: string): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
+  const answer = await fetch(`http://${authority}/guests`, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+  if (!answer.ok) throw new Error(`it answered ${answer.status}`);
+  const page = (await answer.json()) as {
+    readonly hosts?: readonly string[];
+    readonly guests?: readonly (RunningGuest & { readonly host: string; readonly running: boolean })[];
+  };
+  if (!Array.isArray(page.hosts) || !Array.isArray(page.guests)) throw new Error("it is no agent of this version");
+  const found = new Map<string, RunningGuest[]>(page.hosts.map((host) => [host, []]));
+  for (const { host, serverUuid, attemptId, running } of page.guests) {
+    if (running) found.get(host)?.push({ serverUuid, attemptId });
+  }
+  return found;
+}
+
+async function readJournals(path: string): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
+  const files = path.endsWith(".journal")
+    ? [path]
+    : (await readdir(path)).filter((name) => name.endsWith(".journal")).map((name) => join(path, name));
+  if (files.length === 0) throw new Error("there is no journal in it");
+  const found = new Map<string, RunningGuest[]>();
+  for (const file of files) {
+    const table = new GuestTable();
+    const known = new Set<string>();
+    for (const record of await peekJournal(file)) {
+      table.apply(record);
+      known.add(record.host);
+    }
+    for (const host of known) {
+      const running = table.guestsOf(host).filter((guest) => guest.state === "running");
+      found.set(
+        host,
+        running.map(({ serverUuid, attemptId }) => ({ serverUuid, attemptId })),
+      );
+    }
+  }
+  return found;
+}
+
+/** What fetch says is in its cause. */
+function reasonOf(error: Error): string {
+  return error.cause instanceof Error ? error.cause.message : error.message;
+}
