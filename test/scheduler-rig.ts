@@ -140,7 +140,9 @@ export class SchedulerRig {
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
     for (const spec of specs)
-      await bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish(), { id: spec.uuid });
+      await bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec, move: undefined }).finish(), {
+        id: spec.uuid,
+      });
   }
 
   /** Accepts the servers of one call, and tells of them by one message. */
@@ -155,7 +157,7 @@ export class SchedulerRig {
   async publish(spec: ServerSpec, id: string): Promise<void> {
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
-    const message = ScheduleRequest.encode({ server: spec }).finish();
+    const message = ScheduleRequest.encode({ server: spec, move: undefined }).finish();
     await bus.publish(schedulerRequestsSubject, message, { id });
   }
 

@@ -13,6 +13,7 @@ import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresImageStore } from "../../adapters/postgres/postgres-image-store.ts";
+import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.ts";
 import { PostgresPortStore } from "../../adapters/postgres/postgres-port-store.ts";
 import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store.ts";
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
@@ -134,6 +135,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   const store = new PostgresApiStore(pool);
   const groups = new PostgresServerGroupStore(pool);
   const reservations = new PostgresReservationStore(pool);
+  const moves = new PostgresMoveStore(pool);
   const observed = options.observer === undefined ? store : observeApiStore(store, options.observer);
   for (const { name, databaseUrl: cellUrl } of cells) {
     await store.putCell({ name, databaseUrl: cellUrl, natsUrl: null, disabled: false });
@@ -150,7 +152,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     settings: new PostgresSettingsStore(pool),
     softState,
   };
-  const shared = { store: observed, groups, reservations, bus, clock: systemClock, tracing: noTracing };
+  const shared = { store: observed, groups, reservations, moves, bus, clock: systemClock, tracing: noTracing };
   const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
     const name = `scheduler-${index + 1}`;
     return createScheduler(
@@ -162,6 +164,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
         cells: cells.map((cell) => ({
           name: cell.name,
           store: cell.store,
+          operations: cell.store,
           bus: cell.bus,
           view: cell.view,
           facts: cell.facts,

@@ -9,6 +9,7 @@ import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts"
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
 import { PostgresImageStore } from "../../adapters/postgres/postgres-image-store.ts";
+import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.ts";
 import { PostgresPortStore } from "../../adapters/postgres/postgres-port-store.ts";
 import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store.ts";
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
@@ -68,6 +69,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       reservations,
       images: new PostgresImageStore(pool),
       networkPorts: new PostgresPortStore(pool),
+      moves: new PostgresMoveStore(pool),
       cells,
       bus,
       clock: systemClock,

@@ -5,6 +5,7 @@ import type { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
 import { Task } from "../../proto/gen/berth/cell.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { CellMoves } from "./cell-moves.ts";
 import { ClaimsInFlight } from "./claims-in-flight.ts";
 import type { SchedulerCell } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
@@ -18,9 +19,11 @@ export class CellLink {
   readonly #dispatches: Batcher<Dispatch, DispatchOutcome>;
   readonly #closes: Batcher<string, "closed" | "present">;
   readonly #deletes: Batcher<Task, DeleteOutcome>;
+  /** Null: servers of this cell cannot be moved from here. */
+  readonly moves: CellMoves | null;
 
   constructor(cell: SchedulerCell, clock: Clock, settings: Pick<SchedulerSettings, "batchMax" | "claimExpiryMs">) {
-    const { store, view, source } = cell;
+    const { store, operations, view, source } = cell;
     const maxItems = settings.batchMax;
     this.cell = cell;
     this.claims = new ClaimsInFlight({ view, source, clock, expiryMs: settings.claimExpiryMs });
@@ -33,6 +36,7 @@ export class CellLink {
     });
     this.#closes = new Batcher({ run: (uuids) => store.close(uuids), maxItems });
     this.#deletes = new Batcher({ run: (tasks) => store.requestDelete(tasks), maxItems });
+    this.moves = operations ? new CellMoves(operations, maxItems) : null;
   }
 
   get name(): string {

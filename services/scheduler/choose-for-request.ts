@@ -1,5 +1,8 @@
+import type { AllocationItem } from "../../core/ledger/model.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
 import type { ChoiceOptions, HostChoice, HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import { examineCells } from "../../core/scheduling/explain/explain-request.ts";
+import { type Miss, nearestMisses } from "../../core/scheduling/explain/nearest-misses.ts";
 import { hostRules } from "../../core/scheduling/host-rules.ts";
 import { pinQuery } from "../../core/scheduling/pin-query.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
@@ -14,6 +17,9 @@ import type { SchedulerEvents } from "./events.ts";
 import type { GroupPicks } from "./group-picks.ts";
 import type { SchedulerSettings } from "./settings.ts";
 import { StageTimer } from "./time-stages.ts";
+
+/** Hosts that are named as nearly fit. */
+const MISSES_MAX = 5;
 
 /** What is known of one request while it is being placed. */
 export interface PlacingState {
@@ -88,11 +94,38 @@ export class RequestChooser {
     return { kind: "none", refusals, trees: choice.trees + atHome.trees, funnels, lookedAt };
   }
 
+  /**
+   * For a server that stays in its cell. `released` counts as free while hosts are chosen: what it holds, where it may stay on its
+   * host.
+   */
+  chooseWithin(state: PlacingState, link: CellLink, released: readonly AllocationItem[]): HostChoice {
+    const timer = new StageTimer(this.#clock);
+    const name = `released by ${state.serverUuid}`;
+    const freed = released.map((item) => ({ ...item, amount: -item.amount }));
+    if (freed.length > 0) link.view.hold(name, freed);
+    try {
+      const choice = this.#among([link], state, { pinned: null, excluded: state.tried, watch: timer });
+      const { kind: outcome, lookedAt } = choice;
+      this.#events.decided({ outcome, tookMs: timer.end(), stagesMs: timer.stagesMs, lookedAt });
+      return choice;
+    } finally {
+      if (freed.length > 0) link.view.letGo(name);
+    }
+  }
+
   /** The alternates of a server with company, none of them chosen for another one of it. */
   alternatesOf(state: PlacingState, link: CellLink, host: string): readonly Selection[] {
     const { excluded } = this.#limitsOf(state);
     const limits = { pinned: null, excluded: unionOf(excluded, state.company?.hosts ?? NO_HOSTS) };
     return this.#chooser.alternatesOf({ cell: link.name, host }, state.query, [link], this.#optionsFor(state, limits));
+  }
+
+  /** The hosts that nearly fit, of those that a refusal has just looked at. */
+  nearestTo(state: PlacingState, links: readonly CellLink[]): readonly Miss[] {
+    const limits = this.#limitsOf(state);
+    const open = links.filter((link) => link.isOpen && !state.shut.has(link.name));
+    const examined = examineCells(state.query, open, this.#optionsFor(state, limits));
+    return nearestMisses(examined, MISSES_MAX);
   }
 
   /** What it knows of its group by refusals, and by what this scheduler picked for the others lately. */

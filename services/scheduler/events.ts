@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { DecisionStage } from "../../core/scheduling/stage-watch.ts";
+import type { MoveRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 
@@ -67,6 +68,16 @@ export class SchedulerEvents {
   refused(serverUuid: string, fault: string): void {
     this.#metrics.placed.inc({ outcome: "refused" });
     this.#logger.info({ server: serverUuid, fault }, "no valid host");
+  }
+
+  moveBegun({ serverUuid, kind, createdAtMs }: MoveRequest, host: string): void {
+    this.#metrics.moves.inc({ outcome: "begun" });
+    this.#logger.debug({ server: serverUuid, kind, host, askedAtMs: createdAtMs }, "a move has begun");
+  }
+
+  moveRefused({ serverUuid, kind }: MoveRequest, fault: string): void {
+    this.#metrics.moves.inc({ outcome: "refused" });
+    this.#logger.info({ server: serverUuid, kind, fault }, "a move was refused; the server stays as it is");
   }
 
   putOff(serverUuid: string, why: string): void {
@@ -140,6 +151,11 @@ export class SchedulerEvents {
     this.#nowAndThen(`cell ${cell}`, () => this.#logger.warn({ cell, err: error }, "a cell cannot be reached"));
   }
 
+  /** How requests were decided will not be known to those who ask. */
+  decisionsDropped(decisions: number): void {
+    this.#metrics.decisionsDropped.inc(decisions);
+  }
+
   settingsApplied(version: number): void {
     this.#metrics.settingsVersion.set(version);
     this.#logger.info({ version }, "settings applied");
@@ -186,9 +202,11 @@ function createMetrics(
       registers,
     }),
     placed: counter("requests_total", "requests carried on, by outcome", ["outcome"]),
+    moves: counter("moves_total", "moves of servers carried on, by outcome", ["outcome"]),
     racesLost: counter("races_lost_total", "claims that did not fit any more"),
     secondLooks: counter("second_looks_total", "searches repeated on a fresh view before a refusal"),
     cellsLeft: counter("cells_left_total", "requests that left the cell that they were assigned to"),
+    decisionsDropped: counter("decisions_dropped_total", "decisions that were not kept, as there were too many"),
     publishFailures: counter("publish_failures_total", "tasks that were stored and not published"),
     swept: counter("swept_total", "requests that the sweep carried on"),
     decisions: counter("decisions_total", "choices of host and alternates, by outcome", ["outcome"]),

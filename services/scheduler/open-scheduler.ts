@@ -11,6 +11,8 @@ import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresDecisionStore } from "../../adapters/postgres/postgres-decision-store.ts";
+import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.ts";
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
 import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
@@ -57,6 +59,7 @@ export function openScheduler(
   const store = new PostgresApiStore(pool);
   const groups = new PostgresServerGroupStore(pool);
   const reservations = new PostgresReservationStore(pool);
+  const moves = new PostgresMoveStore(pool);
   const aggregates = new PostgresAggregateStore(pool);
   const operatorSettings = new PostgresSettingsStore(pool);
   const bus = openLoggedBus({ url: options.natsUrl, name: NAME, what: "API tier", logger });
@@ -75,8 +78,10 @@ export function openScheduler(
       store,
       groups,
       reservations,
+      moves,
       aggregates,
       operatorSettings,
+      decisions: new PostgresDecisionStore(pool),
       bus,
       cells: [],
       openCell,
@@ -126,9 +131,11 @@ function openSchedulerCell(record: CellRecord, followers: WatchedFollower[], log
   const watched = { follower, view };
   followers.push(watched);
   follower.start();
+  const store = new PostgresCellStore(pool);
   return {
     name,
-    store: new PostgresCellStore(pool),
+    store,
+    operations: store,
     bus,
     view,
     facts,

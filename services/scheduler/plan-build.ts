@@ -13,10 +13,14 @@ export function buildTask(
   server: ServerSpec,
   { selections: chosen, attemptsMax }: { readonly selections: readonly Selection[]; readonly attemptsMax: number },
 ): Task {
-  const availabilityZone = server.availabilityZone || DEFAULT_AVAILABILITY_ZONE;
   const selections = isHardGroup(server.group) ? withRepetitions(chosen, attemptsMax) : chosen;
-  const inZone = selections.map((selection) => ({ ...selection, availabilityZone }));
-  return { id, server, work: { $case: "build", value: { selections: inZone } } };
+  return { id, server, work: { $case: "build", value: { selections: inZoneOf(server, selections) } } };
+}
+
+/** The selections with the zone that the server asks for. */
+export function inZoneOf(server: ServerSpec, selections: readonly Selection[]): Selection[] {
+  const availabilityZone = server.availabilityZone || DEFAULT_AVAILABILITY_ZONE;
+  return selections.map((selection) => ({ ...selection, availabilityZone }));
 }
 
 /**

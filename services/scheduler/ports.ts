@@ -1,5 +1,7 @@
 import type { ApiStore } from "../../core/cell/api-store.ts";
 import type { DispatchStore, HostStore, ServerStore } from "../../core/cell/cell-store.ts";
+import type { MoveStore } from "../../core/cell/move-store.ts";
+import type { BeginStore, MigrationStore } from "../../core/cell/operation-store.ts";
 import type { ReservationStore } from "../../core/cell/reservation-store.ts";
 import type { ServerGroupStore } from "../../core/cell/server-group-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
@@ -24,16 +26,26 @@ export type SchedulerStore = Pick<
 /** What a scheduler needs of calls for several servers. */
 export type SchedulerReservations = Pick<ReservationStore, "reservation" | "decide">;
 
+/** What a scheduler needs of accepted moves. */
+export type SchedulerMoves = Pick<MoveStore, "moves" | "end" | "staleMoves">;
+
 /** What a scheduler needs of server groups. */
 export type SchedulerGroups = Pick<ServerGroupStore, "pinCell">;
 
 /** The part of a cell's database that a scheduler uses. */
 export type SchedulerCellStore = DispatchStore & Pick<ServerStore, "requestDelete"> & Pick<HostStore, "homes">;
 
+/** And for servers that live there and are to move. */
+export type SchedulerMoveStore = Pick<ServerStore, "servers"> &
+  Pick<BeginStore, "begin" | "holdings"> &
+  Pick<MigrationStore, "migrations">;
+
 /** A cell, as far as a scheduler reaches into it. */
 export interface SchedulerCell {
   readonly name: string;
   readonly store: SchedulerCellStore;
+  /** Without it no server of the cell is moved. */
+  readonly operations?: SchedulerMoveStore;
   /** The cell's own bus: tasks go down there, events come up. */
   readonly bus: SchedulerBus;
   readonly view: LedgerView;

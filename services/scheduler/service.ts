@@ -3,6 +3,7 @@ import type { Registry } from "prom-client";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AggregateStore } from "../../core/cell/aggregate-store.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
+import type { DecisionStore } from "../../core/cell/decision-store.ts";
 import type { SettingsStore } from "../../core/cell/settings-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
 import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
@@ -25,6 +26,8 @@ import { GroupPicks } from "./group-picks.ts";
 import { AggregateKeeper, NO_AGGREGATES } from "./keep-aggregates.ts";
 import { CellKeeper } from "./keep-cells.ts";
 import { LiveSettings } from "./live-settings.ts";
+import { MoveWrites } from "./move-writes.ts";
+import { MovePlacer } from "./place-move.ts";
 import { RequestPlacer } from "./place-request.ts";
 import { CompanyPlacer } from "./place-together.ts";
 import type {
@@ -32,12 +35,15 @@ import type {
   SchedulerBus,
   SchedulerCell,
   SchedulerGroups,
+  SchedulerMoves,
   SchedulerReservations,
   SchedulerStore,
 } from "./ports.ts";
+import { DecisionRecorder } from "./record-decisions.ts";
 import { RequestWrites } from "./request-writes.ts";
 import { ownSchedulingSettings, type SchedulerSettings } from "./settings.ts";
 import { ArrivalSweep } from "./sweep-arrivals.ts";
+import { MoveSweep } from "./sweep-moves.ts";
 import { RequestSweep } from "./sweep-requests.ts";
 import { RequestIntake } from "./take-requests.ts";
 import { PickTeller } from "./tell-picks.ts";
@@ -50,8 +56,12 @@ export interface SchedulerDeps {
   readonly store: SchedulerStore;
   readonly groups: SchedulerGroups;
   readonly reservations: SchedulerReservations;
+  /** Accepted moves; without them this scheduler moves no servers. */
+  readonly moves?: SchedulerMoves;
   /** Host aggregates; without it there are none. */
   readonly aggregates?: Pick<AggregateStore, "version" | "aggregates">;
+  /** Where decisions are kept for whoever asks why; without it none are. */
+  readonly decisions?: Pick<DecisionStore, "putDecisions" | "purgeDecisions">;
   /** What operators set while schedulers run; without it this one stays with its own settings. */
   readonly operatorSettings?: Pick<SettingsStore, "read">;
   /** The API tier's own bus. */
@@ -79,9 +89,10 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
   let closing: Promise<void> | null = null;
   const close = async () => {
     ready = false;
-    await Promise.all([parts.sweep.stop(), parts.arrivals.stop(), parts.picks.stop()]);
+    await Promise.all([parts.sweep.stop(), parts.arrivals.stop(), parts.moves?.stop(), parts.picks.stop()]);
     await Promise.all([parts.live.stop(), parts.aggregates.stop()]);
     await parts.intake.stop();
+    await parts.decisions.stop();
     await parts.announcer.close();
     await parts.cells.close();
   };
@@ -96,9 +107,11 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
         await parts.cells.whenSeen(VIEWS_LOADED_MS);
         await parts.announcer.start();
         parts.picks.start();
+        parts.decisions.start();
         await parts.intake.start();
         parts.sweep.start();
         parts.arrivals.start();
+        parts.moves?.start();
         ready = true;
       } catch (error) {
         closing ??= close();
@@ -137,23 +150,26 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
     clock,
     events,
   });
-  const { placer, companies } = assemblePlacing(deps, settings, { cells, rules, picks, events });
-  const intake: RequestIntake = new RequestIntake({ bus, placer, companies, clock, events, tracing }, settings);
+  const decisions = new DecisionRecorder({ store: deps.decisions ?? null, clock, events }, settings);
+  const placing = assemblePlacing(deps, settings, { cells, rules, picks, decisions, events });
+  const intake: RequestIntake = new RequestIntake({ bus, ...placing, clock, events, tracing }, settings);
   const isBusy = () => intake.full;
   const newId = randomUUID;
   const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
   const arrivals = new ArrivalSweep({ store, links: cells, bus, clock, events }, settings);
+  const moves = deps.moves ? new MoveSweep({ store: deps.moves, bus, clock, events }, settings) : null;
   const announcer = new SelfAnnouncer({ softState, slice, failures, clock, events }, settings);
   const { live, aggregates } = rules;
-  return { cells, intake, sweep, arrivals, announcer, picks, live, aggregates };
+  return { cells, intake, sweep, arrivals, moves, announcer, picks, decisions, live, aggregates };
 }
 
 /** What places requests: one by one, and those of one call together. */
 function assemblePlacing(
-  { store, groups, reservations, clock }: SchedulerDeps,
+  { store, groups, reservations, moves, clock }: SchedulerDeps,
   settings: SchedulerSettings,
   parts: {
     readonly cells: CellKeeper;
+    readonly decisions: DecisionRecorder;
     readonly rules: ReturnType<typeof assembleRules>;
     readonly picks: PickTeller;
     readonly events: SchedulerEvents;
@@ -165,21 +181,29 @@ function assemblePlacing(
   const writes = new RequestWrites(store, settings.batchMax);
   const groupPicks = new GroupPicks(clock, settings.claimExpiryMs);
   const choosing = { ...ranking, live, settings, clock, events, groupPicks };
+  const chooser = new RequestChooser({ chooser: new HostChooser(), ...choosing });
+  const onPick = (cell: string, host: string) => picks.picked(cell, host);
+  const context = requestContext(live, aggregates);
   const placer = new RequestPlacer({
     links,
-    chooser: new RequestChooser({ chooser: new HostChooser(), ...choosing }),
+    chooser,
     writes,
     settings,
     clock,
     events,
     newId,
-    onPick: (cell, host) => picks.picked(cell, host),
+    onPick,
     groups,
     groupPicks,
-    context: requestContext(live, aggregates),
+    decisions: parts.decisions,
+    context,
   });
   const companies = new CompanyPlacer({ store, reservations, links, placer, writes, events, newId });
-  return { placer, companies };
+  const moveWrites = moves ? new MoveWrites(moves, settings.batchMax) : null;
+  const mover = moveWrites
+    ? new MovePlacer({ links, chooser, writes: moveWrites, settings, events, onPick, context })
+    : null;
+  return { placer, companies, mover };
 }
 
 /** What decides between hosts, as operators want it now. */

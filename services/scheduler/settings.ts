@@ -45,10 +45,18 @@ export interface SchedulerSettings {
   /** Requests that nobody touched for so long since they were assigned to a cell are looked for there. */
   readonly arrivalMs: number;
   readonly cellRefreshMs: number;
+  /** A host is evacuated once nobody has seen its agent for so long; as the conductors have it (`agentUnseen`). */
+  readonly hostUnseenMs: number;
   readonly announceMs: number;
   readonly announceTtlMs: number;
   /** How often it looks what operators have set. */
   readonly settingsPollMs: number;
+  /** How long decisions are kept for whoever asks why, and how many at most. */
+  readonly decisionsKeptMs: number;
+  readonly decisionsMax: number;
+  /** Placements whose decision is kept in one second; refusals always are. */
+  readonly decisionsPerSecond: number;
+  readonly decisionFlushMs: number;
 }
 
 const own = DEFAULT_SCHEDULING_SETTINGS;
@@ -68,6 +76,10 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
     ownSlice: own.multipliers.own_slice,
   },
   settingsPollMs: 1_000,
+  decisionsKeptMs: 86_400_000,
+  decisionsMax: 200_000,
+  decisionsPerSecond: 100,
+  decisionFlushMs: 500,
   seenDeadlineMs: 2_000,
   placeWithinMs: 60_000,
   giveUpMs: 600_000,
@@ -78,6 +90,7 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
   arrivalSweepMs: 30_000,
   arrivalMs: 60_000,
   cellRefreshMs: 5_000,
+  hostUnseenMs: 5_000,
   announceMs: 1_000,
   announceTtlMs: 5_000,
 } as const satisfies Omit<SchedulerSettings, "schedulerId">;
@@ -107,6 +120,14 @@ export const schedulerDeclaration = {
       about: "how long a request waits for a cell that does not answer before it is refused",
       default: "60s",
     }),
+    keepDecisions: setting(duration({ minMs: 60_000, maxMs: 366 * 86_400_000 }), {
+      about: "how long the reasons of decisions are kept for `berth explain`",
+      default: "24h",
+    }),
+    keepDecisionsMax: setting(integer({ min: 1, max: 100_000_000 }), {
+      about: "decisions kept at most, about 1 KB each",
+      default: "200000",
+    }),
     weightFreeCpu: setting(multiplier, { about: "weight of free CPU", default: `${multipliers.freeCpu}` }),
     weightFreeMemory: setting(multiplier, { about: "weight of free memory", default: `${multipliers.freeMemory}` }),
     weightGpuBestFit: setting(multiplier, {
@@ -135,6 +156,8 @@ export function schedulerSettings(options: SchedulerOptions, schedulerId: string
     requestsInFlightMax: options.requestsInFlight,
     spread: options.spread,
     placeWithinMs: options.placeWithin,
+    decisionsKeptMs: options.keepDecisions,
+    decisionsMax: options.keepDecisionsMax,
     multipliers: {
       freeCpu: options.weightFreeCpu,
       freeMemory: options.weightFreeMemory,

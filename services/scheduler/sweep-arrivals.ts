@@ -86,7 +86,10 @@ export class ArrivalSweep {
           .filter((record) => lost.has(record.serverUuid))
           // No message id: the stream would drop it as a repetition of the one that was lost.
           .map(({ spec }) =>
-            this.#bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish()),
+            this.#bus.publish(
+              schedulerRequestsSubject,
+              ScheduleRequest.encode({ server: spec, move: undefined }).finish(),
+            ),
           ),
       );
       if (lost.size > 0) this.#events.foundLost(link.name, lost.size);

@@ -78,7 +78,10 @@ export class RequestSweep {
 
   /** No message id: the stream would drop it as a repetition of one that was lost on its way out. */
   #queue({ spec }: RequestRecord): Promise<void> {
-    return this.#bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish());
+    return this.#bus.publish(
+      schedulerRequestsSubject,
+      ScheduleRequest.encode({ server: spec, move: undefined }).finish(),
+    );
   }
 
   async #cancel(records: readonly RequestRecord[]): Promise<void> {

@@ -1,24 +1,30 @@
-import { type Span, SpanKind } from "@opentelemetry/api";
+import { type Attributes, type Span, SpanKind } from "@opentelemetry/api";
 import { apiStreams, schedulerRequestsConsumer } from "../../adapters/nats/streams.ts";
 import { carrierOf, contextOf } from "../../adapters/telemetry/propagation.ts";
 import { failSpan, type Tracing } from "../../adapters/telemetry/tracing.ts";
-import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
+import { type MoveRequest, ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { BusMessage, Subscription } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { SchedulerEvents } from "./events.ts";
+import type { MovePlacer } from "./place-move.ts";
 import type { RequestPlacer } from "./place-request.ts";
 import type { CompanyPlacer, Settled } from "./place-together.ts";
-import type { Placement } from "./placement.ts";
+import type { Found, Placement } from "./placement.ts";
 import type { SchedulerBus } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
 const RETRY_MS_MIN = 200;
 const RETRY_MS_MAX = 10_000;
 
+/** What a message asks for: a place for a new server, or another for one that lives. */
+type Work =
+  | { readonly kind: "server"; readonly uuid: string; readonly spec: ServerSpec }
+  | { readonly kind: "move"; readonly uuid: string; readonly move: MoveRequest };
+
 interface Taken {
   readonly message: BusMessage;
-  readonly spec: ServerSpec;
+  readonly work: Work;
 }
 
 /**
@@ -29,6 +35,7 @@ export class RequestIntake {
   readonly #bus: SchedulerBus;
   readonly #placer: RequestPlacer;
   readonly #companies: CompanyPlacer;
+  readonly #mover: MovePlacer | null;
   readonly #clock: Clock;
   readonly #events: SchedulerEvents;
   readonly #tracing: Tracing;
@@ -43,6 +50,8 @@ export class RequestIntake {
       readonly bus: SchedulerBus;
       readonly placer: RequestPlacer;
       readonly companies: CompanyPlacer;
+      /** Without it this scheduler knows of no moves. */
+      readonly mover?: MovePlacer | null;
       readonly clock: Clock;
       readonly events: SchedulerEvents;
       readonly tracing: Tracing;
@@ -52,6 +61,7 @@ export class RequestIntake {
     this.#bus = deps.bus;
     this.#placer = deps.placer;
     this.#companies = deps.companies;
+    this.#mover = deps.mover ?? null;
     this.#clock = deps.clock;
     this.#events = deps.events;
     this.#tracing = deps.tracing;
@@ -85,14 +95,14 @@ export class RequestIntake {
   }
 
   #take(message: BusMessage): void {
-    const spec = decodeSpec(message.data);
-    if (spec instanceof Error) {
-      this.#events.malformed(spec);
+    const work = decodeWork(message.data);
+    if (work instanceof Error) {
+      this.#events.malformed(work);
       message.ack();
       return;
     }
     this.#events.taken(this.#clock.now() - message.storedAtMs);
-    this.#waiting.push({ message, spec });
+    this.#waiting.push({ message, work });
     this.#nextTurn();
   }
 
@@ -113,23 +123,56 @@ export class RequestIntake {
   }
 
   /** Never rejects. */
-  async #place({ message, spec }: Taken): Promise<void> {
+  async #place({ message, work }: Taken): Promise<void> {
     const span = this.#tracing.start("scheduler place", {
       parent: contextOf(message.headers),
       kind: SpanKind.CONSUMER,
-      attributes: { "berth.server": spec.uuid, "berth.deliveries": message.deliveries },
+      attributes: { "berth.server": work.uuid, "berth.deliveries": message.deliveries },
     });
     try {
-      const settled = await this.#settle(spec, message.deliveries);
-      const done = await Promise.all(settled.map((one) => this.#finish(one.spec, one.placement, span)));
-      if (done.every((isDone) => isDone)) message.ack();
+      const isDone =
+        work.kind === "move"
+          ? await this.#move(work.move, span)
+          : await this.#serve(work.spec, message.deliveries, span);
+      if (isDone) message.ack();
       else message.retry(retryMs(message.deliveries));
     } catch (error) {
       failSpan(span, error);
-      this.#events.placingFailed(spec.uuid, error);
+      this.#events.placingFailed(work.uuid, error);
       message.retry(retryMs(message.deliveries));
     } finally {
       span.end();
+    }
+  }
+
+  /** False: it is to be tried again. */
+  async #serve(spec: ServerSpec, deliveries: number, span: Span): Promise<boolean> {
+    const settled = await this.#settle(spec, deliveries);
+    const done = await Promise.all(settled.map((one) => this.#finish(one.spec, one.placement, span)));
+    return done.every((isDone) => isDone);
+  }
+
+  /** False: it is to be tried again. */
+  async #move(move: MoveRequest, span: Span): Promise<boolean> {
+    const placement = (await this.#mover?.place(move)) ?? { kind: "later", why: "this scheduler moves no servers" };
+    switch (placement.kind) {
+      case "begun":
+        span.setAttributes({ "berth.cell": placement.link.name, "berth.host": placement.host });
+        this.#events.moveBegun(move, placement.host);
+        await this.#publish(placement, carrierOf(span));
+        return true;
+      case "ended":
+        this.#events.foundEnded(move.serverUuid);
+        return true;
+      case "refused":
+        failSpan(span, placement.fault);
+        this.#events.moveRefused(move, placement.fault);
+        return true;
+      case "later":
+        this.#events.putOff(move.serverUuid, placement.why);
+        return false;
+      default:
+        return placement satisfies never;
     }
   }
 
@@ -169,7 +212,7 @@ export class RequestIntake {
 
   /** The task is stored: if the message is lost, the cell's conductors find the row. */
   async #publish(
-    { link, task }: Placement & { readonly kind: "dispatched" },
+    { link, task }: Pick<Placement & { readonly kind: "dispatched" }, "link" | "task">,
     headers: Readonly<Record<string, string>>,
   ): Promise<void> {
     try {
@@ -180,9 +223,23 @@ export class RequestIntake {
   }
 }
 
-function decodeSpec(data: Uint8Array): ServerSpec | Error {
+/** How many hosts there were to choose from: all that fit, or those that each step left. */
+function attributesOf({ feasible, left, tries, lostRaces }: Found): Attributes {
+  const steps = Array.from(left, ([step, hosts]) => [`berth.hosts.left.${step}`, hosts] as const);
+  return {
+    "berth.hosts.feasible": feasible,
+    "berth.tries": tries,
+    "berth.races_lost": lostRaces,
+    ...Object.fromEntries(steps),
+  };
+}
+
+function decodeWork(data: Uint8Array): Work | Error {
   try {
-    return ScheduleRequest.decode(data).server ?? new Error("a schedule request without a server");
+    const { server: spec, move } = ScheduleRequest.decode(data);
+    if (move !== undefined) return { kind: "move", uuid: move.serverUuid, move };
+    if (spec !== undefined) return { kind: "server", uuid: spec.uuid, spec };
+    return new Error("a schedule request without a server");
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }

@@ -112,7 +112,7 @@ describe("a cloud of separate processes", () => {
     const task = Task.decode(row?.payload ?? Buffer.alloc(0));
     const above = createNatsBus({ url: cloud.nats.apiUrl, name: "e2e test" });
     const below = createNatsBus({ url: cell.nats.cellApiUrl(cell.name), name: "e2e test" });
-    const request = ScheduleRequest.encode({ server: task.server }).finish();
+    const request = ScheduleRequest.encode({ server: task.server, move: undefined }).finish();
     for (let delivery = 0; delivery < 5; delivery += 1) {
       await above.publish(schedulerRequestsSubject, request);
       await below.publish(cellTasksSubject(cell.name), Task.encode(task).finish());

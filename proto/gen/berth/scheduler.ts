@@ -6,7 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import { ServerSpec } from "./shared.ts";
+import { Flavor, ServerSpec } from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -17,17 +17,53 @@ export const protobufFileName = "berth/scheduler.proto";
  * knows the others, which are placed together with it.
  */
 export interface ScheduleRequest {
-  server: ServerSpec | undefined;
+  server:
+    | ServerSpec
+    | undefined;
+  /** Instead of a server: one that lives is to move. */
+  move: MoveRequest | undefined;
+}
+
+/** An accepted request to move a server within its cell to a host that a scheduler chooses. The cell says what the server is. */
+export interface MoveRequest {
+  /** Becomes the id of the operation's task and of its migration: who carries it out twice finds that. */
+  id: string;
+  serverUuid: string;
+  cell: string;
+  /** One of MOVE_KINDS of core/tasks/operation-kinds.ts, except rebuild. */
+  kind: string;
+  /** Of a resize: what it is to be. */
+  flavor:
+    | Flavor
+    | undefined;
+  /** A host that was named; "": any. */
+  host: string;
+  /** No host filter is asked about the host that was named. */
+  forced: boolean;
+  /** Of a resize: the host that the server is on may be chosen. */
+  sameHostAllowed: boolean;
+  /** Of unshelving: the zone that the server is asked into from now on, if `changes_zone`; "": any. */
+  availabilityZone: string;
+  changesZone: boolean;
+  /** Of the call that asked for it. */
+  requestId: string;
+  userId: string;
+  projectId: string;
+  /** When the call was accepted, milliseconds since the epoch. */
+  createdAtMs: number;
 }
 
 function createBaseScheduleRequest(): ScheduleRequest {
-  return { server: undefined };
+  return { server: undefined, move: undefined };
 }
 
 export const ScheduleRequest: MessageFns<ScheduleRequest> = {
   encode(message: ScheduleRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.server !== undefined) {
       ServerSpec.encode(message.server, writer.uint32(10).fork()).join();
+    }
+    if (message.move !== undefined) {
+      MoveRequest.encode(message.move, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -53,6 +89,14 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
             message.server = ServerSpec.decode(reader, reader.uint32());
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.move = MoveRequest.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -73,6 +117,237 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
     message.server = (object.server !== undefined && object.server !== null)
       ? ServerSpec.fromPartial(object.server)
       : undefined;
+    message.move = (object.move !== undefined && object.move !== null)
+      ? MoveRequest.fromPartial(object.move)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseMoveRequest(): MoveRequest {
+  return {
+    id: "",
+    serverUuid: "",
+    cell: "",
+    kind: "",
+    flavor: undefined,
+    host: "",
+    forced: false,
+    sameHostAllowed: false,
+    availabilityZone: "",
+    changesZone: false,
+    requestId: "",
+    userId: "",
+    projectId: "",
+    createdAtMs: 0,
+  };
+}
+
+export const MoveRequest: MessageFns<MoveRequest> = {
+  encode(message: MoveRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.cell !== "") {
+      writer.uint32(26).string(message.cell);
+    }
+    if (message.kind !== "") {
+      writer.uint32(34).string(message.kind);
+    }
+    if (message.flavor !== undefined) {
+      Flavor.encode(message.flavor, writer.uint32(42).fork()).join();
+    }
+    if (message.host !== "") {
+      writer.uint32(50).string(message.host);
+    }
+    if (message.forced !== false) {
+      writer.uint32(56).bool(message.forced);
+    }
+    if (message.sameHostAllowed !== false) {
+      writer.uint32(64).bool(message.sameHostAllowed);
+    }
+    if (message.availabilityZone !== "") {
+      writer.uint32(74).string(message.availabilityZone);
+    }
+    if (message.changesZone !== false) {
+      writer.uint32(80).bool(message.changesZone);
+    }
+    if (message.requestId !== "") {
+      writer.uint32(90).string(message.requestId);
+    }
+    if (message.userId !== "") {
+      writer.uint32(98).string(message.userId);
+    }
+    if (message.projectId !== "") {
+      writer.uint32(106).string(message.projectId);
+    }
+    if (message.createdAtMs !== 0) {
+      writer.uint32(112).int64(message.createdAtMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): MoveRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMoveRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.cell = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.kind = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.flavor = Flavor.decode(reader, reader.uint32());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.forced = reader.bool();
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.sameHostAllowed = reader.bool();
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.availabilityZone = reader.string();
+            continue;
+          }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.changesZone = reader.bool();
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.requestId = reader.string();
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.userId = reader.string();
+            continue;
+          }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.projectId = reader.string();
+            continue;
+          }
+          case 14: {
+            if (tag !== 112) {
+              break;
+            }
+
+            message.createdAtMs = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<MoveRequest>): MoveRequest {
+    return MoveRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<MoveRequest>): MoveRequest {
+    const message = createBaseMoveRequest();
+    message.id = object.id ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.cell = object.cell ?? "";
+    message.kind = object.kind ?? "";
+    message.flavor = (object.flavor !== undefined && object.flavor !== null)
+      ? Flavor.fromPartial(object.flavor)
+      : undefined;
+    message.host = object.host ?? "";
+    message.forced = object.forced ?? false;
+    message.sameHostAllowed = object.sameHostAllowed ?? false;
+    message.availabilityZone = object.availabilityZone ?? "";
+    message.changesZone = object.changesZone ?? false;
+    message.requestId = object.requestId ?? "";
+    message.userId = object.userId ?? "";
+    message.projectId = object.projectId ?? "";
+    message.createdAtMs = object.createdAtMs ?? 0;
     return message;
   },
 };
@@ -85,6 +360,17 @@ export type DeepPartial<T> = T extends Builtin ? T
   : T extends { $case: string; value: unknown } ? { $case: T["$case"]; value?: DeepPartial<T["value"]> }
   : T extends {} ? { [K in keyof T]?: DeepPartial<T[K]> }
   : Partial<T>;
+
+function longToNumber(int64: { toString(): string }): number {
+  const num = globalThis.Number(int64.toString());
+  if (num > globalThis.Number.MAX_SAFE_INTEGER) {
+    throw new globalThis.Error("Value is larger than Number.MAX_SAFE_INTEGER");
+  }
+  if (num < globalThis.Number.MIN_SAFE_INTEGER) {
+    throw new globalThis.Error("Value is smaller than Number.MIN_SAFE_INTEGER");
+  }
+  return num;
+}
 
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;

@@ -77,7 +77,7 @@ export class RequestAcceptor {
       return;
     }
     const told = this.#bus
-      .publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec }).finish(), {
+      .publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec, move: undefined }).finish(), {
         id: spec.uuid,
         headers,
       })
