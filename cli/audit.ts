@@ -5,6 +5,7 @@ import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { isClean } from "./audit/audit-report.ts";
 import { type AuditOptions, auditTwice } from "./audit/audit-twice.ts";
 import { conductorSettingNames } from "./audit/conductor-setting-names.ts";
+import { healCells, healedText } from "./audit/heal-cells.ts";
 import { auditText } from "./audit/print-report.ts";
 import { readGuests } from "./audit/read-guests.ts";
 import { requireMigrated } from "./require-migrated.ts";
@@ -15,6 +16,11 @@ const declaration = {
   about: "Checks the five laws on a live cloud, from its databases and agents. Exit code 1 if one is broken.",
   settings: {
     ...apiDatabaseSettings,
+    heal: setting(boolean, {
+      about: "first give back what belongs to no server or move of its cell",
+      default: "false",
+    }),
+    dryRun: setting(boolean, { about: "with --heal: only say what would be given back", default: "false" }),
     json: setting(boolean, { about: "print one JSON object", default: "false" }),
     pause: setting(duration({ minMs: 0, maxMs: 600_000 }), {
       about: "between the two readings; only what both show is reported",
@@ -35,8 +41,12 @@ export function run(argv: readonly string[]): Promise<number> {
     const api = await openApiDatabase(settings, { beside: true });
     try {
       await requireMigrated(api.url);
-      const report = await auditTwice(await optionsOf(settings, api.url));
-      process.stdout.write(`${settings.json ? JSON.stringify(report, null, 2) : auditText(report)}\n`);
+      const options = await optionsOf(settings, api.url);
+      const healed = settings.heal ? await healCells(options.cells, settings.dryRun) : [];
+      const report = await auditTwice(options);
+      const printed = [...healedText(healed, settings.dryRun), auditText(report)].join("\n");
+      const json = settings.heal ? { ...report, healed } : report;
+      process.stdout.write(`${settings.json ? JSON.stringify(json, null, 2) : printed}\n`);
       return isClean(report) ? 0 : 1;
     } finally {
       await api.close();

@@ -5,6 +5,9 @@ import type { GroupConflict } from "./group-rule.ts";
 import type { HypervisorFacts } from "./hypervisor-facts.ts";
 import type { OperationStore } from "./operation-store.ts";
 import type { Attempt, Host, Server } from "./server.ts";
+import type { Fenced, TaskClaim } from "./task-claim.ts";
+
+export type { Fenced, TaskClaim } from "./task-claim.ts";
 
 /**
  * A cell's database as its users see it. Split by user: a service takes the part it needs. Every call is one batch and
@@ -80,20 +83,6 @@ export interface TakenTask {
   readonly attemptId: string | null;
 }
 
-/** Names a task and the right to write for it. */
-export interface TaskClaim {
-  readonly taskId: string;
-  readonly serverUuid: string;
-  readonly epoch: number;
-  /** Of a delete: migrations of the server that are not over; what they hold is given back with what the server holds. */
-  readonly migrations?: readonly string[] | undefined;
-}
-
-/**
- * `fenced`: somebody else owns the task, or it has ended otherwise; nothing was written and nothing may be done for it any
- * more. A commit that is repeated under the epoch that wrote it (its answer was lost) is `committed` again.
- */
-export type Fenced = { readonly kind: "fenced" };
 export type CommitOutcome = { readonly kind: "committed" } | Fenced;
 
 export interface Hop extends TaskClaim {

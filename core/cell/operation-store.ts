@@ -3,8 +3,8 @@ import type { ServerGroupMembership, ServerSpec } from "../../proto/gen/berth/sh
 import type { AllocationChange, Shortfall } from "../ledger/allocation-change.ts";
 import type { AllocationItem } from "../ledger/model.ts";
 import type { OperationKind } from "../tasks/operation-kinds.ts";
-import type { Fenced, TaskClaim } from "./cell-store.ts";
 import type { AttemptResult, ServerStatus } from "./server.ts";
+import type { Fenced, TaskClaim } from "./task-claim.ts";
 
 /**
  * What a cell's database knows of operations: everything that is done to a server after it was built (docs/decisions/0006).

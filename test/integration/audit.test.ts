@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { healOrphans } from "../../adapters/postgres/audit/heal-orphans.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
@@ -9,6 +10,9 @@ import { isClean } from "../../cli/audit/audit-report.ts";
 import { auditTwice } from "../../cli/audit/audit-twice.ts";
 import { auditText } from "../../cli/audit/print-report.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
+import { claim } from "../../core/ledger/allocation-change.ts";
+import { consumerUuid } from "../../core/ledger/ids.ts";
+import { beginOperationOn } from "../begin-operation.ts";
 import {
   conductorId,
   dispatchOf,
@@ -19,6 +23,7 @@ import {
   serverId,
   serverSpec,
   taskId,
+  vcpusOf,
 } from "../contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../databases.ts";
 
@@ -40,7 +45,7 @@ afterAll(async () => {
 /** Server 1 is ACTIVE on host 0, server 2 is being built there. */
 beforeEach(async () => {
   await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories,
-    resource_providers, attempts, tasks, servers, hosts, agents, conductors restart identity`);
+    resource_providers, attempts, tasks, migrations, servers, hosts, agents, conductors restart identity`);
   await apiPool.query("truncate requests, cells");
   const store = new PostgresCellStore(pool);
   const requests = new PostgresApiStore(apiPool);
@@ -179,5 +184,29 @@ describe("berth audit", () => {
     expect(report.violations).toEqual([]);
     expect(isClean(report)).toBe(false);
     expect(auditText(report)).toContain("cell c1 could not be read");
+  });
+});
+
+describe("healing", () => {
+  it("gives back what belongs to no server or move, and only says so in a dry run", async () => {
+    const ledger = new PostgresLedger(pool);
+    const lost = ["INSTANCE", "MIGRATION"].map((type, at) =>
+      claim(consumerUuid(numbered(0xf, at)), { projectId: "p", userId: "u", type }, vcpusOf(1, 2)),
+    );
+    await ledger.applyAllocations(lost);
+    const store = new PostgresCellStore(pool);
+    const moving = await beginOperationOn(store, { server: 1, kind: "resize", hosts: [1], vcpus: 3 });
+    expect(moving.outcome.kind).toBe("begun");
+    const held = async () => (await ledger.dump()).consumers.map((consumer) => consumer.uuid).sort();
+    const before = await held();
+    const found = await healOrphans(cell.url, true);
+    expect(found).toEqual([
+      { consumer: numbered(0xf, 0), why: "there is no such server", holds: [`2 VCPU of ${providerOf(1)}`] },
+      { consumer: numbered(0xf, 1), why: "there is no such move", holds: [`2 VCPU of ${providerOf(1)}`] },
+    ]);
+    expect(await held()).toEqual(before);
+    expect(await healOrphans(cell.url, false)).toEqual(found);
+    expect(await healOrphans(cell.url, false)).toEqual([]);
+    expect(await held()).toEqual(before.filter((uuid) => !found.some((orphan) => orphan.consumer === uuid)));
   });
 });
