@@ -4,6 +4,8 @@ import { chooseAlternates, type StandbyHosts } from "./choose-alternates.ts";
 interface Standby {
   readonly weight?: number;
   readonly ways?: number;
+  /** It fits there just once. */
+  readonly tight?: boolean;
 }
 
 /** Host `at` has the root 100 + at. */
@@ -12,6 +14,7 @@ function standby(hosts: readonly Standby[]): StandbyHosts {
     count: hosts.length,
     weight: (at) => hosts[at]?.weight ?? 0,
     root: (at) => 100 + at,
+    hasRoomToSpare: (at) => hosts[at]?.tight !== true,
     waysOn: (at, most) =>
       Array.from({ length: Math.min(most, hosts[at]?.ways ?? 1) }, (_, way) => ({
         items: [],
@@ -56,6 +59,24 @@ describe("chooseAlternates", () => {
     expect(given.map((at) => domainOf(100 + at))).toEqual(["rack-b", "rack-c"]);
     const all = positions(hosts, { most: 11, seed: 3, taken: new Set([100]), domainOf });
     expect(all).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+  });
+
+  it("prefers hosts with room to spare, as it may be needed only when others were placed there, best first among them", () => {
+    expect(
+      positions(standby([{}, { tight: true, weight: 9 }, { weight: 1 }, { weight: 2 }]), {
+        most: 2,
+        seed: 3,
+        taken: new Set([100]),
+      }),
+    ).toEqual([3, 2]);
+    const few = [{}, { tight: true, weight: 9 }, { weight: 1 }, { tight: true, weight: 2 }];
+    expect(positions(standby(few), { most: 2, seed: 3, taken: new Set([100]) })).toEqual([1, 2]);
+  });
+
+  it("goes to another failure domain even if it is tight there", () => {
+    const hosts = standby([{}, { weight: 2 }, { weight: 1, tight: true }]);
+    const domainOf = (root: number) => (root === 102 ? "rack-b" : "rack-a");
+    expect(positions(hosts, { most: 1, seed: 3, taken: new Set([100]), domainOf })).toEqual([2]);
   });
 
   it("gives a few of the ways that a host offers, and passes over hosts that offer none", () => {

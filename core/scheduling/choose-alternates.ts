@@ -8,6 +8,8 @@ export interface StandbyHosts {
   weight(at: number): number;
   /** Slot of the host's root provider in the cell's view. */
   root(at: number): number;
+  /** Whether the request would fit there more than once, so that it probably fits later, too. */
+  hasRoomToSpare(at: number): boolean;
   /** Up to `most` ways in which the request fits there, the preferred one first; none: it does not fit after all. */
   waysOn(at: number, most: number): readonly AllocationRequest[];
 }
@@ -44,8 +46,9 @@ const WAYS_PER_HOST = 3;
 
 /**
  * Chooses the hosts to go to when the chosen one fails: the best of a few that are drawn at random, best first. Were they the best of
- * all, a burst of requests would share two alternates, and a tight fit would be taken by the time that somebody has to go there.
- * A failure domain that is used already (the chosen host's above all) comes only after those that are not.
+ * all, a burst of requests would share two alternates. A host that the request only just fits on is likely to be taken by the time that
+ * somebody has to go there: it comes after those with room to spare. A failure domain that is used already (the chosen host's above
+ * all) comes only after those that are not.
  *
  * Cost: independent of the number of hosts unless hardly any of them fits.
  */
@@ -55,9 +58,10 @@ export function chooseAlternates(hosts: StandbyHosts, options: AlternateOptions)
   const drawn = drawPositions(hosts, options, random);
   const domains = new DomainCounts(options);
   if (options.domainOf) drawOtherDomains(hosts, options, drawn, random);
+  const spacious = new Set([...drawn].filter((at) => hosts.hasRoomToSpare(at)));
   const chosen: Alternate[] = [];
   while (chosen.length < options.most) {
-    const at = nextOf(drawn, hosts, domains);
+    const at = nextOf(drawn, hosts, { domains, spacious });
     if (at === undefined) break;
     drawn.delete(at);
     const alternate = alternateAt(hosts, at);
@@ -107,18 +111,29 @@ function drawOtherDomains(
   }
 }
 
-/** The position with the least used failure domain, then the highest weight. */
-function nextOf(positions: ReadonlySet<number>, hosts: StandbyHosts, domains: DomainCounts): number | undefined {
+/** The position with the least used failure domain, then with room to spare, then with the highest weight. */
+function nextOf(
+  positions: ReadonlySet<number>,
+  hosts: StandbyHosts,
+  { domains, spacious }: { readonly domains: DomainCounts; readonly spacious: ReadonlySet<number> },
+): number | undefined {
   let best: number | undefined;
   let bestUses = 0;
   for (const at of positions) {
     const uses = domains.uses(hosts.root(at));
-    if (best === undefined || uses < bestUses || (uses === bestUses && hosts.weight(at) > hosts.weight(best))) {
+    if (best !== undefined && uses > bestUses) continue;
+    const isMoreUnused = best === undefined || uses < bestUses;
+    if (isMoreUnused || isBetter(at, best!)) {
       best = at;
       bestUses = uses;
     }
   }
   return best;
+
+  function isBetter(at: number, than: number): boolean {
+    if (spacious.has(at) !== spacious.has(than)) return spacious.has(at);
+    return hosts.weight(at) > hosts.weight(than);
+  }
 }
 
 /** The others one after the other from a place that the seed decides; bounded, as each costs a search in the host's tree. */

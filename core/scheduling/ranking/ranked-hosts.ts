@@ -5,6 +5,7 @@ import type { CellRanking } from "./cell-ranking.ts";
 import type { HostClass } from "./host-class.ts";
 import { placeOnTree, waysOnTree } from "./place-on-tree.ts";
 import { type RankedHost, RankedWalk } from "./ranked-walk.ts";
+import { roomToSpare } from "./room-to-spare.ts";
 
 /** What one request wants of the hosts of its class. */
 export interface RankedAsk {
@@ -80,6 +81,7 @@ export class RankedHosts {
   standby(ranking: CellRanking): StandbyHosts {
     const index = this.#class.rankings.indexOf(ranking);
     const { sorted, weights } = ranking;
+    const hasRoomToSpare = roomToSpare(ranking.request);
     // A few positions are asked for again and again, and each is a search.
     const known = new Map<number, number>();
     const rootAt = (at: number): number => {
@@ -94,6 +96,7 @@ export class RankedHosts {
       count: sorted.count,
       weight: (at) => weights[rootAt(at)]!,
       root: rootAt,
+      hasRoomToSpare: (at) => hasRoomToSpare(rootAt(at)),
       waysOn: (at, most) => {
         const root = rootAt(at);
         if (!this.#isAllowed(index, root)) return [];

@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { provider, viewOf } from "../../../test/view-builders.ts";
+import { CompiledRequest } from "../../candidates/compiled-request.ts";
+import { OPEN_HOSTS, requestGroup } from "../../candidates/request.ts";
+import { providerUuid, resourceClass } from "../../ledger/ids.ts";
+import { roomToSpare } from "./room-to-spare.ts";
+
+/** By suffix what each group asks. */
+function asks(groups: Readonly<Record<string, Readonly<Record<string, number>>>>) {
+  return {
+    groupPolicy: "none" as const,
+    trees: OPEN_HOSTS,
+    limit: 1,
+    groups: Object.entries(groups).map(([suffix, resources]) =>
+      requestGroup({
+        suffix,
+        resources: new Map(Object.entries(resources).map(([name, amount]) => [resourceClass(name), amount])),
+      }),
+    ),
+  };
+}
+
+test("a host has room to spare where the request fits twice, of every class and on providers that could each serve", () => {
+  const view = viewOf([
+    ...provider("full", { VCPU: 3, MEMORY_MB: 64 }),
+    ...provider("roomy", { VCPU: 4, MEMORY_MB: 64 }),
+    ...provider("scraps", { VCPU: 8, MEMORY_MB: 64 }),
+    ...["0", "1", "2", "3"].flatMap((card) => provider(`scraps-${card}`, { VGPU: 3 }, { parent: "scraps" })),
+    ...provider("cards", { VCPU: 8, MEMORY_MB: 64 }),
+    ...["0", "1"].flatMap((card) => provider(`cards-${card}`, { VGPU: 4 }, { parent: "cards" })),
+  ]);
+  const spare = (groups: Parameters<typeof asks>[0]) => {
+    const tell = roomToSpare(new CompiledRequest(view, asks(groups)));
+    return ["full", "roomy", "scraps", "cards"].filter((host) => tell(view.slots.find(providerUuid(host))));
+  };
+  expect(spare({ "": { VCPU: 2, MEMORY_MB: 8 } })).toEqual(["roomy", "scraps", "cards"]);
+  expect(spare({ "": { VCPU: 1, MEMORY_MB: 33 } })).toEqual([]);
+  // Two like groups are asked for together.
+  expect(spare({ _A: { VCPU: 2 }, _B: { VCPU: 2 } })).toEqual(["scraps", "cards"]);
+  // So are groups that differ.
+  expect(spare({ _A: { VCPU: 1 }, _B: { VCPU: 2 } })).toEqual(["scraps", "cards"]);
+  // What is left of several cards is no card.
+  expect(spare({ "": { VCPU: 1 }, _GPU: { VGPU: 4 } })).toEqual(["cards"]);
+});
