@@ -8,18 +8,37 @@ export interface FoundHost {
   readonly host: AdminHost;
 }
 
+interface HostSearch {
+  readonly found: FoundHost | null;
+  /** Names of the cells that gave no answer. */
+  readonly silent: readonly string[];
+}
+
 /** The host in whichever cell has it. Throws 404, or 503 when a cell that may have it does not answer. */
 export async function findHost(cells: Cells, name: string): Promise<FoundHost> {
+  const { found, silent } = await searchHost(cells, name);
+  if (found !== null) return found;
+  if (silent.length > 0) throw unavailable(`The cell ${silent.join(", ")}, which may have the host, does not answer.`);
+  throw notFound(`Compute host ${name.slice(0, 255)} could not be found.`);
+}
+
+/** False only when all cells answer and none has the host. */
+export async function mayHaveHost(cells: Cells, name: string): Promise<boolean> {
+  const { found, silent } = await searchHost(cells, name);
+  return found !== null || silent.length > 0;
+}
+
+async function searchHost(cells: Cells, name: string): Promise<HostSearch> {
   const answers = await Promise.all(
     Array.from(cells.values(), async (cell) => ({ cell, answer: await cell.adminHosts([name]) })),
   );
+  const silent: string[] = [];
   for (const { cell, answer } of answers) {
     const host = answer.kind === "answer" ? answer.value[0] : undefined;
-    if (host !== undefined) return { cell, host };
+    if (host !== undefined) return { found: { cell, host }, silent };
+    if (answer.kind === "unreachable") silent.push(cell.name);
   }
-  const silent = answers.filter(({ answer }) => answer.kind === "unreachable").map(({ cell }) => cell.name);
-  if (silent.length > 0) throw unavailable(`The cell ${silent.join(", ")}, which may have the host, does not answer.`);
-  throw notFound(`Compute host ${name.slice(0, 255)} could not be found.`);
+  return { found: null, silent };
 }
 
 /** How many servers live on these hosts. Throws 503 when a cell does not answer: it might have some. */

@@ -12,6 +12,7 @@ import type { ServerGroupsPort } from "../ports.ts";
 import { joinGroup } from "../server-groups/join-group.ts";
 import type { RequestAcceptor } from "./accept-requests.ts";
 import type { CreateServerBody } from "./create-schema.ts";
+import type { Cells } from "./hydrate-servers.ts";
 import type { ImageRule } from "./image-rule.ts";
 import type { KnownZones } from "./known-zones.ts";
 import { readPlace } from "./named-place.ts";
@@ -25,6 +26,7 @@ export interface CreateServerDeps {
   readonly clock: Clock;
   readonly groups: ServerGroupsPort;
   readonly zones: KnownZones;
+  readonly cells: Cells;
   /** Null: nobody registers images here, and any reference is taken. */
   readonly images: Pick<ImageCatalog, "find"> | null;
   /** Null: there are none. */
@@ -59,7 +61,7 @@ export async function createServer(
     throw invalidField("flavorRef", body.server.flavorRef, `Flavor ${wish.flavorId} could not be found.`);
   }
   const { flavor } = found;
-  const place = await readPlace(body, call, deps.zones);
+  const place = await readPlace(body, call, deps);
   const { imageRule: rule } = options;
   const image = { identity: call.identity, flavor, rule };
   const imageProperties = await readImageProperties(body.server.imageRef ?? "", deps.images, image);

@@ -66,6 +66,15 @@ describe("where a new server may go", () => {
     expect(await refusalOf(body, { "openstack-api-version": "compute 2.73" })).toMatch(/'host' was unexpected/);
   });
 
+  it("refuses a host of its own field that no cell has, but not while a cell is silent that may have it", async () => {
+    for (const place of [{ host: "host-99" }, { hypervisor_hostname: "host-99" }]) {
+      expect(await refusalOf({ server: { ...SERVER, ...place } })).toBe("400 Compute host host-99 could not be found.");
+    }
+    rig.cells.get("south")!.dead = true;
+    const body = { server: { ...SERVER, host: "host-99" } };
+    expect(await specOf(body)).toMatchObject({ requestedHost: "host-99" });
+  });
+
   it("lets nobody but admins name hosts", async () => {
     const strict = await ApiRig.start({ auth: "noauth2" });
     try {
