@@ -1,0 +1,156 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { beforeEach, expect, test } from "vitest";
+import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import type { ConductorStream } from "../../core/agent/link.ts";
+import type { AgentMessage, OrderReport } from "../../proto/gen/berth/agent.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { eventually } from "../../test/eventually.ts";
+import type { HandOffOrder, PowerVerb } from "./driver.ts";
+import { AgentEvents } from "./events.ts";
+import { FakeDriver } from "./fake-driver.ts";
+import { GuestStore } from "./guest-store.ts";
+import type { GuestName } from "./journal.ts";
+import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
+import { GuestOrders } from "./order-guests.ts";
+import { AttemptReporter } from "./report-attempts.ts";
+
+const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
+
+/** A driver that notes what it is asked, and hands over only when it is called off or let go on. */
+class NotingDriver extends FakeDriver {
+  readonly calls: string[] = [];
+  letGo = Promise.withResolvers<void>();
+
+  constructor() {
+    const nothing = () => {};
+    super({ clock: systemClock, seed: 1, scripts: new Map(), crash: nothing, loseConnections: nothing });
+  }
+  override async power(guest: GuestName, verb: PowerVerb): Promise<void> {
+    this.calls.push(verb);
+    await super.power(guest, verb);
+  }
+  override async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
+    this.calls.push(`hand off to ${order.toHost}`);
+    const off = new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("called off"))));
+    await Promise.race([this.letGo.promise, off]);
+  }
+}
+
+let disk: MemoryDisk;
+let driver: NotingDriver;
+let store: GuestStore;
+let orders: GuestOrders;
+let answers: OrderReport[];
+const stream: ConductorStream = {
+  closed: false,
+  send: ({ body }: AgentMessage) => void (body?.$case === "ordered" && answers.push(body.value)),
+  onMessages: () => {},
+  onClose: () => {},
+  close: () => {},
+};
+
+beforeEach(async () => {
+  disk = { records: [{ kind: "guest", ...NAME, state: "running", atMs: 1 }] };
+  driver = new NotingDriver();
+  await driver.adopt([{ ...NAME, state: "running" }]);
+  await open();
+});
+
+async function open(): Promise<void> {
+  answers = [];
+  store = await GuestStore.open(createMemoryJournal(disk), systemClock);
+  const events = new AgentEvents({
+    logger: pino({ level: "silent" }),
+    registry: new Registry(),
+    tracing: noTracing,
+    fail: (error) => {
+      throw error;
+    },
+    guestCount: () => 0,
+  });
+  orders = new GuestOrders({
+    store,
+    driver,
+    reporter: new AttemptReporter(store, () => null),
+    clock: systemClock,
+    events,
+  });
+}
+
+const power = (verb: string, order: number, revision = order) =>
+  orders.power({ ...NAME, verb, orderId: `o/${order}`, revision }, stream);
+const handOff = (order: number, toHost = "other") =>
+  orders.handOff(
+    {
+      ...NAME,
+      toHost,
+      toAttemptId: "t/1",
+      live: true,
+      force: false,
+      orderId: `o/${order}`,
+      revision: order,
+      timeoutMs: 0,
+    },
+    stream,
+  );
+const answered = (count: number) => eventually(`${count} answers`, () => answers.length >= count);
+const state = () => store.guest(NAME.host, NAME.attemptId)?.state;
+
+test("an order that is repeated is carried out once, and answered again", async () => {
+  power("stop", 1);
+  power("stop", 1);
+  await answered(1);
+  power("stop", 1);
+  await answered(2);
+  expect(answers.map((answer) => answer.failed)).toEqual(["", ""]);
+  expect([driver.calls, state()]).toEqual([["stop"], "stopped"]);
+});
+
+test("an order that is older than one that was obeyed is refused, also after the agent's death", async () => {
+  power("stop", 5);
+  await answered(1);
+  power("start", 4);
+  await answered(2);
+  expect(answers[1]?.failed).toBe("a later order was given");
+  await open();
+  power("start", 4);
+  await answered(1);
+  expect([answers[0]?.failed, state()]).toEqual(["a later order was given", "stopped"]);
+  power("start", 6);
+  await answered(2);
+  expect([answers[1]?.failed, state()]).toEqual(["", "running"]);
+});
+
+test("a newer order calls off a hand-over, and is carried out after it", async () => {
+  handOff(2);
+  await eventually("the hand-over", () => driver.calls.length === 1);
+  power("start", 3);
+  await answered(2);
+  expect(answers.map((answer) => [answer.orderId, answer.failed])).toEqual([
+    ["o/2", "called off"],
+    ["o/3", ""],
+  ]);
+  expect(state()).toBe("running");
+});
+
+test("a hand-over that is done leaves the guest stopped", async () => {
+  handOff(2);
+  driver.letGo.resolve();
+  await answered(1);
+  expect([answers[0]?.failed, state()]).toEqual(["", "stopped"]);
+});
+
+test("a guest that is not there, or was destroyed here, obeys nothing", async () => {
+  orders.power({ ...NAME, attemptId: "t/9", verb: "start", orderId: "o/1", revision: 1 }, stream);
+  await answered(1);
+  await store.record({ kind: "tombstone", ...NAME, atMs: 2 });
+  power("start", 2);
+  await answered(2);
+  expect(answers.map((answer) => answer.failed)).toEqual([
+    "there is no such guest",
+    "the server was destroyed here before",
+  ]);
+  power("dance", 3);
+  expect(answers[2]?.failed).toBe("no such verb: dance");
+});
