@@ -123,6 +123,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./operators/settings-set.ts")).runUnset(argv),
   },
   {
+    name: "explain",
+    summary: "tell why a server is where it is, or nowhere; or where one would go",
+    run: async (argv) => (await import("./operators/explain.ts")).run(argv),
+  },
+  {
     name: "sync-aggregates",
     summary: "make the cells' placement aggregates and ratios as the API tier has them",
     run: async (argv) => (await import("./operators/sync-aggregates.ts")).run(argv),

@@ -44,6 +44,11 @@ test("takes a last argument that may be given again as often as it comes, but at
   };
   expect(positionalsOf(["1", "2", "3"])).toEqual(["1", "2", "3"]);
   expect(() => positionalsOf(["1"])).toThrow("B… is missing");
+  const free = { ...declaration, positionals: ["[A…]"] };
+  for (const argv of [[], ["1", "2"]]) {
+    const outcome = readSettings(free, { argv: [...argv, "--cell", "c1"], env: {} });
+    expect(outcome.kind === "settings" && outcome.positionals).toEqual(argv);
+  }
 });
 
 test("takes the flag before the environment and the environment before the default", () => {

@@ -37,7 +37,10 @@ export interface Declaration<Settings extends Declared> {
   readonly command: string;
   /** One sentence for `--help`. */
   readonly about: string;
-  /** Names of the arguments that stand without a flag, all of them required; a last one that ends in … may be given again. */
+  /**
+   * Names of the arguments that stand without a flag; a last one that ends in … may be given again, one in brackets (`[NAME…]`) may be
+   * left out, and all others are required.
+   */
   readonly positionals?: readonly string[];
   readonly settings: Settings;
 }
@@ -69,9 +72,10 @@ export function readSettings<Settings extends Declared>(
   const { values, positionals } = readFlags(declaration, source.argv);
   if (values.help === true) return { kind: "help", text: helpText(declaration) };
   const names = declaration.positionals ?? [];
-  if (positionals.length < names.length)
+  const required = names.filter((name) => !name.startsWith("["));
+  if (positionals.length < required.length)
     throw new SettingsError(`${names[positionals.length]} is missing; usage: ${usage(declaration)}`);
-  if (positionals.length > names.length && names.at(-1)?.endsWith("…") !== true)
+  if (positionals.length > names.length && !/…\]?$/.test(names.at(-1) ?? ""))
     throw new SettingsError(`unexpected argument ${quote(positionals[names.length])}; usage: ${usage(declaration)}`);
   const settings: Record<string, unknown> = {};
   for (const [name, declared] of Object.entries(declaration.settings)) {

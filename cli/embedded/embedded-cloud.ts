@@ -12,6 +12,7 @@ import { migrate } from "../../adapters/postgres/migrate.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { PostgresDecisionStore } from "../../adapters/postgres/postgres-decision-store.ts";
 import { PostgresImageStore } from "../../adapters/postgres/postgres-image-store.ts";
 import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.ts";
 import { PostgresPortStore } from "../../adapters/postgres/postgres-port-store.ts";
@@ -153,6 +154,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     softState,
   };
   const shared = { store: observed, groups, reservations, moves, bus, clock: systemClock, tracing: noTracing };
+  const decisions = new PostgresDecisionStore(pool);
   const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
     const name = `scheduler-${index + 1}`;
     return createScheduler(
@@ -160,6 +162,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
         ...shared,
         aggregates: operators.aggregates,
         operatorSettings: operators.settings,
+        decisions,
         softState,
         cells: cells.map((cell) => ({
           name: cell.name,
@@ -179,6 +182,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   const api = createApi(
     {
       ...{ ...shared, operators, cells, registry, logger: options.logger.child({ service: "api" }) },
+      decisions,
       images: new PostgresImageStore(pool),
       networkPorts: new PostgresPortStore(pool),
     },

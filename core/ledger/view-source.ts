@@ -9,6 +9,8 @@ export interface ViewSource {
   onApplied(handler: (xid: number) => void): () => void;
   /** False while it has never loaded, or is loading anew after a lost connection. */
   readonly ready: boolean;
+  /** How far the view was behind when its last transaction was applied, in milliseconds; null or nothing: not known. */
+  readonly lagMs?: number | null;
 }
 
 /**

@@ -7,6 +7,7 @@ import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresDecisionStore } from "../../adapters/postgres/postgres-decision-store.ts";
 import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
 import { PostgresImageStore } from "../../adapters/postgres/postgres-image-store.ts";
 import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.ts";
@@ -20,6 +21,7 @@ import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
 import { LedgerView } from "../../core/ledger/view.ts";
+import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -67,6 +69,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       store,
       groups,
       reservations,
+      decisions: new PostgresDecisionStore(pool),
       images: new PostgresImageStore(pool),
       networkPorts: new PostgresPortStore(pool),
       moves: new PostgresMoveStore(pool),
@@ -103,10 +106,12 @@ function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
   const pool = openPool(databaseUrl, `cell ${name}`, logger);
   closers.push(() => pool.end());
   const view = new LedgerView();
+  const facts = new LiveCellFacts(name, view);
   const follower = new LedgerFollower({
     cell: name,
     databaseUrl,
-    view,
+    view: viewWithFacts(view, facts),
+    servers: true,
     clock: systemClock,
     events: followerEvents(logger),
   });
@@ -114,7 +119,7 @@ function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
   follower.start();
   const bus = openBus(natsUrl, `cell ${name}`, logger, closers);
   const admin = new PostgresHostAdminStore(pool);
-  const port: CellPort = { name, store: new PostgresCellStore(pool), admin, bus, view };
+  const port: CellPort = { name, store: new PostgresCellStore(pool), admin, bus, view, facts, source: follower };
   return { port, follower, view, placement: placementCell(name, pool, view, follower) };
 }
 

@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
 import { apiStreams } from "../../adapters/nats/streams.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
+import type { DecisionStore } from "../../core/cell/decision-store.ts";
 import type { ImageStore } from "../../core/cell/image-store.ts";
 import type { PortStore } from "../../core/cell/port-store.ts";
 import type { Bus } from "../../runtime/bus.ts";
@@ -52,6 +53,8 @@ export interface ApiDeps {
   readonly cells: readonly CellPort[];
   /** What operators set. Without it there are no aggregates, zones or ratios, and settings are the defaults. */
   readonly operators?: OperatorStores;
+  /** Why servers are where they are; without it nobody can say. */
+  readonly decisions?: Pick<DecisionStore, "decisionsOf">;
   /** Without it nobody registers images here, and servers take any. */
   readonly images?: ImageStore;
   /** Without it there are no ports. */
@@ -94,7 +97,10 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   });
   if (deps.operators !== undefined && syncer !== null) {
     const operators = { stores: deps.operators, cells: server.cells, syncer };
-    registerOperators(http, operators, resolveIdentity);
+    const { cells, groups } = deps;
+    const { flavors, images } = server;
+    const explain = { stores: deps.operators, cells, groups, flavors, images, decisions: deps.decisions ?? null };
+    registerOperators(http, operators, explain, resolveIdentity);
   }
   registerNeighbours(http, deps, parts, { resolveIdentity, pageMax: settings.pageMax });
   http.register(async (scope) => {
@@ -166,6 +172,7 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
     images: deps.images ? new ImageCatalog({ store: deps.images, clock }, { cacheMs: settings.flavorCacheMs }) : null,
     networkPorts: deps.networkPorts ?? null,
+    decisions: deps.decisions ?? null,
   };
   return {
     http: createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS),

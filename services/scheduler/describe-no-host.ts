@@ -1,10 +1,25 @@
 import { describeRefusal, sumRefusals } from "../../core/candidates/refusal.ts";
 import type { HostChoice } from "../../core/scheduling/choose-hosts.ts";
 
-/** Nova's words, and then what Nova leaves out: why. */
-export function noValidHost(choice: HostChoice & { readonly kind: "none" }, unseen: readonly string[]): string {
-  const reasons = sumRefusals(choice.refusals).map(({ refusal, trees }) => `${trees} ${describeRefusal(refusal)}`);
+/** Reasons that are named; a fault is to be read at a glance. */
+const REASONS_MAX = 6;
+
+/**
+ * Nova's words, and then what Nova leaves out: why, counted, most frequent first. `keptFor`: the server under whose uuid more can be asked
+ * for; null: nothing more is kept.
+ */
+export function noValidHost(
+  choice: HostChoice & { readonly kind: "none" },
+  unseen: readonly string[],
+  keptFor: string | null = null,
+): string {
+  const refusals = sumRefusals(choice.refusals);
+  const named = refusals.length > REASONS_MAX ? refusals.slice(0, REASONS_MAX - 1) : refusals;
+  const reasons = named.map(({ refusal, trees }) => `${trees} ${describeRefusal(refusal)}`);
+  const others = refusals.slice(named.length).reduce((sum, { trees }) => sum + trees, 0);
+  if (others > 0) reasons.push(`${others} for other reasons`);
   if (unseen.length > 0) reasons.push(`no answer from cell ${unseen.join(", ")}`);
   const looked = choice.trees === 0 ? "There are no hosts" : `Of ${choice.trees} hosts`;
-  return `No valid host was found. ${looked}${reasons.length > 0 ? `: ${reasons.join("; ")}` : ""}.`;
+  const more = keptFor === null ? "" : ` See: berth explain ${keptFor}`;
+  return `No valid host was found. ${looked}${reasons.length > 0 ? `: ${reasons.join("; ")}` : ""}.${more}`;
 }

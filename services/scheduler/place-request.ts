@@ -4,6 +4,8 @@ import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../core/ledger/model.ts";
 import type { HostChoice } from "../../core/scheduling/choose-hosts.ts";
+import type { DecisionEffort } from "../../core/scheduling/explain/decision.ts";
+import { sumFunnels } from "../../core/scheduling/explain/funnel.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import { PLAIN_CONTEXT, type RequestContext } from "../../core/scheduling/request/request-context.ts";
 import { describeRequestRefusal } from "../../core/scheduling/request/request-refusal.ts";
@@ -15,10 +17,11 @@ import type { RequestChooser } from "./choose-for-request.ts";
 import { noValidHost } from "./describe-no-host.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { GroupPicks } from "./group-picks.ts";
-import { type Company, newPlacing, type Placement, type Placing } from "./placement.ts";
+import { type Company, type Found, newPlacing, type Placement, type Placing } from "./placement.ts";
 import { buildTask, itemsOf } from "./plan-build.ts";
 import type { SchedulerGroups } from "./ports.ts";
 import { QueryCache } from "./query-cache.ts";
+import type { DecisionRecorder } from "./record-decisions.ts";
 import type { RequestWrites } from "./request-writes.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
@@ -52,6 +55,7 @@ export class RequestPlacer {
   readonly #groupPicks: GroupPicks;
   readonly #groups: SchedulerGroups;
   readonly #onPick: (cell: string, host: string) => void;
+  readonly #decisions: DecisionRecorder;
   readonly #context: () => RequestContext;
   readonly #queries = new QueryCache();
 
@@ -67,6 +71,7 @@ export class RequestPlacer {
     readonly groups: SchedulerGroups;
     /** A host was chosen and is going to be claimed. */
     readonly onPick: (cell: string, host: string) => void;
+    readonly decisions: DecisionRecorder;
     /** What request filters know now: the same object as long as nothing changed. Without it no filter is on. */
     readonly context?: () => RequestContext;
   }) {
@@ -80,6 +85,7 @@ export class RequestPlacer {
     this.#groupPicks = deps.groupPicks;
     this.#groups = deps.groups;
     this.#onPick = deps.onPick;
+    this.#decisions = deps.decisions;
     this.#context = deps.context ?? (() => PLAIN_CONTEXT);
   }
 
@@ -142,6 +148,8 @@ export class RequestPlacer {
     const link = this.#links.get(choice.cell);
     const [first] = choice.selections;
     if (!link || !first) return null;
+    placing.tries += 1;
+    const weights = this.#decisions.weightsOf(choice);
     const id = this.#newId();
     const items = itemsOf(first);
     link.claims.ask(id, items);
@@ -152,7 +160,9 @@ export class RequestPlacer {
       const selections = placing.company ? await this.#beside(placing, link, first) : choice.selections;
       const task = buildTask(id, placing.spec, { selections, attemptsMax: this.#settings.attemptsMax });
       step = await this.#claim(placing, link, { task, host: first.host, items });
-      return step;
+      if (step?.kind !== "dispatched") return step;
+      if (weights) this.#decisions.placed(placing.spec, { ...choice, selections }, weights, effortOf(placing, link));
+      return { ...step, found: foundIn(placing, choice) };
     } finally {
       link.claims.giveUpUnlessCommitted(id);
       if (step?.kind !== "dispatched") this.#groupPicks.drop(placing.spec);
@@ -231,6 +241,7 @@ export class RequestPlacer {
         const hosts = placing.tried.get(link.name) ?? new Set<string>();
         placing.tried.set(link.name, hosts.add(host));
         placing.fresh = false;
+        placing.lostRaces += 1;
         this.#events.raceLost(placing.serverUuid, link.name, host, outcome.kind);
         return null;
       }
@@ -242,6 +253,7 @@ export class RequestPlacer {
   /** What the refusal says of the group leads to the next choice: past the hosts that are full, or to the one where the others are. */
   #learnGroup(placing: Placing, link: CellLink, host: string, { kind, policy, hosts }: GroupConflict): void {
     placing.fresh = false;
+    placing.lostRaces += 1;
     if (policy === "affinity") {
       placing.pinned = { cell: link.name, hosts };
     } else {
@@ -288,17 +300,20 @@ export class RequestPlacer {
     if (unseen.length > 0 && this.#ageMs(placing.spec) < this.#settings.placeWithinMs) {
       return { kind: "later", why: `no host in the other cells, and no answer from ${unseen.join(", ")}` };
     }
-    return this.#refuse(placing, noValidHost(choice, unseen));
+    const findMisses = () => this.#chooser.nearestTo(placing, this.#links.all());
+    this.#decisions.refused(placing.spec, choice, { unseen, findMisses }, effortOf(placing, null));
+    const fault = noValidHost(choice, unseen, this.#decisions.keeps ? placing.serverUuid : null);
+    return this.#refuse(placing, fault, foundIn(placing, choice));
   }
 
-  async #refuse(placing: Placing, fault: string): Promise<Step> {
+  async #refuse(placing: Placing, fault: string, found?: Found): Promise<Step> {
     const left = await this.#leave(placing, null);
     if (left) return left;
-    if (placing.company !== null) return { kind: "unplaced", fault, cell: placing.at };
+    if (placing.company !== null) return { kind: "unplaced", fault, cell: placing.at, ...(found && { found }) };
     const record = await this.#writes.fail({ serverUuid: placing.serverUuid, cell: placing.at, fault });
     switch (record?.state) {
       case "failed":
-        return { kind: "refused", fault };
+        return { kind: "refused", fault, ...(found && { found }) };
       case "accepted":
       case "dispatched":
         // Another scheduler has it, in another cell than this one knew; should that one die, this one carries it on.
@@ -309,6 +324,16 @@ export class RequestPlacer {
         return { kind: "ended" };
     }
   }
+}
+
+function effortOf({ tries, lostRaces, looks }: Placing, link: CellLink | null): DecisionEffort {
+  return { tries, lostRaces, looks, viewLagMs: link?.cell.source.lagMs ?? null };
+}
+
+function foundIn({ tries, lostRaces }: Placing, choice: HostChoice): Found {
+  const { steps } = sumFunnels(choice.kind === "none" ? choice.funnels : []);
+  const left = new Map(steps.map((step) => [step.step, step.left]));
+  return { feasible: choice.kind === "none" ? 0 : choice.feasible, left, tries, lostRaces };
 }
 
 /** Cells that may have room and were not looked at, by name. */

@@ -4,17 +4,32 @@ import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { CellLink } from "./cell-link.ts";
 import type { PlacingState } from "./choose-for-request.ts";
 
+/** How many hosts the choice had, for whoever traces it. */
+export interface Found {
+  readonly feasible: number;
+  /** By step of the search; empty when a host was found: then not all were looked at. */
+  readonly left: ReadonlyMap<string, number>;
+  readonly tries: number;
+  readonly lostRaces: number;
+}
+
 export type Placement =
   /** Claim, server and task are committed; the task is still to be published. */
-  | { readonly kind: "dispatched"; readonly link: CellLink; readonly task: Task; readonly host: string }
+  | {
+      readonly kind: "dispatched";
+      readonly link: CellLink;
+      readonly task: Task;
+      readonly host: string;
+      readonly found?: Found;
+    }
   /** Somebody dispatched it before: it was delivered twice. */
   | { readonly kind: "present"; readonly cell: string }
   /** Cancelled, failed or deleted in the meantime: nothing is to be done. */
   | { readonly kind: "ended" }
   /** Nowhere placed, and said so in the API database. */
-  | { readonly kind: "refused"; readonly fault: string }
+  | { readonly kind: "refused"; readonly fault: string; readonly found?: Found }
   /** Of several that are placed together: nowhere placed, and nothing said so yet. `cell`: where it was assigned to last. */
-  | { readonly kind: "unplaced"; readonly fault: string; readonly cell: string | null }
+  | { readonly kind: "unplaced"; readonly fault: string; readonly cell: string | null; readonly found?: Found }
   /** Neither placed nor refused: to be tried again. */
   | { readonly kind: "later"; readonly why: string };
 
@@ -35,6 +50,9 @@ export interface Placing extends PlacingState {
   /** Since the views were waited for, nobody showed that they were wrong. */
   fresh: boolean;
   looks: number;
+  /** Hosts chosen so far, and how many of them could not be claimed. */
+  tries: number;
+  lostRaces: number;
   /** Cells whose view did not catch up at the last look. */
   unseen: readonly string[];
 }
@@ -51,6 +69,8 @@ export function newPlacing(spec: ServerSpec, query: PlacementQuery, company: Com
     pinned: null,
     fresh: false,
     looks: 0,
+    tries: 0,
+    lostRaces: 0,
     unseen: [],
   };
 }

@@ -187,6 +187,7 @@ export class RequestIntake {
     switch (placement.kind) {
       case "dispatched":
         span.setAttributes({ "berth.cell": placement.link.name, "berth.host": placement.host });
+        if (placement.found) span.setAttributes(attributesOf(placement.found));
         this.#events.dispatched(spec.uuid, placement.link.name, placement.host, this.#clock.now() - spec.createdAtMs);
         await this.#publish(placement, carrierOf(span));
         break;
@@ -198,6 +199,7 @@ export class RequestIntake {
         break;
       case "unplaced":
       case "refused":
+        if (placement.found) span.setAttributes(attributesOf(placement.found));
         failSpan(span, placement.fault);
         this.#events.refused(spec.uuid, placement.fault);
         break;

@@ -100,6 +100,10 @@ export class LedgerFollower implements ViewSource {
     return this.#mode === "following";
   }
 
+  get lagMs(): number | null {
+    return this.#lagMs;
+  }
+
   get stats(): FollowerStats {
     return {
       ready: this.ready,

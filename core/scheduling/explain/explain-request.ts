@@ -46,12 +46,7 @@ export interface Explanation {
  */
 export function explainRequest(cells: readonly CellHosts[], ask: ExplainAsk): Explanation {
   const { query, options, host } = ask;
-  const examined = cells.map((cell): ExaminedCell => {
-    const bound = boundTo(cell, options.spec ?? null, options.filters ?? []);
-    const excludedHosts = options.excludedHosts?.get(cell.name) ?? new Set<string>();
-    const cellAsk = { query, bound, excludedHosts };
-    return { cell, ask: cellAsk, examination: examineCell(cell, cellAsk) };
-  });
+  const examined = examineCells(query, cells, options);
   const chooser = new HostChooser();
   return {
     funnel: sumFunnels(examined.map(({ examination }) => examination.funnel)),
@@ -60,6 +55,19 @@ export function explainRequest(cells: readonly CellHosts[], ask: ExplainAsk): Ex
     host: host === undefined ? null : askAbout(examined, host),
     servers: placeInThought(chooser, cells, ask),
   };
+}
+
+/** What the hosts of each cell answer. Use it before any of their views changes. */
+export function examineCells(
+  query: PlacementQuery,
+  cells: readonly CellHosts[],
+  { spec, filters = [], excludedHosts }: ChoiceOptions,
+): ExaminedCell[] {
+  return cells.map((cell) => {
+    const bound = boundTo(cell, spec ?? null, filters);
+    const ask = { query, bound, excludedHosts: excludedHosts?.get(cell.name) ?? new Set<string>() };
+    return { cell, ask, examination: examineCell(cell, ask) };
+  });
 }
 
 function askAbout(examined: readonly ExaminedCell[], host: string): HostAnswer | null {

@@ -1,3 +1,4 @@
+import { type ExplainRouteDeps, registerExplainRoutes } from "../explain/explain-routes.ts";
 import type { Http } from "../http/create-http.ts";
 import { faultOf, type IdentityOutcome, type ResolveIdentity } from "../http/identity.ts";
 import { MINOR_MAX } from "../http/microversion.ts";
@@ -10,7 +11,12 @@ import { registerSettingsRoutes } from "./settings-routes.ts";
 export const OPERATORS_PREFIX = "/berth/v1";
 
 /** Mounts the operators' API. Callers are known as those of the Compute API are; there are no microversions. */
-export function registerOperators(http: Http, deps: OperatorDeps, resolveIdentity: ResolveIdentity): void {
+export function registerOperators(
+  http: Http,
+  deps: OperatorDeps,
+  explain: ExplainRouteDeps,
+  resolveIdentity: ResolveIdentity,
+): void {
   http.register(
     (scope, _options, done) => {
       scope.addHook("onRequest", async (request) => {
@@ -21,6 +27,7 @@ export function registerOperators(http: Http, deps: OperatorDeps, resolveIdentit
       registerSettingsRoutes(scope as Http, deps.stores);
       registerRatioRoutes(scope as Http, deps);
       registerHostRoutes(scope as Http, deps);
+      registerExplainRoutes(scope as Http, explain);
       done();
     },
     { prefix: OPERATORS_PREFIX },

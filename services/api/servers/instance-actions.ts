@@ -1,5 +1,7 @@
 import type { RequestRecord } from "../../../core/cell/api-store.ts";
+import type { DecisionRecord } from "../../../core/cell/decision-store.ts";
 import type { Attempt, AttemptResult, Server } from "../../../core/cell/server.ts";
+import type { PlacedDecision } from "../../../core/scheduling/explain/decision.ts";
 import { isoMicroseconds } from "../http/times.ts";
 import { hostIdOf, type Viewer } from "./server-view.ts";
 
@@ -34,20 +36,26 @@ const EVENT_DELETE = "compute_terminate_instance";
 
 /**
  * The actions of a server, newest first, from what the API database and its cell keep: every attempt is an event with its
- * host and reason. `server` is null while no cell has it.
+ * host and reason. `server` is null while no cell has it. `decisions`: of its schedulers, as far as they are kept, newest first.
  */
 export function actionsOf(
   record: RequestRecord,
   server: Server | null,
   attempts: readonly Attempt[],
+  decisions: readonly DecisionRecord[] = [],
 ): InstanceAction[] {
-  const created = createAction(record, server, attempts);
+  const created = createAction(record, server, attempts, decisions);
   const deleted = deleteAction(record, server);
   return deleted === null ? [created] : [deleted, created];
 }
 
-function createAction(record: RequestRecord, server: Server | null, attempts: readonly Attempt[]): InstanceAction {
-  const events = attempts.map(attemptEvent);
+function createAction(
+  record: RequestRecord,
+  server: Server | null,
+  attempts: readonly Attempt[],
+  decisions: readonly DecisionRecord[],
+): InstanceAction {
+  const events = [...placedEvents(record, decisions), ...attempts.map(attemptEvent)];
   if (record.state === "failed" || (record.state === "deleted" && record.fault !== null))
     events.push(scheduleEvent(record));
   const times = events.flatMap((event) => [event.startedAtMs, event.finishedAtMs ?? 0]);
@@ -72,6 +80,27 @@ function scheduleEvent(record: RequestRecord): ActionEvent {
     result: "Error",
     details: record.fault,
   };
+}
+
+/** A host was found: from how many, and with how much ado. Which one is the next event's to say, and only to admins. */
+function placedEvents(record: RequestRecord, decisions: readonly DecisionRecord[]): ActionEvent[] {
+  return decisions.toReversed().flatMap(({ decision, atMs }) => {
+    if (decision.outcome !== "placed") return [];
+    return {
+      event: EVENT_SCHEDULE,
+      host: decision.host,
+      startedAtMs: Math.min(record.createdAtMs, atMs),
+      finishedAtMs: atMs,
+      result: "Success",
+      details: describePlacement(decision),
+    };
+  });
+}
+
+function describePlacement({ feasible, alternates, lostRaces }: PlacedDecision): string {
+  const words = [`chosen among ${feasible} hosts that fit`, `${alternates.length} alternates`];
+  if (lostRaces > 0) words.push(`${lostRaces} claims lost to others before`);
+  return words.join(", ");
 }
 
 const RESULTS: Readonly<Record<AttemptResult, "Success" | "Error">> = {

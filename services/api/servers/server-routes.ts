@@ -1,4 +1,5 @@
 import { Type } from "typebox";
+import type { DecisionStore } from "../../../core/cell/decision-store.ts";
 import type { PortStore } from "../../../core/cell/port-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ApiEvents } from "../events.ts";
@@ -44,6 +45,8 @@ export interface ServerDeps {
   readonly zones: KnownZones;
   readonly images: ImageCatalog | null;
   readonly networkPorts: PortStore | null;
+  /** Null: nobody keeps any. */
+  readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
   readonly clock: Clock;
   readonly events: ApiEvents;
 }

@@ -1,4 +1,5 @@
 import type { RequestRecord } from "../../../core/cell/api-store.ts";
+import type { DecisionStore } from "../../../core/cell/decision-store.ts";
 import type { KnownCall } from "../http/call.ts";
 import { unavailable } from "../http/fault.ts";
 import { type RequestFinder, serverNotFound } from "./find-server.ts";
@@ -10,17 +11,22 @@ const DELETED_FROM_MINOR = 21;
 
 /** The actions of a server, newest first. Refuses an unknown server; needs its cell's answer. */
 export async function showActions(
-  deps: { readonly finder: RequestFinder; readonly cells: Cells },
+  deps: {
+    readonly finder: RequestFinder;
+    readonly cells: Cells;
+    readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
+  },
   call: KnownCall,
   id: string,
 ): Promise<{ readonly record: RequestRecord; readonly actions: readonly InstanceAction[] }> {
   const record = await deps.finder.find(id, call.identity);
   if (record === null || (record.state === "deleted" && call.minor < DELETED_FROM_MINOR)) throw serverNotFound(id);
-  if (record.cell === null) return { record, actions: actionsOf(record, null, []) };
+  const decisions = (await deps.decisions?.decisionsOf(record.serverUuid)) ?? [];
+  if (record.cell === null) return { record, actions: actionsOf(record, null, [], decisions) };
   const cell = deps.cells.get(record.cell);
   const [server, attempts] = await Promise.all([cell?.server(record.serverUuid), cell?.attempts(record.serverUuid)]);
   if (server?.kind !== "answer" || attempts?.kind !== "answer")
     throw unavailable(`Cell ${record.cell}, where the server lives, does not answer.`);
   if (server.value?.status === "DELETED" && call.minor < DELETED_FROM_MINOR) throw serverNotFound(id);
-  return { record, actions: actionsOf(record, server.value, attempts.value) };
+  return { record, actions: actionsOf(record, server.value, attempts.value, decisions) };
 }

@@ -5,6 +5,7 @@ import { MemoryAggregateStore } from "../../../adapters/memory/memory-aggregate-
 import { MemoryApiStore } from "../../../adapters/memory/memory-api-store.ts";
 import { MemoryBroker } from "../../../adapters/memory/memory-bus.ts";
 import { MemoryCellStore } from "../../../adapters/memory/memory-cell-store.ts";
+import { MemoryDecisionStore } from "../../../adapters/memory/memory-decision-store.ts";
 import { MemoryImageStore } from "../../../adapters/memory/memory-image-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
 import { MemoryPortStore } from "../../../adapters/memory/memory-port-store.ts";
@@ -19,6 +20,7 @@ import type { ApiStore } from "../../../core/cell/api-store.ts";
 import { claim, swap } from "../../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../../core/ledger/ids.ts";
 import { LedgerView } from "../../../core/ledger/view.ts";
+import { LiveCellFacts, viewWithFacts } from "../../../core/scheduling/live-cell-facts.ts";
 import { CellEvent, EventKind, Task } from "../../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Bus } from "../../../runtime/bus.ts";
@@ -49,6 +51,7 @@ export class ApiRig {
   readonly cells: ReadonlyMap<string, RigCell>;
   readonly api: ApiService;
   readonly operators = new MemoryAggregateStore({ clock: systemClock });
+  readonly decisions = new MemoryDecisionStore();
   readonly softState = new MemorySoftState(systemClock);
   readonly #brokers: MemoryBroker[] = [];
   /** Servers that the schedulers were told of. */
@@ -61,7 +64,7 @@ export class ApiRig {
     cells: readonly RigCell[],
     brokers: MemoryBroker[],
     apiBus: Bus,
-    views: ReadonlyMap<string, LedgerView>,
+    views: ReadonlyMap<string, { readonly view: LedgerView; readonly facts: LiveCellFacts }>,
     settings: Partial<ApiSettings>,
     store: ApiStore,
     keystone: AuthenticateToken | null,
@@ -80,6 +83,7 @@ export class ApiRig {
         },
         groups: new MemoryServerGroupStore({ requests: this.store }),
         reservations: this.reservations,
+        decisions: this.decisions,
         images: new MemoryImageStore(),
         networkPorts: new MemoryPortStore(),
         cells: cells.map((cell) => ({
@@ -87,7 +91,7 @@ export class ApiRig {
           store: mortal(cell, cell.store),
           admin: mortal(cell, cell.store.hostAdmin()),
           bus: listening(cell),
-          view: views.get(cell.name) ?? null,
+          ...(views.get(cell.name) ?? { view: null }),
         })),
         bus: {
           ensureStreams: (specs) => apiBus.ensureStreams(specs),
@@ -117,7 +121,7 @@ export class ApiRig {
     const apiBus = brokers[0]!.connect();
     await apiBus.ensureStreams(apiStreams);
     const cells: RigCell[] = [];
-    const views = new Map<string, LedgerView>();
+    const views = new Map<string, { readonly view: LedgerView; readonly facts: LiveCellFacts }>();
     for (const [index, name] of ["north", "south"].entries()) {
       const broker = new MemoryBroker(systemClock);
       brokers.push(broker);
@@ -126,7 +130,9 @@ export class ApiRig {
       const ledger = new MemoryLedger();
       const store = new MemoryCellStore({ clock: systemClock, ledger });
       const view = new LedgerView();
-      store.follow((_xid, rows) => view.applyAll(rows));
+      const facts = new LiveCellFacts(name, view);
+      const followed = viewWithFacts(view, facts);
+      store.follow((_xid, rows) => rows.forEach(followed.apply));
       const hosts = Array.from({ length: HOSTS_PER_CELL }, (_, host) => index * HOSTS_PER_CELL + host);
       await ledger.putTrees(hosts.map((host) => hostTree(host, 8)));
       await store.hostsUp(
@@ -135,7 +141,7 @@ export class ApiRig {
       );
       await store.renewLease({ id: CONDUCTOR, name: "conductor", leaseMs: 3_600_000 });
       cells.push({ name, store, ledger, bus, toldConductors: [], dead: false });
-      views.set(name, view);
+      views.set(name, { view, facts });
     }
     const rig = new ApiRig(cells, brokers, apiBus, views, settings, store, keystone);
     for (const { name } of cells) {

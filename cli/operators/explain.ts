@@ -1,0 +1,74 @@
+import { boolean, integer, text } from "../../runtime/setting-kinds.ts";
+import { optional, SettingsError, setting } from "../../runtime/settings.ts";
+import { runCommand } from "../run-command.ts";
+import type { DecisionsAnswer, ExplainAnswer } from "./explain-answer.ts";
+import { callApi, operatorSettings } from "./operators-client.ts";
+import { decisionsText, explanationText } from "./print-explanation.ts";
+
+const declaration = {
+  command: "berth explain",
+  about:
+    "Tells why a server is where it is, or nowhere. With --flavor instead of a server: where one would go, and why not elsewhere, without placing it.",
+  positionals: ["[SERVER_UUID…]"],
+  settings: {
+    ...operatorSettings,
+    flavor: optional(text(), { about: "id of the flavor that a server would have" }),
+    image: optional(text(), { about: "its image" }),
+    hint: optional(text(), { about: "scheduler hints, k=v, several with commas between" }),
+    zone: optional(text(), { about: "its availability zone" }),
+    host: optional(text(), { about: "a host to ask about: why it would not be taken" }),
+    project: optional(text(), { about: "whose server it would be" }),
+    count: setting(integer({ min: 1, max: 100 }), { about: "servers of the call", default: "1" }),
+    limit: setting(integer({ min: 1, max: 100 }), { about: "hosts shown with their weights", default: "5" }),
+    json: setting(boolean, { about: "as JSON", default: "false" }),
+  },
+};
+
+/** `berth explain SERVER_UUID` and `berth explain --flavor F …`. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings, servers) => {
+    if ((settings.flavor === null) === (servers.length === 0))
+      throw new SettingsError("name either servers or, with --flavor, what a server would be");
+    if (settings.flavor === null) return tellDecisions(settings, servers);
+    const { flavor, image, zone, host, project, count, limit } = settings;
+    const answer = await callApi<ExplainAnswer>(settings, "POST", "/explain", {
+      ...{ flavor, count, limit },
+      ...(image !== null && { image }),
+      ...(zone !== null && { zone }),
+      ...(host !== null && { host }),
+      ...(project !== null && { project_id: project }),
+      ...(settings.hint !== null && { hints: readHints(settings.hint) }),
+    });
+    process.stdout.write(settings.json ? jsonOf(answer) : explanationText(answer, host));
+    return 0;
+  });
+}
+
+async function tellDecisions(
+  settings: Parameters<typeof callApi>[0] & { readonly json: boolean },
+  servers: readonly string[],
+): Promise<number> {
+  const decisions: DecisionsAnswer["decisions"][number][] = [];
+  for (const server of servers) {
+    const answer = await callApi<DecisionsAnswer>(settings, "GET", `/decisions/${encodeURIComponent(server)}`);
+    decisions.push(...answer.decisions);
+  }
+  process.stdout.write(settings.json ? jsonOf({ decisions }) : decisionsText({ decisions }));
+  return 0;
+}
+
+/** `same_host=UUID,group=UUID`; a hint that is given several times has several values. */
+export function readHints(given: string): Record<string, string[]> {
+  const hints: Record<string, string[]> = {};
+  for (const word of given.split(",")) {
+    const at = word.indexOf("=");
+    if (at < 1) throw new SettingsError(`${JSON.stringify(word)} is not k=v`);
+    const [name, value] = [word.slice(0, at), word.slice(at + 1)];
+    hints[name] = [...(hints[name] ?? []), value];
+  }
+  return hints;
+}
+
+function jsonOf(answer: unknown): string {
+  return `${JSON.stringify(answer, null, 2)}\n`;
+}

@@ -1,0 +1,126 @@
+import type {
+  DecisionsAnswer,
+  ExplainAnswer,
+  ShownDecision,
+  ShownFunnel,
+  ShownLack,
+  ShownMiss,
+  ShownWeight,
+} from "./explain-answer.ts";
+import { tableOf } from "./print-table.ts";
+
+/** Decisions about one server, the newest first, for people. */
+export function decisionsText({ decisions }: DecisionsAnswer): string {
+  return decisions
+    .map(({ server, scheduler, at, request_id, decision }) => {
+      const head = `server ${server}\n${at}, scheduler ${scheduler}, request ${request_id}\n\n`;
+      return `${head}${decisionText(decision)}`;
+    })
+    .join("\n");
+}
+
+/** What would become of a request, for people. `asked`: the host that was asked about; null: none was. */
+export function explanationText(answer: ExplainAnswer, asked: string | null): string {
+  if (answer.refusal !== null) return `The request cannot be asked of any host: ${answer.refusal}.\n`;
+  const parts = [funnelText(answer)];
+  if (answer.ranked.length > 0) parts.push(weightsText(answer.ranked));
+  if (answer.servers.length > 0) parts.push(serversText(answer));
+  if (answer.nearest.length > 0) parts.push(missesText(answer.nearest));
+  if (asked !== null) parts.push(hostText(answer, asked));
+  if (answer.cells_not_searched.length > 0)
+    parts.push(`not searched, as their ledgers are not seen here: ${answer.cells_not_searched.join(", ")}\n`);
+  return parts.join("\n");
+}
+
+function decisionText(decision: ShownDecision): string {
+  const { tries, lostRaces, looks, viewLagMs } = decision;
+  const lag = viewLagMs === null ? "" : `, view ${Math.round(viewLagMs)} ms behind`;
+  const effort = `${tries} tries, ${lostRaces} lost races, ${looks} second looks${lag}\n`;
+  switch (decision.outcome) {
+    case "placed": {
+      const { cell, host, alternates, feasible, weights } = decision;
+      const place = `placed on ${host} (cell ${cell}), one of ${feasible} hosts that fit; alternates: ${listOf(alternates)}\n`;
+      return `${place}${effort}${weights.length > 0 ? `\n${weightsText(weights)}` : ""}`;
+    }
+    case "refused": {
+      const parts = [`no valid host\n${effort}`, funnelText(decision)];
+      if (decision.nearest.length > 0) parts.push(missesText(decision.nearest));
+      if (decision.unseen.length > 0) parts.push(`no answer from cell ${decision.unseen.join(", ")}\n`);
+      return parts.join("\n");
+    }
+    default:
+      return decision satisfies never;
+  }
+}
+
+/** One row a reason; the first of a step has its name and what it left, in each cell where there are several. */
+function funnelText({ hosts, steps, cells }: ShownFunnel): string {
+  const perCell = cells.length > 1 ? cells : [];
+  const rows = [
+    ["STEP", "LEFT", ...perCell.map(({ cell }) => cell), "REMOVED", "WHY"],
+    ["", String(hosts), ...perCell.map((cell) => String(cell.hosts)), "", ""],
+  ];
+  for (const [index, { step, left, removed }] of steps.entries()) {
+    const [first, ...others] = removed.map(({ why, hosts: removedHosts }) => [String(removedHosts), why]);
+    rows.push([step, String(left), ...perCell.map((cell) => String(cell.left[index] ?? "")), ...(first ?? ["", ""])]);
+    for (const other of others) rows.push(["", "", ...perCell.map(() => ""), ...other]);
+  }
+  return tableOf(rows);
+}
+
+/** A column a weigher: raw weight → what it adds. */
+function weightsText(weights: readonly (ShownWeight & { readonly cell?: string })[]): string {
+  const names = [...new Set(weights.flatMap(({ parts }) => Object.keys(parts)))];
+  const head = ["", "HOST", ...(weights[0]?.cell === undefined ? [] : ["CELL"]), "WEIGHT", ...names];
+  const rows = weights.map(({ host, cell, weight, parts }, index) => [
+    ...[String(index + 1), host, ...(cell === undefined ? [] : [cell]), shortNumber(weight)],
+    ...names.map((name) => partText(parts[name])),
+  ]);
+  return `${tableOf([head, ...rows])}(each weigher: raw weight, normalised × multiplier)\n`;
+}
+
+function partText(part: readonly [number, number, number] | undefined): string {
+  if (part === undefined) return "";
+  const [raw, normalised, multiplier] = part;
+  return `${shortNumber(raw)}, ${shortNumber(normalised)} × ${shortNumber(multiplier)}`;
+}
+
+function serversText({ servers }: ExplainAnswer): string {
+  const rows = servers.map(({ cell, host, alternates }, index) => [
+    ...[String(index + 1), host, cell, listOf(alternates)],
+  ]);
+  return tableOf([["", "WOULD GO TO", "CELL", "ALTERNATES"], ...rows]);
+}
+
+function missesText(misses: readonly ShownMiss[]): string {
+  const rows = misses.map(({ cell, host, why, lacks }) => [host, cell, why, lacks.map(lackText).join("; ")]);
+  return tableOf([["NEAREST MISS", "CELL", "WHY", "LACKS"], ...rows]);
+}
+
+function lackText({ class: name, requested, free, provider }: ShownLack): string {
+  return provider === null
+    ? `${name}: ${requested} asked for, no provider has any`
+    : `${name}: ${requested} asked for, ${free} free at ${provider}`;
+}
+
+function hostText({ host, servers, ranked }: ExplainAnswer, asked: string): string {
+  if (host === null) return `No cell that is seen here knows a host ${asked}.\n`;
+  const failed = host.steps.some(({ why }) => why !== null);
+  const rank = ranked.findIndex((one) => one.host === asked);
+  const verdict = failed
+    ? "would not be taken"
+    : servers.some((server) => server.host === asked)
+      ? "would be taken"
+      : `would do${rank < 0 ? ", but others are better" : `; it is the number ${rank + 1}`}`;
+  const rows = host.steps.map(({ step, why }) => [step, why ?? "passes"]);
+  const lacks = host.lacks.map((lack) => `  ${lackText(lack)}\n`).join("");
+  return `${asked} (cell ${host.cell}) ${verdict}\n${tableOf([["STEP", "VERDICT"], ...rows])}${lacks}`;
+}
+
+function listOf(names: readonly string[]): string {
+  return names.length === 0 ? "none" : names.join(", ");
+}
+
+function shortNumber(value: number): string {
+  return String(Number(value.toPrecision(4)));
+}

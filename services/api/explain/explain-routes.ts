@@ -1,0 +1,78 @@
+import { Type } from "typebox";
+import { describeRefusal } from "../../../core/candidates/refusal.ts";
+import type { DecisionStore } from "../../../core/cell/decision-store.ts";
+import { keptMiss, keptSteps, keptWeight } from "../../../core/scheduling/explain/decision.ts";
+import type { Explanation } from "../../../core/scheduling/explain/explain-request.ts";
+import { callOf, requireAdmin } from "../http/call.ts";
+import type { Http } from "../http/create-http.ts";
+import { notFound, unavailable } from "../http/fault.ts";
+import { isoSeconds } from "../http/times.ts";
+import { canonicalUuid } from "../placement/uuids.ts";
+import {
+  DecisionsAnswer,
+  type ExplainAnswer,
+  ExplainAnswer as ExplainAnswerSchema,
+  ExplainBody,
+} from "./explain-schemas.ts";
+import { type ExplainDeps, type ExplainedWish, explainWish } from "./explain-wish.ts";
+
+export interface ExplainRouteDeps extends ExplainDeps {
+  /** Null: nobody keeps any. */
+  readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
+}
+
+/** `POST /explain`: what would become of a server; `GET /decisions/{server}`: why one is where it is, or nowhere. Admins only. */
+export function registerExplainRoutes(http: Http, deps: ExplainRouteDeps): void {
+  const explain = { body: ExplainBody, response: { 200: ExplainAnswerSchema } };
+  http.post("/explain", { schema: explain }, async (request) => {
+    const call = callOf(request);
+    requireAdmin(call, "berth:explain");
+    if (deps.cells.length > 0 && deps.cells.every(({ view }) => view === null))
+      throw unavailable("This api follows no cell's ledger, so it cannot say where a server would go.");
+    return explainView(await explainWish(deps, call, request.body));
+  });
+
+  const show = { params: Type.Object({ server: Type.String() }), response: { 200: DecisionsAnswer } };
+  http.get("/decisions/:server", { schema: show }, async (request) => {
+    requireAdmin(callOf(request), "berth:decisions:show");
+    const { server } = request.params;
+    const uuid = canonicalUuid(server);
+    const kept = uuid === null ? [] : ((await deps.decisions?.decisionsOf(uuid)) ?? []);
+    if (kept.length === 0)
+      throw notFound(
+        `No decision about server ${server.slice(0, 100)} is kept: it was not made yet, long ago, or at a busy time.`,
+      );
+    return {
+      decisions: kept.map(({ serverUuid, requestId, scheduler, atMs, decision }) => ({
+        ...{ server: serverUuid, request_id: requestId, scheduler, at: isoSeconds(atMs) },
+        decision: { ...decision },
+      })),
+    };
+  });
+}
+
+const NOTHING: Explanation = {
+  funnel: { trees: 0, steps: [], cells: [] },
+  ...{ hosts: [], misses: [], servers: [], host: null },
+};
+
+function explainView({ refusal, explanation, cellsNotSearched }: ExplainedWish): ExplainAnswer {
+  const { funnel, hosts, misses, servers, host } = explanation ?? NOTHING;
+  return {
+    refusal,
+    hosts: funnel.trees,
+    steps: keptSteps(funnel).map((step) => ({ ...step, removed: [...step.removed] })),
+    cells: funnel.cells.map(({ cell, trees, steps }) => ({ cell, hosts: trees, left: steps.map(({ left }) => left) })),
+    ranked: hosts.map((one) => ({ cell: one.cell, ...keptWeight(one) })),
+    servers: servers.map((server) => ({ ...server, alternates: [...server.alternates] })),
+    nearest: misses.map(keptMiss).map((miss) => ({ ...miss, lacks: [...miss.lacks] })),
+    host: host && {
+      ...{ cell: host.cell, host: host.host },
+      steps: host.verdicts.map(({ step, refusal: why }) => ({ step, why: why && describeRefusal(why) })),
+      lacks: host.lacks.map(({ resourceClass, requested, free, provider }) => ({
+        ...{ class: resourceClass, requested, free, provider },
+      })),
+    },
+    cells_not_searched: [...cellsNotSearched],
+  };
+}

@@ -1,0 +1,146 @@
+import type { ServerGroupStore } from "../../../core/cell/server-group-store.ts";
+import { PLAIN_REQUEST } from "../../../core/cell/server-spec.ts";
+import { SCHEDULING_SECTION } from "../../../core/cell/settings-store.ts";
+import { AggregateIndex } from "../../../core/scheduling/aggregate-index.ts";
+import { type Explanation, explainRequest } from "../../../core/scheduling/explain/explain-request.ts";
+import { hostRules } from "../../../core/scheduling/host-rules.ts";
+import type { CellHosts } from "../../../core/scheduling/ranking/cell-ranking.ts";
+import { askedOf } from "../../../core/scheduling/request/asked.ts";
+import { describeRequestRefusal } from "../../../core/scheduling/request/request-refusal.ts";
+import { translateRequest } from "../../../core/scheduling/request/translate-request.ts";
+import {
+  DEFAULT_SCHEDULING_SETTINGS,
+  readSchedulingSettings,
+  type SchedulingSettings,
+} from "../../../core/scheduling/scheduling-settings.ts";
+import { seedOf } from "../../../core/scheduling/seeded-random.ts";
+import { buildFailures } from "../../../core/scheduling/weighers/build-failures.ts";
+import { GpuFragmentation } from "../../../core/scheduling/weighers/gpu-fragmentation.ts";
+import { OwnSlice } from "../../../core/scheduling/weighers/own-slice.ts";
+import { RecentPicks } from "../../../core/scheduling/weighers/recent-picks.ts";
+import { WeigherSet } from "../../../core/scheduling/weighers/weigher-set.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import type { KnownCall } from "../http/call.ts";
+import { badRequest } from "../http/fault.ts";
+import type { ImageCatalog } from "../images/image-catalog.ts";
+import { canonicalUuid } from "../placement/uuids.ts";
+import type { CellPort, OperatorStores } from "../ports.ts";
+import { readImageProperties } from "../servers/read-image.ts";
+import type { ExplainBody } from "./explain-schemas.ts";
+
+export interface ExplainDeps {
+  readonly stores: OperatorStores;
+  readonly cells: readonly CellPort[];
+  readonly flavors: FlavorCatalog;
+  readonly images: Pick<ImageCatalog, "find"> | null;
+  readonly groups: Pick<ServerGroupStore, "group">;
+}
+
+export interface ExplainedWish {
+  /** Why the request cannot be asked of any host; null: it can. */
+  readonly refusal: string | null;
+  /** Null: it cannot be asked. */
+  readonly explanation: Explanation | null;
+  readonly cellsNotSearched: readonly string[];
+}
+
+const NOBODY = "00000000-0000-0000-0000-000000000000";
+const RANKED_MAX = 5;
+const MISSES_MAX = 5;
+/** As schedulers have it unless they are told otherwise. */
+const ALTERNATES = 2;
+
+/**
+ * What would become of a server, by this process's own views: nothing is stored, nobody is asked to place anything. Refuses a flavor or
+ * group that there is not. What only schedulers know is left out: what they picked in this second, their slices, what they learnt.
+ */
+export async function explainWish(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Promise<ExplainedWish> {
+  const spec = await specOf(deps, call, body);
+  const [stored, aggregates, failures] = await Promise.all([
+    deps.stores.settings.read(SCHEDULING_SECTION),
+    deps.stores.aggregates.aggregates(),
+    deps.stores.softState.buildFailures(),
+  ]);
+  const read = readSchedulingSettings(stored.values);
+  const settings = read.kind === "settings" ? read.settings : DEFAULT_SCHEDULING_SETTINGS;
+  const index = new AggregateIndex(aggregates, settings.defaultAvailabilityZone);
+  const { cells, cellsNotSearched } = searchable(deps.cells, index);
+  const asked = askedOf(spec);
+  const translated = asked && translateRequest(asked, { aggregates: index.all, settings });
+  if (translated?.kind !== "query") {
+    const refusal = translated ? describeRequestRefusal(translated) : "the request has no flavor";
+    return { refusal, explanation: null, cellsNotSearched };
+  }
+  const explanation = explainRequest(cells, {
+    query: translated.query,
+    options: { ...rulesOf(settings, failures), seed: seedOf(body.flavor), alternates: ALTERNATES, spec },
+    ...{ hostsMax: body.limit ?? RANKED_MAX, missesMax: MISSES_MAX, count: body.count ?? 1, host: body.host },
+  });
+  return { refusal: null, explanation, cellsNotSearched };
+}
+
+async function specOf(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Promise<ServerSpec> {
+  const found = await deps.flavors.find(body.flavor, { isAdmin: true });
+  if (found === null) throw badRequest(`Flavor ${body.flavor} could not be found.`);
+  const { flavor } = found;
+  const imageRef = body.image ?? "";
+  const rule = { identity: call.identity, flavor, rule: deps.images === null ? "any" : "registered" } as const;
+  const hints = Object.entries(body.hints ?? {}).map(([name, given]) => ({ name, values: [given].flat().map(textOf) }));
+  return {
+    ...PLAIN_REQUEST,
+    ...{ uuid: NOBODY, name: "explained", userId: call.identity.userId, metadata: {}, requestId: "", createdAtMs: 0 },
+    projectId: body.project_id ?? call.identity.projectId,
+    flavor,
+    imageRef,
+    imageProperties: { ...(await readImageProperties(imageRef, deps.images, rule)) },
+    availabilityZone: body.zone ?? "",
+    hints,
+    portRequests: [],
+    group: await groupOf(deps, hints.find(({ name }) => name === "group")?.values[0]),
+  };
+}
+
+async function groupOf(deps: ExplainDeps, named: string | undefined): Promise<ServerSpec["group"]> {
+  if (named === undefined) return undefined;
+  const uuid = canonicalUuid(named);
+  const group = uuid === null ? null : await deps.groups.group(uuid);
+  if (group === null) throw badRequest(`Instance group ${named.slice(0, 100)} could not be found.`);
+  return { uuid: group.uuid, policy: group.policy, maxServerPerHost: group.maxServerPerHost ?? 0 };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Cells whose views this process follows and that have loaded; their facts know the aggregates from here on. */
+function searchable(cells: readonly CellPort[], index: AggregateIndex) {
+  const open: CellHosts[] = [];
+  const cellsNotSearched: string[] = [];
+  for (const { name, view, facts, source } of cells) {
+    if (view === null || source?.ready === false) {
+      cellsNotSearched.push(name);
+      continue;
+    }
+    facts?.setAggregates(index);
+    open.push({ name, view, facts });
+  }
+  return { cells: open, cellsNotSearched };
+}
+
+/** `failures`: by cell and host. */
+function rulesOf(settings: SchedulingSettings, failures: ReadonlyMap<string, number>) {
+  const byCell = new Map<string, Map<string, number>>();
+  for (const [key, count] of failures) {
+    const at = key.indexOf("/");
+    const cell = key.slice(0, at);
+    byCell.set(cell, (byCell.get(cell) ?? new Map<string, number>()).set(key.slice(at + 1), count));
+  }
+  const weighers = new WeigherSet({
+    buildFailure: buildFailures((cell) => byCell.get(cell)),
+    ownSlice: new OwnSlice(""),
+    recentPicks: new RecentPicks(),
+    gpuFragmentation: new GpuFragmentation(),
+  });
+  return hostRules(settings, weighers);
+}

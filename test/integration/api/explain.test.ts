@@ -1,0 +1,101 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Decision } from "../../../core/scheduling/explain/decision.ts";
+import { hostName, serverId } from "../../contract/cell-fixtures.ts";
+import { ApiRig } from "./api-rig.ts";
+
+let rig: ApiRig;
+beforeEach(async () => {
+  rig = await ApiRig.start();
+  await rig.store.createFlavor({
+    ...{ id: "cpu", name: "only-cpu", vcpus: 1, memoryMib: 512, diskGib: 1, ephemeralGib: 0, swapMib: 0 },
+    extraSpecs: { "resources:MEMORY_MB": "0", "resources:DISK_GB": "0" },
+    ...{ rxtxFactor: 1, isPublic: true, description: null },
+  });
+});
+afterEach(() => rig.close());
+
+const EFFORT = { tries: 2, lostRaces: 1, looks: 0, viewLagMs: 4 };
+const PLACED: Decision = {
+  ...{ outcome: "placed", cell: "north", host: hostName(0), alternates: [hostName(1)], feasible: 3, ...EFFORT },
+  weights: [{ host: hostName(0), weight: 2, parts: { cpu: [8, 1, 2] } }],
+};
+const explain = (body: object) => rig.post("/berth/v1/explain", { flavor: "cpu", ...body });
+const keep = (serverUuid: string, decision: Decision, requestId = "req-1") =>
+  rig.decisions.putDecisions([{ serverUuid, requestId, scheduler: "scheduler-1", atMs: 1_700_000_000_000, decision }]);
+
+describe("what would become of a server", () => {
+  test("who would be chosen in which order, with which weight of each weigher, and nothing is placed", async () => {
+    const answer = (await explain({ limit: 2 })).json();
+    expect(answer).toMatchObject({ refusal: null, hosts: 6, nearest: [], host: null, cells_not_searched: [] });
+    expect(answer.steps.at(-1)).toEqual({ step: "combination", left: 6, removed: [] });
+    expect(answer.cells.map(({ cell, hosts }: { cell: string; hosts: number }) => [cell, hosts])).toEqual([
+      ["north", 3],
+      ["south", 3],
+    ]);
+    expect(answer.ranked).toHaveLength(2);
+    expect(answer.servers).toHaveLength(1);
+    expect(answer.servers[0].alternates).toHaveLength(2);
+    expect(rig.toldSchedulers).toEqual([]);
+    expect((await rig.get("/v2.1/servers")).json().servers).toEqual([]);
+  });
+
+  test("why a given host would not be taken, by every step", async () => {
+    await rig.put(`/berth/v1/hosts/${hostName(1)}`, { disabled: true });
+    const { host } = (await explain({ host: hostName(1) })).json();
+    expect(host).toMatchObject({ cell: "north", host: hostName(1), lacks: [] });
+    expect(host.steps[0]).toEqual({ step: "host", why: "disabled" });
+    expect((await explain({ host: "nobody" })).json().host).toBeNull();
+  });
+
+  test("hints and zones are judged as of a real request", async () => {
+    const uuid = await rig.bootActive("north", 2);
+    const near = (await explain({ hints: { same_host: uuid } })).json();
+    expect(near.servers).toEqual([{ cell: "north", host: hostName(2), alternates: [] }]);
+    const nowhere = (await explain({ zone: "no-such-zone", host: hostName(0) })).json();
+    expect(nowhere.servers).toEqual([]);
+    expect(nowhere.nearest).toHaveLength(5);
+    expect(nowhere.host.steps.some(({ why }: { why: string | null }) => why !== null)).toBe(true);
+  });
+
+  test("several servers take room from each other", async () => {
+    const { servers } = (await explain({ count: 50 })).json();
+    expect(servers).toHaveLength(48);
+    expect((await explain({ count: 50 })).json().servers).toHaveLength(48);
+  });
+
+  test("is for admins; unknown flavors, groups and fields are refused", async () => {
+    expect((await rig.post("/berth/v1/explain", { flavor: "none" })).statusCode).toBe(400);
+    expect((await explain({ hints: { group: randomUUID() } })).statusCode).toBe(400);
+    expect((await explain({ hints: { group: "x" } })).statusCode).toBe(400);
+    expect((await explain({ count: 0 })).statusCode).toBe(400);
+    expect((await explain({ no_such_field: 1 })).statusCode).toBe(400);
+  });
+});
+
+describe("why a server is where it is", () => {
+  test("as its scheduler decided; of others nothing is kept", async () => {
+    await keep(serverId(1), PLACED);
+    const answer = await rig.get(`/berth/v1/decisions/${serverId(1)}`);
+    expect(answer.json().decisions).toEqual([
+      {
+        ...{ server: serverId(1), request_id: "req-1", scheduler: "scheduler-1", at: "2023-11-14T22:13:20Z" },
+        decision: PLACED,
+      },
+    ]);
+    for (const server of [serverId(2), "no-uuid"])
+      expect((await rig.get(`/berth/v1/decisions/${server}`)).statusCode).toBe(404);
+  });
+
+  test("its create action has the choice among its events, without telling hosts to those who are no admins", async () => {
+    const uuid = await rig.bootActive("north", 0);
+    const [record] = await rig.store.requests([uuid]);
+    await keep(uuid, PLACED, record?.spec.requestId);
+    const path = `/v2.1/servers/${uuid}/os-instance-actions/${record?.spec.requestId}`;
+    const answer = await rig.get(path, { "openstack-api-version": "compute 2.84" });
+    const { events } = answer.json().instanceAction;
+    const chosen = events.at(-1);
+    expect(chosen).toMatchObject({ event: "conductor_schedule_and_build_instances", result: "Success" });
+    expect(chosen.details).toBe("chosen among 3 hosts that fit, 1 alternates, 1 claims lost to others before");
+  });
+});
