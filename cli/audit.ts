@@ -6,8 +6,10 @@ import { isClean } from "./audit/audit-report.ts";
 import { type AuditOptions, auditTwice } from "./audit/audit-twice.ts";
 import { conductorSettingNames } from "./audit/conductor-setting-names.ts";
 import { healCells, healedText } from "./audit/heal-cells.ts";
+import { changeText, watchJson, watchText } from "./audit/print-change.ts";
 import { auditText } from "./audit/print-report.ts";
 import { readGuests } from "./audit/read-guests.ts";
+import { type AuditChange, watchCloud } from "./audit/watch-cloud.ts";
 import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
 
@@ -21,7 +23,15 @@ const declaration = {
       default: "false",
     }),
     dryRun: setting(boolean, { about: "with --heal: only say what would be given back", default: "false" }),
-    json: setting(boolean, { about: "print one JSON object", default: "false" }),
+    json: setting(boolean, { about: "print one JSON object; with --watch, one a change", default: "false" }),
+    watch: setting(boolean, {
+      about: "audit again and again until interrupted, follow the history of every ledger, and print changes only",
+      default: "false",
+    }),
+    every: setting(duration({ minMs: 100, maxMs: 3_600_000 }), { about: "with --watch: how often", default: "5s" }),
+    watchFor: optional(duration({ minMs: 1, maxMs: 365 * 24 * 3_600_000 }), {
+      about: "with --watch: end by itself after so long",
+    }),
     pause: setting(duration({ minMs: 0, maxMs: 600_000 }), {
       about: "between the two readings; only what both show is reported",
       default: "3s",
@@ -35,6 +45,8 @@ const declaration = {
   },
 } as const;
 
+type Settings = ValuesOf<typeof declaration.settings>;
+
 /** `berth audit`: reads every cell's database and the API database, and prints what is broken, where, and how that is known. */
 export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
@@ -42,6 +54,7 @@ export function run(argv: readonly string[]): Promise<number> {
     try {
       await requireMigrated(api.url);
       const options = await optionsOf(settings, api.url);
+      if (settings.watch) return await watch(settings, options);
       const healed = settings.heal ? await healCells(options.cells, settings.dryRun) : [];
       const report = await auditTwice(options);
       const printed = [...healedText(healed, settings.dryRun), auditText(report)].join("\n");
@@ -54,7 +67,27 @@ export function run(argv: readonly string[]): Promise<number> {
   });
 }
 
-async function optionsOf(settings: ValuesOf<typeof declaration.settings>, apiUrl: string): Promise<AuditOptions> {
+/** Ends with SIGINT or SIGTERM, or when its time is over. */
+async function watch(settings: Settings, options: AuditOptions): Promise<number> {
+  const ending = new AbortController();
+  const end = (): void => ending.abort();
+  const timer = settings.watchFor === null ? null : setTimeout(end, settings.watchFor);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, end);
+  const onChange = (change: AuditChange): void => {
+    process.stdout.write(`${settings.json ? JSON.stringify(change) : changeText(change)}\n`);
+  };
+  try {
+    const watched = await watchCloud({ ...options, everyMs: settings.every, signal: ending.signal, onChange });
+    const printed = `${watchText(watched)}\n${auditText(watched.report)}`;
+    process.stdout.write(`${settings.json ? JSON.stringify(watchJson(watched)) : printed}\n`);
+    return watched.report.violations.length === 0 ? 0 : 1;
+  } finally {
+    if (timer !== null) clearTimeout(timer);
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, end);
+  }
+}
+
+async function optionsOf(settings: Settings, apiUrl: string): Promise<AuditOptions> {
   const sources = { agents: settings.agents ?? [], journals: settings.journals ?? [] };
   const anySource = sources.agents.length + sources.journals.length > 0;
   return {

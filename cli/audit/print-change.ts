@@ -1,0 +1,33 @@
+import type { AuditReport } from "./audit-report.ts";
+import { violationText } from "./print-report.ts";
+import type { AuditChange, WatchReport } from "./watch-cloud.ts";
+
+/** One line for people. */
+export function changeText(change: AuditChange): string {
+  switch (change.kind) {
+    case "broken":
+      return `broken: law ${change.violation.law}: ${violationText(change.violation)}`;
+    case "gone":
+      return `gone: law ${change.violation.law}: ${violationText(change.violation)}`;
+    case "unread":
+      return `not to be had: ${change.source}: ${change.reason}`;
+    case "read":
+      return `to be had again: ${change.source}`;
+    default:
+      return change satisfies never;
+  }
+}
+
+/** What stands at the end of a watch, before the last report. */
+export function watchText({ readings, transactions }: WatchReport): string {
+  const checked = Object.entries(transactions).map(([cell, count]) => `${count} in cell ${cell}`);
+  return `watched: ${readings} readings; transactions of the ledger checked: ${checked.join(", ") || "none"}`;
+}
+
+/** The report of a watch as one object. */
+export function watchJson({ report, readings, transactions }: WatchReport): AuditReport & {
+  readonly readings: number;
+  readonly transactions: WatchReport["transactions"];
+} {
+  return { ...report, readings, transactions };
+}

@@ -1,0 +1,125 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ViolationTracker } from "../../core/audit/track-violations.ts";
+import { type FoundViolation, keyOfViolation } from "../../core/audit/violation.ts";
+import { type AuditReport, reportOf } from "./audit-report.ts";
+import { type AuditOptions, observeCloud, upCallsOf } from "./audit-twice.ts";
+import type { CloudReading } from "./read-cloud.ts";
+import { CellHistoryWatch } from "./watch-history.ts";
+
+/** What a watch tells of: changes alone. */
+export type AuditChange =
+  | { readonly kind: "broken"; readonly violation: FoundViolation }
+  | { readonly kind: "gone"; readonly violation: FoundViolation }
+  /** A cell, agent or journal, or the history of a cell, is not (`unread`) or is again (`read`) to be had. */
+  | { readonly kind: "unread"; readonly source: string; readonly reason: string }
+  | { readonly kind: "read"; readonly source: string };
+
+export interface WatchOptions extends AuditOptions {
+  readonly everyMs: number;
+  /** Ends the watch, after one more reading. */
+  readonly signal: AbortSignal;
+  readonly onChange: (change: AuditChange) => void;
+  /** With each reading: what stands confirmed. */
+  readonly onReading?: ((standing: readonly FoundViolation[]) => Promise<void>) | undefined;
+}
+
+export interface WatchReport {
+  /** The last reading, with everything that was confirmed since the watch began, gone or not. */
+  readonly report: AuditReport;
+  readonly readings: number;
+  /** How many transactions were checked, by cell. */
+  readonly transactions: Readonly<Record<string, number>>;
+}
+
+/**
+ * Audits again and again until it is told to end, and follows the history of every cell's ledger meanwhile. What is in flight raises no
+ * alarm: a violation of the present is told when it has lasted for `pauseMs`; one of the history at once, since a transaction
+ * proves it. Rejects when the API database cannot be read at the first reading; a later failure is a change.
+ */
+export async function watchCloud(options: WatchOptions): Promise<WatchReport> {
+  const told = new Map<string, FoundViolation>();
+  const sources = new SourceStates(options.onChange);
+  const tell = (violation: FoundViolation): void => {
+    told.set(keyOfViolation(violation), violation);
+    options.onChange({ kind: "broken", violation });
+  };
+  const histories = options.cells.map(
+    (cell) =>
+      new CellHistoryWatch(cell, {
+        broken: tell,
+        followed: (name) => sources.read(`history of cell ${name}`),
+        lost: (name, reason) => sources.unread(`history of cell ${name}`, reason),
+      }),
+  );
+  try {
+    await Promise.all(histories.map((history) => history.start()));
+    for (const violation of upCallsOf(options)) tell(violation);
+    const { last, readings } = await readUntilEnd(options, sources, tell);
+    await Promise.all(histories.map((history) => history.catchUp()));
+    return {
+      report: reportOf(last, [...told.values()]),
+      readings,
+      transactions: Object.fromEntries(
+        options.cells.map(({ name }, index) => [name, histories[index]?.transactions ?? 0]),
+      ),
+    };
+  } finally {
+    await Promise.all(histories.map((history) => history.close()));
+  }
+}
+
+async function readUntilEnd(
+  options: WatchOptions,
+  sources: SourceStates,
+  tell: (violation: FoundViolation) => void,
+): Promise<{ readonly last: CloudReading; readonly readings: number }> {
+  const { signal, onChange } = options;
+  const tracker = new ViolationTracker(options.pauseMs);
+  let last: CloudReading | null = null;
+  for (let readings = 1; ; readings += 1) {
+    const isLast = signal.aborted;
+    const observed = await observeCloud(options, tracker).catch((error: Error) => {
+      if (last === null) throw error;
+      sources.unread("API database", error.message);
+      return null;
+    });
+    if (observed !== null) {
+      last = observed.reading;
+      sources.take(observed.reading);
+      for (const violation of observed.changes.confirmed) tell(violation);
+      for (const violation of observed.changes.gone) onChange({ kind: "gone", violation });
+      await options.onReading?.(tracker.standing);
+    }
+    if (isLast && last !== null) return { last, readings };
+    await delay(options.everyMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** Tells of each source once that it cannot be read, and once that it can again. */
+class SourceStates {
+  readonly #onChange: (change: AuditChange) => void;
+  readonly #unread = new Set<string>();
+
+  constructor(onChange: (change: AuditChange) => void) {
+    this.#onChange = onChange;
+  }
+
+  unread(source: string, reason: string): void {
+    if (this.#unread.has(source)) return;
+    this.#unread.add(source);
+    this.#onChange({ kind: "unread", source, reason });
+  }
+
+  read(source: string): void {
+    if (this.#unread.delete(source)) this.#onChange({ kind: "read", source });
+  }
+
+  /** What the reading does not complain of, histories apart, was read. */
+  take({ unread, unreadGuests }: CloudReading): void {
+    const missing = new Map([...[...unread].map(([cell, why]) => [`cell ${cell}`, why] as const), ...unreadGuests]);
+    for (const source of [...this.#unread]) {
+      if (!missing.has(source) && !source.startsWith("history of ")) this.read(source);
+    }
+    for (const [source, reason] of missing) this.unread(source, reason);
+  }
+}

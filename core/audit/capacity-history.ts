@@ -1,0 +1,133 @@
+/** A row of a cell's ledger that a transaction wrote or removed, in the database's own numbers for providers and classes. */
+export type HistoryRow =
+  | {
+      readonly kind: "inventory-put";
+      readonly providerId: number;
+      readonly classId: number;
+      readonly capacity: number;
+      readonly used: number;
+    }
+  | { readonly kind: "inventory-removed"; readonly providerId: number; readonly classId: number }
+  | {
+      readonly kind: "allocation-put";
+      readonly consumer: string;
+      readonly providerId: number;
+      readonly classId: number;
+      readonly amount: number;
+    }
+  | {
+      readonly kind: "allocation-removed";
+      readonly consumer: string;
+      readonly providerId: number;
+      readonly classId: number;
+    };
+
+/** What a committed transaction left of law 1 unheld. */
+export interface HistoryBreach {
+  readonly what: string;
+  readonly providerId: number;
+  readonly classId: number;
+  readonly proof: string;
+}
+
+export const OVER_CAPACITY_MOMENT = "more was allocated than there is, at a moment";
+export const UNEQUAL_MOMENT = "used was not the sum of the allocations, at a moment";
+export const UNOFFERED_MOMENT = "something was allocated that nobody offers, at a moment";
+
+interface Place {
+  readonly providerId: number;
+  readonly classId: number;
+  /** Null: no such inventory. */
+  inventory: { readonly capacity: number; readonly used: number } | null;
+  sum: number;
+}
+
+interface State {
+  readonly used: number;
+  readonly excess: number;
+  readonly difference: number;
+  readonly unoffered: boolean;
+}
+
+/**
+ * Law 1 at every committed moment: replays a cell's inventories and allocations, one transaction at a time, and tells what each
+ * leaves broken that was not broken so before. Cost: a map entry an allocation, one look at each inventory that a transaction touches.
+ */
+export class CapacityHistory {
+  readonly #places = new Map<string, Place>();
+  /** Amounts by consumer, provider and class: a removed row arrives as its key alone. */
+  readonly #amounts = new Map<string, number>();
+
+  /** Takes what stood when the history begins; whatever is broken by then is for an audit of the present to tell. */
+  load(rows: readonly HistoryRow[]): void {
+    this.#places.clear();
+    this.#amounts.clear();
+    for (const row of rows) this.#apply(row);
+  }
+
+  /** Takes all rows of one transaction, in their order; only its end is a committed moment. */
+  commit(rows: readonly HistoryRow[]): readonly HistoryBreach[] {
+    const touched = new Map<Place, State>();
+    for (const row of rows) {
+      const place = this.#placeOf(row);
+      if (!touched.has(place)) touched.set(place, stateOf(place));
+      this.#apply(row);
+    }
+    return [...touched].flatMap(([place, before]) => breachesOf(place, before));
+  }
+
+  #apply(row: HistoryRow): void {
+    const place = this.#placeOf(row);
+    switch (row.kind) {
+      case "inventory-put":
+        place.inventory = { capacity: row.capacity, used: row.used };
+        return;
+      case "inventory-removed":
+        place.inventory = null;
+        return;
+      case "allocation-put":
+      case "allocation-removed": {
+        const key = `${row.consumer} ${row.providerId} ${row.classId}`;
+        const amount = row.kind === "allocation-put" ? row.amount : 0;
+        place.sum += amount - (this.#amounts.get(key) ?? 0);
+        if (row.kind === "allocation-put") this.#amounts.set(key, amount);
+        else this.#amounts.delete(key);
+        return;
+      }
+      default:
+        row satisfies never;
+    }
+  }
+
+  #placeOf({ providerId, classId }: HistoryRow): Place {
+    const key = `${providerId} ${classId}`;
+    let place = this.#places.get(key);
+    if (place === undefined) {
+      place = { providerId, classId, inventory: null, sum: 0 };
+      this.#places.set(key, place);
+    }
+    return place;
+  }
+}
+
+function stateOf({ inventory, sum }: Place): State {
+  if (inventory === null) return { used: 0, excess: 0, difference: 0, unoffered: sum > 0 };
+  const { capacity, used } = inventory;
+  return { used, excess: Math.max(used, sum) - capacity, difference: used - sum, unoffered: false };
+}
+
+function breachesOf(place: Place, before: State): readonly HistoryBreach[] {
+  const { providerId, classId, inventory, sum } = place;
+  const now = stateOf(place);
+  const breaches: HistoryBreach[] = [];
+  const add = (what: string, proof: string): void => void breaches.push({ what, providerId, classId, proof });
+  if (now.unoffered && !before.unoffered) add(UNOFFERED_MOMENT, `${sum} allocated, no such inventory`);
+  if (inventory === null) return breaches;
+  if (now.excess > 0 && now.excess > before.excess) {
+    const how = now.used > before.used ? "a claim took it there" : "the inventory shrank below it";
+    add(OVER_CAPACITY_MOMENT, `${Math.max(inventory.used, sum)} of ${inventory.capacity}: ${how}`);
+  }
+  if (now.difference !== 0 && now.difference !== before.difference)
+    add(UNEQUAL_MOMENT, `used says ${inventory.used}, the allocations add up to ${sum}`);
+  return breaches;
+}
