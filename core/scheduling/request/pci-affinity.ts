@@ -21,11 +21,11 @@ export const pciAffinity: TranslationRule = (asked, draft) => {
   const read = readPolicy(asked);
   if (read.kind !== "wish") return read;
   if (read.value === "socket") draft.requireOfRoot("COMPUTE_SOCKET_PCI_NUMA_AFFINITY");
-  return tieToNode(asked, draft);
+  return tieToNode(asked, draft, draft.suffixes());
 };
 
-/** Ties the device groups that there are by now, and are not tied yet, to the guest's node, if the policy is `required`. */
-export function tieToNode(asked: Asked, draft: QueryDraft): RequestRefusal | null {
+/** Ties those of these groups that ask for devices to the guest's node, if the policy is `required`. */
+export function tieToNode(asked: Asked, draft: QueryDraft, suffixes: readonly string[]): RequestRefusal | null {
   const read = readPolicy(asked);
   if (read.kind !== "wish") return read;
   if (read.value !== "required") return null;
@@ -39,11 +39,10 @@ export function tieToNode(asked: Asked, draft: QueryDraft): RequestRefusal | nul
     unnumbered.delete(VGPU);
     draft.add("_VGPU", VGPU, vgpus);
   }
-  for (const suffix of draft.suffixes()) {
+  for (const suffix of vgpus > 0 ? [...suffixes, "_VGPU"] : suffixes) {
     const { resources } = draft.group(suffix);
     const isDevice = [...resources].some(([name, amount]) => amount > 0 && !PLAIN_CLASSES.has(name));
-    const isTied = draft.sameSubtree.some(([top, below]) => top === node.suffix && below === suffix);
-    if (suffix !== "" && suffix !== node.suffix && isDevice && !isTied) draft.sameSubtree.push([node.suffix, suffix]);
+    if (suffix !== "" && suffix !== node.suffix && isDevice) draft.sameSubtree.push([node.suffix, suffix]);
   }
   return null;
 }

@@ -17,12 +17,18 @@ export function pciDevices(asked: Asked, draft: QueryDraft, { settings }: Reques
   if (text === undefined || text === "") return null;
   const wanted = devicesWanted(text, settings.pciAliases);
   if (wanted === null) return badExtraSpec(PCI_ALIAS_SPEC, text, "aliases with their numbers, as gpu:1,nic:2");
-  let device = 0;
+  const suffixes: string[] = [];
   for (const [name, count] of wanted) {
-    if (device + count > DEVICES_MAX) return badExtraSpec(PCI_ALIAS_SPEC, text, `at most ${DEVICES_MAX} devices`);
+    if (suffixes.length + count > DEVICES_MAX)
+      return badExtraSpec(PCI_ALIAS_SPEC, text, `at most ${DEVICES_MAX} devices`);
     // Whoever names the class himself has said already what he wants of it.
     if (draft.names(name)) continue;
-    for (const end = device + count; device < end; device += 1) draft.add(`_PCI${device}`, name, 1);
+    for (let device = 0; device < count; device += 1) {
+      const suffix = `_PCI${suffixes.length}`;
+      draft.add(suffix, name, 1);
+      suffixes.push(suffix);
+    }
   }
-  return tieToNode(asked, draft);
+  // Only these: ports, which are groups by now, too, are served by network agents, not by what is below a NUMA node.
+  return tieToNode(asked, draft, suffixes);
 }

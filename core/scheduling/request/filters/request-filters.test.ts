@@ -94,4 +94,16 @@ describe("request filters", () => {
       kind: "bad-extra-spec",
     });
   });
+
+  it("PCI devices are near the guest's memory where that is required, with a VGPU, without the bandwidth of ports", () => {
+    const near = { "hw:numa_nodes": "1", "hw:pci_numa_affinity_policy": "required", "resources:VGPU": "1" };
+    const port = { portId: "p", suffix: "_PORT0", resources: { NET_BW_EGR_KILOBIT_PER_SEC: 10 }, requiredTraits: [] };
+    const subtreesOf = (extraSpecs: Specs) =>
+      queryOf({ ...asked(extraSpecs), portRequests: [port] }, context({})).sameSubtree;
+    expect(subtreesOf(near)).toEqual([["_NUMA0", "_VGPU"]]);
+    expect(subtreesOf({ ...near, "pci_passthrough:alias": "nic:1" })).toEqual([
+      ["_NUMA0", "_VGPU"],
+      ["_NUMA0", "_PCI0"],
+    ]);
+  });
 });
