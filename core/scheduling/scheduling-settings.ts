@@ -1,9 +1,9 @@
 import { FILTER_NAMES, type FilterName } from "./filters/filter-names.ts";
 import { DEFAULT_REQUEST_FILTER_SETTINGS, type RequestFilterSettings } from "./request/request-context.ts";
 import {
+  classesByName,
   integerFrom,
   listOf,
-  namesByName,
   numberFrom,
   numbersByName,
   type SettingReader,
@@ -95,7 +95,7 @@ const READERS: { readonly [Name in Field]: SettingReader<SchedulingSettings[Name
   metricsRequired: yesOrNo,
   metricsWeightOfUnavailable: numberFrom(-1e12, 1e12),
   imagePropsWeightSetting: numbersByName(100),
-  pciAliases: namesByName(100),
+  pciAliases: classesByName(100),
   bestFitClasses: listOf(100),
 };
 

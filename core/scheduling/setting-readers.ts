@@ -64,14 +64,17 @@ export function numbersByName(most: number): SettingReader<Readonly<Record<strin
   };
 }
 
-/** Names by name: an object, or text like `gpu=CUSTOM_PCI_GPU,nic=CUSTOM_PCI_NIC`. */
-export function namesByName(most: number): SettingReader<Readonly<Record<string, string>>> {
+const RESOURCE_CLASS = /^[A-Z0-9_]{1,255}$/;
+
+/** Resource classes by name: an object, or text like `gpu=CUSTOM_PCI_GPU,nic=SRIOV_NET_VF`. */
+export function classesByName(most: number): SettingReader<Readonly<Record<string, string>>> {
   return {
-    allowed: `at most ${most} names by name, like name1=A,name2=B`,
+    allowed: `at most ${most} resource classes by name, like name1=CUSTOM_A,name2=PGPU`,
     read: (given) => {
       const pairs = pairsOf(given)?.map(([name, text]) => [name.trim(), typeof text === "string" ? text.trim() : ""]);
-      if (!pairs || pairs.length > most || !pairs.every(([name, text]) => name !== "" && text !== "")) return undefined;
-      return Object.fromEntries(pairs) as Record<string, string>;
+      if (!pairs || pairs.length > most) return undefined;
+      const valid = pairs.every(([name, text]) => name !== "" && RESOURCE_CLASS.test(text ?? ""));
+      return valid ? (Object.fromEntries(pairs) as Record<string, string>) : undefined;
     },
   };
 }

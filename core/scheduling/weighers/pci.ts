@@ -1,3 +1,4 @@
+import type { SchedulingSettings } from "../scheduling-settings.ts";
 import type { RelativeWeigher } from "./weigher.ts";
 
 const PCI_CLASS = /^CUSTOM_PCI_/;
@@ -6,25 +7,28 @@ const DEVICES_MAX = 100;
 
 /**
  * Prefers hosts with fewer free PCI devices: servers without devices stay away from them, those with devices fill one host after
- * the other (Nova's PCIWeigher). Devices are inventories of classes CUSTOM_PCI_….
+ * the other (Nova's PCIWeigher). Devices are inventories of classes CUSTOM_PCI_… and of those that PCI aliases name.
  */
-export const pci: RelativeWeigher = {
-  name: "pci",
-  kind: "relative",
-  weigh({ request: { view }, roots, count }, weights, offset) {
-    const columns = [...view.resourceClasses()]
-      .filter((name) => PCI_CLASS.test(name))
-      .map((name) => view.column(name)!);
-    if (columns.length === 0) return false;
-    for (let index = 0; index < count; index += 1) {
-      const root = roots[index]!;
-      let free = 0;
-      for (const column of columns) {
-        free += Math.max(0, column.free[root]!);
-        for (const slot of view.slots.descendants(root)) free += Math.max(0, column.free[slot]!);
+export function pci({ pciAliases }: Pick<SchedulingSettings, "pciAliases">): RelativeWeigher {
+  const aliased = new Set(Object.values(pciAliases));
+  return {
+    name: "pci",
+    kind: "relative",
+    weigh({ request: { view }, roots, count }, weights, offset) {
+      const columns = [...view.resourceClasses()]
+        .filter((name) => PCI_CLASS.test(name) || aliased.has(name))
+        .map((name) => view.column(name)!);
+      if (columns.length === 0) return false;
+      for (let index = 0; index < count; index += 1) {
+        const root = roots[index]!;
+        let free = 0;
+        for (const column of columns) {
+          free += Math.max(0, column.free[root]!);
+          for (const slot of view.slots.descendants(root)) free += Math.max(0, column.free[slot]!);
+        }
+        weights[offset + index] = DEVICES_MAX - Math.min(free, DEVICES_MAX - 1);
       }
-      weights[offset + index] = DEVICES_MAX - Math.min(free, DEVICES_MAX - 1);
-    }
-    return true;
-  },
-};
+      return true;
+    },
+  };
+}

@@ -50,7 +50,7 @@ export class WeigherSet {
       cpu: freeCpu,
       disk: freeDisk,
       io_ops: ioOps,
-      pci,
+      pci: pci(settings),
       soft_affinity: softAffinity,
       soft_anti_affinity: softAntiAffinity,
       build_failure: this.#own.buildFailure,

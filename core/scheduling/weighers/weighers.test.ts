@@ -115,6 +115,9 @@ describe("weighers", () => {
     });
     devices.view.applyAll(provider("b-gpu", { CUSTOM_PCI_GPU: 2 }, { parent: "b" }));
     expect(weights(weigherOf("pci").weigher, devices, one, ["a", "b", "c"])).toEqual([100, 94, 1]);
+    devices.view.applyAll(provider("a-gpu", { PGPU: 3 }, { parent: "a" }));
+    const aliased = weigherOf("pci", { pci_aliases: "gpu=PGPU" }).weigher;
+    expect(weights(aliased, devices, one, ["a", "b", "c"])).toEqual([97, 94, 1]);
   });
 
   test("cross_cell_move prefers the cell that the server is in", () => {
