@@ -1,6 +1,7 @@
 import { PLAIN_REQUEST } from "../../../core/cell/server-spec.ts";
 import type { Flavor, PortResourceRequest, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
 import { readFlag } from "../http/schema.ts";
 import type { CreateServerBody } from "./create-schema.ts";
@@ -77,7 +78,8 @@ export function planServers(
     projectId: from.call.identity.projectId,
     userId: from.call.identity.userId,
     flavor: from.flavor,
-    imageRef: server.imageRef ?? "",
+    // As rules that name images write it, whatever the spelling.
+    imageRef: canonicalUuid(server.imageRef ?? ""),
     metadata: server.metadata ?? {},
     availabilityZone: from.place.zone,
     requestId: from.call.requestId,

@@ -1,8 +1,11 @@
 import { Type } from "typebox";
 import type { SchedulerHint } from "../../../proto/gen/berth/shared.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { Uuid } from "../http/schema.ts";
 
 const HINTS_MAX = 64;
+/** Hints whose values are uuids of servers. */
+const SERVER_HINTS: ReadonlySet<string> = new Set(["same_host", "different_host"]);
 
 const OneOrSeveral = Type.Optional(Type.Union([Uuid, Type.Array(Uuid, { maxItems: 1_000 })]));
 
@@ -29,7 +32,9 @@ export function readHints(body: {
   const hints = body["os:scheduler_hints"] ?? body["OS-SCH-HNT:scheduler_hints"] ?? {};
   return Object.entries(hints).map(([name, value]) => ({
     name,
-    values: (Array.isArray(value) && name !== "query" ? value : [value]).map(textOf),
+    values: (Array.isArray(value) && name !== "query" ? value : [value]).map((item) =>
+      SERVER_HINTS.has(name) ? canonicalUuid(textOf(item)) : textOf(item),
+    ),
   }));
 }
 

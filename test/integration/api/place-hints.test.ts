@@ -43,6 +43,9 @@ describe("where a new server may go", () => {
       { name: "colour", values: ["red", "5"] },
       { name: "cidr", values: ["/24"] },
     ]);
+    const spelt = { different_host: other.toUpperCase(), same_host: [other.replaceAll("-", "")] };
+    const { hints: read } = await specOf({ server: SERVER, "os:scheduler_hints": spelt });
+    expect(read.flatMap(({ values }) => values)).toEqual([other, other]);
     const old = await specOf({ server: SERVER, "OS-SCH-HNT:scheduler_hints": { build_near_host_ip: "10.0.0.1" } });
     expect(old.hints).toEqual([{ name: "build_near_host_ip", values: ["10.0.0.1"] }]);
   });
@@ -102,6 +105,8 @@ describe("images of new servers", () => {
     const spec = await specOf({ server: { ...SERVER, imageRef } });
     expect(spec.imageProperties).toEqual({ hw_disk_bus: "virtio", disk_format: "qcow2" });
     expect((await specOf({ server: { ...SERVER, imageRef: randomUUID() } })).imageProperties).toEqual({});
+    const spelt = await specOf({ server: { ...SERVER, imageRef: imageRef.toUpperCase().replaceAll("-", "") } });
+    expect(spelt).toMatchObject({ imageRef, imageProperties: { hw_disk_bus: "virtio" } });
   });
 
   it("refuses unknown images where they must be registered", async () => {
