@@ -23,7 +23,9 @@ import type {
   OperationSignal,
   OperationStep,
   PatchOutcome,
+  ResetOutcome,
   SignalOutcome,
+  StatusReset,
   StepOutcome,
 } from "../../core/cell/operation-store.ts";
 import type { Attempt, Host, Server } from "../../core/cell/server.ts";
@@ -45,6 +47,7 @@ import {
   patchStep,
   positionOf,
   releaseEvacuatedStep,
+  resetStep,
   signalStep,
   unconfirmedOf,
 } from "./memory-operation-steps.ts";
@@ -266,6 +269,10 @@ export class MemoryCellStore implements CellStore, ViewSource {
       consumers.map(({ uuid, generation, items }) => [uuid, { generation, items }]),
     );
     return consumerUuids.map((uuid) => held.get(uuid) ?? null);
+  }
+
+  async resetStatus(resets: readonly StatusReset[]): Promise<readonly ResetOutcome[]> {
+    return this.#step((tx) => resets.map((one) => resetStep(tx, one)));
   }
 
   async signal(

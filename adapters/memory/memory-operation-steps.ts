@@ -11,7 +11,9 @@ import type {
   OperationSignal,
   OperationStep,
   PatchOutcome,
+  ResetOutcome,
   SignalOutcome,
+  StatusReset,
   StepOutcome,
   StepWrite,
 } from "../../core/cell/operation-store.ts";
@@ -132,6 +134,23 @@ function writeStep(tx: CellTransaction, task: TaskRow, server: ServerRow, write:
       reason: reason === "" ? null : reason,
     });
   }
+}
+
+export function resetStep(tx: CellTransaction, { serverUuid, status }: StatusReset): ResetOutcome {
+  const server = tx.cell.servers.get(serverUuid);
+  if (server === undefined || server.status === "DELETED" || server.status === "CLOSED") return { kind: "gone" };
+  const task = [...tx.cell.tasks.values()].find((one) => one.serverUuid === serverUuid && one.endedAtMs === null);
+  const moving = [...tx.cell.migrations.values()].some((one) => one.serverUuid === serverUuid && !one.ended);
+  if (task !== undefined) {
+    const { work } = task.task;
+    return { kind: "busy", running: work?.$case === "operate" ? work.value.kind : task.kind };
+  }
+  if (moving) return { kind: "busy", running: server.status };
+  if (server.host === null) return { kind: "nowhere" };
+  server.status = status;
+  server.revision += 1;
+  server.updatedAtMs = tx.nowMs;
+  return { kind: "reset" };
 }
 
 export function signalStep(tx: CellTransaction, taskId: string, signal: OperationSignal): SignalOutcome {

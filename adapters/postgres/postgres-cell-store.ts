@@ -24,7 +24,9 @@ import type {
   OperationSignal,
   OperationStep,
   PatchOutcome,
+  ResetOutcome,
   SignalOutcome,
+  StatusReset,
   StepOutcome,
 } from "../../core/cell/operation-store.ts";
 import type { Attempt, Host, Server } from "../../core/cell/server.ts";
@@ -43,6 +45,7 @@ import {
   readServers,
   readServersChangedSince,
 } from "./cell/read-servers.ts";
+import { resetStatus } from "./cell/reset-status.ts";
 import { giveUpLease, handOverTasks, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./cell/take-tasks.ts";
 import { agentArrived, expireAgents, readHosts, readSightings, touchAgents, writeHostsUp } from "./cell/write-hosts.ts";
 
@@ -194,6 +197,10 @@ export class PostgresCellStore implements CellStore {
     signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
   ): Promise<readonly SignalOutcome[]> {
     return signalOperations(this.#pool, signals);
+  }
+
+  resetStatus(resets: readonly StatusReset[]): Promise<readonly ResetOutcome[]> {
+    return resetStatus(this.#pool, resets);
   }
 
   positions(taskIds: readonly string[]): Promise<readonly OperationPosition[]> {

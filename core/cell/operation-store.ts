@@ -50,6 +50,20 @@ export interface Holding {
   readonly items: readonly AllocationItem[];
 }
 
+/** An operator says what a server is. */
+export interface StatusReset {
+  readonly serverUuid: string;
+  readonly status: "ACTIVE" | "ERROR";
+}
+
+export type ResetOutcome =
+  | { readonly kind: "reset" }
+  /** What runs, or waits for a confirmation. */
+  | { readonly kind: "busy"; readonly running: string }
+  /** It is on no host. */
+  | { readonly kind: "nowhere" }
+  | { readonly kind: "gone" };
+
 export type SignalOutcome = "signalled" | "no-such-operation";
 
 /** A change of what a server holds where it is (`patchChange`). */
@@ -67,6 +81,8 @@ export interface BeginStore {
   begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]>;
   /** Null: it holds nothing. */
   holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]>;
+  /** Only of servers that are on a host, with nothing under way; a server at most once. Its guest is not touched. */
+  resetStatus(resets: readonly StatusReset[]): Promise<readonly ResetOutcome[]>;
   /**
    * Tell whoever carries out the operation something: it is freed under a new epoch, so that the next one to take it (by the
    * message that the caller publishes, or a sweep) goes on with that in mind. `abort`: back to the source; `force`: complete a live

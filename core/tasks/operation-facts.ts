@@ -29,7 +29,7 @@ export interface OperationFacts {
   readonly statusBefore: ServerStatus;
   readonly migrationUuid: string;
   readonly parties: MoveParties;
-  /** Whether the server runs when all is over. */
+  /** Whether the server runs when all is over: also one in ERROR that is rebuilt or evacuated. */
   readonly runs: boolean;
 }
 
@@ -52,7 +52,7 @@ export function factsOf(task: Task): OperationFacts {
     statusBefore: status,
     migrationUuid,
     parties: { server, migrationUuid, source: source?.items ?? [] },
-    runs: status === "ACTIVE" || kind === "unshelve",
+    runs: status === "ACTIVE" || status === "ERROR" || kind === "unshelve",
   };
 }
 

@@ -90,6 +90,7 @@ const STATUS_WHEN_DONE: Partial<Record<OperationKind, ServerStatus>> = {
 function statusAfter({ kind, statusBefore }: OperationFacts, { to }: Arrow): ServerStatus {
   if (to === "lost") return "ERROR";
   if (to === "give-up") return kind === "revert" ? "VERIFY_RESIZE" : statusBefore;
+  if (statusBefore === "ERROR" && (kind === "rebuild" || kind === "evacuate")) return "ACTIVE";
   return STATUS_WHEN_DONE[kind] ?? statusBefore;
 }
 

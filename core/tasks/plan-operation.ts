@@ -40,8 +40,8 @@ export const ALLOWED_FROM: Readonly<Record<OperationKind, readonly ServerStatus[
   resize: ["ACTIVE", "SHUTOFF"],
   migrate: ["ACTIVE", "SHUTOFF"],
   "live-migrate": ["ACTIVE"],
-  evacuate: ["ACTIVE", "SHUTOFF"],
-  rebuild: ["ACTIVE", "SHUTOFF"],
+  evacuate: ["ACTIVE", "SHUTOFF", "ERROR"],
+  rebuild: ["ACTIVE", "SHUTOFF", "ERROR"],
   unshelve: ["SHELVED_OFFLOADED"],
   confirm: ["VERIFY_RESIZE"],
   revert: ["VERIFY_RESIZE"],
@@ -50,7 +50,7 @@ export const ALLOWED_FROM: Readonly<Record<OperationKind, readonly ServerStatus[
   stop: ["ACTIVE"],
   start: ["SHUTOFF", "SHELVED"],
   reboot: ["ACTIVE"],
-  "hard-reboot": ["ACTIVE", "SHUTOFF", "PAUSED"],
+  "hard-reboot": ["ACTIVE", "SHUTOFF", "PAUSED", "ERROR"],
   pause: ["ACTIVE"],
   unpause: ["PAUSED"],
 };
@@ -60,7 +60,8 @@ export function planOperation(wish: OperationWish): PlannedOperation {
   const { taskId, kind, server, migration } = wish;
   const allowed = ALLOWED_FROM[kind];
   if (server.taskState !== null) return { kind: "busy", running: server.taskState };
-  if (!allowed.includes(server.status)) return { kind: "wrong-status", status: server.status, allowed };
+  const isNowhere = server.host === null && kind !== "unshelve";
+  if (isNowhere || !allowed.includes(server.status)) return { kind: "wrong-status", status: server.status, allowed };
   const settles = kind === "confirm" || kind === "revert";
   if (settles && (migration === undefined || migration.ended || migration.status !== "finished"))
     return { kind: "nothing-to-confirm" };

@@ -292,6 +292,22 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await store.patchHoldings([patch(1)])).toEqual([{ kind: "busy", running: "stop" }]);
   });
 
+  test("a status is reset only of a server at rest that is somewhere", async () => {
+    const { store } = cell();
+    await boot();
+    const reset = (status: "ACTIVE" | "ERROR", server = 1) => ({ serverUuid: serverId(server), status });
+    expect(await store.resetStatus([reset("ERROR"), reset("ERROR", 9)])).toEqual([{ kind: "reset" }, { kind: "gone" }]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ERROR", host: "host-0", revision: 1 }]);
+    expect((await begin()).outcome).toMatchObject({ kind: "wrong-status", status: "ERROR" });
+    expect(await store.resetStatus([reset("ACTIVE"), reset("ACTIVE")])).toEqual([{ kind: "reset" }, { kind: "reset" }]);
+    await begin();
+    expect(await store.resetStatus([reset("ERROR")])).toEqual([{ kind: "busy", running: "resize" }]);
+    const taken = await take(moveId);
+    await store.commitStep([arrow(taken, 1, "starting")]);
+    await store.commitStep([arrow(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
+    expect(await store.resetStatus([reset("ACTIVE")])).toEqual([{ kind: "busy", running: "VERIFY_RESIZE" }]);
+  });
+
   test("a signal fences whoever carries the operation out, and is there for the next", async () => {
     const { store } = cell();
     await boot();
