@@ -35,7 +35,7 @@ export function explanationText(answer: ExplainAnswer, asked: string | null): st
 function decisionText(decision: ShownDecision): string {
   const { tries, lostRaces, looks, viewLagMs } = decision;
   const lag = viewLagMs === null ? "" : `, view ${Math.round(viewLagMs)} ms behind`;
-  const effort = `${tries} tries, ${lostRaces} lost races, ${looks} second looks${lag}\n`;
+  const effort = `hosts tried: ${tries}, races lost: ${lostRaces}, second looks: ${looks}${lag}\n`;
   switch (decision.outcome) {
     case "placed": {
       const { cell, host, alternates, feasible, weights } = decision;
@@ -122,5 +122,5 @@ function listOf(names: readonly string[]): string {
 }
 
 function shortNumber(value: number): string {
-  return String(Number(value.toPrecision(4)));
+  return String(Math.abs(value) >= 1_000 ? Math.round(value) : Number(value.toPrecision(4)));
 }

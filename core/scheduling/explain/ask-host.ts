@@ -65,7 +65,7 @@ export class HostAsker {
         { step: STEP_HOST, refusal: isOfHost ? byHost : null },
         { step: STEP_PLACEMENT, refusal: byPlacement },
         ...byFilters,
-        { step: STEP_COMBINATION, refusal: byPlacement === null ? this.#combine(root) : null },
+        ...(byPlacement === null ? [{ step: STEP_COMBINATION, refusal: this.#combine(root) }] : []),
       ],
       lacks: lacksOf(this.#anywhere, root),
     };

@@ -143,7 +143,7 @@ export function keptWeight({ host, weight, parts }: HostWeight): KeptWeight {
 }
 
 function rounded(value: number): number {
-  return Number(value.toPrecision(5));
+  return Math.abs(value) >= 1_000 ? Math.round(value) : Number(value.toPrecision(5));
 }
 
 function clip(text: string): string {

@@ -146,7 +146,6 @@ describe("HostAsker", () => {
       ["placement", "lacks"],
       ["AvailabilityZoneFilter", "filtered"],
       ["DifferentHostFilter", "filtered"],
-      ["combination", null],
     ]);
     expect(host?.lacks).toMatchObject([{ resourceClass: "VCPU", requested: 1, free: 0 }]);
   });

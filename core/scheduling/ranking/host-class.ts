@@ -3,7 +3,7 @@ import type { HostFilter } from "../filters/host-filter.ts";
 import type { BoundFilter } from "../filters/host-filters.ts";
 import type { PlacementQuery } from "../placement-query.ts";
 import type { StageWatch } from "../stage-watch.ts";
-import { hostMultiplier } from "../weighers/host-multiplier.ts";
+import { countsAnywhere, hostMultiplier } from "../weighers/host-multiplier.ts";
 import type { AbsoluteWeigher, HostBatch, RelativeWeigher, WeighedBy } from "../weighers/weigher.ts";
 import { type CellHosts, CellRanking } from "./cell-ranking.ts";
 import type { RankingScratch } from "./ranking-scratch.ts";
@@ -35,6 +35,8 @@ interface RelativePart {
   readonly range: WeightRange;
   /** Which of the rankings' buckets are its. */
   readonly index: number;
+  /** It counts for some host. */
+  counts: boolean;
   /** It has something to say of these requests. */
   said: boolean;
 }
@@ -76,7 +78,13 @@ export class HostClass {
       .flatMap((weighedBy) =>
         weighedBy.weigher.kind === "relative" ? [{ weigher: weighedBy.weigher, weighedBy }] : [],
       )
-      .map((part, index) => ({ ...part, index, range: new WeightRange(part.weigher.lowest), said: false }));
+      .map((part, index) => ({
+        ...part,
+        index,
+        range: new WeightRange(part.weigher.lowest),
+        counts: false,
+        said: false,
+      }));
     this.#absolute = counting.flatMap((weighedBy) =>
       weighedBy.weigher.kind === "absolute" ? [{ weigher: weighedBy.weigher, weighedBy }] : [],
     );
@@ -124,7 +132,7 @@ export class HostClass {
     ranking.misfits.set(root, code);
   }
 
-  /** What the weight of a ranked host is made of, in the order of the weighers: those that have something to say of it. */
+  /** What the weight of a ranked host is made of, in the order of the weighers: those that have something to say of it, and count. */
   partsOf(ranking: CellRanking, root: number): WeightPart[] {
     const batch = ranking.batchOf(root);
     const raw = new Float64Array(1);
@@ -132,12 +140,14 @@ export class HostClass {
     for (const { weigher, weighedBy, range, said } of this.#relative) {
       if (!said || !weigher.weigh(batch, raw.fill(0), 0)) continue;
       const multiplier = hostMultiplier(weighedBy, batch.facts)?.(root) ?? weighedBy.multiplier;
+      if (multiplier === 0) continue;
       parts.push({ weigher: weigher.name, raw: raw[0]!, normalised: range.normalise(raw[0]!), multiplier });
     }
     for (const { weigher, weighedBy } of this.#absolute) {
       weigher.addTo(batch, raw.fill(0), 0, 1);
       const multiplier = hostMultiplier(weighedBy, batch.facts)?.(root) ?? weighedBy.multiplier;
-      if (raw[0] !== 0) parts.push({ weigher: weigher.name, raw: raw[0]!, normalised: raw[0]!, multiplier });
+      if (raw[0] !== 0 && multiplier !== 0)
+        parts.push({ weigher: weigher.name, raw: raw[0]!, normalised: raw[0]!, multiplier });
     }
     return parts;
   }
@@ -164,9 +174,13 @@ export class HostClass {
     });
     const { sums, raw } = scratch;
     sums.fill(0, 0, total);
+    // Which aggregates there are is told by all hosts at once: then everything is made anew.
+    const cells = this.rankings.map(({ cell }) => cell);
     for (const part of this.#relative) {
-      raw.fill(0, 0, total);
+      part.counts = countsAnywhere(part.weighedBy, cells);
       part.said = false;
+      if (!part.counts) continue;
+      raw.fill(0, 0, total);
       for (const { batch, offset } of parts) if (part.weigher.weigh(batch, raw, offset)) part.said = true;
       if (!part.said) continue;
       takeRange(part.range, raw, total);
@@ -196,6 +210,7 @@ export class HostClass {
     const sieved = { ranking, batch, offset: 0 };
     sums.fill(0, 0, count);
     for (const part of this.#relative) {
+      if (!part.counts) continue;
       raw.fill(0, 0, count);
       const says = part.weigher.weigh(batch, raw, 0);
       if (says && !part.said) return false;

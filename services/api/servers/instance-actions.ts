@@ -98,9 +98,9 @@ function placedEvents(record: RequestRecord, decisions: readonly DecisionRecord[
 }
 
 function describePlacement({ feasible, alternates, lostRaces }: PlacedDecision): string {
-  const words = [`chosen among ${feasible} hosts that fit`, `${alternates.length} alternates`];
-  if (lostRaces > 0) words.push(`${lostRaces} claims lost to others before`);
-  return words.join(", ");
+  const words = [`Chosen among the hosts that fit: ${feasible}`, `alternates: ${alternates.length}`];
+  if (lostRaces > 0) words.push(`claims lost to others before: ${lostRaces}`);
+  return words.join("; ");
 }
 
 const RESULTS: Readonly<Record<AttemptResult, "Success" | "Error">> = {

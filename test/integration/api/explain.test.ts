@@ -96,6 +96,6 @@ describe("why a server is where it is", () => {
     const { events } = answer.json().instanceAction;
     const chosen = events.at(-1);
     expect(chosen).toMatchObject({ event: "conductor_schedule_and_build_instances", result: "Success" });
-    expect(chosen.details).toBe("chosen among 3 hosts that fit, 1 alternates, 1 claims lost to others before");
+    expect(chosen.details).toBe("Chosen among the hosts that fit: 3; alternates: 1; claims lost to others before: 1");
   });
 });

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { readHints } from "./explain.ts";
+import type { ExplainAnswer } from "./explain-answer.ts";
+import { decisionsText, explanationText } from "./print-explanation.ts";
+
+const ANSWER: ExplainAnswer = {
+  ...{ refusal: null, hosts: 3, cells: [], nearest: [], host: null, cells_not_searched: ["far"] },
+  steps: [
+    {
+      ...{ step: "host", left: 1 },
+      removed: [
+        { why: "down", hosts: 1 },
+        { why: "disabled", hosts: 1 },
+      ],
+    },
+    { step: "placement", left: 1, removed: [] },
+  ],
+  ranked: [{ cell: "one", host: "a", weight: 2, parts: { ram: [131_072, 1, 2] } }],
+  servers: [{ cell: "one", host: "a", alternates: [] }],
+};
+
+describe("explanations as people read them", () => {
+  it("have a row for each reason, and a column for each weigher", () => {
+    const text = explanationText(ANSWER, null).split("\n");
+    expect(text.slice(0, 5)).toEqual([
+      "STEP       LEFT  REMOVED  WHY",
+      "           3",
+      "host       1     1        down",
+      "                 1        disabled",
+      "placement  1",
+    ]);
+    expect(text).toContain("1  a     one   2       131072, 1 × 2");
+    expect(text).toContain("1  a            one   none");
+    expect(text.join("\n")).toContain("not searched, as their ledgers are not seen here: far");
+  });
+
+  it("say of a host that was asked about what each step says, or that nobody knows it", () => {
+    const lacks = [{ class: "VCPU", requested: 4, free: 1, provider: "h" }];
+    const host = { cell: "one", host: "h", steps: [{ step: "placement", why: "not enough VCPU" }], lacks };
+    const text = explanationText({ ...ANSWER, host }, "h");
+    expect(text).toContain("h (cell one) would not be taken");
+    expect(text).toContain("VCPU: 4 asked for, 1 free at h");
+    expect(explanationText(ANSWER, "x")).toContain("No cell that is seen here knows a host x.");
+    const good = { ...host, steps: [{ step: "placement", why: null }], lacks: [] };
+    expect(explanationText({ ...ANSWER, host: { ...good, host: "a" } }, "a")).toContain("a (cell one) would be taken");
+  });
+
+  it("tell a refusal with the cells that did not answer", () => {
+    const decision = {
+      ...({ outcome: "refused", tries: 1, lostRaces: 2, looks: 1, viewLagMs: null } as const),
+      ...{ hosts: 3, steps: ANSWER.steps, cells: [], nearest: [], unseen: ["far"] },
+    };
+    const record = { server: "s", request_id: "req-1", scheduler: "x", at: "2026-01-01T00:00:00Z", decision };
+    const text = decisionsText({ decisions: [record] });
+    expect(text).toContain("no valid host\nhosts tried: 1, races lost: 2, second looks: 1\n");
+    expect(text).toContain("no answer from cell far");
+  });
+});
+
+describe("hints", () => {
+  it("are read one by one; the same name again has several values", () => {
+    expect(readHints("same_host=a,same_host=b,group=g")).toEqual({ same_host: ["a", "b"], group: ["g"] });
+    expect(() => readHints("same_host")).toThrow("is not k=v");
+  });
+});
