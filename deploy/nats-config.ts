@@ -35,34 +35,58 @@ export interface NatsConfigOptions {
  * stand in it (letters, digits, `_` and `-` for names; printable ASCII for passwords).
  */
 export function natsConfig(options: NatsConfigOptions): string {
-  const names = new Set(options.cells.map((cell) => cell.name));
-  if (names.size !== options.cells.length) throw new Error("two cells have the same name");
-  const api = account("BERTH_API", [user(natsUserOfApi, options.apiPassword, apiPermissions)]);
-  const cells = options.cells.map(({ name, apiPassword, conductorPassword }) => {
-    if (!/^[A-Za-z0-9_-]+$/.test(name)) throw new Error(`${JSON.stringify(name)} cannot be the name of a cell`);
-    return account(`CELL_${name}`, [
-      user(natsUserOfApiIn(name), apiPassword, cellPermissionsOfApi(name)),
+  checkNames(options.cells);
+  const cells = options.cells.map(({ name, apiPassword, conductorPassword }) =>
+    account(natsAccountOfCell(name), [
+      userOfApiIn(name, apiPassword),
       user(natsUserOfConductors(name), conductorPassword, conductorPermissions(name)),
-    ]);
-  });
+    ]),
+  );
   return [
     `listen: ${quoted(`${options.host ?? "127.0.0.1"}:${options.port ?? 4222}`)}`,
     `jetstream {`,
     `  store_dir: ${quoted(options.storeDir)}`,
     `}`,
     `accounts {`,
-    ...[api, ...cells],
+    ...[accountOfApi(options.apiPassword), ...cells],
     `}`,
     ``,
   ].join("\n");
 }
 
-function account(name: string, users: readonly string[]): string {
-  return [`  ${quoted(name)} {`, `    jetstream: enabled`, `    users: [`, ...users, `    ]`, `  }`].join("\n");
+/** Throws on a name that cannot stand in a configuration, or stands there twice. */
+export function checkNames(cells: readonly { readonly name: string }[]): void {
+  const names = new Set(cells.map((cell) => cell.name));
+  if (names.size !== cells.length) throw new Error("two cells have the same name");
+  for (const name of names) {
+    if (!/^[A-Za-z0-9_-]+$/.test(name)) throw new Error(`${JSON.stringify(name)} cannot be the name of a cell`);
+  }
 }
 
-function user(name: string, password: string, permissions: BusPermissions): string {
-  const publish = publishSubjects(permissions).map(quoted).join(", ");
+export function natsAccountOfCell(cell: string): string {
+  return `CELL_${cell}`;
+}
+
+export function accountOfApi(password: string): string {
+  return account("BERTH_API", [user(natsUserOfApi, password, apiPermissions)]);
+}
+
+/** `domain`: where the server sends what is asked of JetStream; it looks at the rights after that. */
+export function userOfApiIn(cell: string, password: string, domain?: string): string {
+  return user(natsUserOfApiIn(cell), password, cellPermissionsOfApi(cell), domain);
+}
+
+/** An account with its users; without `jetStream` it keeps no streams here. */
+export function account(name: string, users: readonly string[], jetStream: "enabled" | "disabled" = "enabled"): string {
+  const streams = jetStream === "enabled" ? [`    jetstream: enabled`] : [];
+  return [`  ${quoted(name)} {`, ...streams, `    users: [`, ...users, `    ]`, `  }`].join("\n");
+}
+
+/** A user that may do what its bus needs, and nothing else. */
+export function user(name: string, password: string, permissions: BusPermissions, domain?: string): string {
+  const own = publishSubjects(permissions);
+  const sent = domain === undefined ? own : own.map((subject) => subject.replace(/^\$JS\.API\./, `$JS.${domain}.API.`));
+  const publish = [...new Set([...own, ...sent])].map(quoted).join(", ");
   const subscribe = quoted(`${inboxPrefixOf(name)}.>`);
   return [
     `      {`,
@@ -93,7 +117,8 @@ export function publishSubjects(permissions: BusPermissions): readonly string[] 
   return [...new Set([...permissions.publish, ...consume, ...(permissions.ensureStreams ? manage : [])])];
 }
 
-function quoted(text: string): string {
+/** A string of the configuration; throws on what cannot stand in one. */
+export function quoted(text: string): string {
   if (!/^[\x20-\x7e]*$/.test(text)) throw new Error("a NATS configuration holds printable ASCII only");
   return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }
