@@ -1,11 +1,11 @@
 import { readCells } from "../adapters/postgres/cell-records.ts";
 import { boolean, duration, hostPort, listOf, text } from "../runtime/setting-kinds.ts";
-import { optional, setting, type ValuesOf } from "../runtime/settings.ts";
+import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { isClean } from "./audit/audit-report.ts";
 import { type AuditOptions, auditTwice } from "./audit/audit-twice.ts";
 import { conductorSettingNames } from "./audit/conductor-setting-names.ts";
-import { healCells, healedText } from "./audit/heal-cells.ts";
+import { healingText, healViolations } from "./audit/heal-violations.ts";
 import { changeText, watchJson, watchText } from "./audit/print-change.ts";
 import { auditText } from "./audit/print-report.ts";
 import { readGuests } from "./audit/read-guests.ts";
@@ -19,10 +19,10 @@ const declaration = {
   settings: {
     ...apiDatabaseSettings,
     heal: setting(boolean, {
-      about: "first give back what belongs to no server or move of its cell",
+      about: "repair what is broken and can safely be repaired; says what was before and after, and what it left",
       default: "false",
     }),
-    dryRun: setting(boolean, { about: "with --heal: only say what would be given back", default: "false" }),
+    dryRun: setting(boolean, { about: "with --heal: only say what would be done", default: "false" }),
     json: setting(boolean, { about: "print one JSON object; with --watch, one a change", default: "false" }),
     watch: setting(boolean, {
       about: "audit again and again until interrupted, follow the history of every ledger, and print changes only",
@@ -50,16 +50,17 @@ type Settings = ValuesOf<typeof declaration.settings>;
 /** `berth audit`: reads every cell's database and the API database, and prints what is broken, where, and how that is known. */
 export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
+    if (settings.dryRun && !settings.heal) throw new SettingsError("--dry-run says what --heal would do: give both");
     const api = await openApiDatabase(settings, { beside: true });
     try {
       await requireMigrated(api.url);
       const options = await optionsOf(settings, api.url);
       if (settings.watch) return await watch(settings, options);
-      const healed = settings.heal ? await healCells(options.cells, settings.dryRun) : [];
       const report = await auditTwice(options);
-      const printed = [...healedText(healed, settings.dryRun), auditText(report)].join("\n");
-      const json = settings.heal ? { ...report, healed } : report;
-      process.stdout.write(`${settings.json ? JSON.stringify(json, null, 2) : printed}\n`);
+      const healings = settings.heal ? await healViolations(options, report.violations, settings.dryRun) : [];
+      const printed = [auditText(report), ...healings.map((healing) => healingText(healing, settings.dryRun))];
+      const json = settings.heal ? { ...report, dryRun: settings.dryRun, healings } : report;
+      process.stdout.write(`${settings.json ? JSON.stringify(json, null, 2) : printed.join("\n")}\n`);
       return isClean(report) ? 0 : 1;
     } finally {
       await api.close();
@@ -77,7 +78,8 @@ async function watch(settings: Settings, options: AuditOptions): Promise<number>
     process.stdout.write(`${settings.json ? JSON.stringify(change) : changeText(change)}\n`);
   };
   try {
-    const watched = await watchCloud({ ...options, everyMs: settings.every, signal: ending.signal, onChange });
+    const heal = settings.heal ? { isDryRun: settings.dryRun } : undefined;
+    const watched = await watchCloud({ ...options, everyMs: settings.every, heal, signal: ending.signal, onChange });
     const printed = `${watchText(watched)}\n${auditText(watched.report)}`;
     process.stdout.write(`${settings.json ? JSON.stringify(watchJson(watched)) : printed}\n`);
     return watched.report.violations.length === 0 ? 0 : 1;

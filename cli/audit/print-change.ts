@@ -1,4 +1,5 @@
 import type { AuditReport } from "./audit-report.ts";
+import { healingText } from "./heal-violations.ts";
 import { violationText } from "./print-report.ts";
 import type { AuditChange, WatchReport } from "./watch-cloud.ts";
 
@@ -13,6 +14,8 @@ export function changeText(change: AuditChange): string {
       return `not to be had: ${change.source}: ${change.reason}`;
     case "read":
       return `to be had again: ${change.source}`;
+    case "healing":
+      return healingText(change.healing, change.isDryRun);
     default:
       return change satisfies never;
   }

@@ -1,8 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { Healing } from "../../core/audit/healing.ts";
 import { ViolationTracker } from "../../core/audit/track-violations.ts";
 import { type FoundViolation, keyOfViolation } from "../../core/audit/violation.ts";
 import { type AuditReport, reportOf } from "./audit-report.ts";
 import { type AuditOptions, observeCloud, upCallsOf } from "./audit-twice.ts";
+import { healViolations } from "./heal-violations.ts";
 import type { CloudReading } from "./read-cloud.ts";
 import { CellHistoryWatch } from "./watch-history.ts";
 
@@ -12,15 +14,18 @@ export type AuditChange =
   | { readonly kind: "gone"; readonly violation: FoundViolation }
   /** A cell, agent or journal, or the history of a cell, is not (`unread`) or is again (`read`) to be had. */
   | { readonly kind: "unread"; readonly source: string; readonly reason: string }
-  | { readonly kind: "read"; readonly source: string };
+  | { readonly kind: "read"; readonly source: string }
+  | { readonly kind: "healing"; readonly healing: Healing; readonly isDryRun: boolean };
 
 export interface WatchOptions extends AuditOptions {
   readonly everyMs: number;
   /** Ends the watch, after one more reading. */
   readonly signal: AbortSignal;
   readonly onChange: (change: AuditChange) => void;
-  /** With each reading: what stands confirmed. */
-  readonly onReading?: ((standing: readonly FoundViolation[]) => Promise<void>) | undefined;
+  /** Heal what is confirmed, once each time that it is. */
+  readonly heal?: { readonly isDryRun: boolean } | undefined;
+  /** After each reading. */
+  readonly onReading?: () => void;
 }
 
 export interface WatchReport {
@@ -88,7 +93,12 @@ async function readUntilEnd(
       sources.take(observed.reading);
       for (const violation of observed.changes.confirmed) tell(violation);
       for (const violation of observed.changes.gone) onChange({ kind: "gone", violation });
-      await options.onReading?.(tracker.standing);
+      if (options.heal !== undefined) {
+        const { isDryRun } = options.heal;
+        const healings = await healViolations(options, observed.changes.confirmed, isDryRun);
+        for (const healing of healings) onChange({ kind: "healing", healing, isDryRun });
+      }
+      options.onReading?.();
     }
     if (isLast && last !== null) return { last, readings };
     await delay(options.everyMs, undefined, { signal }).catch(() => undefined);

@@ -35,7 +35,7 @@ function checkTasks(facts: CellFacts, patienceMs: number): Violation[] {
     .filter((task) => task.unattendedMs > patienceMs)
     .map((task) => ({
       law: 5,
-      what: `nobody works on a ${task.kind} task`,
+      what: `nobody works on ${task.kind === "operate" ? "an operation's" : `a ${task.kind}`} task`,
       where: `cell ${facts.cell}, server ${task.serverUuid}, task ${task.id}`,
       proof: `without a living owner for ${Math.round(task.unattendedMs / 1000)} s`,
     }));

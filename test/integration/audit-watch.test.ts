@@ -52,7 +52,9 @@ interface RunningWatch {
   end(): Promise<WatchReport>;
 }
 
-async function startWatch(options: { readonly pauseMs?: number } = {}): Promise<RunningWatch> {
+async function startWatch(
+  options: { readonly pauseMs?: number; readonly heals?: boolean } = {},
+): Promise<RunningWatch> {
   const changes: AuditChange[] = [];
   const ending = new AbortController();
   const readings = Promise.withResolvers<void>();
@@ -60,9 +62,10 @@ async function startWatch(options: { readonly pauseMs?: number } = {}): Promise<
     apiUrl: api.url,
     cells: [{ name: "c1", databaseUrl: cell.url }],
     ...{ pauseMs: options.pauseMs ?? 0, patienceMs: 0, conductorSettings: [], everyMs: 20 },
+    heal: options.heals === true ? { isDryRun: false } : undefined,
     signal: ending.signal,
     onChange: (change) => changes.push(change),
-    onReading: async () => readings.resolve(),
+    onReading: () => readings.resolve(),
   });
   await Promise.race([readings.promise, done]);
   watch = {
@@ -148,6 +151,21 @@ describe("the readings of a watch", () => {
     expect(kinds(running.changes)).toEqual([`broken 5: ${what}`, `gone 5: ${what}`]);
     // It was confirmed, though it is gone.
     expect(report.violations.map(({ where }) => where)).toEqual([`server ${serverId(3)}`]);
+  });
+});
+
+describe("a watch that heals", () => {
+  it("heals what lasts, and is told by the next reading that it is gone", async () => {
+    await new PostgresLedger(pool).applyAllocations([
+      claim(consumer(1), { ...OWNER, type: "INSTANCE" }, vcpusOf(0, 2)),
+    ]);
+    const running = await startWatch({ heals: true });
+    await eventually("the end of it", () => kinds(running.changes).some((kind) => kind.startsWith("gone")));
+    const what = "2: an allocation belongs to no server that lives there";
+    expect(kinds(running.changes)).toEqual([`broken ${what}`, "healing", `gone ${what}`]);
+    expect((await new PostgresLedger(pool).dump()).consumers).toEqual([]);
+    // Neither did the healing leave the books unequal at any moment.
+    expect((await running.end()).report.violations).toHaveLength(1);
   });
 });
 

@@ -1,6 +1,5 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { healOrphans } from "../../adapters/postgres/audit/heal-orphans.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
@@ -8,7 +7,9 @@ import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
 import type { AuditReport } from "../../cli/audit/audit-report.ts";
 import { isClean } from "../../cli/audit/audit-report.ts";
 import { auditTwice } from "../../cli/audit/audit-twice.ts";
+import { healingText, healViolations } from "../../cli/audit/heal-violations.ts";
 import { auditText } from "../../cli/audit/print-report.ts";
+import type { AuditedCell } from "../../cli/audit/read-cloud.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
 import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
@@ -188,25 +189,107 @@ describe("berth audit", () => {
 });
 
 describe("healing", () => {
+  const ledger = (): PostgresLedger => new PostgresLedger(pool);
+  const held = async () => (await ledger().dump()).consumers.map((consumer) => consumer.uuid).sort();
+  const cloud = (): { apiUrl: string; cells: AuditedCell[] } => ({
+    apiUrl: api.url,
+    cells: [{ name: "c1", databaseUrl: cell.url }],
+  });
+  async function heal(isDryRun = false): Promise<readonly string[]> {
+    // Nobody carries tasks out here.
+    const violations = (await audit()).violations.filter(({ what }) => !what.endsWith(" task"));
+    const healings = await healViolations(cloud(), violations, isDryRun);
+    return healings.map((healing) => healingText(healing, isDryRun));
+  }
+
   it("gives back what belongs to no server or move, and only says so in a dry run", async () => {
-    const ledger = new PostgresLedger(pool);
     const lost = ["INSTANCE", "MIGRATION"].map((type, at) =>
       claim(consumerUuid(numbered(0xf, at)), { projectId: "p", userId: "u", type }, vcpusOf(1, 2)),
     );
-    await ledger.applyAllocations(lost);
-    const store = new PostgresCellStore(pool);
-    const moving = await beginOperationOn(store, { server: 1, kind: "resize", hosts: [1], vcpus: 3 });
+    await ledger().applyAllocations(lost);
+    const moving = await beginOperationOn(new PostgresCellStore(pool), {
+      server: 1,
+      kind: "resize",
+      hosts: [1],
+      vcpus: 3,
+    });
     expect(moving.outcome.kind).toBe("begun");
-    const held = async () => (await ledger.dump()).consumers.map((consumer) => consumer.uuid).sort();
     const before = await held();
-    const found = await healOrphans(cell.url, true);
-    expect(found).toEqual([
-      { consumer: numbered(0xf, 0), why: "there is no such server", holds: [`2 VCPU of ${providerOf(1)}`] },
-      { consumer: numbered(0xf, 1), why: "there is no such move", holds: [`2 VCPU of ${providerOf(1)}`] },
-    ]);
+    const does = (would: boolean) =>
+      [
+        ["an allocation belongs to no server that lives there", 0, "there is no such server"],
+        ["an allocation belongs to no move", 1, "there is no such move"],
+      ].map(
+        ([what, at, why]) =>
+          `${would ? "would heal" : "healed"}: ${what}: cell c1, consumer ${numbered(0xf, Number(at))}: ` +
+          `before: ${why}; it holds 2 VCPU of ${providerOf(1)}; after: it holds nothing`,
+      );
+    expect([...(await heal(true))].sort()).toEqual(does(true).sort());
     expect(await held()).toEqual(before);
-    expect(await healOrphans(cell.url, false)).toEqual(found);
-    expect(await healOrphans(cell.url, false)).toEqual([]);
-    expect(await held()).toEqual(before.filter((uuid) => !found.some((orphan) => orphan.consumer === uuid)));
+    expect([...(await heal())].sort()).toEqual(does(false).sort());
+    expect(await held()).toEqual(before.filter((uuid) => ![numbered(0xf, 0), numbered(0xf, 1)].includes(uuid)));
+    expect(found(await audit())).toEqual(["5: nobody works on an operation's task"]);
+  });
+
+  it.each([
+    ["a deleted server", `update servers set status = 'DELETED', host = null where uuid = '${serverId(1)}'`],
+    [
+      "a server that is gone with its consumer",
+      `delete from tasks where server_uuid = '${serverId(1)}'; delete from servers where uuid = '${serverId(1)}';
+       delete from consumers where uuid = '${serverId(1)}'`,
+    ],
+  ])("gives back what is left of %s", async (_title, damage) => {
+    await pool.query(damage);
+    await heal();
+    expect(await held()).toEqual([serverId(2)]);
+    expect(found(await audit()).filter((line) => /^[12]/.test(line))).toEqual([]);
+  });
+
+  it("makes used the sum of the allocations again, also where orphans are", async () => {
+    await ledger().applyAllocations([
+      claim(consumerUuid(numbered(0xf, 0)), { projectId: "p", userId: "u", type: "INSTANCE" }, vcpusOf(0, 2)),
+    ]);
+    await pool.query("update inventories set used = 1 where used > 0");
+    expect(await heal(true)).toContainEqual(
+      expect.stringMatching(/^would heal: used is not .*before: used 1; after: used 6/),
+    );
+    expect(await heal()).toHaveLength(2);
+    expect(found(await audit())).toEqual([]);
+    await pool.query("update inventories set used = 1 where used > 0");
+    expect(await heal()).toEqual([expect.stringMatching(/^healed: used is not .*before: used 1; after: used 4/)]);
+    expect(found(await audit())).toEqual([]);
+  });
+
+  it("hands a request that its cell does not know back to the sweep, with its cell", async () => {
+    const store = new PostgresApiStore(apiPool);
+    await store.accept([serverSpec(3)]);
+    await store.assignCells([{ serverUuid: serverId(3), from: null, to: "c1" }]);
+    expect(await heal()).toEqual([expect.stringMatching(/^healed: an accepted request .*after: accepted/)]);
+    expect(await store.stale(0, 10)).toEqual([
+      expect.objectContaining({ serverUuid: serverId(3), state: "accepted", cell: "c1" }),
+    ]);
+  });
+
+  it("leaves a server's allocation elsewhere, running guests and hosts that shrank to people and conductors", async () => {
+    await pool.query(`update servers set host = 'host-1' where uuid = '${serverId(1)}'`);
+    await pool.query("update inventories set total = 3 where used > 0");
+    const { violations } = await audit({ [hostName(0)]: [guest(7)] });
+    const before = await ledger().dump();
+    const healings = await healViolations(cloud(), violations, false);
+    expect(healings.map(({ what, outcome }) => `${outcome.kind}: ${what}`).sort()).toEqual([
+      "left: a guest runs that is not at home",
+      "left: an allocation belongs to no server that lives there",
+      "left: more is allocated than there is",
+    ]);
+    expect(await ledger().dump()).toEqual(before);
+  });
+
+  it("does nothing to what is in order by the time that it has the locks", async () => {
+    await pool.query(`update servers set status = 'DELETED', host = null where uuid = '${serverId(1)}'`);
+    const { violations } = await audit();
+    await pool.query(`update servers set status = 'ACTIVE', host = 'host-0' where uuid = '${serverId(1)}'`);
+    const [healing] = await healViolations(cloud(), violations, false);
+    expect(healing?.outcome.kind).toBe("left");
+    expect(await held()).toEqual([serverId(1), serverId(2)]);
   });
 });
