@@ -4,6 +4,7 @@ import { apiStreams } from "../../adapters/nats/streams.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { DecisionStore } from "../../core/cell/decision-store.ts";
 import type { ImageStore } from "../../core/cell/image-store.ts";
+import type { MoveStore } from "../../core/cell/move-store.ts";
 import type { PortStore } from "../../core/cell/port-store.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -29,16 +30,20 @@ import { registerHypervisorRoutes } from "./hypervisors/hypervisor-routes.ts";
 import { ImageCatalog } from "./images/image-catalog.ts";
 import { registerImageProxy } from "./images/image-proxy-routes.ts";
 import { registerImageRoutes } from "./images/image-routes.ts";
+import { registerMigrationRoutes } from "./migrations/migration-routes.ts";
 import { registerPortRoutes } from "./network-ports/port-routes.ts";
 import { registerOperators } from "./operators/register-operators.ts";
 import type { ApiDatabasePort, CellPort, OperatorStores, ReservationsPort, ServerGroupsPort } from "./ports.ts";
+import { registerActionRoutes } from "./server-actions/action-routes.ts";
+import { MoveAcceptor } from "./server-actions/request-move.ts";
+import type { ActionDeps } from "./server-actions/run-action.ts";
 import { registerGroupRoutes } from "./server-groups/group-routes.ts";
 import { RequestAcceptor } from "./servers/accept-requests.ts";
 import { UNSUPPORTED_CREATE_FIELDS } from "./servers/create-schema.ts";
 import { RequestFinder } from "./servers/find-server.ts";
 import { KnownZones } from "./servers/known-zones.ts";
 import { DeletionMarker } from "./servers/mark-deleted.ts";
-import { registerServerRoutes, type ServerDeps } from "./servers/server-routes.ts";
+import { registerServerRoutes } from "./servers/server-routes.ts";
 import { CellWatch } from "./servers/watch-cells.ts";
 import type { ApiSettings } from "./settings.ts";
 
@@ -59,6 +64,8 @@ export interface ApiDeps {
   readonly images?: ImageStore;
   /** Without it there are no ports. */
   readonly networkPorts?: PortStore;
+  /** Accepted moves. Without it no server is moved to another host. */
+  readonly moves?: MoveStore;
   /** Whose tokens are; needed where callers are known by Keystone. */
   readonly keystone?: AuthenticateToken | null;
   /** The API tier's own bus. */
@@ -112,7 +119,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     serving = false;
     await Promise.all([watch.close(), syncer?.stop()]);
     await http.close();
-    await Promise.all([server.acceptor.settle(), server.marker.settle()]);
+    await Promise.all([server.acceptor.settle(), server.mover?.settle(), server.marker.settle()]);
   };
   const open = async () => {
     await http.ready();
@@ -150,7 +157,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
 interface Parts {
   readonly http: Http;
   readonly events: ApiEvents;
-  readonly server: ServerDeps;
+  readonly server: ActionDeps;
   /** Null: this process knows of nothing that operators set. */
   readonly syncer: HostSyncer | null;
 }
@@ -159,7 +166,8 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
   const { store, clock } = deps;
   const events = new ApiEvents(deps.logger, deps.registry);
   const cells = new Map(deps.cells.map((cell) => [cell.name, new CellClient(cell, { clock, events }, settings.cells)]));
-  const server: ServerDeps = {
+  const { moves } = deps;
+  const server: ActionDeps = {
     store,
     groups: deps.groups,
     cells,
@@ -172,6 +180,8 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
     images: deps.images ? new ImageCatalog({ store: deps.images, clock }, { cacheMs: settings.flavorCacheMs }) : null,
     networkPorts: deps.networkPorts ?? null,
+    movesStore: moves ?? null,
+    mover: moves ? new MoveAcceptor({ store: moves, bus: deps.bus, clock, events }, settings.intake) : null,
     decisions: deps.decisions ?? null,
   };
   return {
@@ -220,10 +230,13 @@ function registerRoutes(
     groupMembersMax: settings.serverGroupMembersMax,
     imageRule: settings.imageRule,
     groupsMax: settings.serverGroupsMax,
+    resizeToSameHost: settings.resizeToSameHost,
   };
   const flavorDeps = { store: deps.store, catalog: server.flavors };
   registerVersion(scope, prefix, settings.http.publicUrl);
   registerServerRoutes(scope, server, options);
+  registerActionRoutes(scope, server, options);
+  registerMigrationRoutes(scope, server, options);
   registerFlavorRoutes(scope, flavorDeps, options);
   registerGroupRoutes(scope, deps.groups, options);
   if (deps.images) registerImageProxy(scope, deps.images, options);

@@ -1,5 +1,5 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { duration, type HostPort, hostPort, integer, oneOf, url } from "../../runtime/setting-kinds.ts";
+import { boolean, duration, type HostPort, hostPort, integer, oneOf, url } from "../../runtime/setting-kinds.ts";
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
 import { placementApiSettings } from "./placement/settings.ts";
@@ -48,6 +48,8 @@ export interface ApiSettings {
   readonly serverGroupsMax: number;
   /** Servers of one server group. */
   readonly serverGroupMembersMax: number;
+  /** A resize may stay on the host that the server is on. */
+  readonly resizeToSameHost: boolean;
   /** Elements of one page of a list. */
   readonly pageMax: number;
 }
@@ -97,6 +99,10 @@ export const apiDeclaration = {
       about: "servers that one server group may have",
       default: "1000",
     }),
+    resizeToSameHost: setting(boolean, {
+      about: "whether a resize may leave a server on its host",
+      default: "false",
+    }),
   },
 } as const satisfies Declaration<Record<string, ReturnType<typeof setting<unknown>>>>;
 
@@ -117,6 +123,7 @@ export function apiSettings(
     | "serversPerCallMax"
     | "serverGroupsMax"
     | "serverGroupMembersMax"
+    | "resizeToSameHost"
   >,
 ): ApiSettings {
   return Object.freeze({
@@ -135,6 +142,7 @@ export function apiSettings(
     serversPerCallMax: options.serversPerCallMax,
     serverGroupsMax: options.serverGroupsMax,
     serverGroupMembersMax: options.serverGroupMembersMax,
+    resizeToSameHost: options.resizeToSameHost,
   });
 }
 
@@ -156,5 +164,6 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   serversPerCallMax: 100,
   serverGroupsMax: 100,
   serverGroupMembersMax: 1_000,
+  resizeToSameHost: false,
   pageMax: 1_000,
 };

@@ -90,6 +90,11 @@ export class CellClient {
     return this.#ask(() => question(admin), { deadlineMs: this.#settings.deadlineMs * ADMIN_PATIENCE, shuts: false });
   }
 
+  /** Asks, or tells, the cell of what is done to its servers. */
+  operations<Value>(question: (store: CellPort["store"]) => Promise<Value>): Promise<CellAnswer<Value>> {
+    return this.#ask(() => question(this.#cell.store));
+  }
+
   serverCountByHost(): Promise<CellAnswer<ReadonlyMap<string, number>>> {
     return this.#ask(() => this.#cell.store.serverCountByHost());
   }
@@ -103,9 +108,12 @@ export class CellClient {
     return this.#ask(() => this.#deletes.submit(task));
   }
 
-  /** Brings a stored task to the cell's conductors sooner than their own sweep would. Rejects as `Bus.publish` does. */
-  publishTask(task: Task, headers: Readonly<Record<string, string>>): Promise<void> {
-    return this.#cell.bus.publish(cellTasksSubject(this.name), Task.encode(task).finish(), { id: task.id, headers });
+  /**
+   * Brings a stored task to the cell's conductors sooner than their own sweep would. `messageId`: for one that was published before.
+   * Rejects as `Bus.publish` does.
+   */
+  publishTask(task: Task, headers: Readonly<Record<string, string>>, messageId: string = task.id): Promise<void> {
+    return this.#cell.bus.publish(cellTasksSubject(this.name), Task.encode(task).finish(), { id: messageId, headers });
   }
 
   async #readServers(uuids: readonly string[]): Promise<(Server | null)[]> {

@@ -5,7 +5,8 @@ import { badRequest, invalidQuery } from "../http/fault.ts";
 import { QueryReader } from "../http/query-reader.ts";
 import { canonicalUuid } from "./find-server.ts";
 import type { KnownServer } from "./hydrate-servers.ts";
-import { reservationIdOf, shownStatus } from "./server-view.ts";
+import { reservationIdOf } from "./server-view.ts";
+import { shownStatus } from "./shown-state.ts";
 
 /** A list of servers as it was asked for. */
 export interface ListQuery {

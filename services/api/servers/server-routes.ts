@@ -1,5 +1,6 @@
 import { Type } from "typebox";
 import type { DecisionStore } from "../../../core/cell/decision-store.ts";
+import type { MoveStore } from "../../../core/cell/move-store.ts";
 import type { PortStore } from "../../../core/cell/port-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ApiEvents } from "../events.ts";
@@ -33,6 +34,7 @@ import {
 } from "./server-schemas.ts";
 import { briefView, detailView, reservationIdOf, type Viewer } from "./server-view.ts";
 import { showActions } from "./show-actions.ts";
+import { readWaitingMoves, withWaitingMove } from "./waiting-moves.ts";
 
 export interface ServerDeps {
   readonly store: RequestsPort;
@@ -45,6 +47,8 @@ export interface ServerDeps {
   readonly zones: KnownZones;
   readonly images: ImageCatalog | null;
   readonly networkPorts: PortStore | null;
+  /** Null: this process knows of no moves. */
+  readonly movesStore: MoveStore | null;
   /** Null: nobody keeps any. */
   readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
   readonly clock: Clock;
@@ -117,7 +121,10 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
       isAdmin: call.identity.isAdmin,
       zones: await deps.zones.current(),
     };
-    const { servers, nextMarker } = await listServers(deps, call, query);
+    const { servers: listed, nextMarker } = await listServers(deps, call, query);
+    const uuids = listed.map(({ server }) => server.uuid);
+    const waiting = await readWaitingMoves(deps.movesStore, uuids);
+    const servers = listed.map((known) => withWaitingMove(known, waiting));
     const next =
       nextMarker === null ? null : nextLink(viewer.place, path, raw, { marker: nextMarker, limit: query.limit });
     return { servers, viewer, links: next === null ? {} : { servers_links: [next] } };
@@ -141,8 +148,11 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
     const call = callOf(request);
     const { id } = request.params;
     const record = await deps.finder.find(id, call.identity);
-    const known = record === null ? null : await hydrateServer(record, deps.cells, { withDeleted: false });
-    if (known === null) throw serverNotFound(id);
+    if (record === null) throw serverNotFound(id);
+    const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
+    const found = await hydrateServer(record, deps.cells, { withDeleted: false });
+    if (found === null) throw serverNotFound(id);
+    const known = withWaitingMove(found, waiting);
     const viewer: Viewer = {
       place: placeOf(request, options.prefix, options.publicUrl),
       minor: call.minor,

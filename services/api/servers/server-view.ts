@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
-import type { Server, ServerStatus } from "../../../core/cell/server.ts";
+import type { Server } from "../../../core/cell/server.ts";
 import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
 import { bookmark, type Place, resourceLinks } from "../http/links.ts";
 import { isoMicroseconds, isoSeconds } from "../http/times.ts";
 import type { KnownServer } from "./hydrate-servers.ts";
 import type { ServerDetail } from "./server-schemas.ts";
+import { powerStateOf, shownStatus, VM_STATES } from "./shown-state.ts";
 
 /** Who looks, from where, in which words. */
 export interface Viewer {
@@ -13,25 +14,6 @@ export interface Viewer {
   readonly minor: number;
   readonly isAdmin: boolean;
   readonly zones: Pick<HostZones, "of">;
-}
-
-const VM_STATES: Readonly<Record<ServerStatus, string>> = {
-  BUILD: "building",
-  ACTIVE: "active",
-  ERROR: "error",
-  DELETED: "deleted",
-  SHUTOFF: "stopped",
-  PAUSED: "paused",
-  VERIFY_RESIZE: "resized",
-  SHELVED: "shelved",
-  SHELVED_OFFLOADED: "shelved_offloaded",
-};
-const POWER_NONE = 0;
-const POWER_RUNNING = 1;
-
-/** The status as it is shown: of a cell that does not answer, nobody knows. */
-export function shownStatus(known: KnownServer): ServerStatus | "UNKNOWN" {
-  return known.unreachable ? "UNKNOWN" : known.server.status;
 }
 
 /** A server as the bare list shows it. */
@@ -72,7 +54,7 @@ export function detailView(known: KnownServer, viewer: Viewer, options: { readon
     "OS-EXT-AZ:availability_zone": server.host === null ? spec.availabilityZone : viewer.zones.of(server.host),
     "OS-EXT-STS:vm_state": unreachable ? null : VM_STATES[server.status],
     "OS-EXT-STS:task_state": server.taskState,
-    "OS-EXT-STS:power_state": status === "ACTIVE" ? POWER_RUNNING : POWER_NONE,
+    "OS-EXT-STS:power_state": powerStateOf(known),
     "OS-SRV-USG:launched_at": server.launchedAtMs === null ? null : isoMicroseconds(server.launchedAtMs),
     "OS-SRV-USG:terminated_at": server.deletedAtMs === null ? null : isoMicroseconds(server.deletedAtMs),
     "os-extended-volumes:volumes_attached": [],

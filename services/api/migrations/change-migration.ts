@@ -1,0 +1,79 @@
+import type { RequestRecord } from "../../../core/cell/api-store.ts";
+import type { OperationSignal } from "../../../core/cell/operation-store.ts";
+import type { Task } from "../../../proto/gen/berth/cell.ts";
+import type { CellClient } from "../cells/cell-client.ts";
+import type { ApiEvents } from "../events.ts";
+import type { KnownCall } from "../http/call.ts";
+import { badRequest, notFound, unavailable } from "../http/fault.ts";
+import { type RequestFinder, serverNotFound } from "../servers/find-server.ts";
+import { type Cells, hydrateServer } from "../servers/hydrate-servers.ts";
+import { isLiveInProgress, migrationNumber, type ShownMigration, shownMigration } from "./migration-view.ts";
+
+/** Migrations of one server that are looked through; the youngest. */
+const OF_SERVER_MAX = 1_000;
+
+interface Deps {
+  readonly finder: RequestFinder;
+  readonly cells: Cells;
+}
+
+/** A server's moves, with the cell that has them. Refuses a server that is unknown or gone. */
+export async function migrationsOf(
+  deps: Deps,
+  call: KnownCall,
+  id: string,
+): Promise<{ readonly cell: CellClient | null; readonly migrations: readonly ShownMigration[] }> {
+  const record: RequestRecord | null = await deps.finder.find(id, call.identity);
+  const known = record === null ? null : await hydrateServer(record, deps.cells, { withDeleted: false });
+  if (record === null || known === null) throw serverNotFound(id);
+  const cell = record.cell === null ? undefined : deps.cells.get(record.cell);
+  if (cell === undefined) return { cell: null, migrations: [] };
+  const answer = await cell.operations((store) =>
+    store.migrations({ serverUuid: record.serverUuid, limit: OF_SERVER_MAX }),
+  );
+  if (answer.kind === "unreachable") throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
+  return { cell, migrations: answer.value.flatMap((migration) => shownMigration(migration) ?? []) };
+}
+
+/** By its number, or its uuid. */
+export function findMigration(migrations: readonly ShownMigration[], id: string): ShownMigration | undefined {
+  return migrations.find(({ migration }) => migration.uuid === id || String(migrationNumber(migration.uuid)) === id);
+}
+
+/**
+ * Tells those who carry out a live migration to call it off, or to complete it now. They hear it from the operation's row, sooner by the
+ * message.
+ */
+export async function signalMigration(
+  deps: Deps & { readonly events: ApiEvents },
+  call: KnownCall,
+  asked: {
+    readonly id: string;
+    readonly migrationId: string;
+    readonly signal: OperationSignal;
+    readonly carrier: Readonly<Record<string, string>>;
+  },
+): Promise<void> {
+  const { id, migrationId, signal, carrier } = asked;
+  const { cell, migrations } = await migrationsOf(deps, call, id);
+  const found = findMigration(migrations, migrationId);
+  if (cell === null || found === undefined)
+    throw notFound(`Migration ${migrationId.slice(0, 100)} for server ${id.slice(0, 100)} not found.`);
+  const { migration } = found;
+  const verb = signal === "abort" ? "abort" : "force complete";
+  const refusal = badRequest(
+    `Migration ${migrationId} state of instance ${migration.serverUuid} is ${migration.status}. Cannot ${verb} while the migration is in this state.`,
+  );
+  if (!isLiveInProgress(found)) throw refusal;
+  const answer = await cell.operations((store) => store.signal([{ taskId: migration.uuid, signal }]));
+  if (answer.kind === "unreachable") throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
+  if (answer.value[0] !== "signalled") throw refusal;
+  const task: Task = {
+    id: migration.uuid,
+    server: migration.server,
+    work: { $case: "operate", value: migration.operation },
+  };
+  cell
+    .publishTask(task, carrier, `${migration.uuid}/${signal}/${call.requestId}`)
+    .catch((error: unknown) => deps.events.publishFailed(migration.serverUuid, error));
+}

@@ -1,0 +1,121 @@
+import { randomUUID } from "node:crypto";
+import type { BeginOutcome } from "../../../core/cell/operation-store.ts";
+import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
+import { planOperation } from "../../../core/tasks/plan-operation.ts";
+import type { Task } from "../../../proto/gen/berth/cell.ts";
+import type { Selection, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { CellAnswer } from "../cells/cell-client.ts";
+import type { ApiEvents } from "../events.ts";
+import { badRequest, conflict, unavailable } from "../http/fault.ts";
+import { serverNotFound } from "../servers/find-server.ts";
+import { type ActionTarget, busy, wrongState } from "./action-target.ts";
+
+/** Reads of a server that changes each time. */
+const TRIES_MAX = 5;
+
+/**
+ * Begins an operation that needs no other host: one transaction in the server's cell, whose conductors carry it out. Refuses what the
+ * server's state does not allow, and what runs into another operation. Cost: three questions to the cell.
+ */
+export async function beginInCell(
+  deps: { readonly events: ApiEvents },
+  target: ActionTarget,
+  wish: {
+    readonly kind: OperationKind;
+    readonly carrier: Readonly<Record<string, string>>;
+    /** Of a rebuild: the server as it is to be. */
+    readonly after?: (before: ServerSpec) => ServerSpec;
+  },
+): Promise<void> {
+  const taskId = randomUUID();
+  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+    const begin = await plan(target, taskId, wish);
+    const outcome = answered(target, await target.cell.operations((store) => store.begin([begin])))[0];
+    if (outcome === undefined || outcome.kind === "changed") continue;
+    settle(target, outcome);
+    tell(deps, target, begin.task, wish.carrier);
+    return;
+  }
+  throw conflict(`Instance ${target.server.uuid} changes all the time; try again.`);
+}
+
+async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeof beginInCell>[2]) {
+  const { action, cell } = target;
+  const { uuid } = target.server;
+  const { kind, after } = wish;
+  const read = answered(
+    target,
+    await cell.operations(async (store) => {
+      const [server] = await store.servers([uuid]);
+      const [[holding], [migration]] = await Promise.all([
+        store.holdings([uuid]),
+        store.migrations({ serverUuid: uuid, inFlightOnly: true, limit: 1 }),
+      ]);
+      return { server, holding, migration };
+    }),
+  );
+  const { server, holding, migration } = read;
+  if (server === undefined || server.status === "DELETED") throw serverNotFound(uuid);
+  const items = (holding?.items ?? []).map((item) => ({ ...item }));
+  // A rebuild goes to where the server is, with what it has there.
+  const inPlace: Selection[] =
+    kind === "rebuild"
+      ? [{ host: server.host ?? "", rootProvider: "", availabilityZone: "", allocation: { items, mappings: {} } }]
+      : [];
+  const planned = planOperation({
+    ...{ taskId, kind, server, selections: inPlace },
+    holding: holding ?? null,
+    ...(after === undefined ? {} : { after: after(server.spec) }),
+    ...(migration === undefined ? {} : { migration }),
+  });
+  switch (planned.kind) {
+    case "planned":
+      return planned.begin;
+    case "busy":
+      throw busy({ action, uuid }, planned.running);
+    case "wrong-status":
+      throw wrongState({ action, uuid }, planned.status);
+    case "nothing-to-confirm":
+      throw badRequest("Instance has not been resized.");
+    default:
+      return planned satisfies never;
+  }
+}
+
+/** Refuses all but what has begun. */
+function settle({ action, server }: ActionTarget, outcome: Exclude<BeginOutcome, { kind: "changed" }>): void {
+  const subject = { action, uuid: server.uuid };
+  switch (outcome.kind) {
+    case "begun":
+    case "already-begun":
+      return;
+    case "busy":
+      throw busy(subject, outcome.running);
+    case "gone":
+      throw serverNotFound(server.uuid);
+    case "host-seen":
+      throw conflict(`Compute service of ${server.host ?? "its host"} is still in use.`);
+    case "no-capacity":
+      throw conflict(`Cannot '${action}' instance ${server.uuid}: its host has no room for it.`);
+    case "refused":
+    case "stale":
+      throw conflict(`Cannot '${action}' instance ${server.uuid}: ${outcome.why}`);
+    default:
+      outcome satisfies never;
+  }
+}
+
+/** The task is stored: whoever carries it out finds it without the message, too. */
+export function tell(
+  { events }: { readonly events: ApiEvents },
+  { cell, server }: Pick<ActionTarget, "cell" | "server">,
+  task: Task,
+  carrier: Readonly<Record<string, string>>,
+): void {
+  cell.publishTask(task, carrier).catch((error: unknown) => events.publishFailed(server.uuid, error));
+}
+
+function answered<Value>({ cell }: ActionTarget, answer: CellAnswer<Value>): Value {
+  if (answer.kind === "answer") return answer.value;
+  throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
+}

@@ -1,0 +1,104 @@
+import { randomUUID } from "node:crypto";
+import { schedulerRequestsSubject } from "../../../adapters/nats/streams.ts";
+import type { AcceptMoveOutcome, MoveStore } from "../../../core/cell/move-store.ts";
+import type { MoveKind } from "../../../core/tasks/operation-kinds.ts";
+import { ALLOWED_FROM } from "../../../core/tasks/plan-operation.ts";
+import { type MoveRequest, ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
+import type { Flavor } from "../../../proto/gen/berth/shared.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
+import type { Bus } from "../../../runtime/bus.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { ApiEvents } from "../events.ts";
+import type { KnownCall } from "../http/call.ts";
+import { type ActionTarget, busy, wrongState } from "./action-target.ts";
+
+/** What a call says of the move that it asks for. */
+export interface MoveWish {
+  readonly kind: Exclude<MoveKind, "rebuild">;
+  readonly flavor?: Flavor;
+  /** "": any host. */
+  readonly host?: string;
+  readonly forced?: boolean;
+  readonly sameHostAllowed?: boolean;
+  /** The zone that it is asked into from now on, "": any. Absent: as before. */
+  readonly zone?: string;
+}
+
+/**
+ * Accepts moves that need a host: commits them to the API database, those of concurrent calls in one transaction, and tells the
+ * schedulers, which only brings them there sooner than the schedulers' sweep would.
+ */
+export class MoveAcceptor {
+  readonly #commits: Batcher<MoveRequest, AcceptMoveOutcome>;
+  readonly #bus: Pick<Bus, "publish">;
+  readonly #clock: Clock;
+  readonly #events: ApiEvents;
+  readonly #telling = new Set<Promise<void>>();
+
+  constructor(
+    deps: {
+      readonly store: Pick<MoveStore, "accept">;
+      readonly bus: Pick<Bus, "publish">;
+      readonly clock: Clock;
+      readonly events: ApiEvents;
+    },
+    settings: { readonly batchMax: number; readonly queuedMax: number },
+  ) {
+    this.#bus = deps.bus;
+    this.#clock = deps.clock;
+    this.#events = deps.events;
+    this.#commits = new Batcher({
+      run: (moves) => deps.store.accept(moves),
+      maxItems: settings.batchMax,
+      maxQueued: settings.queuedMax,
+      spacingMs: COMMIT_SPACING_MS,
+    });
+  }
+
+  /** Refuses what the server's state does not allow, and a second move. From its end on the move is accepted (law 5). */
+  async accept(
+    target: ActionTarget,
+    wish: MoveWish,
+    call: KnownCall,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    const { action, server, cell } = target;
+    if (!ALLOWED_FROM[wish.kind].includes(server.status))
+      throw wrongState({ action, uuid: server.uuid }, server.status);
+    const move: MoveRequest = {
+      id: randomUUID(),
+      serverUuid: server.uuid,
+      cell: cell.name,
+      kind: wish.kind,
+      flavor: wish.flavor,
+      host: wish.host ?? "",
+      forced: wish.forced ?? false,
+      sameHostAllowed: wish.sameHostAllowed ?? false,
+      availabilityZone: wish.zone ?? "",
+      changesZone: wish.zone !== undefined,
+      requestId: call.requestId,
+      userId: call.identity.userId,
+      projectId: call.identity.projectId,
+      createdAtMs: this.#clock.now(),
+    };
+    const outcome = await this.#commits.submit(move);
+    if (outcome.kind === "busy") throw busy({ action, uuid: server.uuid }, outcome.running);
+    this.#tell(move, headers);
+  }
+
+  /** Resolves when nothing is being told any more. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#telling);
+  }
+
+  #tell(move: MoveRequest, headers: Readonly<Record<string, string>>): void {
+    const told = this.#bus
+      .publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: undefined, move }).finish(), {
+        id: move.id,
+        headers,
+      })
+      .catch((error: unknown) => this.#events.publishFailed(move.serverUuid, error))
+      .finally(() => this.#telling.delete(told));
+    this.#telling.add(told);
+  }
+}

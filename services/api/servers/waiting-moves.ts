@@ -1,0 +1,28 @@
+import type { MoveStore } from "../../../core/cell/move-store.ts";
+import { operationKind } from "../../../core/tasks/operation-kinds.ts";
+import { firstStage } from "../../../core/tasks/operation-routes.ts";
+import { taskStateOf } from "../../../core/tasks/operation-writes.ts";
+import { ALLOWED_FROM } from "../../../core/tasks/plan-operation.ts";
+import type { MoveRequest } from "../../../proto/gen/berth/scheduler.ts";
+import type { KnownServer } from "./hydrate-servers.ts";
+import { withTaskState } from "./shown-state.ts";
+
+/** Moves that wait for a host, by their servers' uuids. */
+export type WaitingMoves = ReadonlyMap<string, MoveRequest>;
+
+/** Asked before the cells are: a move that is begun in between is shown by its cell then. */
+export async function readWaitingMoves(
+  store: Pick<MoveStore, "waiting"> | null,
+  serverUuids: readonly string[],
+): Promise<WaitingMoves> {
+  if (store === null || serverUuids.length === 0) return new Map();
+  return new Map((await store.waiting(serverUuids)).map(({ request }) => [request.serverUuid, request]));
+}
+
+/** A server that is to move is shown as moving from the call on, although its cell does not know yet. */
+export function withWaitingMove(known: KnownServer, waiting: WaitingMoves): KnownServer {
+  const { server } = known;
+  const kind = operationKind(waiting.get(server.uuid)?.kind ?? "");
+  if (kind === null || server.taskState !== null || !ALLOWED_FROM[kind].includes(server.status)) return known;
+  return withTaskState(known, taskStateOf(kind, firstStage(kind)));
+}
