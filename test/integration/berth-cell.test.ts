@@ -57,7 +57,7 @@ test("a command that only reads leaves the tables of a running older cloud alone
       });
     }
     const { rows } = await withClient(older.url, (client) => client.query("select name from schema_migrations"));
-    expect(rows).toEqual([{ name: "0001-api" }]);
+    expect(rows).not.toContainEqual({ name: "0002-arrived" });
   } finally {
     await older.drop();
   }
