@@ -1,6 +1,7 @@
 import type { HostFilter } from "../filters/host-filter.ts";
 import type { BoundFilters } from "../filters/host-filters.ts";
 import type { PlacementQuery } from "../placement-query.ts";
+import { countsAnywhere } from "../weighers/host-multiplier.ts";
 import type { WeighedBy } from "../weighers/weigher.ts";
 import type { CellHosts } from "./cell-ranking.ts";
 import { type ClassAsk, HostClass } from "./host-class.ts";
@@ -31,7 +32,8 @@ export class ClassBook {
   #weighers: readonly WeighedBy[] = [];
   /** By filter. */
   #reads: ReadonlyMap<string, readonly SpecPart[]> = new Map();
-  #weighersRead: readonly SpecPart[] = [];
+  /** Weighers that look at the spec. */
+  #readers: readonly WeighedBy[] = [];
   #uses = 0;
 
   constructor(limits: ClassLimits) {
@@ -86,15 +88,21 @@ export class ClassBook {
     if (same) return;
     this.#classes.clear();
     this.#reads = new Map(filters.map(({ name, reads }) => [name, reads ?? SPEC_PARTS]));
-    this.#weighersRead = weighers.flatMap(({ weigher }) => weigher.reads ?? []);
+    this.#readers = weighers.filter(({ weigher }) => (weigher.reads?.length ?? 0) > 0);
   }
 
-  /** Of the spec only what is looked at: a filter that has nothing to say of the request looks at nothing. */
+  /**
+   * Of the spec only what is looked at: a filter that has nothing to say of the request looks at nothing, as does a weigher that
+   * counts for nobody.
+   */
   #keyOf({ query, spec }: ClassAsk, cells: readonly CellHosts[], bound: readonly BoundFilters[]): string {
     let key = `${this.#queryNumber(query)}`;
     for (const { name } of cells) key += `/${name}`;
     if (!spec) return key;
-    const parts = new Set(this.#weighersRead);
+    const parts = new Set<SpecPart>();
+    for (const reader of this.#readers) {
+      if (countsAnywhere(reader, cells)) for (const part of reader.weigher.reads ?? []) parts.add(part);
+    }
     for (const { kind } of bound) {
       for (const { name } of kind) for (const part of this.#reads.get(name) ?? SPEC_PARTS) parts.add(part);
     }

@@ -1,7 +1,10 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 
-/** What a rule may look at of a server's spec and still decide alike for many servers. */
-export const SPEC_PARTS = ["flavor", "image", "zone", "project", "ports", "group"] as const;
+/**
+ * What a rule may look at of a server's spec and still decide alike for many servers. Of groups only soft ones: hard ones are judged for
+ * each request by itself.
+ */
+export const SPEC_PARTS = ["flavor", "image", "zone", "project", "ports", "soft-group"] as const;
 export type SpecPart = (typeof SPEC_PARTS)[number];
 
 /** Two specs with the same text are alike in these parts. Cost: about a microsecond a part. */
@@ -23,8 +26,8 @@ function readPart(spec: ServerSpec, part: SpecPart): unknown {
       return spec.projectId;
     case "ports":
       return spec.portRequests.map((port) => [port.suffix, entriesOf(port.resources), port.requiredTraits]);
-    case "group":
-      return spec.group?.uuid;
+    case "soft-group":
+      return spec.group?.policy.startsWith("soft-") ? spec.group.uuid : undefined;
     default:
       return part satisfies never;
   }

@@ -16,3 +16,12 @@ export function hostMultiplier(
     return host ? lowestOf(host.aggregates, option, multiplier) : multiplier;
   };
 }
+
+/** Whether a weigher counts for any host of these cells: a multiplier of 0 may be another one for the hosts of an aggregate. */
+export function countsAnywhere(
+  { option, multiplier }: Pick<WeighedBy, "option" | "multiplier">,
+  cells: readonly { readonly facts?: CellFacts | undefined }[],
+): boolean {
+  if (multiplier !== 0) return true;
+  return option !== undefined && cells.some(({ facts }) => facts?.hasMetadata(option) === true);
+}

@@ -4,7 +4,7 @@ import type { HostBatch, RelativeWeigher } from "./weigher.ts";
 export const softAffinity: RelativeWeigher = {
   name: "soft_affinity",
   kind: "relative",
-  reads: ["group"],
+  reads: ["soft-group"],
   weigh: (batch, weights, offset) => weighMembers(batch, weights, { offset, policy: "soft-affinity", sign: 1 }),
 };
 
@@ -12,7 +12,7 @@ export const softAffinity: RelativeWeigher = {
 export const softAntiAffinity: RelativeWeigher = {
   name: "soft_anti_affinity",
   kind: "relative",
-  reads: ["group"],
+  reads: ["soft-group"],
   weigh: (batch, weights, offset) => weighMembers(batch, weights, { offset, policy: "soft-anti-affinity", sign: -1 }),
 };
 

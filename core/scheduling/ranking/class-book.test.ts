@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { aggregate, sceneOf, specWith } from "../../../test/facts-builders.ts";
+import { settingsOf } from "../../../test/filter-cases.ts";
+import { requestGroup } from "../../candidates/request.ts";
+import { resourceClass } from "../../ledger/ids.ts";
+import { AggregateIndex } from "../aggregate-index.ts";
+import type { PlacementQuery } from "../placement-query.ts";
+import type { AbsoluteWeigher, WeighedBy } from "../weighers/weigher.ts";
+import { WeigherSet } from "../weighers/weigher-set.ts";
+import { ClassBook, DEFAULT_CLASS_LIMITS } from "./class-book.ts";
+
+const nothing = (name: string): AbsoluteWeigher => ({ name, kind: "absolute", addTo() {} });
+const weighers: readonly WeighedBy[] = new WeigherSet({
+  buildFailure: nothing("build_failure"),
+  ownSlice: nothing("own_slice"),
+  recentPicks: nothing("recent_picks"),
+  gpuFragmentation: nothing("gpu_fragmentation"),
+}).of(settingsOf({}));
+const query: PlacementQuery = {
+  groups: [requestGroup({ resources: new Map([[resourceClass("VCPU"), 1]]) })],
+  groupPolicy: "none",
+};
+const ofGroup = (uuid: string, policy: string): ServerSpec =>
+  specWith(1, { group: { uuid, policy, maxServerPerHost: 1 } });
+const ofImage = (imageRef: string): ServerSpec => specWith(1, { imageRef, imageProperties: { os: imageRef } });
+
+test("requests of one kind share a class, however many images, projects and hard groups they are of", () => {
+  const scene = sceneOf({ a: { servers: [ofImage("old")] }, b: {} });
+  const book = new ClassBook(DEFAULT_CLASS_LIMITS);
+  const take = (spec: ServerSpec) =>
+    book.classOf({ query, spec, filters: [], weighers }, [scene], [{ kind: [], request: [] }]);
+  const plain = take(specWith(1));
+  for (const spec of [
+    ...[ofImage("one"), ofImage("two"), specWith(2, { projectId: "other" })],
+    ...[ofGroup("g1", "anti-affinity"), ofGroup("g2", "affinity")],
+  ]) {
+    expect(take(spec)).toBe(plain);
+  }
+  expect(take(ofGroup("g1", "soft-affinity"))).not.toBe(take(ofGroup("g2", "soft-affinity")));
+  expect(plain.timesMade).toBe(1);
+
+  // A weigher that is off counts as soon as an aggregate says so.
+  const multiplier = { image_props_weight_multiplier: "2" };
+  const [first] = [scene.facts];
+  first.setAggregates(new AggregateIndex([aggregate(1, multiplier, ["a"])], "nova"));
+  const old = take(ofImage("old"));
+  expect(old).not.toBe(take(ofImage("one")));
+  const [ranking] = old.rankings;
+  const weightOf = (host: string) => ranking!.weights[scene.view.hosts.slotOf(host)]!;
+  expect(weightOf("a")).toBeGreaterThan(weightOf("b") + 1);
+});
