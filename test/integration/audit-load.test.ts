@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { dropDatabase } from "../../adapters/postgres/databases.ts";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { auditTwice } from "../../cli/audit/audit-twice.ts";
+import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.ts";
+import { healViolations } from "../../cli/audit/heal-violations.ts";
+import { changeText } from "../../cli/audit/print-change.ts";
+import { watchCloud } from "../../cli/audit/watch-cloud.ts";
+import { type EmbeddedCloud, startCloud } from "../../cli/embedded/embedded-cloud.ts";
+import { createLogger } from "../../runtime/logger.ts";
+import type { HostConfig } from "../../services/compute-agent/host-config.ts";
+import { serverId, serverSpec } from "../contract/cell-fixtures.ts";
+import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { eventually } from "../eventually.ts";
+
+const CELLS = ["cell-1", "cell-2"];
+const CLIENTS = 6;
+const ROUNDS = 10;
+const HEADERS = { "content-type": "application/json", "openstack-api-version": "compute 2.64" };
+
+/** Small enough that claims meet at their limits, and builds fail on every third. */
+function hostsOf(cell: string): HostConfig[] {
+  return Array.from({ length: 6 }, (_, index) => ({
+    name: `${cell}-host-${index}`,
+    inventories: { VCPU: { total: 2 }, MEMORY_MB: { total: 4_096 }, DISK_GB: { total: 100 } },
+    ...(index % 3 === 1 && { fake: { outcome: "reschedule" as const, probability: 0.5, reason: "it failed" } }),
+  }));
+}
+
+describe("an audit of a living cloud", () => {
+  let api: TestDatabase;
+  let cloud: EmbeddedCloud;
+  beforeAll(async () => {
+    api = await freshDatabase("api");
+    cloud = await startCloud({
+      databaseUrl: api.url,
+      dataDir: null,
+      cells: CELLS.map((name) => ({ name, hosts: hostsOf(name) })),
+      ...{ schedulers: 2, conductors: 2, listen: { host: "127.0.0.1", port: 0 } },
+      logger: createLogger({ name: "audit", level: "silent" }),
+      fail: (error) => {
+        throw error;
+      },
+    });
+    await call("POST", "/flavors", { flavor: { id: "small", name: "small", vcpus: 1, ram: 64, disk: 0 } });
+  }, 120_000);
+  afterAll(async () => {
+    await cloud?.close();
+    for (const cell of CELLS) await dropDatabase(api.url, `${new URL(api.url).pathname.slice(1)}_cell_${cell}`);
+    await api.drop();
+  });
+
+  async function call<Answer>(method: string, path: string, body?: unknown): Promise<Answer | null> {
+    const answer = await fetch(`${cloud.apiUrl}/v2.1${path}`, {
+      method,
+      headers: HEADERS,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    if (answer.status === 404) return null;
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    return text === "" ? null : (JSON.parse(text) as Answer);
+  }
+  async function statusOf(id: string): Promise<string> {
+    const answer = await call<{ readonly server: { readonly status: string } }>("GET", `/servers/${id}`);
+    return answer?.server.status ?? "gone";
+  }
+  /** Boots a server and deletes it: every other one in the middle of its build. */
+  async function bootAndDelete(round: number): Promise<void> {
+    const server = { name: "web", flavorRef: "small", networks: "none", imageRef: "" };
+    const created = await call<{ readonly server: { readonly id: string } }>("POST", "/servers", { server });
+    const id = created?.server.id ?? "";
+    const slow = { everyMs: 50, withinMs: 60_000 };
+    if (round % 2 === 0) await eventually("the build", async () => (await statusOf(id)) !== "BUILD", slow);
+    await call("DELETE", `/servers/${id}`);
+    await eventually("the delete", async () => (await statusOf(id)) === "gone", slow);
+  }
+
+  test("raises no alarm for what is in flight, and checks every transaction", async () => {
+    const ending = new AbortController();
+    const changes: string[] = [];
+    const watch = watchCloud({
+      ...{ apiUrl: cloud.databaseUrl, cells: cloud.cells, conductorSettings: conductorSettingNames },
+      // As `berth audit` has them, but for how often it reads.
+      ...{ pauseMs: 3_000, patienceMs: 30_000, everyMs: 100 },
+      signal: ending.signal,
+      onChange: (change) => changes.push(changeText(change)),
+    });
+    const client = async (): Promise<void> => {
+      for (let round = 0; round < ROUNDS; round += 1) await bootAndDelete(round);
+    };
+    await Promise.all(Array.from({ length: CLIENTS }, client));
+    ending.abort();
+    const { report, readings, transactions } = await watch;
+    expect([changes, report.violations]).toEqual([[], []]);
+    expect(readings).toBeGreaterThan(3);
+    expect(Math.min(...Object.values(transactions))).toBeGreaterThan(0);
+    expect(report.counts).toMatchObject({ hosts: 12, hostsAsked: 12 });
+  }, 180_000);
+
+  test("a request that was lost on its way to its cell is built after it was healed", async () => {
+    const pool = createPool({ url: cloud.databaseUrl, applicationName: "audit test" });
+    try {
+      const store = new PostgresApiStore(pool);
+      await store.accept([serverSpec(1)]);
+      await store.assignCells([{ serverUuid: serverId(1), from: null, to: "cell-1" }]);
+    } finally {
+      await pool.end();
+    }
+    const { violations } = await auditTwice({
+      ...{ apiUrl: cloud.databaseUrl, cells: cloud.cells, conductorSettings: conductorSettingNames },
+      ...{ pauseMs: 0, patienceMs: 0 },
+    });
+    expect(violations.map(({ where }) => where)).toEqual([`server ${serverId(1)}`]);
+    const [healing] = await healViolations({ apiUrl: cloud.databaseUrl, cells: cloud.cells }, violations, false);
+    expect(healing?.outcome.kind).toBe("healed");
+    await eventually("the server", () => hasHome(cloud, serverId(1)), { everyMs: 100, withinMs: 60_000 });
+  }, 120_000);
+});
+
+/** Whether exactly one host runs the server. */
+function hasHome(cloud: EmbeddedCloud, uuid: string): boolean {
+  const guests = cloud.cells.flatMap((cell) => [...(cell.runningGuests?.().values() ?? [])].flat());
+  return guests.filter((guest) => guest.serverUuid === uuid).length === 1;
+}
