@@ -11,6 +11,11 @@ import { queryStored } from "./store-query.ts";
 /** Records deleted by one statement, so that a purge holds nobody up. */
 const PURGED_AT_ONCE = 10_000;
 
+/** jsonb takes neither U+0000 nor half of a surrogate pair, and a reason may quote what a caller typed: one of them must not hold up a batch. */
+function storableText(_key: string, value: unknown): unknown {
+  return typeof value === "string" ? value.replaceAll("\0", "").toWellFormed() : value;
+}
+
 /** Decisions in the API database. Throws `StoreError`. */
 export class PostgresDecisionStore implements DecisionStore {
   readonly #pool: Pool;
@@ -33,8 +38,7 @@ export class PostgresDecisionStore implements DecisionStore {
         records.map((record) => record.requestId),
         records.map((record) => record.scheduler),
         records.map((record) => record.atMs),
-        // jsonb cannot hold U+0000, which a name may: it is no loss.
-        records.map((record) => JSON.stringify(record.decision).replaceAll("\\u0000", "")),
+        records.map((record) => JSON.stringify(record.decision, storableText)),
       ],
     });
   }

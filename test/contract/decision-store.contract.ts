@@ -44,6 +44,14 @@ export function decisionStoreContract(name: string, makeStore: () => Promise<Dec
       expect(await store.decisionsOf(serverId(9))).toEqual([]);
     });
 
+    test("words that no database takes as they are do not keep others from being kept", async () => {
+      const odd = { ...refused, unseen: ["a\u0000b", "\ud83d", "\\u0000"] };
+      await store.putDecisions([record(1, 1_000, odd), record(2, 2_000)]);
+      const [kept] = await store.decisionsOf(serverId(1));
+      expect(kept?.decision).toMatchObject({ outcome: "refused", hosts: 7 });
+      expect(await timesOf(2)).toEqual([2_000]);
+    });
+
     test("of a server that was decided often the newest are given", async () => {
       await store.putDecisions(Array.from({ length: DECISIONS_OF_SERVER_MAX + 5 }, (_, at) => record(1, at + 1)));
       const times = await timesOf(1);
