@@ -23,5 +23,8 @@ fi
 mkdir -p "$work/modules/app"
 cp -a "$root/node_modules" "$root/package.json" "$root/package-lock.json" "$work/modules/app/"
 (cd "$work/modules/app" && npm prune --omit=dev --ignore-scripts --offline --no-audit --no-fund >/dev/null)
-mkdir -p "$work/modules/bin"
-tar -C "$work/modules" -c . | docker import - berth-modules:local
+cat >"$work/modules/Dockerfile" <<'DOCKERFILE'
+FROM berth-base:local
+COPY app /app
+DOCKERFILE
+DOCKER_BUILDKIT=0 docker build --quiet --tag berth-modules:local "$work/modules"

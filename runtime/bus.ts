@@ -70,6 +70,8 @@ export interface StreamSpec {
   readonly retention: "work" | "log";
   /** Messages older than this are dropped. 0: kept until acknowledged (`work`) or for ever. */
   readonly maxAgeMs: number;
+  /** Servers that keep a copy; what there is, or one, unless given. */
+  readonly replicas?: number;
   readonly consumers: readonly ConsumerSpec[];
 }
 

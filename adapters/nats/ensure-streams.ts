@@ -52,6 +52,7 @@ async function ensureStream(manager: JetStreamManager, spec: StreamSpec): Promis
     duplicate_window: windowMs * nsPerMs,
     storage: StorageType.File,
     discard: DiscardPolicy.Old,
+    ...(spec.replicas === undefined ? {} : { num_replicas: spec.replicas }),
   };
   try {
     await manager.streams.add({ name: spec.stream, ...config });

@@ -1,0 +1,16 @@
+/** What the servers of a deployment are called, where several files must agree. */
+export const HUB_SERVERS = ["nats-1", "nats-2", "nats-3"] as const;
+export const CONDUCTORS_PER_CELL = 2;
+
+export function cellNames(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `cell${index + 1}`);
+}
+
+export function conductorNames(cell: string): readonly string[] {
+  return Array.from({ length: CONDUCTORS_PER_CELL }, (_, index) => `${cell}-conductor-${index + 1}`);
+}
+
+/** The network between the API tier and a cell's two servers. */
+export function uplink(cell: string): string {
+  return `uplink-${cell}`;
+}

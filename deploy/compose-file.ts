@@ -1,0 +1,125 @@
+import { stringify } from "yaml";
+import { cellNames, HUB_SERVERS, uplink } from "./cell-names.ts";
+import { cellServices } from "./compose-cell.ts";
+import { observability } from "./compose-observability.ts";
+import {
+  berth,
+  type ComposeOptions,
+  type ComposeService,
+  finished,
+  fromEnvironment,
+  healthy,
+  postgres,
+  server,
+  volumesOf,
+} from "./compose-service.ts";
+
+const HEAD = `# Written by \`node deploy/cells.ts\`; change that, or pass it other numbers, rather than this file. See docs/compose.md.
+`;
+
+const API_PORT = 8774;
+const PROBE_PORT = 9100;
+const APIS = ["api-1", "api-2"];
+const SCHEDULERS = ["scheduler-1", "scheduler-2", "scheduler-3"];
+
+/** The compose file of a whole cloud: the same options give the same text. */
+export function composeText(options: ComposeOptions): string {
+  const cells = cellNames(options.cells);
+  const services: Record<string, ComposeService> = {
+    ...serversAbove(options.secretsDir, cells),
+    ...servicesAbove(options.secretsDir, cells),
+    ...Object.assign({}, ...cells.map((cell) => cellServices(cell, options))),
+    ...observability(cells),
+  };
+  const file = {
+    services,
+    networks: {
+      above: {},
+      // Between the API tier and a cell's two servers; nothing else of a cell is on it.
+      ...Object.fromEntries(cells.map((cell) => [uplink(cell), {}])),
+      // Inside a cell: no way out of it.
+      ...Object.fromEntries(cells.map((cell) => [cell, { internal: true }])),
+    },
+    volumes: Object.fromEntries(volumesOf(services).map((name) => [name, {}])),
+  };
+  return HEAD + stringify(file, { aliasDuplicateObjects: false, lineWidth: 120 });
+}
+
+function serversAbove(secrets: string, cells: readonly string[]): Record<string, ComposeService> {
+  const hub = (name: string) =>
+    server({
+      command: ["nats-server", "-c", "/etc/berth/nats.conf"],
+      volumes: [`${secrets}/${name}.conf:/etc/berth/nats.conf:ro`, `${name}:/data`],
+      networks: ["above", ...cells.map(uplink)],
+      check:
+        "exec 3<>/dev/tcp/127.0.0.1/8222 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && grep -q '\"ok\"' <&3",
+      memory: "128m",
+    });
+  return {
+    postgres: postgres({ volume: "postgres", envFile: `${secrets}/postgres.env`, networks: ["above"] }),
+    redis: server({
+      command: ["redis-server", "/etc/berth/redis.conf"],
+      volumes: [`${secrets}/redis.conf:/etc/berth/redis.conf:ro`],
+      networks: ["above"],
+      check: "exec 3<>/dev/tcp/127.0.0.1/6379",
+      memory: "64m",
+    }),
+    ...Object.fromEntries(HUB_SERVERS.map((name) => [name, hub(name)])),
+    "load-balancer": server({
+      command: ["haproxy", "-f", "/etc/berth/haproxy.cfg"],
+      volumes: ["./haproxy.cfg:/etc/berth/haproxy.cfg:ro"],
+      networks: ["above"],
+      ports: [`127.0.0.1:${fromEnvironment("BERTH_PORT", API_PORT)}:${API_PORT}`],
+      check: `exec 3<>/dev/tcp/127.0.0.1/${API_PORT}`,
+      memory: "64m",
+      dependsOn: healthy(APIS),
+    }),
+  };
+}
+
+function servicesAbove(secrets: string, cells: readonly string[]): Record<string, ComposeService> {
+  const networks = ["above", ...cells.map(uplink)];
+  const envFiles = [`${secrets}/above.env`];
+  const servers = healthy([
+    "postgres",
+    "redis",
+    ...HUB_SERVERS,
+    ...cells.flatMap((cell) => [`${cell}-postgres`, `${cell}-nats`]),
+  ]);
+  const api = berth({
+    command: ["api"],
+    env: { BERTH_LISTEN: `:${API_PORT}` },
+    envFiles,
+    networks,
+    probePort: API_PORT,
+    memory: "320m",
+    dependsOn: finished(["prepare"]),
+  });
+  const scheduler = berth({
+    command: ["scheduler"],
+    env: { BERTH_LISTEN: `:${PROBE_PORT}` },
+    envFiles,
+    networks,
+    probePort: PROBE_PORT,
+    memory: "320m",
+    dependsOn: finished(["prepare"]),
+  });
+  return {
+    // Databases, cells and the queue of three copies; again at each `up`, which changes nothing when all is there.
+    prepare: {
+      ...berth({
+        command: [],
+        env: {},
+        envFiles: [...envFiles, `${secrets}/cells.env`],
+        networks,
+        probePort: null,
+        memory: "256m",
+        dependsOn: servers,
+      }),
+      entrypoint: ["node", "/app/deploy/prepare.ts"],
+      restart: "on-failure",
+    },
+    ...Object.fromEntries(APIS.map((name) => [name, api])),
+    ...Object.fromEntries(SCHEDULERS.map((name) => [name, scheduler])),
+  };
+}

@@ -1,0 +1,56 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { cellNames } from "./cell-names.ts";
+import { makeCellCertificates } from "./make-certificates.ts";
+import { secretFiles } from "./secret-files.ts";
+
+const USAGE = `usage: node deploy/make-secrets.ts [N] [--out DIR]
+
+Writes the passwords, certificates and servers' configurations of N cells (3) for deploy/compose.yaml to DIR (deploy/secrets).
+What is there is kept: run it again with a larger N to add cells.`;
+
+const PASSWORDS_FILE = "passwords.json";
+
+function main(argv: readonly string[]): number {
+  const { values, positionals } = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: { out: { type: "string", default: join(import.meta.dirname, "secrets") } },
+  });
+  const count = Number(positionals[0] ?? 3);
+  if (!Number.isInteger(count) || count < 1 || positionals.length > 1) {
+    process.stderr.write(`${USAGE}\n`);
+    return 2;
+  }
+  const dir = resolve(values.out);
+  // The directory keeps others out; the files are read by the containers' own user.
+  mkdirSync(dir, { recursive: true });
+  chmodSync(dir, 0o700);
+  const cells = cellNames(count);
+  const passwords = keptPasswords(join(dir, PASSWORDS_FILE));
+  for (const [name, text] of Object.entries(secretFiles(cells, passwords.of))) write(dir, name, text, 0o644);
+  write(dir, PASSWORDS_FILE, `${JSON.stringify(Object.fromEntries(passwords.all), null, 2)}\n`, 0o600);
+  for (const cell of cells) makeCellCertificates(dir, cell);
+  return 0;
+}
+
+/** Passwords by what they are for: those of the file, and new ones for the rest. */
+function keptPasswords(file: string) {
+  const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Record<string, string>) : {};
+  const all = new Map(Object.entries(kept));
+  const of = (what: string): string => {
+    const password = all.get(what) ?? randomBytes(18).toString("base64url");
+    all.set(what, password);
+    return password;
+  };
+  return { all, of };
+}
+
+function write(dir: string, name: string, text: string, mode: number): void {
+  writeFileSync(join(dir, name), text, { mode });
+  chmodSync(join(dir, name), mode);
+}
+
+process.exit(main(process.argv.slice(2)));

@@ -1,0 +1,42 @@
+import { createNatsBus } from "../adapters/nats/nats-bus.ts";
+import { apiStreams } from "../adapters/nats/streams.ts";
+import { putCell, readCells } from "../adapters/postgres/cell-records.ts";
+import { migrate } from "../adapters/postgres/migrate.ts";
+
+/** Copies of the queue of accepted requests: one on each server of the hub. */
+const QUEUE_REPLICAS = 3;
+const BUS_UP_MS = 60_000;
+
+/** A required variable of the environment. */
+function given(name: string): string {
+  const value = process.env[name];
+  if (value === undefined || value === "") throw new Error(`${name} is missing`);
+  return value;
+}
+
+/**
+ * Lays out a deployment's databases and queue and names its cells, as `berth db migrate` and `berth cell add` do for one at a time;
+ * what is there already stays as it is. For each cell in BERTH_CELLS there are BERTH_<CELL>_DATABASE_URL and BERTH_<CELL>_NATS_URL.
+ */
+async function prepare(): Promise<void> {
+  const databaseUrl = given("BERTH_DATABASE_URL");
+  await migrate(databaseUrl, "api");
+  const bus = createNatsBus({ url: given("BERTH_NATS_URL"), name: "berth prepare" });
+  try {
+    await bus.whenConnected(BUS_UP_MS);
+    await bus.ensureStreams(apiStreams.map((stream) => ({ ...stream, replicas: QUEUE_REPLICAS })));
+  } finally {
+    await bus.close();
+  }
+  const known = new Map((await readCells(databaseUrl)).map((cell) => [cell.name, cell]));
+  for (const name of given("BERTH_CELLS").split(",")) {
+    const prefix = `BERTH_${name.toUpperCase().replaceAll("-", "_")}`;
+    const urls = { databaseUrl: given(`${prefix}_DATABASE_URL`), natsUrl: given(`${prefix}_NATS_URL`) };
+    const cell = { name, ...urls, disabled: known.get(name)?.disabled ?? false };
+    await migrate(cell.databaseUrl, "cell");
+    await putCell(databaseUrl, cell);
+    process.stdout.write(`${name} is ready\n`);
+  }
+}
+
+await prepare();
