@@ -82,3 +82,20 @@ test("sync-aggregates tells of cells that do not answer, by its exit code, too",
   expect([code, text]).toEqual([1, "cell south does not answer: it follows once it does\n0 hosts changed\n"]);
   rig.cell("south").dead = false;
 });
+
+test("explain tells of a server that was decided, and of one that is not there yet", async () => {
+  const server = "0000000b-0000-4000-8000-000000000001";
+  await expect(berth("explain", server)).rejects.toThrow(/No decision about server/);
+  const effort = { tries: 1, lostRaces: 0, looks: 0, viewLagMs: null };
+  const place = { outcome: "placed", cell: "north", host: "host-0", alternates: [], feasible: 3, weights: [] } as const;
+  const decision = { ...place, ...effort };
+  await rig.decisions.putDecisions([{ serverUuid: server, requestId: "req-1", scheduler: "x", atMs: 0, decision }]);
+  expect((await berth("explain", server)).text).toContain("placed on host-0 (cell north), one of 3 hosts that fit");
+  const asked = await berth("explain", "--flavor", "1", "--host", "host-1", "--hint", "same_host=x");
+  expect(asked).toMatchObject({ code: 0 });
+  expect(asked.text).toMatch(/^STEP +LEFT +north +south +REMOVED +WHY$/m);
+  expect(asked.text).toContain("host-1 (cell north) would not be taken");
+  expect(JSON.parse((await berth("explain", "--flavor", "1", "--json")).text)).toMatchObject({ hosts: 6 });
+  expect((await berth("explain")).code).toBe(2);
+  expect((await berth("explain", server, "--flavor", "1")).code).toBe(2);
+});
