@@ -1,0 +1,116 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { FileJournal } from "../../services/compute-agent/file-journal.ts";
+import { hostTree, providerOf, serverId } from "../contract/cell-fixtures.ts";
+import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { ServiceProcess } from "../e2e/service-process.ts";
+
+const BERTH = join(import.meta.dirname, "../../bin/berth");
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+describe("the command beside processes that it does not know", () => {
+  let api: TestDatabase;
+  let cell: TestDatabase;
+  let directory: string;
+  let agent: ServiceProcess;
+
+  /** An agent whose journal says that a server runs on its first host which its cell has never heard of. */
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), "berth-audit-"));
+    [api, cell] = await Promise.all([freshDatabase("api"), freshDatabase("cell")]);
+    const pools = [api, cell].map(({ url }) => createPool({ url, applicationName: "audit test" }));
+    await new PostgresApiStore(pools[0]!).putCell({
+      name: "c1",
+      databaseUrl: cell.url,
+      natsUrl: null,
+      disabled: false,
+    });
+    await new PostgresLedger(pools[1]!).putTrees([hostTree(0, 10), hostTree(1, 10)]);
+    await new PostgresCellStore(pools[1]!).hostsUp(
+      "a",
+      [0, 1].map((host) => ({ name: `a-${host + 1}`, rootProvider: providerOf(host) })),
+    );
+    await Promise.all(pools.map((pool) => pool.end()));
+    const journal = new FileJournal(join(directory, "a.journal"));
+    await journal.load();
+    await journal.append({
+      ...{ kind: "guest", host: "a-1", serverUuid: serverId(1), attemptId: "t/0" },
+      ...{ state: "running", atMs: Date.now() },
+    });
+    await journal.close();
+    const nobody = ["--conductors", "127.0.0.1:1"];
+    agent = new ServiceProcess({
+      name: "agent",
+      argv: ["compute-agent", "--agent-id", "a", "--hosts", "2", "--data-dir", directory, ...nobody],
+      env: () => ({}),
+    });
+  });
+  afterEach(async () => {
+    await agent.kill();
+    await Promise.all([api.drop(), cell.drop()]);
+    rmSync(directory, { recursive: true });
+  });
+
+  const audit = (...flags: readonly string[]): Promise<Ended> =>
+    new Promise((resolve) => {
+      const argv = ["audit", "--database-url", api.url, "--pause", "10ms", ...flags];
+      execFile(BERTH, argv, (error, stdout, stderr) => {
+        resolve({ code: error === null ? 0 : (error.code as unknown as number), stdout, stderr });
+      });
+    });
+
+  it("asks agents what runs, and reads their journals when they are dead", async () => {
+    const probes = /probes at (\S+)/.exec(await agent.start())?.[1] ?? "";
+    const violation = expect.objectContaining({
+      ...{ law: 4, what: "a guest runs that is not at home" },
+      where: `cell c1, host a-1, server ${serverId(1)}`,
+      since: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+    });
+    const asked = await audit("--agents", probes, "--json");
+    expect([asked.code, JSON.parse(asked.stdout)]).toEqual([
+      1,
+      expect.objectContaining({
+        violations: [violation],
+        counts: expect.objectContaining({ hosts: 2, hostsAsked: 2 }),
+      }),
+    ]);
+    await agent.kill();
+    const read = await audit("--agents", probes, "--journals", directory, "--heal");
+    expect(read.code).toBe(1);
+    expect(read.stdout).toContain("law 4, one home                     1 violations");
+    expect(read.stdout).toContain(`agent ${probes}: not known what runs there`);
+    expect(read.stdout).toContain("left: a guest runs that is not at home");
+  }, 60_000);
+
+  it("watches until its time is over, and prints changes alone", async () => {
+    const quiet = await audit("--watch", "--watch-for", "500ms", "--every", "100ms");
+    expect([quiet.code, quiet.stdout]).toEqual([
+      0,
+      expect.stringMatching(
+        /^watched: \d+ readings; transactions of the ledger checked: 0 in cell c1\naudit of 1 cells/,
+      ),
+    ]);
+    const loud = await audit("--watch", "--watch-for", "1s", "--every", "100ms", "--json", "--journals", directory);
+    const lines = loud.stdout.trim().split("\n");
+    const [change, report] = lines.map((line) => JSON.parse(line));
+    expect([loud.code, lines.length]).toEqual([1, 2]);
+    expect(change).toMatchObject({ kind: "broken", violation: { law: 4 } });
+    expect(report).toMatchObject({ violations: [{ law: 4 }], transactions: { c1: 0 } });
+  }, 60_000);
+
+  it("refuses a dry run of nothing", async () => {
+    expect(await audit("--dry-run")).toMatchObject({ code: 2, stderr: expect.stringContaining("give both") });
+  }, 60_000);
+});
