@@ -57,10 +57,13 @@ async function tellDecisions(
   return 0;
 }
 
-/** `same_host=UUID,group=UUID`; a hint that is given several times has several values. */
+/**
+ * `same_host=UUID,group=UUID`; a hint that is given several times has several values. A comma that no name
+ * follows is part of the value: `query=[">=","$free_ram_mb",1024]`.
+ */
 export function readHints(given: string): Record<string, string[]> {
   const hints: Record<string, string[]> = {};
-  for (const word of given.split(",")) {
+  for (const word of given.split(/,(?=\w+=)/)) {
     const at = word.indexOf("=");
     if (at < 1) throw new SettingsError(`${JSON.stringify(word)} is not k=v`);
     const [name, value] = [word.slice(0, at), word.slice(at + 1)];

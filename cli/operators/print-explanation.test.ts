@@ -60,6 +60,10 @@ describe("explanations as people read them", () => {
 describe("hints", () => {
   it("are read one by one; the same name again has several values", () => {
     expect(readHints("same_host=a,same_host=b,group=g")).toEqual({ same_host: ["a", "b"], group: ["g"] });
+    expect(readHints('query=[">=","$free_ram_mb",1],cidr=/24')).toEqual({
+      query: ['[">=","$free_ram_mb",1]'],
+      cidr: ["/24"],
+    });
     expect(() => readHints("same_host")).toThrow("is not k=v");
   });
 });

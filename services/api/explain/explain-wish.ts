@@ -22,11 +22,13 @@ import { WeigherSet } from "../../../core/scheduling/weighers/weigher-set.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import type { KnownCall } from "../http/call.ts";
+import { canonicalUuid as canonicalImage } from "../http/canonical-uuid.ts";
 import { badRequest } from "../http/fault.ts";
 import type { ImageCatalog } from "../images/image-catalog.ts";
 import { canonicalUuid } from "../placement/uuids.ts";
 import type { CellPort, OperatorStores } from "../ports.ts";
 import { readImageProperties } from "../servers/read-image.ts";
+import { hintsOf } from "../servers/scheduler-hints.ts";
 import type { ExplainBody } from "./explain-schemas.ts";
 
 export interface ExplainDeps {
@@ -84,9 +86,9 @@ async function specOf(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Pr
   const found = await deps.flavors.find(body.flavor, { isAdmin: true });
   if (found === null) throw badRequest(`Flavor ${body.flavor} could not be found.`);
   const { flavor } = found;
-  const imageRef = body.image ?? "";
+  const imageRef = canonicalImage(body.image ?? "");
   const rule = { identity: call.identity, flavor, rule: deps.images === null ? "any" : "registered" } as const;
-  const hints = Object.entries(body.hints ?? {}).map(([name, given]) => ({ name, values: [given].flat().map(textOf) }));
+  const hints = hintsOf(body.hints ?? {});
   return {
     ...PLAIN_REQUEST,
     ...{ uuid: NOBODY, name: "explained", userId: call.identity.userId, metadata: {}, requestId: "", createdAtMs: 0 },
@@ -107,10 +109,6 @@ async function groupOf(deps: ExplainDeps, named: string | undefined): Promise<Se
   const group = uuid === null ? null : await deps.groups.group(uuid);
   if (group === null) throw badRequest(`Instance group ${named.slice(0, 100)} could not be found.`);
   return { uuid: group.uuid, policy: group.policy, maxServerPerHost: group.maxServerPerHost ?? 0 };
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** Cells whose views this process follows and that have loaded; their facts know the aggregates from here on. */

@@ -28,8 +28,12 @@ export const SchedulerHints = Type.Object(
 export function readHints(body: {
   readonly "os:scheduler_hints"?: Readonly<Record<string, unknown>>;
   readonly "OS-SCH-HNT:scheduler_hints"?: Readonly<Record<string, unknown>>;
-}): readonly SchedulerHint[] {
-  const hints = body["os:scheduler_hints"] ?? body["OS-SCH-HNT:scheduler_hints"] ?? {};
+}): SchedulerHint[] {
+  return hintsOf(body["os:scheduler_hints"] ?? body["OS-SCH-HNT:scheduler_hints"] ?? {});
+}
+
+/** The same of the hints alone. */
+export function hintsOf(hints: Readonly<Record<string, unknown>>): SchedulerHint[] {
   return Object.entries(hints).map(([name, value]) => ({
     name,
     values: (Array.isArray(value) && name !== "query" ? value : [value]).map((item) =>
