@@ -3,7 +3,7 @@ import { consumerUuid, providerUuid, resourceClass, trait } from "../ledger/ids.
 import type { AllocationItem, Provider } from "../ledger/model.ts";
 import { auditCloud } from "./audit-cloud.ts";
 import { checkUpCalls } from "./check-up-calls.ts";
-import type { AuditedRequest, AuditedServer, CellFacts, CloudFacts } from "./facts.ts";
+import type { AuditedMove, AuditedRequest, AuditedServer, CellFacts, CloudFacts } from "./facts.ts";
 
 const CLASS = resourceClass("VCPU");
 const item = (provider: string, amount: number): AllocationItem => ({
@@ -252,5 +252,72 @@ describe("law 5", () => {
 
   it("says nothing of requests in a cell that could not be read", () => {
     expect(found(cloud([], [request()]))).toEqual([]);
+  });
+});
+
+describe("moves", () => {
+  const providers = [provider("r1", "r1", 2), provider("gpu", "r1", 0), provider("r2", "r2", 2)];
+  const move = (change: Partial<AuditedMove> = {}): AuditedMove => ({
+    ...{ uuid: "m1", serverUuid: "s1", sourceHost: "h1", destHost: "h2", inFlight: true },
+    ...change,
+  });
+  const onTheWay = {
+    providers,
+    consumers: [consumer("m1", [item("r1", 2)], "MIGRATION"), consumer("s1", [item("r2", 2)])],
+  };
+  const task = { id: "m1", serverUuid: "s1", kind: "operate", unattendedMs: 0 } as const;
+  const moving = (change: Partial<CellFacts>): string[] => found(cloud([cell({ ledger: onTheWay, ...change })]));
+
+  it.each<[string, Partial<CellFacts>]>([
+    [
+      "on its way: it is at home at the source and holds the destination",
+      { moves: [move()], servers: [server("s1", { taskState: "resize_migrating" })], openTasks: [task] },
+    ],
+    [
+      "that waits for its confirmation, and keeps what it had",
+      {
+        moves: [move()],
+        servers: [server("s1", { status: "VERIFY_RESIZE", host: "h2", attemptId: "m1/0" })],
+        runningGuests: new Map([["h2", [{ serverUuid: "s1", attemptId: "m1/0" }]]]),
+      },
+    ],
+    [
+      "that is over but for a source that has not come back",
+      {
+        moves: [move({ inFlight: false })],
+        servers: [server("s1", { host: "h2", attemptId: "m1/0" })],
+        runningGuests: new Map([["h2", [{ serverUuid: "s1", attemptId: "m1/0" }]]]),
+      },
+    ],
+  ])("leaves alone a move %s", (_title, change) => {
+    expect(moving(change)).toEqual([]);
+  });
+
+  it("sees what a move left that is over, and what a server holds where it does not move to", () => {
+    const settled = { servers: [server("s1", { host: "h2", attemptId: "m1/0" })], runningGuests: new Map() };
+    expect(moving({ ...settled, moves: [] })).toEqual(["2: an allocation belongs to no move (cell c1, consumer m1)"]);
+    expect(moving({ runningGuests: new Map(), moves: [move({ destHost: "h1" })] })).toEqual([
+      "2: an allocation belongs to no server that lives there (cell c1, consumer s1)",
+    ]);
+    expect(moving({ ...settled, moves: [move({ sourceHost: "h2" })] })).toEqual([
+      "2: an allocation belongs to no move (cell c1, consumer m1)",
+    ]);
+  });
+
+  it.each(["SHUTOFF", "PAUSED", "SHELVED", "VERIFY_RESIZE", "ERROR"] as const)(
+    "leaves alone a server that is %s at home, whether it runs or not",
+    (status) => {
+      for (const guests of [[], [{ serverUuid: "s1", attemptId: "t/0" }]]) {
+        const facts = cell({ servers: [server("s1", { status })], runningGuests: new Map([["h1", guests]]) });
+        expect(found(cloud([facts]))).toEqual([]);
+      }
+    },
+  );
+
+  it("knows that what is SHELVED_OFFLOADED holds nothing and runs nowhere", () => {
+    const servers = [server("s1", { status: "SHELVED_OFFLOADED", host: null, attemptId: null })];
+    const nothing = { providers: providers.map((one) => provider(one.name, one.root, 0)), consumers: [] };
+    expect(found(cloud([cell({ servers, ledger: nothing, runningGuests: new Map() })]))).toEqual([]);
+    expect(found(cloud([cell({ servers })])).map((line) => line.slice(0, 2))).toEqual(["2:", "4:"]);
   });
 });
