@@ -3,11 +3,13 @@ import type { DecisionRecord } from "../../../core/cell/decision-store.ts";
 import type { Attempt, AttemptResult, Server } from "../../../core/cell/server.ts";
 import type { PlacedDecision } from "../../../core/scheduling/explain/decision.ts";
 import { isoMicroseconds } from "../http/times.ts";
+import { type KnownMoves, moveActionsOf, NO_MOVES } from "./move-actions.ts";
 import { hostIdOf, type Viewer } from "./server-view.ts";
 
 /** One thing that a caller did to a server, with what came of it. Times are milliseconds since the epoch. */
 export interface InstanceAction {
-  readonly action: "create" | "delete";
+  /** As Nova calls it. */
+  readonly action: string;
   readonly requestId: string;
   readonly startedAtMs: number;
   readonly updatedAtMs: number;
@@ -43,10 +45,13 @@ export function actionsOf(
   server: Server | null,
   attempts: readonly Attempt[],
   decisions: readonly DecisionRecord[] = [],
+  moves: KnownMoves = NO_MOVES,
 ): InstanceAction[] {
-  const created = createAction(record, server, attempts, decisions);
+  // By task, the oldest first: the build's.
+  const building = attempts.filter(({ taskId }) => taskId === attempts[0]?.taskId);
+  const created = createAction(record, server, building, decisions);
   const deleted = deleteAction(record, server);
-  return deleted === null ? [created] : [deleted, created];
+  return [...(deleted === null ? [] : [deleted]), ...moveActionsOf(moves, attempts), created];
 }
 
 function createAction(
@@ -55,7 +60,7 @@ function createAction(
   attempts: readonly Attempt[],
   decisions: readonly DecisionRecord[],
 ): InstanceAction {
-  const events = [...placedEvents(record, decisions), ...attempts.map(attemptEvent)];
+  const events = [...placedEvents(record, decisions), ...attempts.map((attempt) => attemptEvent(attempt, EVENT_BUILD))];
   if (record.state === "failed" || (record.state === "deleted" && record.fault !== null))
     events.push(scheduleEvent(record));
   const times = events.flatMap((event) => [event.startedAtMs, event.finishedAtMs ?? 0]);
@@ -110,10 +115,11 @@ const RESULTS: Readonly<Record<AttemptResult, "Success" | "Error">> = {
   cancelled: "Error",
 };
 
-function attemptEvent(attempt: Attempt): ActionEvent {
+/** `event`: Nova's name of a try on a host. */
+export function attemptEvent(attempt: Attempt, event: string): ActionEvent {
   const { result, reason } = attempt;
   return {
-    event: result === "skipped" ? EVENT_SKIP : EVENT_BUILD,
+    event: result === "skipped" ? EVENT_SKIP : event,
     host: attempt.host,
     startedAtMs: attempt.startedAtMs,
     finishedAtMs: attempt.endedAtMs,

@@ -1,11 +1,14 @@
 import type { RequestRecord } from "../../../core/cell/api-store.ts";
 import type { DecisionStore } from "../../../core/cell/decision-store.ts";
+import type { MoveStore } from "../../../core/cell/move-store.ts";
 import type { KnownCall } from "../http/call.ts";
 import { unavailable } from "../http/fault.ts";
 import { type RequestFinder, serverNotFound } from "./find-server.ts";
 import type { Cells } from "./hydrate-servers.ts";
 import { actionsOf, type InstanceAction } from "./instance-actions.ts";
 
+/** Moves that are shown of one server; the youngest. */
+const MOVES_MAX = 200;
 /** From this microversion on the actions of deleted servers are shown, too. */
 const DELETED_FROM_MINOR = 21;
 
@@ -14,6 +17,7 @@ export async function showActions(
   deps: {
     readonly finder: RequestFinder;
     readonly cells: Cells;
+    readonly movesStore: Pick<MoveStore, "movesOf"> | null;
     readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
   },
   call: KnownCall,
@@ -24,9 +28,16 @@ export async function showActions(
   const decisions = (await deps.decisions?.decisionsOf(record.serverUuid)) ?? [];
   if (record.cell === null) return { record, actions: actionsOf(record, null, [], decisions) };
   const cell = deps.cells.get(record.cell);
-  const [server, attempts] = await Promise.all([cell?.server(record.serverUuid), cell?.attempts(record.serverUuid)]);
-  if (server?.kind !== "answer" || attempts?.kind !== "answer")
+  const { serverUuid } = record;
+  const [server, attempts, migrations, moves] = await Promise.all([
+    cell?.server(serverUuid),
+    cell?.attempts(serverUuid),
+    cell?.operations((store) => store.migrations({ serverUuid, limit: MOVES_MAX })),
+    deps.movesStore?.movesOf(serverUuid, MOVES_MAX) ?? [],
+  ]);
+  if (server?.kind !== "answer" || attempts?.kind !== "answer" || migrations?.kind !== "answer")
     throw unavailable(`Cell ${record.cell}, where the server lives, does not answer.`);
   if (server.value?.status === "DELETED" && call.minor < DELETED_FROM_MINOR) throw serverNotFound(id);
-  return { record, actions: actionsOf(record, server.value, attempts.value, decisions) };
+  const known = { records: moves, migrations: migrations.value };
+  return { record, actions: actionsOf(record, server.value, attempts.value, decisions, known) };
 }

@@ -1,0 +1,57 @@
+import type { MoveRecord } from "../../../core/cell/move-store.ts";
+import type { Migration } from "../../../core/cell/operation-store.ts";
+import type { Attempt } from "../../../core/cell/server.ts";
+import { type ActionEvent, attemptEvent, type InstanceAction } from "./instance-actions.ts";
+
+/** What the API tier and the server's cell keep of moves. */
+export interface KnownMoves {
+  readonly records: readonly MoveRecord[];
+  readonly migrations: readonly Migration[];
+}
+
+export const NO_MOVES: KnownMoves = { records: [], migrations: [] };
+
+/** Nova's name of the action, of the choice of a host, and of a try on one; by kind. */
+const NAMES: Readonly<Record<string, readonly [action: string, schedule: string, attempt: string]>> = {
+  resize: ["resize", "conductor_migrate_server", "compute_prep_resize"],
+  migrate: ["migrate", "conductor_migrate_server", "compute_prep_resize"],
+  "live-migrate": ["live-migration", "conductor_live_migrate_instance", "compute_live_migration"],
+  evacuate: ["evacuate", "conductor_rebuild_instance", "compute_rebuild_instance"],
+  unshelve: ["unshelve", "conductor_unshelve_instance", "compute_unshelve_instance"],
+};
+
+/** The moves of a server as actions, newest first: every destination that was tried is an event with its reason. */
+export function moveActionsOf({ records, migrations }: KnownMoves, attempts: readonly Attempt[]): InstanceAction[] {
+  const byId = new Map(migrations.map((migration) => [migration.uuid, migration]));
+  return records.flatMap((record) => {
+    const ofMove = attempts.filter(({ taskId }) => taskId === record.request.id);
+    return actionOf(record, byId.get(record.request.id), ofMove) ?? [];
+  });
+}
+
+function actionOf(
+  { request, state, fault, updatedAtMs }: MoveRecord,
+  migration: Migration | undefined,
+  attempts: readonly Attempt[],
+): InstanceAction | null {
+  const names = NAMES[request.kind];
+  if (names === undefined) return null;
+  const [action, schedule, attempt] = names;
+  const failed = state === "refused" || migration?.status === "error" || migration?.status === "cancelled";
+  const chosen: ActionEvent = {
+    event: schedule,
+    host: null,
+    startedAtMs: request.createdAtMs,
+    finishedAtMs: state === "accepted" ? null : updatedAtMs,
+    result: state === "accepted" ? null : state === "refused" ? "Error" : "Success",
+    details: fault,
+  };
+  return {
+    action,
+    requestId: request.requestId,
+    startedAtMs: request.createdAtMs,
+    updatedAtMs: Math.max(updatedAtMs, migration?.updatedAtMs ?? 0),
+    message: failed ? "Error" : null,
+    events: [chosen, ...attempts.map((one) => attemptEvent(one, attempt))].reverse(),
+  };
+}

@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { dropDatabase } from "../../adapters/postgres/databases.ts";
+import { type EmbeddedCloud, startCloud } from "../../cli/embedded/embedded-cloud.ts";
+import { createLogger } from "../../runtime/logger.ts";
+import type { HostConfig } from "../../services/compute-agent/host-config.ts";
+import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { eventually } from "../eventually.ts";
+
+const host = (name: string): HostConfig => ({
+  name,
+  inventories: { VCPU: { total: 16 }, MEMORY_MB: { total: 16_384 }, DISK_GB: { total: 10_000 } },
+});
+const CELLS = [{ name: "cell-1", hosts: ["one", "two", "three"].map(host) }];
+const SLOW = { metadata: { "berth:fake": JSON.stringify({ hand_off_ms: 60_000 }) } };
+
+interface Shown {
+  readonly id: string;
+  readonly status: string;
+  readonly host: string | null;
+  readonly taskState: string | null;
+  readonly flavor: string;
+}
+
+describe("the actions of a server, over a whole cloud", () => {
+  let database: TestDatabase;
+  let cloud: EmbeddedCloud;
+  beforeAll(async () => {
+    database = await freshDatabase("api");
+    cloud = await startCloud({
+      ...{ databaseUrl: database.url, dataDir: null, cells: CELLS, schedulers: 1, conductors: 1 },
+      listen: { host: "127.0.0.1", port: 0 },
+      logger: createLogger({ name: "test", level: "silent" }),
+      fail: (error) => {
+        throw error;
+      },
+    });
+    for (const [id, vcpus] of [
+      ["s", 1],
+      ["m", 2],
+      ["xl", 1_000],
+    ])
+      await call("POST", "/v2.1/flavors", { flavor: { id, name: id, vcpus, ram: 64, disk: 1 } });
+  }, 60_000);
+  afterAll(async () => {
+    await cloud.close();
+    await dropDatabase(database.url, `${new URL(database.url).pathname.slice(1)}_cell_cell-1`);
+    await database.drop();
+  });
+
+  async function call(method: string, path: string, body?: unknown, minor = 90) {
+    const headers = { "content-type": "application/json", "openstack-api-version": `compute 2.${minor}` };
+    const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+    const response = await fetch(`${cloud.apiUrl}${path}`, { ...init, headers });
+    const text = await response.text();
+    return { status: response.status, json: text === "" ? null : JSON.parse(text) };
+  }
+
+  async function show(id: string): Promise<Shown> {
+    const { server } = (await call("GET", `/v2.1/servers/${id}`)).json;
+    const { status, flavor } = server;
+    return {
+      ...{ id, status, flavor: flavor.original_name },
+      host: server["OS-EXT-SRV-ATTR:host"],
+      taskState: server["OS-EXT-STS:task_state"],
+    };
+  }
+
+  /** Resolves once nothing is under way. */
+  const settled = (id: string): Promise<Shown> =>
+    eventually("the operation's end", async () => {
+      const shown = await show(id);
+      return shown.taskState === null && shown.status !== "BUILD" && shown;
+    });
+
+  async function boot(fields: Readonly<Record<string, unknown>> = {}): Promise<Shown> {
+    const server = { name: "x", flavorRef: "s", imageRef: "", networks: "none", ...fields };
+    const created = await call("POST", "/v2.1/servers", { server });
+    return settled(created.json.server.id);
+  }
+
+  const act = (id: string, action: string, value: unknown = null, minor = 90) =>
+    call("POST", `/v2.1/servers/${id}/action`, { [action]: value }, minor);
+
+  /** The action is accepted; resolves with the server after it. */
+  async function done(id: string, action: string, value: unknown = null, minor = 90): Promise<Shown> {
+    const answer = await act(id, action, value, minor);
+    expect([action, answer.status, answer.json?.[Object.keys(answer.json ?? {})[0] ?? ""]?.message]).toEqual([
+      action,
+      expect.toBeOneOf([200, 202, 204]),
+      undefined,
+    ]);
+    return settled(id);
+  }
+
+  test("resizes to another host, reverts, resizes again and confirms", async () => {
+    const { id, host: first } = await boot();
+    const resized = await done(id, "resize", { flavorRef: "m" });
+    expect(resized).toMatchObject({ status: "VERIFY_RESIZE", flavor: "m" });
+    expect(resized.host).not.toBe(first);
+    expect(await done(id, "revertResize")).toMatchObject({ status: "ACTIVE", flavor: "s", host: first });
+    const again = await done(id, "resize", { flavorRef: "m" });
+    expect(await done(id, "confirmResize")).toMatchObject({ status: "ACTIVE", flavor: "m", host: again.host });
+    const { migrations } = (await call("GET", `/v2.1/os-migrations?instance_uuid=${id}`)).json;
+    expect(migrations.map((one: { status: string }) => one.status)).toEqual(["confirmed", "reverted"]);
+  });
+
+  test("migrates cold to the host that was named, and live to any", async () => {
+    const { id, host: first } = await boot();
+    const target = CELLS[0]!.hosts.map(({ name }) => name).find((name) => name !== first);
+    expect(await done(id, "migrate", { host: target })).toMatchObject({ status: "VERIFY_RESIZE", host: target });
+    await done(id, "confirmResize");
+    const live = await done(id, "os-migrateLive", { host: null, block_migration: "auto" });
+    expect(live.status).toBe("ACTIVE");
+    expect(live.host).not.toBe(target);
+  });
+
+  test("stops, starts, reboots, pauses, rebuilds and shelves", async () => {
+    const { id } = await boot();
+    expect((await done(id, "os-stop")).status).toBe("SHUTOFF");
+    expect((await done(id, "os-start")).status).toBe("ACTIVE");
+    expect((await done(id, "reboot", { type: "HARD" })).status).toBe("ACTIVE");
+    expect((await done(id, "pause")).status).toBe("PAUSED");
+    expect((await done(id, "unpause")).status).toBe("ACTIVE");
+    const rebuilt = await act(id, "rebuild", { imageRef: "70a599e0-31e7-49b7-b260-868f441e862b", name: "y" });
+    expect([rebuilt.status, rebuilt.json.server.status]).toEqual([202, "REBUILD"]);
+    expect((await settled(id)).status).toBe("ACTIVE");
+    expect((await call("GET", `/v2.1/servers/${id}`)).json.server).toMatchObject({ name: "y" });
+    expect((await done(id, "shelve")).status).toBe("SHELVED");
+    expect(await done(id, "shelveOffload")).toMatchObject({ status: "SHELVED_OFFLOADED", host: null });
+    expect((await done(id, "unshelve")).status).toBe("ACTIVE");
+    expect((await done(id, "os-resetState", { state: "error" })).status).toBe("ERROR");
+    expect((await done(id, "os-resetState", { state: "active" })).status).toBe("ACTIVE");
+    expect((await act(id, "forceDelete")).status).toBe(202);
+    await eventually("it to be gone", async () => (await call("GET", `/v2.1/servers/${id}`)).status === 404);
+  });
+
+  test("a server of which a live migration runs refuses another operation, and says what runs; the migration is called off", async () => {
+    const { id, host: first } = await boot(SLOW);
+    expect((await act(id, "os-migrateLive", { host: null, block_migration: "auto" })).status).toBe(202);
+    expect(await show(id)).toMatchObject({ status: "MIGRATING", taskState: "migrating", host: first });
+    const running = await eventually("the migration to run", async () => {
+      const { migrations } = (await call("GET", `/v2.1/servers/${id}/migrations`)).json;
+      return migrations.find((one: { status: string }) => one.status === "running");
+    });
+    const refused = await act(id, "os-stop");
+    expect(refused.status).toBe(409);
+    expect(refused.json.conflictingRequest.message).toContain("migrating");
+    const path = `/v2.1/servers/${id}/migrations/${running.id}`;
+    expect((await call("GET", path)).json.migration).toMatchObject({ server_uuid: id, uuid: running.uuid });
+    expect((await call("DELETE", path)).status).toBe(202);
+    expect(await settled(id)).toMatchObject({ status: "ACTIVE", host: first });
+    expect((await call("GET", path)).status).toBe(404);
+  });
+
+  test("a move that no host has room for leaves the server as it was, and its action says why", async () => {
+    const { id, host: first } = await boot();
+    expect(await done(id, "resize", { flavorRef: "xl" })).toMatchObject({ status: "ACTIVE", flavor: "s", host: first });
+    const { instanceActions } = (await call("GET", `/v2.1/servers/${id}/os-instance-actions`)).json;
+    const resize = instanceActions.find(({ action }: { action: string }) => action === "resize");
+    expect(resize).toMatchObject({ message: "Error" });
+    const one = (await call("GET", `/v2.1/servers/${id}/os-instance-actions/${resize.request_id}`)).json;
+    expect(one.instanceAction.events[0].details).toContain("No valid host was found");
+  });
+
+  test("refuses what Nova refuses, with its codes", async () => {
+    const { id, host: here } = await boot();
+    const codes = async (...asked: [string, unknown, number?][]) =>
+      Promise.all(asked.map(async ([action, value, minor]) => (await act(id, action, value, minor)).status));
+    expect(
+      await codes(
+        ["resize", { flavorRef: "s" }],
+        ["resize", { flavorRef: "none" }],
+        ["resize", {}],
+        ["migrate", { host: here }],
+        ["migrate", { host: "nowhere" }],
+        ["evacuate", {}],
+        ["evacuate", { host: "nowhere" }],
+        ["os-migrateLive", { host: null }],
+        ["os-migrateLive", { host: here, block_migration: false }],
+        ["reboot", { type: "WARM" }],
+        ["os-fly", null],
+        ["confirmResize", null],
+        ["revertResize", null],
+        ["unshelve", null],
+        ["unpause", null],
+        ["os-start", null],
+      ),
+    ).toEqual([400, 400, 400, 400, 400, 400, 404, 400, 400, 400, 400, 409, 409, 409, 409, 409]);
+    expect((await act("00000000-0000-4000-8000-000000000000", "os-stop")).status).toBe(404);
+    expect(await show(id)).toMatchObject({ status: "ACTIVE", host: here, taskState: null });
+  });
+});
