@@ -7,6 +7,12 @@ import type { Logger } from "../../runtime/logger.ts";
 /** A fault that many requests meet at once is logged once in so long; each is counted. */
 const REPEATED_LOG_MS = 1_000;
 
+/** Rankings of hosts that a scheduler keeps, by class of requests. */
+interface KeptRankings {
+  readonly size: number;
+  readonly memoryBytes: number;
+}
+
 /** One method for each thing that is worth telling an operator: a log line, a counter, or both. */
 export class SchedulerEvents {
   readonly #logger: Logger;
@@ -20,6 +26,7 @@ export class SchedulerEvents {
     readonly clock: Clock;
     readonly claimsInFlight: () => number;
     readonly requestsInFlight: () => number;
+    readonly rankings: KeptRankings;
   }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
@@ -179,7 +186,11 @@ export class SchedulerEvents {
 
 function createMetrics(
   registry: Registry,
-  read: { readonly claimsInFlight: () => number; readonly requestsInFlight: () => number },
+  read: {
+    readonly claimsInFlight: () => number;
+    readonly requestsInFlight: () => number;
+    readonly rankings: KeptRankings;
+  },
 ) {
   const registers = [registry];
   const counter = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []) =>
@@ -195,6 +206,8 @@ function createMetrics(
     });
   gauge("claims_in_flight", "claims that the views do not show yet", read.claimsInFlight);
   gauge("requests_in_flight", "requests in the works", read.requestsInFlight);
+  gauge("rankings", "classes of requests whose ranked hosts are kept", () => read.rankings.size);
+  gauge("rankings_bytes", "memory of the rankings that are kept", () => read.rankings.memoryBytes);
   return {
     settingsVersion: new Gauge({
       name: "berth_scheduler_settings_version",

@@ -72,10 +72,13 @@ export class AggregateKeeper {
     // Read after the version: what changed in between is read again the next time.
     this.#version = version;
     if (isNew || zone !== this.#index.defaultZone) this.#index = new AggregateIndex(this.#records, zone);
-    for (const facts of this.#factsOfCells()) {
-      if (this.#told.get(facts) === this.#index) continue;
-      facts.setAggregates(this.#index);
-      this.#told.set(facts, this.#index);
-    }
+    for (const facts of this.#factsOfCells()) this.tell(facts);
+  }
+
+  /** For a cell that comes: it must not be asked for hosts before it knows whom its aggregates are closed to. */
+  tell(facts: LiveCellFacts): void {
+    if (this.#told.get(facts) === this.#index) return;
+    facts.setAggregates(this.#index);
+    this.#told.set(facts, this.#index);
   }
 }

@@ -14,6 +14,8 @@ export interface CellKeeperDeps {
   /** Opens a cell that was added; null: only the given ones are used. */
   readonly open: ((record: CellRecord) => Promise<OpenedCell>) | null;
   readonly failures: BuildFailureCounts;
+  /** Told of each cell before anybody can place there. */
+  readonly onLinked: (cell: SchedulerCell) => void;
   readonly clock: Clock;
   readonly events: SchedulerEvents;
 }
@@ -93,6 +95,7 @@ export class CellKeeper {
   }
 
   #link(cell: SchedulerCell): void {
+    this.#deps.onLinked(cell);
     this.#links.set(cell.name, new CellLink(cell, this.#deps.clock, this.#settings));
     const { failures, events } = this.#deps;
     this.#events.set(cell.name, new CellEvents({ cell, failures, events }));

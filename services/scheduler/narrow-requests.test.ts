@@ -3,6 +3,7 @@ import { MemoryAggregateStore } from "../../adapters/memory/memory-aggregate-sto
 import { MemorySettingsStore } from "../../adapters/memory/memory-settings-store.ts";
 import { SCHEDULING_SECTION } from "../../core/cell/settings-store.ts";
 import { trait } from "../../core/ledger/ids.ts";
+import type { CellFacts } from "../../core/scheduling/host-facts.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { hostName, hostTree, providerOf, serverId } from "../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../test/eventually.ts";
@@ -94,5 +95,24 @@ describe("where requests are narrowed to", () => {
     ]);
     expect(hosts.slice(0, 2)).toEqual([hostName(3), hostName(4)]);
     expect(hosts[2]).toContain("4 outside the aggregates asked for");
+  });
+
+  test("a cell that comes later knows at once whom its hosts are closed to", async () => {
+    const aggregates = new MemoryAggregateStore({ clock: rig.clock });
+    await aggregates.create({ uuid: "00000000-0000-4000-8000-00000000000f", name: "own", zone: null });
+    await aggregates.setMetadata(1, { filter_tenant_id: "vip" });
+    let facts: CellFacts | undefined;
+    const openCell = async () => {
+      const opened = later.open();
+      facts = opened.facts;
+      return { ...opened, close: async () => undefined };
+    };
+    await rig.start([cell.open()], { aggregates, openCell }, { settingsPollMs: 3_600_000 });
+    const later = await rig.addCell("two");
+    await eventually("the cell to be opened", () => {
+      rig.clock.advance(1_000);
+      return facts !== undefined;
+    });
+    await eventually("its facts to know", () => facts?.hasMetadata("filter_tenant_id") === true);
   });
 });

@@ -128,20 +128,32 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
 
 function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const { store, bus, clock, softState, tracing } = deps;
+  const hosts = new HostChooser();
   const events: SchedulerEvents = new SchedulerEvents({
     logger: deps.logger,
     registry: deps.registry,
     clock,
     claimsInFlight: () => cells.all().reduce((sum, link) => sum + link.claims.count, 0),
     requestsInFlight: () => intake.size,
+    rankings: hosts.classes,
   });
   const slice = new OwnSlice(settings.schedulerId);
   const touchHost = (cell: string, host: string) => cells.get(cell)?.touchHost(host);
   const failures = new BuildFailureCounts(softState, touchHost);
   const picksOfOthers = new RecentPicks();
   const open = deps.openCell ?? null;
-  const cells: CellKeeper = new CellKeeper({ store, given: deps.cells, open, failures, clock, events }, settings);
-  const rules = assembleRules(deps, settings, { cells, slice, failures, picksOfOthers, events });
+  const onLinked = ({ facts }: SchedulerCell) => facts && rules.aggregates.tell(facts);
+  const cells: CellKeeper = new CellKeeper(
+    { store, given: deps.cells, open, failures, onLinked, clock, events },
+    settings,
+  );
+  const rules: ReturnType<typeof assembleRules> = assembleRules(deps, settings, {
+    cells,
+    slice,
+    failures,
+    picksOfOthers,
+    events,
+  });
   const picks = new PickTeller({
     softState,
     schedulerId: settings.schedulerId,
@@ -151,7 +163,7 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
     events,
   });
   const decisions = new DecisionRecorder({ store: deps.decisions ?? null, clock, events }, settings);
-  const placing = assemblePlacing(deps, settings, { cells, rules, picks, decisions, events });
+  const placing = assemblePlacing(deps, settings, { hosts, cells, rules, picks, decisions, events });
   const intake: RequestIntake = new RequestIntake({ bus, ...placing, clock, events, tracing }, settings);
   const isBusy = () => intake.full;
   const newId = randomUUID;
@@ -168,6 +180,7 @@ function assemblePlacing(
   { store, groups, reservations, moves, clock }: SchedulerDeps,
   settings: SchedulerSettings,
   parts: {
+    readonly hosts: HostChooser;
     readonly cells: CellKeeper;
     readonly decisions: DecisionRecorder;
     readonly rules: ReturnType<typeof assembleRules>;
@@ -181,7 +194,7 @@ function assemblePlacing(
   const writes = new RequestWrites(store, settings.batchMax);
   const groupPicks = new GroupPicks(clock, settings.claimExpiryMs);
   const choosing = { ...ranking, live, settings, clock, events, groupPicks };
-  const chooser = new RequestChooser({ chooser: new HostChooser(), ...choosing });
+  const chooser = new RequestChooser({ chooser: parts.hosts, ...choosing });
   const onPick = (cell: string, host: string) => picks.picked(cell, host);
   const context = requestContext(live, aggregates);
   const placer = new RequestPlacer({

@@ -24,6 +24,7 @@ test("picks reach the other schedulers, who weigh those hosts anew, and are forg
         clock,
         claimsInFlight: () => 0,
         requestsInFlight: () => 0,
+        rankings: { size: 0, memoryBytes: 0 },
       }),
     });
   const [mine, others]: HostPick[][] = [[], []];
