@@ -1,6 +1,6 @@
 import { putCell } from "../adapters/postgres/cell-records.ts";
 import { migrate } from "../adapters/postgres/migrate.ts";
-import { boolean, url } from "../runtime/setting-kinds.ts";
+import { boolean, url, urls } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { runCommand } from "./run-command.ts";
@@ -14,7 +14,7 @@ const declaration = {
     cellDatabaseUrl: optional(url("postgres", "postgresql"), {
       about: "the cell's database, as the API tier reaches it",
     }),
-    natsUrl: optional(url("nats", "tls", "ws", "wss"), { about: "the API tier's user in the cell's NATS account" }),
+    natsUrl: optional(urls("nats", "tls", "ws", "wss"), { about: "the API tier's user in the cell's NATS account" }),
     disabled: setting(boolean, { about: "place no new servers there", default: "false" }),
   },
 };

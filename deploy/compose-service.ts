@@ -33,7 +33,7 @@ const CONFINED = {
   restart: "unless-stopped",
 };
 
-const OFTEN = { interval: "5s", timeout: "4s", retries: 24 };
+const OFTEN = { interval: "5s", timeout: "4s", retries: 60 };
 
 function buildOf(target: string) {
   return { context: "..", dockerfile: "deploy/Dockerfile", target };

@@ -20,11 +20,15 @@ if ! docker image inspect berth-base:local >/dev/null 2>&1; then
   tar -C "$work/base" -c . | docker import - berth-base:local
 fi
 
-mkdir -p "$work/modules/app"
-cp -a "$root/node_modules" "$root/package.json" "$root/package-lock.json" "$work/modules/app/"
-(cd "$work/modules/app" && npm prune --omit=dev --ignore-scripts --offline --no-audit --no-fund >/dev/null)
-cat >"$work/modules/Dockerfile" <<'DOCKERFILE'
+lock=$(sha256sum <"$root/package-lock.json" | cut -c1-16)
+if ! docker image inspect "berth-modules:$lock" >/dev/null 2>&1; then
+  mkdir -p "$work/modules/app"
+  cp -a "$root/node_modules" "$root/package.json" "$root/package-lock.json" "$work/modules/app/"
+  (cd "$work/modules/app" && npm prune --omit=dev --ignore-scripts --offline --no-audit --no-fund >/dev/null)
+  cat >"$work/modules/Dockerfile" <<'DOCKERFILE'
 FROM berth-base:local
 COPY app /app
 DOCKERFILE
-DOCKER_BUILDKIT=0 docker build --quiet --tag berth-modules:local "$work/modules"
+  DOCKER_BUILDKIT=0 docker build --quiet --tag "berth-modules:$lock" "$work/modules"
+fi
+docker tag "berth-modules:$lock" berth-modules:local

@@ -69,6 +69,16 @@ export function url(...schemes: readonly [string, ...string[]]): Kind<string> {
   };
 }
 
+/** One such URL, or several with commas between them: servers that stand for each other. Never shown. */
+export function urls(...schemes: readonly [string, ...string[]]): Kind<string> {
+  const one = url(...schemes);
+  return {
+    ...one,
+    allowed: `${one.allowed}, or several with commas between them`,
+    parse: (given) => (given.split(",").every((part) => one.parse(part) !== undefined) ? given : undefined),
+  };
+}
+
 /** `host:port`, `[ipv6]:port` or `:port` (then of all addresses). Port 0: any free one. */
 export const hostPort: Kind<HostPort> = {
   allowed: "host:port, like 127.0.0.1:8774",

@@ -1,5 +1,5 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { boolean, duration, type HostPort, hostPort, integer, oneOf, url } from "../../runtime/setting-kinds.ts";
+import { boolean, duration, type HostPort, hostPort, integer, oneOf, url, urls } from "../../runtime/setting-kinds.ts";
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
 import { placementApiSettings } from "./placement/settings.ts";
@@ -61,7 +61,7 @@ export const apiDeclaration = {
     ...processSettings,
     ...placementApiSettings,
     databaseUrl: setting(url("postgres", "postgresql"), { about: "API database" }),
-    natsUrl: setting(url("nats", "tls"), { about: "NATS with the API tier's user" }),
+    natsUrl: setting(urls("nats", "tls"), { about: "NATS with the API tier's user" }),
     redisUrl: optional(url("redis", "rediss"), {
       about: "Redis of the schedulers, for which hosts failed builds of late",
     }),

@@ -1,5 +1,5 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { boolean, duration, hostPort, integer, text, url } from "../../runtime/setting-kinds.ts";
+import { boolean, duration, hostPort, integer, text, url, urls } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
 /** How a conductor behaves. All times in milliseconds. */
@@ -59,7 +59,7 @@ export const conductorDeclaration = {
       about: "name of the cell",
     }),
     cellDatabaseUrl: setting(url("postgres", "postgresql"), { about: "the cell's database" }),
-    natsUrl: setting(url("nats", "tls"), { about: "NATS with the user of the cell's conductors" }),
+    natsUrl: setting(urls("nats", "tls"), { about: "NATS with the user of the cell's conductors" }),
     listen: setting(hostPort, { about: "where agents connect", default: "127.0.0.1:8776" }),
     metricsListen: setting(hostPort, { about: "where /healthz, /readyz and /metrics are", default: "127.0.0.1:0" }),
     name: optional(text(), { about: "how this conductor is called in logs; the address it listens on unless given" }),

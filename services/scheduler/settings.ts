@@ -1,6 +1,6 @@
 import { DEFAULT_SCHEDULING_SETTINGS, type SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { duration, float, hostPort, integer, url } from "../../runtime/setting-kinds.ts";
+import { duration, float, hostPort, integer, url, urls } from "../../runtime/setting-kinds.ts";
 import { type Declaration, setting, type ValuesOf } from "../../runtime/settings.ts";
 
 /** How much each weigher counts; see core/scheduling/weighers. */
@@ -104,7 +104,7 @@ export const schedulerDeclaration = {
   settings: {
     ...processSettings,
     databaseUrl: setting(url("postgres", "postgresql"), { about: "API database" }),
-    natsUrl: setting(url("nats", "tls"), { about: "NATS with the API tier's user" }),
+    natsUrl: setting(urls("nats", "tls"), { about: "NATS with the API tier's user" }),
     redisUrl: setting(url("redis", "rediss"), { about: "Redis for what schedulers tell each other" }),
     listen: setting(hostPort, { about: "where /healthz, /readyz and /metrics are", default: "127.0.0.1:0" }),
     maxAttempts: setting(integer({ min: 1, max: 20 }), { about: "hosts that a build may try", default: "3" }),
