@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { conductorNames } from "../../deploy/cell-names.ts";
+import { ComputeApi } from "../e2e/client.ts";
+import { eventually } from "../eventually.ts";
+import { Deployment } from "./deployment.ts";
+import { openEngine } from "./engine.ts";
+
+const CELLS = ["cell1", "cell2"];
+const HOSTS_PER_CELL = 5;
+const SERVERS = 20;
+const SLOW = { everyMs: 2_000, withinMs: 300_000 };
+const startedMs = performance.now();
+
+/** Two small cells in containers, booted through failing hosts and a cut to the hub, audited, and ended within their grace. */
+async function main(): Promise<number> {
+  const dir = mkdtempSync(join(tmpdir(), "berth-compose-"));
+  const engine = await openEngine(dir);
+  if (engine === null) return 1;
+  const deployment = new Deployment(dir, engine.env);
+  try {
+    step("images");
+    deployment.buildImages(process.env.BERTH_COMPOSE_REGISTRY === undefined);
+    deployment.write(CELLS.length, HOSTS_PER_CELL);
+    step("up");
+    deployment.up();
+    await tryOut(deployment);
+    step("passed");
+    return 0;
+  } catch (error) {
+    const log = (error as { readonly stderr?: unknown }).stderr;
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n${log === undefined ? "" : log}\n`);
+    return 1;
+  } finally {
+    deployment.down();
+    await engine.stop();
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+async function tryOut(deployment: Deployment): Promise<void> {
+  const api = new ComputeApi(() => deployment.apiUrl);
+  step("waiting for all hosts");
+  await eventually("all hosts to be up", () => hostsUp(api).catch(() => false), SLOW);
+  const flavor = await api.flavor();
+
+  step("servers whose first host fails");
+  const fake = { outcome: "reschedule", first: 1, duration_ms: 200 } as const;
+  await expectActive(api, await api.bootMany(SERVERS, { flavor, fake }));
+
+  step("cell1 is cut from the hub");
+  deployment.cutFromHub("cell1");
+  await expectActive(api, await api.bootMany(SERVERS, { flavor }));
+  deployment.heal("cell1");
+  step("cell1 is healed");
+  await expectActive(api, await api.bootMany(SERVERS, { flavor }));
+  const servers = await api.list();
+  await Promise.all(servers.slice(0, SERVERS).map(({ id }) => api.delete(id)));
+  await api.gone(servers.slice(0, SERVERS).map(({ id }) => id));
+
+  step("audit");
+  process.stdout.write(deployment.compose(["exec", "-T", "api-1", "berth", "audit"]));
+
+  step("end");
+  deployment.stop();
+  const ours = [
+    "api-1",
+    "api-2",
+    "scheduler-1",
+    ...CELLS.flatMap((cell) => [...conductorNames(cell), `${cell}-agent`]),
+  ];
+  const codes = ours.map((service) => `${service} ${deployment.exitCode(service)}`);
+  const bad = codes.filter((line) => !line.endsWith(" 0"));
+  if (bad.length > 0) throw new Error(`did not end by themselves within ten seconds: ${bad.join(", ")}`);
+}
+
+async function hostsUp(api: ComputeApi): Promise<boolean> {
+  const answer = await api.call("GET", "/os-hypervisors/detail");
+  const { hypervisors } = (await answer.json()) as { readonly hypervisors: readonly { readonly state: string }[] };
+  return hypervisors.filter(({ state }) => state === "up").length === CELLS.length * HOSTS_PER_CELL;
+}
+
+async function expectActive(api: ComputeApi, uuids: readonly string[]): Promise<void> {
+  const servers = await api.ended(uuids);
+  const failed = servers.filter(({ status }) => status !== "ACTIVE");
+  if (failed.length > 0) throw new Error(`${failed.length} of ${servers.length} servers failed`);
+}
+
+function step(what: string): void {
+  process.stdout.write(`${((performance.now() - startedMs) / 1_000).toFixed(0).padStart(5)} s  ${what}\n`);
+}
+
+process.exit(await main());
