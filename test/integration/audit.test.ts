@@ -27,6 +27,7 @@ import {
   vcpusOf,
 } from "../contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { eventually } from "../eventually.ts";
 
 let cell: TestDatabase;
 let api: TestDatabase;
@@ -290,6 +291,26 @@ describe("healing", () => {
     await pool.query(`update servers set status = 'ACTIVE', host = 'host-0' where uuid = '${serverId(1)}'`);
     const [healing] = await healViolations(cloud(), violations, false);
     expect(healing?.outcome.kind).toBe("left");
+    expect(await held()).toEqual([serverId(1), serverId(2)]);
+  });
+
+  it("sees under the consumer's lock a server that came to be while it waited for it", async () => {
+    await pool.query("create table kept as select * from servers; delete from servers");
+    const violations = (await audit()).violations.filter(({ where }) => where.endsWith(`consumer ${serverId(1)}`));
+    const claimer = await pool.connect();
+    try {
+      await claimer.query("begin");
+      await claimer.query(`select from consumers where uuid = '${serverId(1)}' for update`);
+      const healing = healViolations(cloud(), violations, false);
+      const waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+      await eventually("the healing to wait", async () => ((await pool.query(waiting)).rowCount ?? 0) > 0);
+      await claimer.query("insert into servers select * from kept");
+      await claimer.query("commit");
+      expect((await healing).map(({ outcome }) => outcome.kind)).toEqual(["left"]);
+    } finally {
+      claimer.release(true);
+      await pool.query("drop table kept");
+    }
     expect(await held()).toEqual([serverId(1), serverId(2)]);
   });
 });

@@ -83,7 +83,7 @@ async function judge(client: ClientBase, uuid: string): Promise<Verdict> {
   if (found.host === null) return { kind: "orphan", why: `its server is ${found.status} and has no host` };
   return {
     kind: "left",
-    why: `its server is ${found.status} on ${found.host}: which of the two is right is yours to say`,
+    why: `its server is ${found.status} on ${found.host}: where they differ, which of the two is right is yours to say`,
   };
 }
 
