@@ -93,6 +93,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./operators/host-enable.ts")).runDisable(argv),
   },
   {
+    name: "host drain",
+    summary: "move all servers of a host to other hosts",
+    run: async (argv) => (await import("./operators/host-drain.ts")).run(argv),
+  },
+  {
     name: "ratios show",
     summary: "show allocation ratios, of all or of one host with their sources",
     run: async (argv) => (await import("./operators/ratios-show.ts")).run(argv),

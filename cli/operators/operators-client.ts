@@ -34,10 +34,28 @@ export async function callApi<Answer>(
   path: string,
   body?: unknown,
 ): Promise<Answer> {
-  const target = `${api.replace(/\/+$/, "")}/berth/v1${path}`;
-  const answer = await send(target, {
+  return call<Answer>({ api, token }, method, `/berth/v1${path}`, body, {});
+}
+
+/** From here on the Compute API tells why in an action's events, and takes all that commands ask. */
+const COMPUTE_VERSION = { "openstack-api-version": "compute 2.90" };
+
+/** One call of the Compute API (`path` begins after /v2.1). Throws `OperatorsApiError`. */
+export function callCompute<Answer>(access: ApiAccess, method: "GET" | "POST", path: string, body?: unknown) {
+  return call<Answer>(access, method, `/v2.1${path}`, body, COMPUTE_VERSION);
+}
+
+async function call<Answer>(
+  { api, token }: ApiAccess,
+  method: "GET" | "PUT" | "POST",
+  path: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>>,
+): Promise<Answer> {
+  const answer = await send(`${api.replace(/\/+$/, "")}${path}`, {
     method,
     headers: {
+      ...headers,
       ...(body !== undefined && { "content-type": "application/json" }),
       ...(token !== null && { "x-auth-token": token }),
     },

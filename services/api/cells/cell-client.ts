@@ -1,6 +1,7 @@
 import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
 import type { DeleteOutcome } from "../../../core/cell/cell-store.ts";
 import type { AdminHost, HostAdminStore } from "../../../core/cell/host-admin-store.ts";
+import type { BeginOperation, BeginOutcome, Holding } from "../../../core/cell/operation-store.ts";
 import type { Attempt, Host, Server } from "../../../core/cell/server.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
@@ -31,6 +32,8 @@ export class CellClient {
   readonly #settings: CellSettings;
   readonly #reads: Batcher<string, Server | null>;
   readonly #deletes: Batcher<Task, DeleteOutcome>;
+  readonly #begins: Batcher<BeginOperation, BeginOutcome>;
+  readonly #holdings: Batcher<string, Holding | null>;
   #shutUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(cell: CellPort, deps: { readonly clock: Clock; readonly events: ApiEvents }, settings: CellSettings) {
@@ -40,6 +43,12 @@ export class CellClient {
     this.#events = deps.events;
     this.#settings = settings;
     this.#reads = new Batcher({ run: (uuids) => this.#readServers(uuids), maxItems: 1000, concurrency: 4 });
+    this.#begins = new Batcher({
+      run: (begins) => cell.store.begin(begins),
+      maxItems: 200,
+      spacingMs: COMMIT_SPACING_MS,
+    });
+    this.#holdings = new Batcher({ run: (uuids) => cell.store.holdings(uuids), maxItems: 1000 });
     this.#deletes = new Batcher({
       run: (tasks) => cell.store.requestDelete(tasks),
       maxItems: 200,
@@ -88,6 +97,16 @@ export class CellClient {
     const { admin } = this.#cell;
     if (admin === undefined) return Promise.resolve({ kind: "unreachable" });
     return this.#ask(() => question(admin), { deadlineMs: this.#settings.deadlineMs * ADMIN_PATIENCE, shuts: false });
+  }
+
+  /** Begins an operation, those of concurrent calls in one transaction. */
+  begin(begin: BeginOperation): Promise<CellAnswer<BeginOutcome>> {
+    return this.#ask(() => this.#begins.submit(begin));
+  }
+
+  /** What the consumer holds. */
+  holding(consumerUuid: string): Promise<CellAnswer<Holding | null>> {
+    return this.#ask(() => this.#holdings.submit(consumerUuid));
   }
 
   /** Asks, or tells, the cell of what is done to its servers. */

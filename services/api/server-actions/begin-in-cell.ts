@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { BeginOutcome } from "../../../core/cell/operation-store.ts";
+import type { BeginOutcome, Migration } from "../../../core/cell/operation-store.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../core/tasks/plan-operation.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
@@ -30,8 +30,8 @@ export async function beginInCell(
   const taskId = randomUUID();
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const begin = await plan(target, taskId, wish);
-    const outcome = answered(target, await target.cell.operations((store) => store.begin([begin])))[0];
-    if (outcome === undefined || outcome.kind === "changed") continue;
+    const outcome = answered(target, await target.cell.begin(begin));
+    if (outcome.kind === "changed") continue;
     settle(target, outcome);
     tell(deps, target, begin.task, wish.carrier);
     return;
@@ -43,19 +43,11 @@ async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeo
   const { action, cell } = target;
   const { uuid } = target.server;
   const { kind, after } = wish;
-  const read = answered(
-    target,
-    await cell.operations(async (store) => {
-      const [server] = await store.servers([uuid]);
-      const [[holding], [migration]] = await Promise.all([
-        store.holdings([uuid]),
-        store.migrations({ serverUuid: uuid, inFlightOnly: true, limit: 1 }),
-      ]);
-      return { server, holding, migration };
-    }),
-  );
-  const { server, holding, migration } = read;
-  if (server === undefined || server.status === "DELETED") throw serverNotFound(uuid);
+  // The server first: whoever changes it afterwards raises its revision.
+  const server = answered(target, await cell.server(uuid));
+  if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
+  const holding = answered(target, await cell.holding(uuid));
+  const migration = kind === "confirm" || kind === "revert" ? await waitingMigration(target) : undefined;
   const items = (holding?.items ?? []).map((item) => ({ ...item }));
   // A rebuild goes to where the server is, with what it has there.
   const inPlace: Selection[] =
@@ -64,7 +56,7 @@ async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeo
       : [];
   const planned = planOperation({
     ...{ taskId, kind, server, selections: inPlace },
-    holding: holding ?? null,
+    holding,
     ...(after === undefined ? {} : { after: after(server.spec) }),
     ...(migration === undefined ? {} : { migration }),
   });
@@ -80,6 +72,14 @@ async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeo
     default:
       return planned satisfies never;
   }
+}
+
+/** The move that waits to be confirmed or reverted. */
+async function waitingMigration(target: ActionTarget): Promise<Migration | undefined> {
+  const serverUuid = target.server.uuid;
+  const query = { serverUuid, inFlightOnly: true, limit: 1 };
+  const [migration] = answered(target, await target.cell.operations((store) => store.migrations(query)));
+  return migration;
 }
 
 /** Refuses all but what has begun. */

@@ -1,0 +1,37 @@
+import { boolean } from "../../runtime/setting-kinds.ts";
+import { setting } from "../../runtime/settings.ts";
+import { runCommand } from "../run-command.ts";
+import { DrainProgress } from "./drain-progress.ts";
+import { Drain, type DrainReport } from "./drain-servers.ts";
+import { callApi, operatorSettings } from "./operators-client.ts";
+
+const declaration = {
+  command: "berth host drain",
+  about: "Keeps new servers off the host and moves away those that are there. Exit code 1 if any stayed.",
+  positionals: ["HOST"],
+  settings: {
+    ...operatorSettings,
+    live: setting(boolean, { about: "migrate those that run without stopping them", default: "false" }),
+  },
+};
+
+/** `berth host drain HOST [--live true]`. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (access, [host = ""]) => {
+    const path = `/hosts/${encodeURIComponent(host)}`;
+    await callApi(access, "PUT", path, { disabled: true, reason: "drained by berth host drain" });
+    const drain = new Drain(access, { host, live: access.live });
+    const progress = new DrainProgress(process.stderr, drain.tally, () => performance.now());
+    progress.start();
+    const report = await drain.run().finally(() => progress.stop());
+    process.stdout.write(describe(host, report));
+    return report.stayed.length === 0 ? 0 : 1;
+  });
+}
+
+function describe(host: string, { moved, stayed, seconds }: DrainReport): string {
+  const rate = seconds > 0 ? ` (${(moved / seconds).toFixed(1)}/s)` : "";
+  const lines = [`${host}: moved ${moved} in ${seconds.toFixed(1)} s${rate}, ${stayed.length} stayed`];
+  for (const { id, name, why } of stayed) lines.push(`  ${id} ${name}: ${why}`);
+  return `${lines.join("\n")}\n`;
+}
