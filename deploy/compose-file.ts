@@ -30,6 +30,7 @@ export function composeText(options: ComposeOptions): string {
     ...servicesAbove(options.secretsDir, cells),
     ...Object.assign({}, ...cells.map((cell) => cellServices(cell, options))),
     ...observability(cells),
+    berth: commandLine(options.secretsDir, cells),
   };
   const file = {
     services,
@@ -43,6 +44,22 @@ export function composeText(options: ComposeOptions): string {
     volumes: Object.fromEntries(volumesOf(services).map((name) => [name, {}])),
   };
   return HEAD + stringify(file, { aliasDuplicateObjects: false, lineWidth: 120 });
+}
+
+/** An operator's `berth`, by `docker compose run --rm berth …`; it may ask agents, too, what runs. */
+function commandLine(secrets: string, cells: readonly string[]): ComposeService {
+  return {
+    ...berth({
+      command: ["--help"],
+      env: { BERTH_AGENTS: cells.map((cell) => `${cell}-agent:${PROBE_PORT}`).join(",") },
+      envFiles: [`${secrets}/above.env`],
+      networks: ["above", ...cells.map(uplink), ...cells],
+      probePort: null,
+      memory: "256m",
+    }),
+    profiles: ["tools"],
+    restart: "no",
+  };
 }
 
 function serversAbove(secrets: string, cells: readonly string[]): Record<string, ComposeService> {

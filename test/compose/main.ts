@@ -60,7 +60,7 @@ async function tryOut(deployment: Deployment): Promise<void> {
   await api.gone(servers.slice(0, SERVERS).map(({ id }) => id));
 
   step("audit");
-  process.stdout.write(deployment.compose(["exec", "-T", "api-1", "berth", "audit"]));
+  process.stdout.write(deployment.compose(["run", "--rm", "-T", "berth", "audit"]));
 
   step("end");
   deployment.stop();
@@ -68,10 +68,16 @@ async function tryOut(deployment: Deployment): Promise<void> {
     "api-1",
     "api-2",
     "scheduler-1",
+    "scheduler-2",
+    "scheduler-3",
     ...CELLS.flatMap((cell) => [...conductorNames(cell), `${cell}-agent`]),
   ];
   const codes = ours.map((service) => `${service} ${deployment.exitCode(service)}`);
   const bad = codes.filter((line) => !line.endsWith(" 0"));
+  for (const line of bad) {
+    const log = deployment.compose(["logs", "--no-color", "--timestamps", "--tail=12", line.split(" ")[0] ?? ""]);
+    process.stderr.write(`${log}\n`);
+  }
   if (bad.length > 0) throw new Error(`did not end by themselves within ten seconds: ${bad.join(", ")}`);
 }
 
