@@ -184,14 +184,13 @@ export class SchedulerEvents {
   }
 }
 
-function createMetrics(
-  registry: Registry,
-  read: {
-    readonly claimsInFlight: () => number;
-    readonly requestsInFlight: () => number;
-    readonly rankings: KeptRankings;
-  },
-) {
+interface GaugeReads {
+  readonly claimsInFlight: () => number;
+  readonly requestsInFlight: () => number;
+  readonly rankings: KeptRankings;
+}
+
+function createMetrics(registry: Registry, read: GaugeReads) {
   const registers = [registry];
   const counter = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []) =>
     new Counter<Label>({ name: `berth_scheduler_${name}`, help, labelNames, registers });
