@@ -43,7 +43,8 @@ export function composeText(options: ComposeOptions): string {
     },
     volumes: Object.fromEntries(volumesOf(services).map((name) => [name, {}])),
   };
-  return HEAD + stringify(file, { aliasDuplicateObjects: false, lineWidth: 120 });
+  // Compose 1.29 reads YAML 1.1, where a bare `no` is no word.
+  return HEAD + stringify(file, { version: "1.1", aliasDuplicateObjects: false, lineWidth: 120 });
 }
 
 /** An operator's `berth`, by `docker compose run --rm berth …`; it may ask agents, too, what runs. */

@@ -33,8 +33,11 @@ async function main(): Promise<number> {
     process.stderr.write(`${error instanceof Error ? error.message : error}\n${log === undefined ? "" : log}\n`);
     return 1;
   } finally {
-    deployment.down();
-    await engine.stop();
+    try {
+      deployment.down();
+    } finally {
+      await engine.stop();
+    }
     rmSync(dir, { recursive: true, force: true });
   }
 }
