@@ -15,7 +15,7 @@ const declaration = {
   },
 };
 
-/** `berth host drain HOST [--live true]`. */
+/** `berth host drain HOST [--live]`. */
 export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (access, [host = ""]) => {
     const path = `/hosts/${encodeURIComponent(host)}`;

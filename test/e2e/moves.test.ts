@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Server } from "../../core/cell/server.ts";
+import { eventually } from "../eventually.ts";
+import type { E2eCell } from "./cell.ts";
+import { Cloud } from "./cloud.ts";
+
+const PATIENT = { everyMs: 50, withinMs: 60_000 };
+/** Long enough that what is above can go meanwhile. The first host of every build and of every move fails. */
+const BUMPY = { outcome: "reschedule", first: 1, duration_ms: 2_500 } as const;
+
+describe("what is done to servers", () => {
+  let cloud: Cloud;
+  let cell: E2eCell;
+  let small: string;
+  let other: string;
+
+  beforeAll(async () => {
+    cloud = await Cloud.start({ cells: ["cell-1"], schedulers: 1 });
+    cell = cloud.cell("cell-1");
+    [small, other] = (await Promise.all([cloud.compute.flavor(), cloud.compute.flavor()])) as [string, string];
+  });
+  afterAll(() => cloud?.close());
+  beforeEach(() => cloud.beforeTest());
+
+  const act = async (id: string, action: string, value: unknown = null) => {
+    const answer = await cloud.compute.call("POST", `/servers/${id}/action`, { [action]: value });
+    if (answer.status >= 300) throw new Error(`${action}: ${answer.status} ${await answer.text()}`);
+  };
+
+  /** The server as its cell has it, once nothing is under way. */
+  const settled = (id: string): Promise<Server> =>
+    eventually(
+      "the operation's end",
+      async () => {
+        const [server] = await cell.store.servers([id]);
+        return server !== undefined && server.taskState === null && server.status !== "BUILD" && server;
+      },
+      PATIENT,
+    );
+
+  /** Once its cell has the operation. */
+  const handedOver = (id: string) =>
+    eventually("the hand-over", async () => (await cell.openTasks([id])).length > 0, PATIENT);
+
+  test("each operation goes well", async () => {
+    const id = await cloud.compute.boot({ flavor: small });
+    await cloud.compute.endedOne(id);
+    const statuses: string[] = [];
+    for (const [action, value] of [
+      ["os-stop"],
+      ["os-start"],
+      ["reboot", { type: "SOFT" }],
+      ["pause"],
+      ["unpause"],
+      ["resize", { flavorRef: other }],
+      ["revertResize"],
+      ["resize", { flavorRef: other }],
+      ["confirmResize"],
+      ["migrate"],
+      ["confirmResize"],
+      ["os-migrateLive", { host: null, block_migration: "auto" }],
+      ["rebuild", { imageRef: "70a599e0-31e7-49b7-b260-868f441e862b" }],
+      ["shelve"],
+      ["shelveOffload"],
+      ["unshelve"],
+    ] as const) {
+      await act(id, action, value);
+      await eventually(
+        "the api to see the end",
+        async () => {
+          const shown = await cloud.compute.show(id);
+          return shown !== null && shown["OS-EXT-STS:task_state"] === null;
+        },
+        PATIENT,
+      );
+      statuses.push((await settled(id)).status);
+    }
+    expect(statuses).toEqual([
+      ...["SHUTOFF", "ACTIVE", "ACTIVE", "PAUSED", "ACTIVE", "VERIFY_RESIZE", "ACTIVE", "VERIFY_RESIZE", "ACTIVE"],
+      ...["VERIFY_RESIZE", "ACTIVE", "ACTIVE", "ACTIVE", "SHELVED", "SHELVED_OFFLOADED", "ACTIVE"],
+    ]);
+    await cloud.expectCleanAudit();
+  });
+
+  test("a destination that fails: the cell goes to an alternate with all that is above gone", async () => {
+    const moves = [
+      ["resize", { flavorRef: other }, "VERIFY_RESIZE"],
+      ["migrate", null, "VERIFY_RESIZE"],
+      ["os-migrateLive", { host: null, block_migration: "auto" }, "ACTIVE"],
+      ["unshelve", null, "ACTIVE"],
+    ] as const;
+    const ids = await cloud.compute.bootMany(moves.length, { flavor: small, fake: BUMPY });
+    await cloud.compute.ended(ids);
+    const shelved = ids.at(-1) ?? "";
+    await act(shelved, "shelveOffload");
+    await settled(shelved);
+    const before = await Promise.all(ids.map(settled));
+    await Promise.all(
+      moves.map(async ([action, value], index) => {
+        await act(ids[index] ?? "", action, value);
+        await handedOver(ids[index] ?? "");
+      }),
+    );
+    await cloud.killAbove();
+    const after = await Promise.all(ids.map(settled));
+    expect(after.map(({ status, attemptId }) => [status, attemptId?.slice(-2)])).toEqual(
+      moves.map(([, , status]) => [status, "/1"]),
+    );
+    for (const [index, { uuid, host }] of after.entries()) {
+      expect(host).not.toBe(before[index]?.host);
+      expect(await cell.holders(uuid)).toEqual([host]);
+    }
+    await cloud.makeWhole();
+    await cloud.expectCleanAudit();
+  });
+
+  test("evacuated from a dead host to an alternate, with all that is above gone; the host comes back and lets go", async () => {
+    const id = await cloud.compute.boot({ flavor: small, fake: BUMPY });
+    const { "OS-EXT-SRV-ATTR:host": source } = await cloud.compute.endedOne(id);
+    const agent = cell.agents.find(({ hosts }) => hosts.includes(source ?? ""));
+    await agent?.kill();
+    const isDown = async () => (await cell.store.hosts()).some(({ name, up }) => name === source && !up);
+    await eventually("the host to be down", isDown, PATIENT);
+    await act(id, "evacuate", {});
+    await handedOver(id);
+    await cloud.killAbove();
+    const after = await settled(id);
+    expect([after.status, after.attemptId?.slice(-2)]).toEqual(["ACTIVE", "/1"]);
+    expect(agent?.hosts).not.toContain(after.host);
+    await cloud.makeWhole();
+    await cloud.expectCleanAudit();
+    expect(await cell.holders(id)).toEqual([after.host]);
+  });
+});
