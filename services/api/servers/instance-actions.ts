@@ -1,39 +1,15 @@
 import type { RequestRecord } from "../../../core/cell/api-store.ts";
 import type { DecisionRecord } from "../../../core/cell/decision-store.ts";
-import type { Attempt, AttemptResult, Server } from "../../../core/cell/server.ts";
+import type { Attempt, Server } from "../../../core/cell/server.ts";
 import type { PlacedDecision } from "../../../core/scheduling/explain/decision.ts";
 import { isoMicroseconds } from "../http/times.ts";
+import { type ActionEvent, attemptEvent, type InstanceAction } from "./action-event.ts";
 import { type KnownMoves, moveActionsOf, NO_MOVES } from "./move-actions.ts";
 import { hostIdOf, type Viewer } from "./server-view.ts";
-
-/** One thing that a caller did to a server, with what came of it. Times are milliseconds since the epoch. */
-export interface InstanceAction {
-  /** As Nova calls it. */
-  readonly action: string;
-  readonly requestId: string;
-  readonly startedAtMs: number;
-  readonly updatedAtMs: number;
-  /** `Error` when it failed, as Nova says; the reasons are the events'. */
-  readonly message: string | null;
-  /** Newest first. */
-  readonly events: readonly ActionEvent[];
-}
-
-export interface ActionEvent {
-  readonly event: string;
-  readonly host: string | null;
-  readonly startedAtMs: number;
-  readonly finishedAtMs: number | null;
-  readonly result: "Success" | "Error" | null;
-  /** Why, in words; null when there is nothing to explain. */
-  readonly details: string | null;
-}
 
 /** Nova's names: the choice of a host, and one try to build on one. */
 const EVENT_SCHEDULE = "conductor_schedule_and_build_instances";
 const EVENT_BUILD = "compute__do_build_and_run_instance";
-/** An alternate was to be claimed and no longer had room. Nova keeps no event for it. */
-const EVENT_SKIP = "conductor_build_instances";
 const EVENT_DELETE = "compute_terminate_instance";
 
 /**
@@ -106,26 +82,6 @@ function describePlacement({ feasible, alternates, lostRaces }: PlacedDecision):
   const words = [`Chosen among the hosts that fit: ${feasible}`, `alternates: ${alternates.length}`];
   if (lostRaces > 0) words.push(`claims lost to others before: ${lostRaces}`);
   return words.join("; ");
-}
-
-const RESULTS: Readonly<Record<AttemptResult, "Success" | "Error">> = {
-  success: "Success",
-  failed: "Error",
-  skipped: "Error",
-  cancelled: "Error",
-};
-
-/** `event`: Nova's name of a try on a host. */
-export function attemptEvent(attempt: Attempt, event: string): ActionEvent {
-  const { result, reason } = attempt;
-  return {
-    event: result === "skipped" ? EVENT_SKIP : event,
-    host: attempt.host,
-    startedAtMs: attempt.startedAtMs,
-    finishedAtMs: attempt.endedAtMs,
-    result: result === null ? null : RESULTS[result],
-    details: reason ?? (result === "cancelled" ? "The server was deleted while it was built." : null),
-  };
 }
 
 function deleteAction(record: RequestRecord, server: Server | null): InstanceAction | null {

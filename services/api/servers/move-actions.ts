@@ -1,7 +1,7 @@
 import type { MoveRecord } from "../../../core/cell/move-store.ts";
 import type { Migration } from "../../../core/cell/operation-store.ts";
 import type { Attempt } from "../../../core/cell/server.ts";
-import { type ActionEvent, attemptEvent, type InstanceAction } from "./instance-actions.ts";
+import { type ActionEvent, attemptEvent, type InstanceAction } from "./action-event.ts";
 
 /** What the API tier and the server's cell keep of moves. */
 export interface KnownMoves {

@@ -3,9 +3,10 @@ import type { DecisionStore } from "../../../core/cell/decision-store.ts";
 import type { MoveStore } from "../../../core/cell/move-store.ts";
 import type { KnownCall } from "../http/call.ts";
 import { unavailable } from "../http/fault.ts";
+import type { InstanceAction } from "./action-event.ts";
 import { type RequestFinder, serverNotFound } from "./find-server.ts";
 import type { Cells } from "./hydrate-servers.ts";
-import { actionsOf, type InstanceAction } from "./instance-actions.ts";
+import { actionsOf } from "./instance-actions.ts";
 
 /** Moves that are shown of one server; the youngest. */
 const MOVES_MAX = 200;

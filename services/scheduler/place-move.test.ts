@@ -1,0 +1,92 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { MemoryMoveStore } from "../../adapters/memory/memory-move-store.ts";
+import { apiPermissions, schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
+import { type MoveRequest, ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
+import { hostName, serverId } from "../../test/contract/cell-fixtures.ts";
+import { moveRequest } from "../../test/contract/move-store.contract.ts";
+import { eventually } from "../../test/eventually.ts";
+import { type RigCell, SchedulerRig } from "../../test/scheduler-rig.ts";
+import { DEFAULT_SCHEDULER_SETTINGS } from "./settings.ts";
+
+describe("a server that is to move", () => {
+  let rig: SchedulerRig;
+  let moves: MemoryMoveStore;
+  let cell: RigCell;
+  afterEach(() => rig.close());
+
+  /** A scheduler on a cell of hosts with so many VCPUs, and an ACTIVE server of one VCPU; returns its host. */
+  async function withServer(vcpus: readonly number[]): Promise<string> {
+    rig = new SchedulerRig();
+    moves = new MemoryMoveStore(rig.clock);
+    cell = await rig.addCell("cell-1");
+    await cell.addHosts(vcpus);
+    await rig.start([cell.open({ operations: cell.store })], { moves });
+    await rig.accept([rig.wants(1)]);
+    await eventually("the dispatch", async () => (await cell.store.servers([serverId(1)])).length === 1);
+    await cell.store.renewLease({ id: "c", name: "c", leaseMs: 60_000 });
+    const [taken] = await cell.store.sweepTasks("c", 0, 1);
+    if (!taken) throw new Error("no task");
+    const claim = { taskId: taken.task.id, serverUuid: serverId(1), epoch: taken.epoch };
+    await cell.store.commitActive([{ ...claim, selection: 0 }]);
+    return taken.host ?? "";
+  }
+
+  const deliver = async (move: MoveRequest) => {
+    const message = ScheduleRequest.encode({ server: undefined, move }).finish();
+    await rig.apiBroker.connect(apiPermissions).publish(schedulerRequestsSubject, message);
+  };
+  const ended = (move: MoveRequest) =>
+    eventually("the move's end", async () => {
+      const [record] = await moves.moves([move.id]);
+      return record !== undefined && record.state !== "accepted" && record;
+    });
+
+  test("goes to another host of its cell, and is begun once however often it is delivered", async () => {
+    const source = await withServer([4, 4, 4]);
+    const move = moveRequest(1);
+    await moves.accept([move]);
+    await Promise.all([deliver(move), deliver(move), deliver(move)]);
+    expect(await ended(move)).toMatchObject({ state: "begun", fault: null });
+    const begun = await cell.store.migrations({ serverUuid: serverId(1), limit: 10 });
+    expect(begun.map(({ uuid, sourceHost }) => [uuid, sourceHost])).toEqual([[move.id, source]]);
+    const { selections } = begun[0]!.operation;
+    expect(selections.map(({ host }) => host).sort()).toEqual(
+      [1, 2, 3].map(hostName).filter((host) => host !== source),
+    );
+    const [held, heldByMove] = await cell.store.holdings([serverId(1), move.id]);
+    expect([held?.items.length, heldByMove?.items.length]).toEqual([1, 1]);
+  });
+
+  test("a message that was lost: the sweep carries the move on", async () => {
+    await withServer([4, 4]);
+    const move = moveRequest(1);
+    await moves.accept([move]);
+    await eventually("the sweep to find it", async () => {
+      // One round a step: a round begins the pause before the next one when it has ended.
+      rig.clock.advance(DEFAULT_SCHEDULER_SETTINGS.sweepMs);
+      const [record] = await moves.moves([move.id]);
+      return record?.state === "begun";
+    });
+  });
+
+  test("stays as it is where no other host has room, and the move says why", async () => {
+    await withServer([4]);
+    const [before] = await cell.store.servers([serverId(1)]);
+    const move = moveRequest(1);
+    await moves.accept([move]);
+    await deliver(move);
+    expect((await ended(move)).fault).toContain("No valid host was found");
+    expect(await cell.store.servers([serverId(1)])).toEqual([before]);
+  });
+
+  test("is deleted before a scheduler looks at it: nothing is begun", async () => {
+    await withServer([4, 4]);
+    const task = { id: crypto.randomUUID(), server: rig.wants(1), work: { $case: "delete", value: {} } } as const;
+    await cell.store.requestDelete([task]);
+    const move = moveRequest(1);
+    await moves.accept([move]);
+    await deliver(move);
+    expect((await ended(move)).state).toBe("refused");
+    expect(await cell.store.migrations({ serverUuid: serverId(1), limit: 10 })).toEqual([]);
+  });
+});
