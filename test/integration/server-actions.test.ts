@@ -1,3 +1,6 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dropDatabase } from "../../adapters/postgres/databases.ts";
 import { type EmbeddedCloud, startCloud } from "../../cli/embedded/embedded-cloud.ts";
@@ -11,6 +14,7 @@ const host = (name: string): HostConfig => ({
   inventories: { VCPU: { total: 16 }, MEMORY_MB: { total: 16_384 }, DISK_GB: { total: 10_000 } },
 });
 const CELLS = [{ name: "cell-1", hosts: ["one", "two", "three"].map(host) }];
+const launcher = join(import.meta.dirname, "../../bin/berth");
 const SLOW = { metadata: { "berth:fake": JSON.stringify({ hand_off_ms: 60_000 }) } };
 
 interface Shown {
@@ -161,6 +165,27 @@ describe("the actions of a server, over a whole cloud", () => {
     const one = (await call("GET", `/v2.1/servers/${id}/os-instance-actions/${resize.request_id}`)).json;
     expect(one.instanceAction.events[0].details).toContain("No valid host was found");
   });
+
+  test("a host is drained by the command: its servers are elsewhere, and one that could not move is named", async () => {
+    const server = { name: "x", flavorRef: "s", imageRef: "", networks: "none" };
+    // Nobody migrates what is paused.
+    const stuck = await done((await boot(server)).id, "pause");
+    const from = stuck.host ?? "";
+    await Promise.all(Array.from({ length: 6 }, () => boot(server)));
+    const berth = async (...words: readonly string[]) =>
+      promisify(execFile)(launcher, [...words, "--api", cloud.apiUrl]).then(
+        ({ stdout }) => ({ code: 0, stdout }),
+        (error: { code: number; stdout: string }) => ({ code: error.code, stdout: error.stdout }),
+      );
+    const { code, stdout } = await berth("host", "drain", from);
+    expect([code, stdout]).toEqual([1, expect.stringContaining(`1 stayed\n  ${stuck.id}`)]);
+    const left = (await call("GET", `/v2.1/servers/detail?all_tenants=1&host=${from}`)).json.servers;
+    expect(left.map(({ id }: { id: string }) => id)).toEqual([stuck.id]);
+    expect(stdout).toContain("while it is in vm_state paused");
+    await call("DELETE", `/v2.1/servers/${stuck.id}`);
+    expect((await berth("host", "drain", from, "--live")).code).toBe(0);
+    await berth("host", "enable", from);
+  }, 30_000);
 
   test("refuses what Nova refuses, with its codes", async () => {
     const { id, host: here } = await boot();
