@@ -118,8 +118,8 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "journal-forgets",
-    about: "one record in five does not outlive the agent's process",
+    about: "one record in two does not outlive the agent's process",
     journal: (journal) =>
-      overriding(journal, { append: async (record) => (Math.random() < 0.2 ? undefined : journal.append(record)) }),
+      overriding(journal, { append: async (record) => (Math.random() < 0.5 ? undefined : journal.append(record)) }),
   },
 ];

@@ -53,7 +53,13 @@ export class World {
     if (!this.#isLogged) return SILENT;
     const { clock } = this;
     return pino(
-      { level: "info", base: { who }, timestamp: () => `,"atMs":${Math.round(clock.monotonic() * 1_000) / 1_000}` },
+      {
+        level: "info",
+        base: { who },
+        // A stack says where code lies on this machine, and no two machines agree on that.
+        serializers: { err: ({ name, message }: Error) => ({ name, message }) },
+        timestamp: () => `,"atMs":${Math.round(clock.monotonic() * 1_000) / 1_000}`,
+      },
       { write: (line: string) => this.history.write(line) },
     );
   }
