@@ -29,7 +29,7 @@ export interface PlacingState {
   readonly company: { readonly hosts: HostsByCell } | null;
   /** Nothing was learnt since the views were waited for: what this scheduler only remembers counts no more. */
   readonly fresh: boolean;
-  readonly query: PlacementQuery;
+  query: PlacementQuery;
   /** The cell that it is assigned to as far as is known; null: none yet. */
   at: string | null;
   /** Cells where it can never be dispatched any more. */

@@ -57,6 +57,7 @@ export class RequestPlacer {
   readonly #onPick: (cell: string, host: string) => void;
   readonly #decisions: DecisionRecorder;
   readonly #context: () => RequestContext;
+  readonly #catchUp: () => Promise<void>;
   readonly #queries = new QueryCache();
 
   constructor(deps: {
@@ -74,6 +75,8 @@ export class RequestPlacer {
     readonly decisions: DecisionRecorder;
     /** What request filters know now: the same object as long as nothing changed. Without it no filter is on. */
     readonly context?: () => RequestContext;
+    /** Resolves when what operators had set before the call is known here, or cannot be had. */
+    readonly catchUp?: () => Promise<void>;
   }) {
     this.#links = deps.links;
     this.#chooser = deps.chooser;
@@ -87,6 +90,7 @@ export class RequestPlacer {
     this.#onPick = deps.onPick;
     this.#decisions = deps.decisions;
     this.#context = deps.context ?? (() => PLAIN_CONTEXT);
+    this.#catchUp = deps.catchUp ?? (async () => {});
   }
 
   /**
@@ -275,7 +279,7 @@ export class RequestPlacer {
     return null;
   }
 
-  /** A view that is behind must not refuse: own claims get their answers, the views catch up, and hosts that had no room may have some. */
+  /** What is behind must not refuse: own claims get their answers, views and operators' word catch up, and hosts that had no room may have some. */
   async #lookAgain(placing: Placing, choice: NoChoice, leftOut: readonly string[]): Promise<Step> {
     if (placing.fresh || placing.looks >= LOOKS_MAX) {
       return this.#refuseForNow(placing, choice, [...new Set([...placing.unseen, ...leftOut])]);
@@ -283,7 +287,11 @@ export class RequestPlacer {
     placing.looks += 1;
     this.#events.lookedAgain(placing.serverUuid);
     const links = this.#links.all().filter((link) => !link.disabled && !placing.shut.has(link.name));
+    const caughtUp = this.#catchUp();
     const seen = await Promise.allSettled(links.map((link) => this.#waitUntilSeen(link)));
+    await caughtUp;
+    const read = this.#queries.of(placing.spec, this.#context());
+    if (read?.kind === "query") placing.query = read.query;
     placing.unseen = links.filter((_, index) => seen[index]?.status === "rejected").map((link) => link.name);
     placing.tried.clear();
     placing.pinned = null;

@@ -16,6 +16,7 @@ import { OwnSlice } from "../../core/scheduling/weighers/own-slice.ts";
 import { RecentPicks } from "../../core/scheduling/weighers/recent-picks.ts";
 import { WeigherSet } from "../../core/scheduling/weighers/weigher-set.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
 import { SelfAnnouncer } from "./announce-self.ts";
@@ -210,6 +211,10 @@ function assemblePlacing(
     groupPicks,
     decisions: parts.decisions,
     context,
+    catchUp: () =>
+      withDeadline(aggregates.refresh(), settings.seenDeadlineMs, "reading the aggregates", clock).catch((error) =>
+        events.refreshFailed("aggregates", error),
+      ),
   });
   const companies = new CompanyPlacer({ store, reservations, links, placer, writes, events, newId });
   const moveWrites = moves ? new MoveWrites(moves, settings.batchMax) : null;
