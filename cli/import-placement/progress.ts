@@ -1,13 +1,7 @@
 import type { Clock } from "../../runtime/clock.ts";
-
-export interface ProgressOutput {
-  write(text: string): unknown;
-  readonly isTTY?: boolean | undefined;
-  readonly columns?: number | undefined;
-}
+import { type ProgressOutput, shareParts, showLine, TERMINAL_EVERY_MS } from "../live-line.ts";
 
 const BAR_WIDTH = 30;
-const TERMINAL_EVERY_MS = 100;
 const LINES_EVERY_MS = 5_000;
 
 /** Shows how far an import is: one line that is written over on a terminal, a line now and then elsewhere. */
@@ -51,16 +45,12 @@ export class Progress {
     const share = this.#rowsInAll === 0 ? 1 : Math.min(1, this.#rows / this.#rowsInAll);
     const seconds = (this.#clock.monotonic() - this.#startedMs) / 1_000;
     const rate = seconds > 0 ? (this.#rows - this.#resumed) / seconds : 0;
-    const filled = Math.round(share * BAR_WIDTH);
     const parts = [
-      ...(this.#output.isTTY ? [`${"█".repeat(filled)}${"░".repeat(BAR_WIDTH - filled)}`] : []),
-      `${Math.floor(share * 100)} %`.padStart(5),
+      ...shareParts(share, this.#output.isTTY ?? false, BAR_WIDTH),
       `${this.#rows} of ${this.#rowsInAll} rows`,
       `${Math.round(rate)}/s`,
       what,
     ];
-    const line = parts.join("  ");
-    if (this.#output.isTTY) this.#output.write(`\r${line.slice(0, (this.#output.columns || 120) - 1)}\x1b[K`);
-    else this.#output.write(`${line}\n`);
+    showLine(this.#output, parts.join("  "));
   }
 }

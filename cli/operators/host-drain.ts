@@ -1,7 +1,8 @@
 import { boolean } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
+import { LiveLine } from "../live-line.ts";
 import { runCommand } from "../run-command.ts";
-import { DrainProgress } from "./drain-progress.ts";
+import { drainLine } from "./drain-progress.ts";
 import { Drain, type DrainReport } from "./drain-servers.ts";
 import { callApi, operatorSettings } from "./operators-client.ts";
 
@@ -21,7 +22,11 @@ export function run(argv: readonly string[]): Promise<number> {
     const path = `/hosts/${encodeURIComponent(host)}`;
     await callApi(access, "PUT", path, { disabled: true, reason: "drained by berth host drain" });
     const drain = new Drain(access, { host, live: access.live });
-    const progress = new DrainProgress(process.stderr, drain.tally, () => performance.now());
+    const progress = new LiveLine(
+      process.stderr,
+      (seconds, withBar) => drainLine(drain.tally, seconds, withBar),
+      () => performance.now(),
+    );
     progress.start();
     const report = await drain.run().finally(() => progress.stop());
     process.stdout.write(describe(host, report));

@@ -1,12 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { AuditReport } from "../audit/audit-report.ts";
+import { LiveLine, type ProgressOutput } from "../live-line.ts";
 import { ComputeClient } from "./compute-client.ts";
 import { driveSteps } from "./drive-steps.ts";
 import { failOnPurpose } from "./fail-on-purpose.ts";
 import { flavorOfTask, type ReplayFlavor } from "./flavor-of-task.ts";
 import { PoolSender } from "./http-sender.ts";
 import { type OutcomePolls, pollOutcomes } from "./poll-outcomes.ts";
-import { Progress, type ProgressOutput } from "./progress.ts";
+import { progressLine } from "./progress.ts";
 import { Tally } from "./tally.ts";
 import { preciseNow, type ReplayTarget } from "./target.ts";
 import type { Trace, TraceTask } from "./trace.ts";
@@ -50,7 +51,11 @@ export async function runReplay(options: ReplayOptions): Promise<ReplayEnd> {
   const tally = new Tally(trace);
   const ended = new AbortController();
   const signal = AbortSignal.any([options.signal, ended.signal]);
-  const progress = new Progress(options.output, tally, preciseNow);
+  const progress = new LiveLine(
+    options.output,
+    (seconds, withBar) => progressLine(tally, seconds, withBar),
+    preciseNow,
+  );
   try {
     const flavorOf = await createFlavors(client, trace);
     progress.start();
