@@ -10,7 +10,6 @@ export class History {
   readonly #whole: boolean;
   readonly #hash = createHash("sha256");
   #lines: string[] = [];
-  #count = 0;
 
   /** `whole`: keeps every line, not only the last ones. */
   constructor(clock: Clock, whole: boolean) {
@@ -24,14 +23,9 @@ export class History {
 
   /** A line as it is; loggers write here. */
   write(line: string): void {
-    this.#count += 1;
     this.#hash.update(line);
     this.#lines.push(line);
     if (!this.#whole && this.#lines.length > KEPT * 2) this.#lines = this.#lines.slice(-KEPT);
-  }
-
-  get count(): number {
-    return this.#count;
   }
 
   /** The lines, oldest first. */

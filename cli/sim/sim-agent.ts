@@ -14,6 +14,8 @@ import type { World } from "./world.ts";
 
 /** Hosts, their hypervisor and the disk of their agent: what stays when the agent's process dies. */
 export class SimHosts {
+  /** Of the agent that carries them. */
+  readonly name: string;
   readonly #world: World;
   readonly #mutation: Mutation | null;
   readonly #driver: FakeDriver;
@@ -27,6 +29,7 @@ export class SimHosts {
     { name, mutation }: { readonly name: string; readonly mutation: Mutation | null },
     hosts: readonly HostConfig[],
   ) {
+    this.name = name;
     this.#world = world;
     this.#mutation = mutation;
     this.#hosts = hosts;

@@ -97,9 +97,9 @@ export class SimCell {
         name,
         start: (p: SimProcess) => this.#conduct(p),
       })),
-      ...this.#hosts.map((hosts, index) => ({
+      ...this.#hosts.map((hosts) => ({
         kind: "agent" as const,
-        name: `${this.name}-agent-${index + 1}`,
+        name: hosts.name,
         start: (process: SimProcess) => hosts.start(process, this.#links, this.#conductors),
       })),
     ];

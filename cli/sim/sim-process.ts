@@ -25,7 +25,7 @@ export class SimProcess {
   readonly #network: Network;
   readonly #onKill: (() => void)[] = [];
   #alive = true;
-  /** While above 0 it stands still (SIGSTOP): what should run waits. */
+  /** Until then it stands still (SIGSTOP): what should run waits. */
   #pausedUntilMs = 0;
 
   constructor(name: string, world: { readonly clock: VirtualClock; readonly network: Network }, skewMs = 0) {

@@ -37,10 +37,6 @@ export class Supervisor {
       .map(({ slot }) => slot.name);
   }
 
-  isUp(name: string): boolean {
-    return this.#watched.get(name)?.process.alive ?? false;
-  }
-
   async add(slot: Slot): Promise<void> {
     const watched = { slot, process: this.#world.process(slot.name, this.#skewMs(slot.name)), awayMs: RESTART_MS };
     this.#watched.set(slot.name, watched);

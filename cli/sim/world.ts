@@ -75,7 +75,7 @@ export class World {
   }
 
   /** Goes on until `untilMs` of the world's monotonic time, or `until` says so. One step is one timer and all that follows from it. */
-  async run(untilMs: number, until: () => boolean = () => false): Promise<void> {
+  async run(untilMs: number, until: () => boolean): Promise<void> {
     await settle();
     while (!until() && this.clock.step(untilMs)) {
       this.steps += 1;
