@@ -2,7 +2,7 @@ import type { Http } from "./create-http.ts";
 import { faultOf, type IdentityOutcome, type ResolveIdentity } from "./identity.ts";
 import { MINOR_MAX } from "./microversion.ts";
 
-/** Mounts the part of another OpenStack API that is served here. Callers are known as those of the Compute API are; there are no microversions. */
+/** Mounts an API beside the Compute API: the part of another of OpenStack's that is served here, or the operators'. Callers are known as those of the Compute API are; there are no microversions. */
 export function registerNeighbour(
   http: Http,
   prefix: string,
