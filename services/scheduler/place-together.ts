@@ -1,8 +1,8 @@
 import type { RequestRecord } from "../../core/cell/api-store.ts";
 import type { ReservationRecord } from "../../core/cell/reservation-store.ts";
-import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { CellLink } from "./cell-link.ts";
+import { deleteInCell } from "./delete-in-cell.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { RequestPlacer } from "./place-request.ts";
 import type { Company, Placement } from "./placement.ts";
@@ -138,21 +138,11 @@ export class CompanyPlacer {
       if (known.cell !== null) {
         const link = this.#links.get(known.cell);
         if (!link) return { kind: "later", why: `cell ${known.cell}, which it is assigned to, is not known here` };
-        await this.#removeFrom(link, known.spec);
+        await deleteInCell(link, known.spec, { newId: this.#newId, events: this.#events });
       }
       known = await this.#writes.fail({ serverUuid: record.serverUuid, cell: known.cell, fault });
     }
     return { kind: "later", why: "others go on assigning it to cells" };
-  }
-
-  async #removeFrom(link: CellLink, spec: ServerSpec): Promise<void> {
-    const task: Task = { id: this.#newId(), server: spec, work: { $case: "delete", value: {} } };
-    const outcome = await link.requestDelete(task);
-    if (outcome.kind === "deleted") return;
-    // The task is stored: the cell's conductors find it without the message.
-    await link
-      .publish(outcome.task, {})
-      .catch((error: unknown) => this.#events.publishFailed(outcome.task.id, link.name, error));
   }
 }
 

@@ -1,10 +1,10 @@
 import { schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
 import type { RequestRecord } from "../../core/cell/api-store.ts";
-import type { Task } from "../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
 import type { CellLink } from "./cell-link.ts";
+import { deleteInCell } from "./delete-in-cell.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { SchedulerBus, SchedulerStore } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
@@ -99,14 +99,7 @@ export class RequestSweep {
   async #cancelInCell({ spec, cell }: RequestRecord): Promise<string | null> {
     const link = cell === null ? undefined : this.#links.get(cell);
     if (!link) return null;
-    const task: Task = { id: this.#newId(), server: spec, work: { $case: "delete", value: {} } };
-    const outcome = await link.requestDelete(task);
-    if (outcome.kind === "deleted") return spec.uuid;
-    try {
-      await link.publish(outcome.task, {});
-    } catch (error) {
-      this.#events.publishFailed(outcome.task.id, link.name, error);
-    }
-    return null;
+    const outcome = await deleteInCell(link, spec, { newId: this.#newId, events: this.#events });
+    return outcome === "deleted" ? spec.uuid : null;
   }
 }

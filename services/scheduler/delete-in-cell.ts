@@ -1,0 +1,25 @@
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { CellLink } from "./cell-link.ts";
+import type { SchedulerEvents } from "./events.ts";
+
+/**
+ * Ends a server in its cell, where it can never come to be from then on. `deleted`: it is gone there; `asked`: a conductor will delete
+ * it. Rejects when the cell's store could not be asked.
+ */
+export async function deleteInCell(
+  link: CellLink,
+  server: ServerSpec,
+  by: { readonly newId: () => string; readonly events: Pick<SchedulerEvents, "publishFailed"> },
+): Promise<"deleted" | "asked"> {
+  const task: Task = { id: by.newId(), server, work: { $case: "delete", value: {} } };
+  const outcome = await link.requestDelete(task);
+  if (outcome.kind === "deleted") return "deleted";
+  try {
+    await link.publish(outcome.task, {});
+  } catch (error) {
+    // The task is stored: the cell's conductors find it without the message.
+    by.events.publishFailed(outcome.task.id, link.name, error);
+  }
+  return "asked";
+}
