@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { dropDatabase } from "../../adapters/postgres/databases.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { auditTwice } from "../../cli/audit/audit-twice.ts";
@@ -7,17 +6,14 @@ import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.t
 import { healViolations } from "../../cli/audit/heal-violations.ts";
 import { changeText } from "../../cli/audit/print-change.ts";
 import { watchCloud } from "../../cli/audit/watch-cloud.ts";
-import { type EmbeddedCloud, startCloud } from "../../cli/embedded/embedded-cloud.ts";
-import { createLogger } from "../../runtime/logger.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import { serverId, serverSpec } from "../contract/cell-fixtures.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
 import { eventually } from "../eventually.ts";
+import { startTestCloud, type TestCloud } from "../test-cloud.ts";
 
 const CELLS = ["cell-1", "cell-2"];
 const CLIENTS = 6;
 const ROUNDS = 10;
-const HEADERS = { "content-type": "application/json", "openstack-api-version": "compute 2.64" };
 
 /** Small enough that claims meet at their limits, and builds fail on every third. */
 function hostsOf(cell: string): HostConfig[] {
@@ -29,38 +25,22 @@ function hostsOf(cell: string): HostConfig[] {
 }
 
 describe("an audit of a living cloud", () => {
-  let api: TestDatabase;
-  let cloud: EmbeddedCloud;
+  let cloud: TestCloud;
   beforeAll(async () => {
-    api = await freshDatabase("api");
-    cloud = await startCloud({
-      databaseUrl: api.url,
-      dataDir: null,
+    cloud = await startTestCloud({
       cells: CELLS.map((name) => ({ name, hosts: hostsOf(name) })),
-      ...{ schedulers: 2, conductors: 2, listen: { host: "127.0.0.1", port: 0 } },
-      logger: createLogger({ name: "audit", level: "silent" }),
-      fail: (error) => {
-        throw error;
-      },
+      schedulers: 2,
+      conductors: 2,
     });
     await call("POST", "/flavors", { flavor: { id: "small", name: "small", vcpus: 1, ram: 64, disk: 0 } });
   }, 120_000);
-  afterAll(async () => {
-    await cloud?.close();
-    for (const cell of CELLS) await dropDatabase(api.url, `${new URL(api.url).pathname.slice(1)}_cell_${cell}`);
-    await api.drop();
-  });
+  afterAll(() => cloud?.close());
 
   async function call<Answer>(method: string, path: string, body?: unknown): Promise<Answer | null> {
-    const answer = await fetch(`${cloud.apiUrl}/v2.1${path}`, {
-      method,
-      headers: HEADERS,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    const text = await answer.text();
-    if (answer.status === 404) return null;
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
-    return text === "" ? null : (JSON.parse(text) as Answer);
+    const { status, json } = await cloud.call(method, `/v2.1${path}`, body, 64);
+    if (status === 404) return null;
+    if (status >= 400) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(json)}`);
+    return json as Answer | null;
   }
   async function statusOf(id: string): Promise<string> {
     const answer = await call<{ readonly server: { readonly status: string } }>("GET", `/servers/${id}`);
@@ -120,7 +100,7 @@ describe("an audit of a living cloud", () => {
 });
 
 /** Whether exactly one host runs the server. */
-function hasHome(cloud: EmbeddedCloud, uuid: string): boolean {
+function hasHome(cloud: TestCloud, uuid: string): boolean {
   const guests = cloud.cells.flatMap((cell) => [...(cell.runningGuests?.().values() ?? [])].flat());
   return guests.filter((guest) => guest.serverUuid === uuid).length === 1;
 }

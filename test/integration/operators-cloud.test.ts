@@ -1,10 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { dropDatabase } from "../../adapters/postgres/databases.ts";
-import { type EmbeddedCloud, startCloud } from "../../cli/embedded/embedded-cloud.ts";
-import { createLogger } from "../../runtime/logger.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
 import { eventually } from "../eventually.ts";
+import { startTestCloud, type TestCloud } from "../test-cloud.ts";
 
 const host = (name: string, vcpus: number, rest: Partial<HostConfig> = {}): HostConfig => ({
   name,
@@ -23,35 +20,15 @@ const CELLS = [
   },
 ];
 
-let database: TestDatabase;
-let cloud: EmbeddedCloud;
+let cloud: TestCloud;
 beforeAll(async () => {
-  database = await freshDatabase("api");
-  cloud = await startCloud({
-    ...{ databaseUrl: database.url, dataDir: null, cells: CELLS, schedulers: 1, conductors: 1 },
-    listen: { host: "127.0.0.1", port: 0 },
-    logger: createLogger({ name: "test", level: "silent" }),
-    fail: (error) => {
-      throw error;
-    },
-  });
+  cloud = await startTestCloud({ cells: CELLS, schedulers: 1, conductors: 1 });
   await call("POST", "/v2.1/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 1 } });
   await call("POST", "/v2.1/flavors", { flavor: { id: "m", name: "m", vcpus: 4, ram: 64, disk: 1 } });
 }, 60_000);
-afterAll(async () => {
-  await cloud.close();
-  for (const { name } of CELLS)
-    await dropDatabase(database.url, `${new URL(database.url).pathname.slice(1)}_cell_${name}`);
-  await database.drop();
-});
+afterAll(() => cloud?.close());
 
-async function call(method: string, path: string, body?: unknown) {
-  const headers = { "content-type": "application/json", "openstack-api-version": "compute 2.90" };
-  const init = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) };
-  const response = await fetch(`${cloud.apiUrl}${path}`, init);
-  const text = await response.text();
-  return { status: response.status, json: text === "" ? null : JSON.parse(text) };
-}
+const call: TestCloud["call"] = (...asked) => cloud.call(...asked);
 
 /** Boots a server and waits until it is ACTIVE or in ERROR. */
 async function boot(flavorRef: string): Promise<{ id: string; status: string; host: string | null }> {

@@ -2,12 +2,9 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { dropDatabase } from "../../adapters/postgres/databases.ts";
-import { type EmbeddedCloud, startCloud } from "../../cli/embedded/embedded-cloud.ts";
-import { createLogger } from "../../runtime/logger.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
 import { eventually } from "../eventually.ts";
+import { startTestCloud, type TestCloud } from "../test-cloud.ts";
 
 const host = (name: string): HostConfig => ({
   name,
@@ -26,18 +23,9 @@ interface Shown {
 }
 
 describe("the actions of a server, over a whole cloud", () => {
-  let database: TestDatabase;
-  let cloud: EmbeddedCloud;
+  let cloud: TestCloud;
   beforeAll(async () => {
-    database = await freshDatabase("api");
-    cloud = await startCloud({
-      ...{ databaseUrl: database.url, dataDir: null, cells: CELLS, schedulers: 1, conductors: 1 },
-      listen: { host: "127.0.0.1", port: 0 },
-      logger: createLogger({ name: "test", level: "silent" }),
-      fail: (error) => {
-        throw error;
-      },
-    });
+    cloud = await startTestCloud({ cells: CELLS, schedulers: 1, conductors: 1 });
     for (const [id, vcpus] of [
       ["s", 1],
       ["m", 2],
@@ -45,19 +33,9 @@ describe("the actions of a server, over a whole cloud", () => {
     ])
       await call("POST", "/v2.1/flavors", { flavor: { id, name: id, vcpus, ram: 64, disk: 1 } });
   }, 60_000);
-  afterAll(async () => {
-    await cloud.close();
-    await dropDatabase(database.url, `${new URL(database.url).pathname.slice(1)}_cell_cell-1`);
-    await database.drop();
-  });
+  afterAll(() => cloud?.close());
 
-  async function call(method: string, path: string, body?: unknown, minor = 90) {
-    const headers = { "content-type": "application/json", "openstack-api-version": `compute 2.${minor}` };
-    const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
-    const response = await fetch(`${cloud.apiUrl}${path}`, { ...init, headers });
-    const text = await response.text();
-    return { status: response.status, json: text === "" ? null : JSON.parse(text) };
-  }
+  const call: TestCloud["call"] = (...asked) => cloud.call(...asked);
 
   async function show(id: string): Promise<Shown> {
     const { server } = (await call("GET", `/v2.1/servers/${id}`)).json;

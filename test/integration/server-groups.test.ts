@@ -1,18 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { dropDatabase } from "../../adapters/postgres/databases.ts";
 import { isClean } from "../../cli/audit/audit-report.ts";
 import { auditTwice } from "../../cli/audit/audit-twice.ts";
 import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.ts";
-import { type EmbeddedCloud, startCloud } from "../../cli/embedded/embedded-cloud.ts";
-import { createLogger } from "../../runtime/logger.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
 import { eventually } from "../eventually.ts";
+import { startTestCloud, type TestCloud } from "../test-cloud.ts";
 
 const CELLS = ["cell-1", "cell-2"];
 const HOSTS = 50;
 const SERVERS = 50;
-const LATEST = { "content-type": "application/json", "openstack-api-version": "compute 2.64" };
 
 /** Hosts that could each take all servers; two of each cell fail their first build. */
 function hostsOf(cell: string): HostConfig[] {
@@ -35,39 +31,21 @@ interface ServerAnswer {
 }
 
 describe("server groups, by four schedulers on real databases", () => {
-  let api: TestDatabase;
-  let cloud: EmbeddedCloud;
+  let cloud: TestCloud;
   beforeAll(async () => {
-    api = await freshDatabase("api");
-    cloud = await startCloud({
-      databaseUrl: api.url,
-      dataDir: null,
+    cloud = await startTestCloud({
       cells: CELLS.map((name) => ({ name, hosts: hostsOf(name) })),
       schedulers: 4,
       conductors: 2,
-      listen: { host: "127.0.0.1", port: 0 },
-      logger: createLogger({ name: "groups", level: "silent" }),
-      fail: (error) => {
-        throw error;
-      },
     });
     await call("POST", "/flavors", { flavor: { id: "small", name: "small", vcpus: 1, ram: 64, disk: 0 } });
   }, 120_000);
-  afterAll(async () => {
-    await cloud?.close();
-    for (const cell of CELLS) await dropDatabase(api.url, `${new URL(api.url).pathname.slice(1)}_cell_${cell}`);
-    await api.drop();
-  });
+  afterAll(() => cloud?.close());
 
   async function call<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
-    const answer = await fetch(`${cloud.apiUrl}/v2.1${path}`, {
-      method,
-      headers: LATEST,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
-    return (text === "" ? null : JSON.parse(text)) as Answer;
+    const { status, json } = await cloud.call(method, `/v2.1${path}`, body, 64);
+    if (status >= 400) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(json)}`);
+    return json as Answer;
   }
   const createGroup = async (policy: string, rules?: object): Promise<string> =>
     (
