@@ -22,6 +22,7 @@ import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-serve
 import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -50,6 +51,8 @@ export interface EmbeddedCloudOptions {
   readonly conductors: number;
   readonly listen: HostPort;
   readonly logger: Logger;
+  /** Rules about hosts of the cloud's own, beside Nova's. */
+  readonly filters?: readonly HostFilter[];
   /** Told of what is committed, at the moment that it is. None unless given. */
   readonly observer?: CloudObserver;
   /** A part cannot go on: the cloud must be closed. */
@@ -155,6 +158,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   };
   const shared = { store: observed, groups, reservations, moves, bus, clock: systemClock, tracing: noTracing };
   const decisions = new PostgresDecisionStore(pool);
+  const { filters = [] } = options;
   const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
     const name = `scheduler-${index + 1}`;
     return createScheduler(
@@ -163,6 +167,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
         aggregates: operators.aggregates,
         operatorSettings: operators.settings,
         decisions,
+        filters,
         softState,
         cells: cells.map((cell) => ({
           name: cell.name,
@@ -183,6 +188,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     {
       ...{ ...shared, operators, cells, registry, logger: options.logger.child({ service: "api" }) },
       decisions,
+      filters,
       images: new PostgresImageStore(pool),
       networkPorts: new PostgresPortStore(pool),
     },

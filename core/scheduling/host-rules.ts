@@ -15,12 +15,19 @@ export interface HostRules {
 /** Hosts of the same weight that one is drawn from. */
 const EQUALS_MAX = 64;
 
-/** The rules as operators want them. Filters and weighers are the same lists for the same settings. */
-export function hostRules(settings: SchedulingSettings, weighers: WeigherSet): HostRules {
+/**
+ * The rules as operators want them, and the cloud's own filters. Filters and weighers are the same lists for the same settings and own
+ * filters.
+ */
+export function hostRules(
+  settings: SchedulingSettings,
+  weighers: WeigherSet,
+  ownFilters?: readonly HostFilter[],
+): HostRules {
   const { hostSubsetSize, hostSubsetTolerance, shuffleBestSameWeighedHosts } = settings;
   const equals = { spread: shuffleBestSameWeighedHosts ? EQUALS_MAX : 1, spreadTolerance: 0 };
   return {
-    filters: hostFilters(settings),
+    filters: hostFilters(settings, ownFilters),
     weighers: weighers.of(settings),
     ...(hostSubsetSize === 1 ? equals : { spread: hostSubsetSize, spreadTolerance: hostSubsetTolerance }),
   };

@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
 import { followerEvents, registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
@@ -42,6 +43,7 @@ type Closers = (() => Promise<unknown>)[];
  */
 export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint: string | null): Promise<ApiService> {
   const { settings, logger } = context;
+  const filters = await loadHostFilters(settings.filters ?? []);
   const closers: Closers = [];
   const closeAll = async () => {
     for (const close of closers.splice(0).reverse()) await close();
@@ -70,6 +72,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       groups,
       reservations,
       decisions: new PostgresDecisionStore(pool),
+      filters,
       images: new PostgresImageStore(pool),
       networkPorts: new PostgresPortStore(pool),
       moves: new PostgresMoveStore(pool),

@@ -6,6 +6,7 @@ import type { DecisionStore } from "../../core/cell/decision-store.ts";
 import type { ImageStore } from "../../core/cell/image-store.ts";
 import type { MoveStore } from "../../core/cell/move-store.ts";
 import type { PortStore } from "../../core/cell/port-store.ts";
+import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -60,6 +61,8 @@ export interface ApiDeps {
   readonly operators?: OperatorStores;
   /** Why servers are where they are; without it nobody can say. */
   readonly decisions?: Pick<DecisionStore, "decisionsOf">;
+  /** The schedulers' own filters, for explanations. */
+  readonly filters?: readonly HostFilter[];
   /** Without it nobody registers images here, and servers take any. */
   readonly images?: ImageStore;
   /** Without it there are no ports. */
@@ -104,9 +107,9 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   });
   if (deps.operators !== undefined && syncer !== null) {
     const operators = { stores: deps.operators, cells: server.cells, syncer };
-    const { cells, groups } = deps;
+    const { cells, groups, decisions = null, filters: ownFilters = [] } = deps;
     const { flavors, images } = server;
-    const explain = { stores: deps.operators, cells, groups, flavors, images, decisions: deps.decisions ?? null };
+    const explain = { stores: deps.operators, cells, groups, flavors, images, decisions, ownFilters };
     registerOperators(http, operators, explain, resolveIdentity);
   }
   registerNeighbours(http, deps, parts, { resolveIdentity, pageMax: settings.pageMax });

@@ -1,5 +1,16 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { boolean, duration, type HostPort, hostPort, integer, oneOf, url, urls } from "../../runtime/setting-kinds.ts";
+import {
+  boolean,
+  duration,
+  type HostPort,
+  hostPort,
+  integer,
+  listOf,
+  oneOf,
+  text,
+  url,
+  urls,
+} from "../../runtime/setting-kinds.ts";
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
 import { placementApiSettings } from "./placement/settings.ts";
@@ -66,6 +77,9 @@ export const apiDeclaration = {
       about: "Redis of the schedulers, for which hosts failed builds of late",
     }),
     listen: setting(hostPort, { about: "where to listen", default: "127.0.0.1:8774" }),
+    filters: optional(listOf(text()), {
+      about: "modules with the schedulers' own host filters, so that explanations know them",
+    }),
     publicUrl: optional(url("http", "https"), {
       about: "what links in answers start with; without it, the host that a request names",
     }),

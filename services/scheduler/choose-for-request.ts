@@ -3,6 +3,7 @@ import type { LedgerView } from "../../core/ledger/view.ts";
 import type { ChoiceOptions, HostChoice, HostChooser } from "../../core/scheduling/choose-hosts.ts";
 import { examineCells } from "../../core/scheduling/explain/explain-request.ts";
 import { type Miss, nearestMisses } from "../../core/scheduling/explain/nearest-misses.ts";
+import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 import { hostRules } from "../../core/scheduling/host-rules.ts";
 import { pinQuery } from "../../core/scheduling/pin-query.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
@@ -44,6 +45,7 @@ export interface PlacingState {
 export class RequestChooser {
   readonly #chooser: HostChooser;
   readonly #weighers: WeigherSet;
+  readonly #ownFilters: readonly HostFilter[];
   readonly #onArrival: (query: PlacementQuery, view: LedgerView) => void;
   readonly #live: { readonly current: SchedulingSettings };
   readonly #settings: SchedulerSettings;
@@ -54,6 +56,8 @@ export class RequestChooser {
   constructor(options: {
     readonly chooser: HostChooser;
     readonly weighers: WeigherSet;
+    /** Asked after those that operators have enabled. */
+    readonly ownFilters: readonly HostFilter[];
     /** A request comes to be placed: for those who learn what usually comes. */
     readonly onArrival: (query: PlacementQuery, view: LedgerView) => void;
     readonly live: { readonly current: SchedulingSettings };
@@ -64,6 +68,7 @@ export class RequestChooser {
   }) {
     this.#chooser = options.chooser;
     this.#weighers = options.weighers;
+    this.#ownFilters = options.ownFilters;
     this.#onArrival = options.onArrival;
     this.#live = options.live;
     this.#settings = options.settings;
@@ -141,7 +146,7 @@ export class RequestChooser {
 
   #optionsFor(state: PlacingState, { excluded, watch }: ChoiceLimits): ChoiceOptions {
     return {
-      ...hostRules(this.#live.current, this.#weighers),
+      ...hostRules(this.#live.current, this.#weighers, this.#ownFilters),
       seed: seedOf(state.serverUuid),
       alternates: this.#settings.attemptsMax - 1,
       excludedHosts: excluded,

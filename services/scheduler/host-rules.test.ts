@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MemoryAggregateStore } from "../../adapters/memory/memory-aggregate-store.ts";
 import { MemorySettingsStore } from "../../adapters/memory/memory-settings-store.ts";
 import { SCHEDULING_SECTION } from "../../core/cell/settings-store.ts";
+import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 import type { StoredSchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { hostName, providerOf, serverId } from "../../test/contract/cell-fixtures.ts";
@@ -119,5 +120,26 @@ describe("a scheduler's rules about hosts", () => {
     expect(await place({ ...rig.wants(2), requestedHost: hostName(2) })).toContain("No valid host");
     const spec = { ...rig.wants(1), forcedHost: hostName(2) };
     expect(await place(spec)).toBe(hostName(2));
+  });
+
+  test("a cloud's own filters are asked with Nova's, and named in the refusal with their reason", async () => {
+    await cell.addHosts([4, 4]);
+    const evenOnly: HostFilter = {
+      name: "EvenOnly",
+      decidedBy: "kind",
+      reads: [],
+      bind: () => (host) => (Number(host.name.split("-")[1]) % 2 === 0 ? null : "is odd"),
+    };
+    await rig.start([cell.open()], { filters: [evenOnly] });
+    expect(await place(rig.wants(1, 3))).toBe(hostName(2));
+    const refused = await place(rig.wants(2, 3));
+    expect(refused).toContain("No valid host");
+    expect(refused).toContain("is odd");
+  });
+
+  test("own filters of one name, or of one of Nova's, are a mistake in the program", async () => {
+    const named = (name: string): HostFilter => ({ name, decidedBy: "kind", bind: () => null });
+    await expect(rig.start([], { filters: [named("Mine"), named("Mine")] })).rejects.toThrow("Mine");
+    await expect(rig.start([], { filters: [named("ComputeFilter")] })).rejects.toThrow("ComputeFilter");
   });
 });

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import {
   followerEvents,
@@ -44,11 +45,12 @@ export interface SchedulerProcess extends Service {
   readonly note: string;
 }
 
-/** Connects in the background; everything else begins with `start`. */
-export function openScheduler(
+/** Connects in the background; everything else begins with `start`. Throws a SettingsError when a filter cannot be loaded. */
+export async function openScheduler(
   { settings: options, logger }: ServiceContext<SchedulerOptions>,
   otlpEndpoint: string | null,
-): SchedulerProcess {
+): Promise<SchedulerProcess> {
+  const filters = await loadHostFilters(options.filters ?? []);
   const settings = schedulerSettings(options, randomUUID());
   const pool = openLoggedPool({
     url: options.databaseUrl,
@@ -81,6 +83,7 @@ export function openScheduler(
       moves,
       aggregates,
       operatorSettings,
+      filters,
       decisions: new PostgresDecisionStore(pool),
       bus,
       cells: [],

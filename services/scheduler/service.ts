@@ -1,12 +1,15 @@
 import { randomUUID } from "node:crypto";
 import type { Registry } from "prom-client";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
+import { assert } from "../../core/assert.ts";
 import type { AggregateStore } from "../../core/cell/aggregate-store.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
 import type { DecisionStore } from "../../core/cell/decision-store.ts";
 import type { SettingsStore } from "../../core/cell/settings-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
 import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
+import { nameClash } from "../../core/scheduling/filters/host-filters.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import type { RequestContext } from "../../core/scheduling/request/request-context.ts";
 import type { SoftState } from "../../core/scheduling/soft-state.ts";
@@ -63,6 +66,11 @@ export interface SchedulerDeps {
   readonly aggregates?: Pick<AggregateStore, "version" | "aggregates">;
   /** Where decisions are kept for whoever asks why; without it none are. */
   readonly decisions?: Pick<DecisionStore, "putDecisions" | "purgeDecisions">;
+  /**
+   * Rules about hosts of this cloud's own, asked after Nova's; each has a name of its own. Every scheduler, and the api for its
+   * explanations, is to have the same ones.
+   */
+  readonly filters?: readonly HostFilter[];
   /** What operators set while schedulers run; without it this one stays with its own settings. */
   readonly operatorSettings?: Pick<SettingsStore, "read">;
   /** The API tier's own bus. */
@@ -252,6 +260,9 @@ function assembleRules(
     },
     { pollMs },
   );
+  const ownFilters = deps.filters ?? [];
+  const clash = nameClash(ownFilters);
+  assert(clash === null, clash ?? "");
   const fragmentation = new GpuFragmentation();
   const weighers = new WeigherSet({
     buildFailure: buildFailures((cell) => failures.of(cell)),
@@ -262,7 +273,7 @@ function assembleRules(
   const onArrival = ({ groups }: PlacementQuery, view: LedgerView) => {
     if (live.current.multipliers.gpu_fragmentation !== 0) fragmentation.arrive(groups, view);
   };
-  return { live, aggregates, weighers, onArrival };
+  return { live, aggregates, weighers, ownFilters, onArrival };
 }
 
 /** What request filters know: another object when operators have changed something, as translations are remembered by it. */

@@ -1,7 +1,7 @@
 import { DEFAULT_SCHEDULING_SETTINGS, type SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { duration, float, hostPort, integer, url, urls } from "../../runtime/setting-kinds.ts";
-import { type Declaration, setting, type ValuesOf } from "../../runtime/settings.ts";
+import { duration, float, hostPort, integer, listOf, text, url, urls } from "../../runtime/setting-kinds.ts";
+import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
 /** How much each weigher counts; see core/scheduling/weighers. */
 export interface WeigherMultipliers {
@@ -115,6 +115,9 @@ export const schedulerDeclaration = {
     spread: setting(integer({ min: 1, max: 1_000 }), {
       about: "the chosen host is one of the best so many that are about as good",
       default: "5",
+    }),
+    filters: optional(listOf(text()), {
+      about: "modules with host filters of this cloud's own; every scheduler and api is to have the same",
     }),
     placeWithin: setting(duration({ minMs: 1_000, maxMs: 86_400_000 }), {
       about: "how long a request waits for a cell that does not answer before it is refused",

@@ -10,7 +10,7 @@ import { availabilityZoneFilter } from "./availability-zone-filter.ts";
 import { computeCapabilitiesFilter } from "./compute-capabilities-filter.ts";
 import { computeFilter } from "./compute-filter.ts";
 import { differentHostFilter } from "./different-host-filter.ts";
-import type { FilterName } from "./filter-names.ts";
+import { FILTER_NAMES, type FilterName } from "./filter-names.ts";
 import type { FilteredCell, HostCheck, HostFilter } from "./host-filter.ts";
 import { imagePropertiesFilter } from "./image-properties-filter.ts";
 import { aggregateIoOpsFilter, ioOpsFilter } from "./io-ops-filter.ts";
@@ -52,18 +52,36 @@ const FILTERS: Readonly<Record<FilterName, (settings: SchedulingSettings) => Hos
   SimpleCIDRAffinityFilter: () => simpleCidrAffinityFilter,
 };
 
-const made = new WeakMap<SchedulingSettings, readonly HostFilter[]>();
+const made = new WeakMap<SchedulingSettings, WeakMap<readonly HostFilter[], readonly HostFilter[]>>();
+const NO_FILTERS: readonly HostFilter[] = [];
 
-/** The enabled filters, in order, and after them what weighed metrics require. Remembered by the settings. */
-export function hostFilters(settings: SchedulingSettings): readonly HostFilter[] {
-  const known = made.get(settings);
+/**
+ * The enabled filters, in order, after them what weighed metrics require, and at last the cloud's `own`, which no setting turns off.
+ * Remembered by both arguments.
+ */
+export function hostFilters(
+  settings: SchedulingSettings,
+  own: readonly HostFilter[] = NO_FILTERS,
+): readonly HostFilter[] {
+  const known = made.get(settings)?.get(own);
   if (known) return known;
   const { enabledFilters, metricsRequired, multipliers } = settings;
   const names = new Set(enabledFilters);
   if (metricsRequired && multipliers.metrics !== 0) names.add("MetricsFilter");
-  const filters = [...names].map((name) => FILTERS[name](settings));
-  made.set(settings, filters);
+  const filters = [...[...names].map((name) => FILTERS[name](settings)), ...own];
+  const ofSettings = made.get(settings) ?? new WeakMap<readonly HostFilter[], readonly HostFilter[]>();
+  made.set(settings, ofSettings.set(own, filters));
   return filters;
+}
+
+/** Why these cannot be a cloud's own filters; null: they can. Verdicts are kept by name, so each has one of its own. */
+export function nameClash(own: readonly HostFilter[]): string | null {
+  const taken = new Set<string>(FILTER_NAMES);
+  for (const { name } of own) {
+    if (taken.has(name)) return `there are two host filters of the name ${name}`;
+    taken.add(name);
+  }
+  return null;
 }
 
 /** A filter that has something to say of a request, as bound to it and a cell. */

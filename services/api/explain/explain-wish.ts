@@ -3,6 +3,7 @@ import { PLAIN_REQUEST } from "../../../core/cell/server-spec.ts";
 import { SCHEDULING_SECTION } from "../../../core/cell/settings-store.ts";
 import { AggregateIndex } from "../../../core/scheduling/aggregate-index.ts";
 import { type Explanation, explainRequest } from "../../../core/scheduling/explain/explain-request.ts";
+import type { HostFilter } from "../../../core/scheduling/filters/host-filter.ts";
 import { hostRules } from "../../../core/scheduling/host-rules.ts";
 import type { CellHosts } from "../../../core/scheduling/ranking/cell-ranking.ts";
 import { askedOf } from "../../../core/scheduling/request/asked.ts";
@@ -37,6 +38,8 @@ export interface ExplainDeps {
   readonly flavors: FlavorCatalog;
   readonly images: Pick<ImageCatalog, "find"> | null;
   readonly groups: Pick<ServerGroupStore, "group">;
+  /** As the schedulers have them. */
+  readonly ownFilters: readonly HostFilter[];
 }
 
 export interface ExplainedWish {
@@ -76,7 +79,12 @@ export async function explainWish(deps: ExplainDeps, call: KnownCall, body: Expl
   }
   const explanation = explainRequest(cells, {
     query: translated.query,
-    options: { ...rulesOf(settings, failures), seed: seedOf(body.flavor), alternates: ALTERNATES, spec },
+    options: {
+      ...rulesOf(settings, failures, deps.ownFilters),
+      seed: seedOf(body.flavor),
+      alternates: ALTERNATES,
+      spec,
+    },
     ...{ hostsMax: body.limit ?? RANKED_MAX, missesMax: MISSES_MAX, count: body.count ?? 1, host: body.host },
   });
   return { refusal: null, explanation, cellsNotSearched };
@@ -127,7 +135,11 @@ function searchable(cells: readonly CellPort[], index: AggregateIndex) {
 }
 
 /** `failures`: by cell and host. */
-function rulesOf(settings: SchedulingSettings, failures: ReadonlyMap<string, number>) {
+function rulesOf(
+  settings: SchedulingSettings,
+  failures: ReadonlyMap<string, number>,
+  ownFilters: readonly HostFilter[],
+) {
   const byCell = new Map<string, Map<string, number>>();
   for (const [key, count] of failures) {
     const at = key.indexOf("/");
@@ -140,5 +152,5 @@ function rulesOf(settings: SchedulingSettings, failures: ReadonlyMap<string, num
     recentPicks: new RecentPicks(),
     gpuFragmentation: new GpuFragmentation(),
   });
-  return hostRules(settings, weighers);
+  return hostRules(settings, weighers, ownFilters);
 }
