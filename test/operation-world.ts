@@ -165,7 +165,7 @@ export class OperationWorldModel {
       for (const guest of model.guests()) await this.#settle(model, guest.attemptId);
       this.#bag.push(async () => {
         if (!model.isUp) return;
-        await this.store.releaseEvacuated(model.name);
+        await this.store.releaseEvacuated([model.name]);
         await this.#up(host);
       });
     };
@@ -199,7 +199,7 @@ export class OperationWorldModel {
     }
     for (const host of this.hosts) for (const guest of host.guests()) await this.#settle(host, guest.attemptId);
     while (await this.step());
-    for (const host of this.hosts) await this.store.releaseEvacuated(host.name);
+    await this.store.releaseEvacuated(this.hosts.map((host) => host.name));
   }
 
   async take(taskIds: readonly string[]): Promise<void> {

@@ -245,12 +245,14 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return serverUuids.map((uuid) => homeOf(this.#cell, this.#cell.servers.get(uuid))).filter((home) => home !== null);
   }
 
-  async residents(host: string): Promise<readonly Home[]> {
-    return [...this.#cell.servers.values()]
-      .filter((server) => server.host === host)
-      .sort((a, b) => compare(a.uuid, b.uuid))
-      .map((server) => homeOf(this.#cell, server))
-      .filter((home) => home !== null);
+  async residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
+    const byHost = Map.groupBy(this.#cell.servers.values(), (server) => server.host);
+    return hosts.map((host) =>
+      (byHost.get(host) ?? [])
+        .sort((a, b) => compare(a.uuid, b.uuid))
+        .map((server) => homeOf(this.#cell, server))
+        .filter((home) => home !== null),
+    );
   }
 
   // --- OperationStore
@@ -297,8 +299,8 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return unconfirmedOf(this.#cell, this.#clock.now() - waitedMs, limit);
   }
 
-  async releaseEvacuated(host: string): Promise<readonly string[]> {
-    return this.#step((tx) => releaseEvacuatedStep(tx, host));
+  async releaseEvacuated(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
+    return this.#step((tx) => hosts.map((host) => releaseEvacuatedStep(tx, host)));
   }
 
   #step<Result>(run: (tx: CellTransaction) => Result): Result {

@@ -175,8 +175,8 @@ export class PostgresCellStore implements CellStore {
     return readHomes(this.#pool, serverUuids);
   }
 
-  residents(host: string): Promise<readonly Home[]> {
-    return readResidents(this.#pool, host);
+  residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
+    return readResidents(this.#pool, hosts);
   }
 
   // --- OperationStore
@@ -219,7 +219,7 @@ export class PostgresCellStore implements CellStore {
     return readUnconfirmed(this.#pool, waitedMs, limit);
   }
 
-  releaseEvacuated(host: string): Promise<readonly string[]> {
-    return releaseEvacuated(this.#pool, host);
+  releaseEvacuated(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
+    return releaseEvacuated(this.#pool, hosts);
   }
 }

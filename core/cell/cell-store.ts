@@ -201,6 +201,6 @@ export interface HostStore {
   sightings(hosts: readonly string[]): Promise<readonly HostSighting[]>;
   /** Of those servers that are or were in this cell, in the order of the uuids. */
   homes(serverUuids: readonly string[]): Promise<readonly Home[]>;
-  /** Servers whose home is the host (not DELETED): what must run there once ACTIVE. */
-  residents(host: string): Promise<readonly Home[]>;
+  /** For each host the servers whose home it is (not DELETED), by uuid: what must run there once ACTIVE. */
+  residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]>;
 }

@@ -208,8 +208,8 @@ export interface MigrationStore {
   /** Resizes and cold migrations that have waited so long for their confirmation; the oldest first. */
   unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]>;
   /**
-   * The host came back and was compared, or is known to be fenced: what evacuations still hold there is given back. Returns
-   * the migrations' uuids.
+   * These hosts came back and were compared, or are known to be fenced: what evacuations still hold there is given back. Returns
+   * the migrations' uuids of each host.
    */
-  releaseEvacuated(host: string): Promise<readonly string[]>;
+  releaseEvacuated(hosts: readonly string[]): Promise<readonly (readonly string[])[]>;
 }

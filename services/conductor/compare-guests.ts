@@ -1,3 +1,4 @@
+import type { Home } from "../../core/cell/cell-store.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import { type Guest, type GuestList, GuestState } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -7,6 +8,7 @@ import type { StepCommitter } from "./commit-steps.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { GuestSettler } from "./settle-guests.ts";
+import { SharedStep } from "./shared-step.ts";
 
 const LIST_ANSWER_MS = 10_000;
 
@@ -19,6 +21,8 @@ interface Query {
 /** Compares what a host has with what the cell's database says that it should have. */
 export class GuestComparer {
   readonly #store: Pick<ConductorStore, "residents" | "servers" | "agentArrived" | "releaseEvacuated">;
+  readonly #residents: SharedStep<string, readonly Home[]>;
+  readonly #evacuated: SharedStep<string, readonly string[]>;
   readonly #settler: GuestSettler;
   readonly #commits: StepCommitter;
   readonly #clock: Clock;
@@ -35,7 +39,10 @@ export class GuestComparer {
     readonly clock: Clock;
     readonly events: ConductorEvents;
   }) {
-    this.#store = options.store;
+    const { store } = options;
+    this.#store = store;
+    this.#residents = new SharedStep((hosts) => store.residents(hosts));
+    this.#evacuated = new SharedStep((hosts) => store.releaseEvacuated(hosts));
     this.#settler = options.settler;
     this.#commits = options.commits;
     this.#clock = options.clock;
@@ -68,7 +75,7 @@ export class GuestComparer {
    * are an operator's to judge, nothing is rebuilt; one that is being deleted may be gone already. Rejects when the agent does not answer.
    */
   async compare(connection: AgentConnection, host: string): Promise<void> {
-    const residents = await this.#commits.insist("residents", () => this.#store.residents(host));
+    const residents = await this.#commits.answered("residents", this.#residents, host);
     const guests = await this.#list(connection, host);
     await this.#settle(host, guests);
     await this.releaseEvacuated(host);
@@ -83,7 +90,7 @@ export class GuestComparer {
 
   /** What is known to be gone from the host need not be held there any longer. */
   async releaseEvacuated(host: string): Promise<void> {
-    const released = await this.#commits.insist("evacuated", () => this.#store.releaseEvacuated(host));
+    const released = await this.#commits.answered("evacuated", this.#evacuated, host);
     if (released.length > 0) this.#events.evacuatedReleased(host, released.length);
   }
 

@@ -88,8 +88,7 @@ export function hostContract(cell: () => CellUnderTest): void {
       home(3, "BUILD"),
       home(1, "ACTIVE"),
     ]);
-    expect(await store.residents("host-1")).toEqual([home(1, "ACTIVE"), home(3, "BUILD")]);
-    expect(await store.residents("nowhere")).toEqual([]);
+    expect(await store.residents(["nowhere", "host-1"])).toEqual([[], [home(1, "ACTIVE"), home(3, "BUILD")]]);
     expect(await store.serverCountByHost()).toEqual(
       new Map([
         ["host-0", 1],
@@ -102,11 +101,11 @@ export function hostContract(cell: () => CellUnderTest): void {
     const { store } = cell();
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
     await store.requestDelete([deleteTask(1, 11)]);
-    expect(await store.residents("host-0")).toMatchObject([{ serverUuid: serverId(1) }]);
+    expect(await store.residents(["host-0"])).toMatchObject([[{ serverUuid: serverId(1) }]]);
     await store.commitDeleted([claimOf(await cell().take(11))]);
     expect(await store.homes([serverId(1)])).toEqual([
       { ...quiet, serverUuid: serverId(1), status: "DELETED", host: null, attemptId: null },
     ]);
-    expect(await store.residents("host-0")).toEqual([]);
+    expect(await store.residents(["host-0"])).toEqual([[]]);
   });
 }

@@ -264,9 +264,9 @@ export function operationContract(cell: () => CellUnderTest): void {
     await store.commitStep([arrow(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
     expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", host: "host-1" }]);
     expect(await cell().used()).toEqual([2, 2, 0]);
-    expect(await store.releaseEvacuated("host-1")).toEqual([]);
-    expect(await store.releaseEvacuated("host-0")).toEqual([moveId]);
-    expect(await store.releaseEvacuated("host-0")).toEqual([]);
+    expect(await store.releaseEvacuated(["host-1"])).toEqual([[]]);
+    expect(await store.releaseEvacuated(["host-1", "host-0", "nowhere"])).toEqual([[], [moveId], []]);
+    expect(await store.releaseEvacuated(["host-0"])).toEqual([[]]);
     expect(await cell().used()).toEqual([0, 2, 0]);
   });
 

@@ -100,7 +100,7 @@ async function dumpOf({ store, ledger, tasks }: Body): Promise<unknown> {
     closed: await store.close(uuids),
     hosts: await store.hosts(),
     counts: [...(await store.serverCountByHost())].sort(),
-    residents: await Promise.all(HOSTS.map((host) => store.residents(`host-${host}`))),
+    residents: await store.residents(HOSTS.map((host) => `host-${host}`)),
     tasks: await tasks(),
   });
 }

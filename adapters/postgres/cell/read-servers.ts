@@ -148,13 +148,14 @@ export async function readHomes(pool: Pool, serverUuids: readonly string[]): Pro
 }
 
 /** What is DELETED has no host. */
-export async function readResidents(pool: Pool, host: string): Promise<readonly Home[]> {
+export async function readResidents(pool: Pool, hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
   const rows = await queryStored<HomeRow>(pool, {
     name: "residents",
-    text: `${SELECT_HOME} where s.host = $1 order by s.uuid`,
-    values: [host],
+    text: `${SELECT_HOME} where s.host = any ($1) order by s.uuid`,
+    values: [textArrayLiteral(hosts)],
   });
-  return rows.map(homeOf);
+  const byHost = Map.groupBy(rows.map(homeOf), (home) => home.host);
+  return hosts.map((host) => byHost.get(host) ?? []);
 }
 
 function homeOf(row: HomeRow): Home {
