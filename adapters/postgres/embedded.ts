@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../runtime/free-port.ts";
+import { signalTree } from "../../runtime/process-tree.ts";
 import { type Binaries, findBinaries } from "./embedded-binaries.ts";
 import { type Cluster, openCluster, removeCluster, socketDirOf, urlsOf } from "./embedded-cluster.ts";
 import { EmbeddedError } from "./embedded-error.ts";
@@ -32,6 +33,7 @@ export interface EmbeddedOptions {
 /** A running embedded Postgres; it ends with the process that started it, however that ends. */
 export interface EmbeddedPostgres {
   readonly port: number;
+  readonly pid: number;
   readonly dataDir: string;
   /** Connection URL of a database of this server, password included. `postgres` always exists. */
   url(database: string): string;
@@ -39,6 +41,11 @@ export interface EmbeddedPostgres {
   localUrl(database: string): string;
   /** Fast shutdown: open transactions are rolled back, what was committed is safe. Repeatable. */
   stop(): Promise<void>;
+  /** A crash: all its processes end at once. Start it again on the same data directory. Resolves when it is gone. */
+  kill(): Promise<void>;
+  /** All its processes stand still, with their connections open, until `resume`. */
+  pause(): void;
+  resume(): void;
   /** Resolves with a reason if the server ends without having been told to. */
   readonly died: Promise<string>;
 }
@@ -150,13 +157,18 @@ function spawnServer(
   return { child, exited, logEnd };
 }
 
+/** What a server that answers writes into its file; one that follows another answers, too, but only what is read. */
+const SERVING = ["ready", "standby"];
+
 async function waitUntilReady(server: Spawned, cluster: Cluster): Promise<void> {
   let exit: string | null = null;
   void server.exited.then((reason) => {
     exit = reason;
   });
   const deadline = performance.now() + START_MS;
-  while (readPidFile(cluster)?.status !== "ready" || readPidFile(cluster)?.pid !== server.child.pid) {
+  for (;;) {
+    const found = readPidFile(cluster);
+    if (SERVING.includes(found?.status ?? "") && found?.pid === server.child.pid) return;
     if (exit !== null) {
       const log = server.logEnd();
       // Lost to another start on the same directory.
@@ -180,8 +192,10 @@ function handleOf(
 ): EmbeddedPostgres {
   let stopping: Promise<void> | null = null;
   const { url, localUrl } = urlsOf(cluster, port);
+  const pid = server.child.pid as number;
   return {
     port,
+    pid,
     dataDir,
     url,
     localUrl,
@@ -194,6 +208,12 @@ function handleOf(
       stopping ??= stopServer(server, dataDir, temporary);
       return stopping;
     },
+    kill: () => {
+      stopping ??= killServer(server, dataDir);
+      return stopping;
+    },
+    pause: () => signalTree(pid, "SIGSTOP"),
+    resume: () => signalTree(pid, "SIGCONT"),
   };
 }
 
@@ -206,6 +226,14 @@ async function stopServer(server: Spawned, dataDir: string, temporary: boolean):
   clearTimeout(immediate);
   rmSync(join(dataDir, "owner.pid"), { force: true });
   if (temporary) removeCluster(dataDir);
+}
+
+/** Its file stays, as after a crash; who starts it again clears that away. */
+async function killServer(server: Spawned, dataDir: string): Promise<void> {
+  server.child.ref();
+  if (server.child.exitCode === null && server.child.signalCode === null) signalTree(server.child.pid!, "SIGKILL");
+  await server.exited;
+  rmSync(join(dataDir, "owner.pid"), { force: true });
 }
 
 function logFileOf(dataDir: string): string {
