@@ -19,6 +19,7 @@ import type {
 } from "../../core/cell/operation-store.ts";
 import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
+import { HEARD_AT } from "../../core/tasks/operation-routes.ts";
 import type { CellState, CellTransaction, MigrationRow, ServerRow, TaskRow } from "./memory-cell-state.ts";
 import { addTask } from "./memory-dispatch-steps.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
@@ -156,6 +157,9 @@ export function resetStep(tx: CellTransaction, { serverUuid, status }: StatusRes
 export function signalStep(tx: CellTransaction, taskId: string, signal: OperationSignal): SignalOutcome {
   const task = tx.cell.tasks.get(taskId);
   if (task === undefined || task.kind !== "operate" || task.endedAtMs !== null) return "no-such-operation";
+  const isHeard =
+    HEARD_AT[signal].some((stage) => stage === task.stage) && !(signal === "force" && task.signal === "abort");
+  if (!isHeard) return "too-late";
   task.signal = signal;
   task.epoch += 1;
   task.owner = null;

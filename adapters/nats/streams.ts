@@ -23,6 +23,9 @@ export function cellTasksSubject(cell: string): string {
   return `cell.${cell}.tasks`;
 }
 
+/** A task's message that has it: somebody told the operation something, and also whoever carries it out already is to take it anew. */
+export const taskSignalHeader = "berth-signal";
+
 export function cellEventsSubject(cell: string): string {
   return `cell.${cell}.events`;
 }

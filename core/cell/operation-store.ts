@@ -64,7 +64,11 @@ export type ResetOutcome =
   | { readonly kind: "nowhere" }
   | { readonly kind: "gone" };
 
-export type SignalOutcome = "signalled" | "no-such-operation";
+export type SignalOutcome =
+  | "signalled"
+  /** It has gone too far, or was called off already (`HEARD_AT`); nothing is written. */
+  | "too-late"
+  | "no-such-operation";
 
 /** A change of what a server holds where it is (`patchChange`). */
 export interface HoldingPatch {
@@ -86,7 +90,7 @@ export interface BeginStore {
   /**
    * Tell whoever carries out the operation something: it is freed under a new epoch, so that the next one to take it (by the
    * message that the caller publishes, or a sweep) goes on with that in mind. `abort`: back to the source; `force`: complete a live
-   * migration now.
+   * migration now. Only at the stages of `HEARD_AT`: what was signalled is what happens.
    */
   signal(
     signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],

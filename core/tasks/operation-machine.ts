@@ -1,7 +1,7 @@
 import type { OperationPosition, OperationSignal, StepWrite } from "../cell/operation-store.ts";
 import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
-import { type Ask, edgesOf, type Stage, type Target } from "./operation-routes.ts";
+import { type Ask, edgesOf, HEARD_AT, type Stage, type Target } from "./operation-routes.ts";
 import { ABORTED, type Arrow, writeOf } from "./operation-writes.ts";
 
 /** Where an operation is by the cell's database; `step` counts the arrows that were committed. */
@@ -77,7 +77,7 @@ export function beginOperation(
   const { stage, selection, step, revision, reason, signal } = position;
   if (edgesOf(world.facts.kind, stage) === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
   const at: Position = { stage: stage as Stage, selection, step, revision, reason, past };
-  if (signal === "abort" && (stage === "preparing" || stage === "handing-over") && world.facts.isMove)
+  if (signal === "abort" && HEARD_AT.abort.includes(at.stage) && world.facts.isMove)
     return write(world, at, { to: "restoring", selection, reason: `${ABORTED} on request`, noted: [] });
   return enter(world, at, signal);
 }

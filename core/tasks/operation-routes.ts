@@ -1,3 +1,4 @@
+import type { OperationSignal } from "../cell/operation-store.ts";
 import type { OperationKind } from "./operation-kinds.ts";
 
 /** What an operation waits for; see docs/decisions/0006-moves.md. */
@@ -13,6 +14,15 @@ export const STAGES = [
   "offloading",
 ] as const;
 export type Stage = (typeof STAGES)[number];
+
+/**
+ * Where an operation hears what somebody tells it. An abort is heard as long as home is the source; a copy is forced while it is made.
+ * Whoever is called off stays called off.
+ */
+export const HEARD_AT: Readonly<Record<OperationSignal, readonly Stage[]>> = {
+  abort: ["preparing", "handing-over"],
+  force: ["handing-over"],
+};
 
 /** What a stage asks of one host. `start-…` asks nothing of a server that is not to run. */
 export type Ask =

@@ -164,7 +164,7 @@ function migrationStatus(kind: OperationKind, { from, to, reason }: Arrow): stri
     case "succeed":
       return kind === "evacuate" ? "done" : kind === "resize" || kind === "migrate" ? "finished" : "completed";
     default:
-      return isLive ? "running" : "post-migrating";
+      return "post-migrating";
   }
 }
 

@@ -34,6 +34,8 @@ export class FakeDriver implements Driver {
   readonly #options: FakeDriverOptions;
   /** By host and attempt id. */
   readonly #guests = new Map<string, FakeGuest>();
+  /** Of guests whose server has one: it wins over the host's, as long as the agent lives. */
+  readonly #ownScripts = new Map<string, FakeScript>();
   readonly #buildsOfHost = new Map<string, number>();
   readonly #destroyFailures = new Map<string, number>();
   readonly #orderFailures = new Map<string, number>();
@@ -45,6 +47,11 @@ export class FakeDriver implements Driver {
   /** What really exists, for an auditor: also what the agent does not know of. */
   guests(): FakeGuest[] {
     return [...this.#guests.values()];
+  }
+
+  /** Nothing runs any more, as when the hosts lose their power. */
+  losePower(): void {
+    for (const [key, guest] of this.#guests) this.#guests.set(key, { ...guest, running: false });
   }
 
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<readonly GuestName[]> {
@@ -65,7 +72,8 @@ export class FakeDriver implements Driver {
     } catch (error) {
       return { kind: "failed", failure: "abort", reason: (error as Error).message };
     }
-    const script = own ?? this.#options.scripts.get(host) ?? {};
+    if (own !== null) this.#ownScripts.set(keyOf(order), own);
+    const script = this.#scriptFor(order);
     const nth = own === null ? this.#countBuild(host) : (parseAttemptId(attemptId)?.selection ?? 0);
     const outcome = this.#outcomeOf(script, nth, attemptId);
     if ((script.destroy_failures ?? 0) > 0) this.#destroyFailures.set(keyOf(order), script.destroy_failures ?? 0);
@@ -95,7 +103,7 @@ export class FakeDriver implements Driver {
     const name = { host, serverUuid, attemptId };
     if (!this.#guests.has(keyOf(name))) throw new Error("there is no such guest");
     if (!live) this.#stop(name);
-    const durationMs = this.#options.scripts.get(host)?.hand_off_ms ?? 0;
+    const durationMs = this.#scriptFor(name).hand_off_ms ?? 0;
     if (durationMs > 0 && !force) await this.#pause(durationMs, signal);
     if (this.#failsNow(name, "hand_off_failures")) throw new Error("the copy broke off");
     this.#stop(name);
@@ -107,11 +115,15 @@ export class FakeDriver implements Driver {
     this.#guests.set(keyOf(name), { ...found, running: false });
   }
 
-  /** Whether this is one of the first orders of the guest, which its host's script lets fail. */
+  #scriptFor(guest: GuestName): FakeScript {
+    return this.#ownScripts.get(keyOf(guest)) ?? this.#options.scripts.get(guest.host) ?? {};
+  }
+
+  /** Whether this is one of the first orders of the guest, which its script lets fail. */
   #failsNow(guest: GuestName, of: "hand_off_failures" | "start_failures" | "power_failures"): boolean {
     const key = `${of} ${keyOf(guest)}`;
     const before = this.#orderFailures.get(key) ?? 0;
-    if (before >= (this.#options.scripts.get(guest.host)?.[of] ?? 0)) return false;
+    if (before >= (this.#scriptFor(guest)[of] ?? 0)) return false;
     this.#orderFailures.set(key, before + 1);
     return true;
   }
@@ -123,6 +135,7 @@ export class FakeDriver implements Driver {
       throw new Error("the device is busy");
     }
     this.#destroyFailures.delete(keyOf(guest));
+    this.#ownScripts.delete(keyOf(guest));
     this.#guests.delete(keyOf(guest));
   }
 

@@ -31,7 +31,7 @@ export const FakeScript = Type.Object(
     loses_power: Type.Optional(Type.Boolean()),
     /** How long handing a guest over takes. */
     hand_off_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
-    /** So many first orders of each guest on the host fail: to hand over, to start what was prepared, to change its power. */
+    /** So many first orders of each guest fail: to hand over, to start what was prepared, to change its power. */
     hand_off_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     start_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     power_failures: Type.Optional(Type.Integer({ minimum: 0 })),

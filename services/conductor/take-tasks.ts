@@ -1,5 +1,5 @@
 import { BinaryReader } from "@bufbuild/protobuf/wire";
-import { cellTasksConsumer } from "../../adapters/nats/streams.ts";
+import { cellTasksConsumer, taskSignalHeader } from "../../adapters/nats/streams.ts";
 import { BusError, type BusMessage, busErrorIsTransient, type Subscription } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { retry } from "../../runtime/retry.ts";
@@ -33,13 +33,14 @@ export interface TaskIntakeOptions {
 
 /**
  * Where tasks come in: by message, and by a sweep for those whose message was lost or whose conductor died. A message is
- * acknowledged when its task is taken, or turns out to be somebody else's; the rows are the truth.
+ * acknowledged when its task is taken, or turns out to be somebody else's; the rows are the truth. A signal's message is for whoever
+ * carries the operation out, too: he takes it anew, and so learns what he was told.
  */
 export class TaskIntake {
   readonly #options: TaskIntakeOptions;
   readonly #sweeper: Ticker;
-  /** Tasks whose take is on its way. */
-  readonly #taking = new Set<string>();
+  /** Tasks whose take is on its way; resolves when it is answered, or failed. */
+  readonly #taking = new Map<string, Promise<boolean>>();
   #subscription: Subscription | null = null;
   #sweeps = 0;
   #stopped = false;
@@ -99,7 +100,7 @@ export class TaskIntake {
     if (taskId === null) {
       events.taskMalformed("(unreadable)");
       message.ack();
-    } else if (runs.has(taskId) || this.#taking.has(taskId)) {
+    } else if ((runs.has(taskId) || this.#taking.has(taskId)) && message.headers[taskSignalHeader] === undefined) {
       message.ack();
     } else if (this.#stopped || runs.size + this.#taking.size >= settings.tasksMax) {
       message.retry(RETRY_MS);
@@ -108,10 +109,18 @@ export class TaskIntake {
     }
   }
 
-  /** False: the database did not answer. */
-  async #take(taskId: string, headers: Readonly<Record<string, string>>): Promise<boolean> {
+  /** After the take that is on its way, which may have missed what this one is about. False: the database did not answer. */
+  #take(taskId: string, headers: Readonly<Record<string, string>>): Promise<boolean> {
+    const before = this.#taking.get(taskId) ?? Promise.resolve(true);
+    const taking = before.then(() => this.#takeNow(taskId, headers));
+    this.#taking.set(taskId, taking);
+    return taking.finally(() => {
+      if (this.#taking.get(taskId) === taking) this.#taking.delete(taskId);
+    });
+  }
+
+  async #takeNow(taskId: string, headers: Readonly<Record<string, string>>): Promise<boolean> {
     const { commits, runs, events } = this.#options;
-    this.#taking.add(taskId);
     try {
       const taken = await commits.take(taskId);
       if (taken !== null && !this.#stopped) runs.begin(taken, headers);
@@ -119,8 +128,6 @@ export class TaskIntake {
     } catch (error) {
       events.databaseFailed("take", error);
       return false;
-    } finally {
-      this.#taking.delete(taskId);
     }
   }
 

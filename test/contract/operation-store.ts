@@ -322,6 +322,24 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await store.commitStep([arrow(taken, 1, "handing-over")])).toEqual([{ kind: "fenced" }]);
     await take(moveId, 1);
     expect(await store.positions([moveId])).toMatchObject([{ signal: "abort" }]);
+    expect(await store.signal([{ taskId: moveId, signal: "force" }])).toEqual(["too-late"]);
+    expect(await store.positions([moveId])).toMatchObject([{ signal: "abort" }]);
+  });
+
+  test("a signal is heard only while it can still be followed", async () => {
+    const { store } = cell();
+    await boot();
+    await begin({ kind: "live-migrate", vcpus: 2 });
+    const signal = async (one: "abort" | "force") => (await store.signal([{ taskId: moveId, signal: one }]))[0];
+    expect(await signal("force")).toBe("too-late");
+    await store.commitStep([arrow(await take(moveId), 1, "handing-over")]);
+    expect(await signal("force")).toBe("signalled");
+    const taken = await take(moveId);
+    await store.commitStep([arrow(taken, 2, "starting")]);
+    expect([await signal("force"), await signal("abort")]).toEqual(["too-late", "too-late"]);
+    expect(await store.migrations({ serverUuid: serverId(1), limit: 1 })).toMatchObject([{ status: "post-migrating" }]);
+    const at = { stage: "starting", selection: 0 } as const;
+    expect(await store.commitStep([arrow(taken, 3, "cleaning", at)])).toMatchObject([{ kind: "committed" }]);
   });
 
   test("a delete overtakes a move: its task is fenced, and both places are given back", async () => {

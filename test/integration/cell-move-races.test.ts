@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { taskSignalHeader } from "../../adapters/nats/streams.ts";
+import { Task } from "../../proto/gen/berth/cell.ts";
 import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
+import type { ConductorSettings } from "../../services/conductor/settings.ts";
 import { beginOperationOn, type Wished } from "../begin-operation.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
 import { eventually } from "../eventually.ts";
@@ -33,8 +36,11 @@ async function startAgent(host: number, fake: FakeScript = {}): Promise<void> {
 }
 
 /** Three hosts that lose their power with their agent, and server 1 on the first. */
-async function start(scripts: Readonly<Record<number, FakeScript>> = {}): Promise<void> {
-  first = await cell.startConductor(1, { unseenMs: UNSEEN_MS });
+async function start(
+  scripts: Readonly<Record<number, FakeScript>> = {},
+  settings: Partial<ConductorSettings> = {},
+): Promise<void> {
+  first = await cell.startConductor(1, { unseenMs: UNSEEN_MS, ...settings });
   for (const host of [0, 1, 2]) await startAgent(host, scripts[host]);
   await cell.hostsUp(3);
   await cell.boot(1, [0]);
@@ -55,6 +61,21 @@ const isDown = (host: number) =>
     (await cell.store.hosts()).some((one) => one.name === `host-${host}` && !one.up),
   );
 const begin = (wished: Wished) => beginOperationOn(cell.store, wished);
+/** Holds each step back before it is written. `until`: lets those go that lead to the stage; the function that it resolves with lets the next go. */
+function holdSteps(): { until(operation: string, stage: string): Promise<() => void> } {
+  let release = first.gate.hold("commitStep");
+  const before = first.gate.held("commitStep");
+  return {
+    until: async (operation, stage) => {
+      for (let held = before + 1; ; held += 1) {
+        await eventually("a step", () => first.gate.held("commitStep") >= held);
+        if ((await stageOf(operation)) === stage) return release;
+        release();
+        release = first.gate.hold("commitStep");
+      }
+    },
+  };
+}
 const stageOf = async (operation: string) => (await cell.store.positions([operation]))[0]?.stage;
 
 test("two resizes at once: one begins, the other hears what runs", async () => {
@@ -129,6 +150,72 @@ test("a live migration against the loss of its destination goes to the alternate
   await lose(1);
   expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-2" });
   await eventually("it to run there alone", () => cell.existsOn(1).join() === "host-2" && cell.runsOn(1).length === 1);
+});
+
+/** No sweep finds anything: what is heard is heard by messages. */
+const UNSWEPT = { sweepMs: 3_600_000 };
+
+async function abort(migration: string): Promise<string | undefined> {
+  const [outcome] = await cell.store.signal([{ taskId: migration, signal: "abort" }]);
+  const [record] = await cell.store.migrations({ uuids: [migration], limit: 1 });
+  if (record === undefined) throw new Error("no such migration");
+  const task: Task = { id: migration, server: record.server, work: { $case: "operate", value: record.operation } };
+  await cell.publish(Task.encode(task).finish(), { [taskSignalHeader]: "abort" });
+  return outcome;
+}
+
+test("an abort against the conductor that carries the migration out: it hears of it by the message", async () => {
+  await start({ 0: { hand_off_ms: 3_600_000 } }, UNSWEPT);
+  const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+  await eventually("the copying", async () => (await stageOf(migration)) === "handing-over");
+  expect(await abort(migration)).toBe("signalled");
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
+  await eventually("one guest", () => cell.existsOn(1).join() === "host-0" && cell.runsOn(1).length === 1);
+});
+
+test("an abort against the take of its task: whoever is taking it takes it again", async () => {
+  await start({ 0: { hand_off_ms: 3_600_000 } }, UNSWEPT);
+  const letTake = first.gate.hold("takeTasks");
+  const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+  await eventually("the take", () => first.gate.held("takeTasks") === 1);
+  expect(await abort(migration)).toBe("signalled");
+  letTake();
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
+});
+
+test("an abort against the end of the copying: heard before the switch is written, the server stays where it was", async () => {
+  await start({}, UNSWEPT);
+  const steps = holdSteps();
+  const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+  const letCommit = await steps.until(migration, "handing-over");
+  expect(await abort(migration)).toBe("signalled");
+  letCommit();
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
+  await eventually("one guest", () => cell.existsOn(1).join() === "host-0" && cell.runsOn(1).length === 1);
+  expect(await cell.store.migrations({ uuids: [migration], limit: 1 })).toMatchObject([{ status: "cancelled" }]);
+});
+
+test("an abort against the start at the destination is refused as too late, and the server runs there", async () => {
+  await start({}, UNSWEPT);
+  const steps = holdSteps();
+  const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+  const letCommit = await steps.until(migration, "starting");
+  expect(await abort(migration)).toBe("too-late");
+  letCommit();
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-1" });
+  await eventually("one guest", () => cell.existsOn(1).join() === "host-1" && cell.runsOn(1).length === 1);
+});
+
+test("an abort against a completion by force: what is called off stays called off", async () => {
+  await start({ 0: { hand_off_ms: 3_600_000 } });
+  const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+  await eventually("the copying", async () => (await stageOf(migration)) === "handing-over");
+  const signals = (["abort", "force"] as const).map((signal) => ({ taskId: migration, signal }));
+  expect([await cell.store.signal(signals.slice(0, 1)), await cell.store.signal(signals.slice(1))]).toEqual([
+    ["signalled"],
+    ["too-late"],
+  ]);
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
 });
 
 test("a delete against a resize that waits for its confirmation leaves nothing on either host", async () => {

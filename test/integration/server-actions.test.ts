@@ -130,8 +130,11 @@ describe("the actions of a server, over a whole cloud", () => {
     const path = `/v2.1/servers/${id}/migrations/${running.id}`;
     expect((await call("GET", path)).json.migration).toMatchObject({ server_uuid: id, uuid: running.uuid });
     expect((await call("DELETE", path)).status).toBe(202);
+    expect((await call("POST", `${path}/action`, { force_complete: null })).status).toBe(400);
     expect(await settled(id)).toMatchObject({ status: "ACTIVE", host: first });
     expect((await call("GET", path)).status).toBe(404);
+    expect((await call("DELETE", path)).status).toBe(400);
+    await act(id, "forceDelete");
   });
 
   test("a move that no host has room for leaves the server as it was, and its action says why", async () => {

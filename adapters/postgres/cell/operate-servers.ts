@@ -14,6 +14,7 @@ import type {
 } from "../../../core/cell/operation-store.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { HEARD_AT } from "../../../core/tasks/operation-routes.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
@@ -212,19 +213,34 @@ export async function readPositions(pool: Pool, taskIds: readonly string[]): Pro
   return taskIds.map((id) => byId.get(id)).filter((position) => position !== undefined);
 }
 
-/** Frees each open operation under a new epoch, with the signal. Cost: one round trip. */
+/**
+ * Frees each open operation that hears the signal yet, under a new epoch: whoever is about to write that it has gone further is either
+ * fenced, or was first and is seen here. Cost: one round trip.
+ */
 export async function signalOperations(
   pool: Pool,
   signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
 ): Promise<readonly SignalOutcome[]> {
   const named = [...new Map(signals.map((one) => [one.taskId, one])).values()];
-  const rows = await queryStored<{ id: string }>(pool, {
+  const rows = await queryStored<{ id: string; done: boolean }>(pool, {
     name: "signal_operations",
-    text: `update tasks t set signal = w.signal, epoch = t.epoch + 1, owner = null
-      from unnest($1::uuid[], $2::text[]) as w (id, signal)
-      where t.id = w.id and t.kind = 'operate' and t.outcome is null returning t.id`,
-    values: [textArrayLiteral(named.map((one) => one.taskId)), textArrayLiteral(named.map((one) => one.signal))],
+    text: `with wanted as (
+        select * from unnest($1::uuid[], $2::text[], $3::text[]) as w (id, signal, stages)
+      ), done as (
+        update tasks t set signal = w.signal, epoch = t.epoch + 1, owner = null
+        from wanted w
+        where t.id = w.id and t.kind = 'operate' and t.outcome is null and t.stage = any (string_to_array(w.stages, ' '))
+          and not (w.signal = 'force' and coalesce(t.signal, '') = 'abort')
+        returning t.id
+      )
+      select t.id, t.id in (select d.id from done d) as done
+      from wanted w join tasks t on t.id = w.id and t.kind = 'operate' and t.outcome is null`,
+    values: [
+      textArrayLiteral(named.map((one) => one.taskId)),
+      textArrayLiteral(named.map((one) => one.signal)),
+      textArrayLiteral(named.map((one) => HEARD_AT[one.signal].join(" "))),
+    ],
   });
-  const done = new Set(rows.map((row) => row.id));
-  return signals.map(({ taskId }) => (done.has(taskId) ? "signalled" : "no-such-operation"));
+  const byId = new Map(rows.map((row) => [row.id, row.done ? ("signalled" as const) : ("too-late" as const)]));
+  return signals.map(({ taskId }) => byId.get(taskId) ?? "no-such-operation");
 }

@@ -1,14 +1,17 @@
+import { taskSignalHeader } from "../../../adapters/nats/streams.ts";
 import type { RequestRecord } from "../../../core/cell/api-store.ts";
 import type { OperationSignal } from "../../../core/cell/operation-store.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { CellClient } from "../cells/cell-client.ts";
 import type { ApiEvents } from "../events.ts";
 import type { KnownCall } from "../http/call.ts";
-import { badRequest, notFound, unavailable } from "../http/fault.ts";
+import { badRequest, type Fault, notFound, unavailable } from "../http/fault.ts";
 import { type RequestFinder, serverNotFound } from "../servers/find-server.ts";
 import { type Cells, hydrateServer } from "../servers/hydrate-servers.ts";
 import { isLiveInProgress, migrationNumber, type ShownMigration, shownMigration } from "./migration-view.ts";
 
+/** From this microversion on a migration that copies nothing yet can be called off. */
+const ABORT_EARLY_FROM = 65;
 /** Migrations of one server that are looked through; the youngest. */
 const OF_SERVER_MAX = 1_000;
 
@@ -42,7 +45,7 @@ export function findMigration(migrations: readonly ShownMigration[], id: string)
 
 /**
  * Tells those who carry out a live migration to call it off, or to complete it now. They hear it from the operation's row, sooner by the
- * message.
+ * message. Refuses one that has gone too far: one that is called off ends where it began.
  */
 export async function signalMigration(
   deps: Deps & { readonly events: ApiEvents },
@@ -60,20 +63,39 @@ export async function signalMigration(
   if (cell === null || found === undefined)
     throw notFound(`Migration ${migrationId.slice(0, 100)} for server ${id.slice(0, 100)} not found.`);
   const { migration } = found;
-  const verb = signal === "abort" ? "abort" : "force complete";
-  const refusal = badRequest(
-    `Migration ${migrationId} state of instance ${migration.serverUuid} is ${migration.status}. Cannot ${verb} while the migration is in this state.`,
-  );
-  if (!isLiveInProgress(found)) throw refusal;
+  if (!hears(found, signal, call)) throw deaf(found, asked);
   const answer = await cell.operations((store) => store.signal([{ taskId: migration.uuid, signal }]));
   if (answer.kind === "unreachable") throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
-  if (answer.value[0] !== "signalled") throw refusal;
+  if (answer.value[0] !== "signalled") {
+    // It went on between the two questions: what it is now is the reason.
+    const now = findMigration((await migrationsOf(deps, call, id)).migrations, migrationId);
+    throw deaf(now ?? found, asked);
+  }
   const task: Task = {
     id: migration.uuid,
     server: migration.server,
     work: { $case: "operate", value: migration.operation },
   };
   cell
-    .publishTask(task, carrier, `${migration.uuid}/${signal}/${call.requestId}`)
+    .publishTask(task, { ...carrier, [taskSignalHeader]: signal }, `${migration.uuid}/${signal}/${call.requestId}`)
     .catch((error: unknown) => deps.events.publishFailed(migration.serverUuid, error));
+}
+
+/** In which statuses a live migration can be forced, or called off. Source: nova's live_migrate_abort and live_migrate_force_complete. */
+function hears(found: ShownMigration, signal: OperationSignal, { minor }: KnownCall): boolean {
+  const { status } = found.migration;
+  const isEarly = status === "queued" || status === "preparing";
+  return (
+    isLiveInProgress(found) && (status === "running" || (signal === "abort" && minor >= ABORT_EARLY_FROM && isEarly))
+  );
+}
+
+function deaf(
+  { migration: { status, serverUuid } }: ShownMigration,
+  { migrationId, signal }: { readonly migrationId: string; readonly signal: OperationSignal },
+): Fault {
+  const verb = signal === "abort" ? "abort live migration" : "force complete";
+  return badRequest(
+    `Migration ${migrationId} state of instance ${serverUuid} is ${status}. Cannot ${verb} while the migration is in this state.`,
+  );
 }

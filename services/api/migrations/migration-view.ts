@@ -33,7 +33,7 @@ export function migrationNumber(uuid: string): number {
 
 const IN_PROGRESS: ReadonlySet<string> = new Set(["queued", "preparing", "running", "post-migrating"]);
 
-/** A live migration that can still be forced or called off. */
+/** A live migration that is under way. */
 export function isLiveInProgress({ migration, type }: ShownMigration): boolean {
   return type === "live-migration" && !migration.ended && IN_PROGRESS.has(migration.status);
 }
