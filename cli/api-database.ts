@@ -3,12 +3,13 @@ import { ensureDatabase } from "../adapters/postgres/databases.ts";
 import { type EmbeddedPostgres, startEmbedded } from "../adapters/postgres/embedded.ts";
 import { EmbeddedError } from "../adapters/postgres/embedded-error.ts";
 import { urlsOfEmbedded } from "../adapters/postgres/embedded-running.ts";
-import { text, url } from "../runtime/setting-kinds.ts";
+import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+import { text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
 
 /** Where the API database is, for commands that use it; spread into a declaration. */
 export const apiDatabaseSettings = {
-  databaseUrl: optional(url("postgres", "postgresql"), {
+  databaseUrl: optional(postgresUrl, {
     about: "the API database; the embedded Postgres unless given",
   }),
   dataDir: setting(text(), { about: "where the embedded Postgres keeps its data", default: ".berth" }),

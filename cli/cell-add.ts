@@ -1,6 +1,7 @@
 import { putCell } from "../adapters/postgres/cell-records.ts";
 import { migrate } from "../adapters/postgres/migrate.ts";
-import { boolean, url, urls } from "../runtime/setting-kinds.ts";
+import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+import { boolean, urls } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { runCommand } from "./run-command.ts";
@@ -11,7 +12,7 @@ const declaration = {
   positionals: ["NAME"],
   settings: {
     ...apiDatabaseSettings,
-    cellDatabaseUrl: optional(url("postgres", "postgresql"), {
+    cellDatabaseUrl: optional(postgresUrl, {
       about: "the cell's database, as the API tier reaches it",
     }),
     natsUrl: optional(urls("nats", "tls", "ws", "wss"), { about: "the API tier's user in the cell's NATS account" }),

@@ -1,6 +1,7 @@
 import { readCells } from "../adapters/postgres/cell-records.ts";
 import { type DatabaseKind, migrate } from "../adapters/postgres/migrate.ts";
-import { url } from "../runtime/setting-kinds.ts";
+import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+
 import { optional } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { runCommand } from "./run-command.ts";
@@ -11,7 +12,7 @@ const declaration = {
     "Brings the API database and the databases of all its cells up to this version; with only a cell's URL, just that one.",
   settings: {
     ...apiDatabaseSettings,
-    cellDatabaseUrl: optional(url("postgres", "postgresql"), {
+    cellDatabaseUrl: optional(postgresUrl, {
       about: "one cell's database, for who has access to no other",
     }),
   },

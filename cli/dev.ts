@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
+import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
 import { processSettings, runService } from "../runtime/lifecycle.ts";
-import { integer, text, url } from "../runtime/setting-kinds.ts";
+import { integer, text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
 import { generateHosts } from "../services/compute-agent/host-config.ts";
 import { type EmbeddedCloud, startCloud } from "./embedded/embedded-cloud.ts";
@@ -15,7 +16,7 @@ const declaration = {
     port: setting(integer({ min: 0, max: 65_535 }), { about: "port of the Compute API on 127.0.0.1", default: "8774" }),
     schedulers: setting(integer({ min: 1, max: 16 }), { about: "schedulers", default: "2" }),
     conductors: setting(integer({ min: 1, max: 16 }), { about: "conductors of each cell", default: "2" }),
-    databaseUrl: optional(url("postgres", "postgresql"), { about: "use this Postgres instead of the embedded one" }),
+    databaseUrl: optional(postgresUrl, { about: "use this Postgres instead of the embedded one" }),
     dataDir: setting(text(), { about: "where everything is kept", default: ".berth" }),
   },
 };

@@ -3,6 +3,7 @@ import { readCells } from "../adapters/postgres/cell-records.ts";
 import { ensureDatabase, withClient } from "../adapters/postgres/databases.ts";
 import { startEmbedded } from "../adapters/postgres/embedded.ts";
 import { migrate } from "../adapters/postgres/migrate.ts";
+import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { boolean, integer, text, url } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
@@ -24,7 +25,7 @@ const declaration = {
     }),
     ...apiDatabaseSettings,
     cell: optional(text(), { about: "the cell, by its name in the API database; needed where there are several" }),
-    cellDatabaseUrl: optional(url("postgres", "postgresql"), { about: "the cell's database, without an API database" }),
+    cellDatabaseUrl: optional(postgresUrl, { about: "the cell's database, without an API database" }),
     batchRows: setting(integer({ min: 1, max: 100_000 }), { about: "rows of one transaction", default: "5000" }),
     restart: setting(boolean, { about: "empty the ledger first; never one with hosts or servers", default: "false" }),
   },

@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
 import { createLogger, LOG_LEVELS } from "../runtime/logger.ts";
 import { boolean, float, integer, type Kind, oneOf, text, url } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
@@ -44,7 +45,7 @@ export const replaySettings = {
   api: optional(url("http", "https"), {
     about: "drive the cloud with this Compute API instead of one in this process",
   }),
-  databaseUrl: optional(url("postgres", "postgresql"), {
+  databaseUrl: optional(postgresUrl, {
     about: "the API database: for the cloud in this process, instead of the embedded one; with --api, for the audit",
   }),
   dataDir: optional(text(), { about: "where the embedded Postgres keeps its data; a temporary place unless given" }),

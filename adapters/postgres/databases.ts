@@ -1,4 +1,5 @@
 import pg from "pg";
+import { PrimaryClient } from "./primary-client.ts";
 
 /** Creates the database unless it exists; `adminUrl` names any other database of the same server. Repeatable. */
 export async function ensureDatabase(adminUrl: string, name: string): Promise<void> {
@@ -30,7 +31,7 @@ export async function dropDatabase(adminUrl: string, name: string): Promise<void
 
 /** One connection for the time of `work`. */
 export async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
-  const client = new pg.Client({
+  const client = new PrimaryClient({
     connectionString: url,
     application_name: "berth admin",
     connectionTimeoutMillis: 5_000,

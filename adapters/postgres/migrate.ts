@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import pg from "pg";
+import type pg from "pg";
+import { PrimaryClient } from "./primary-client.ts";
 
 export type DatabaseKind = "cell" | "api";
 
@@ -37,7 +38,7 @@ const INSTALL_LOCK = 7_236_418_051;
  * of its own, and returns their names. Any number of processes may call it at once. Throws `MigrateError`.
  */
 export async function migrate(url: string, kind: DatabaseKind): Promise<readonly string[]> {
-  const client = new pg.Client({
+  const client = new PrimaryClient({
     connectionString: url,
     application_name: "berth migrate",
     connectionTimeoutMillis: 5_000,

@@ -1,4 +1,5 @@
 import pg from "pg";
+import { PrimaryClient } from "./primary-client.ts";
 
 /** int8 columns as numbers: Berth's amounts stay far below 2^53. Set here, once, so that every pool and client reads alike. */
 const types: pg.CustomTypesConfig = {
@@ -22,7 +23,7 @@ export interface PoolOptions {
 
 /**
  * A pool of connections where everything has a limit: connecting, waiting for a connection (5 s), a statement, a transaction
- * left open. Connects when first used.
+ * left open. Connects when first used. Of several servers in the URL it uses the one that takes writes.
  */
 export function createPool(options: PoolOptions): pg.Pool {
   const statementTimeoutMs = options.statementTimeoutMs ?? 30_000;
@@ -38,6 +39,8 @@ export function createPool(options: PoolOptions): pg.Pool {
     idle_in_transaction_session_timeout: statementTimeoutMs,
     keepAlive: true,
     types,
+    // Its types know no client that is told anything; it is told what the pool was.
+    Client: PrimaryClient as unknown as new () => pg.Client,
   });
   // Without a listener a connection lost while idle would end the process.
   pool.on("error", (error) => options.onConnectionLost?.(error));

@@ -1,3 +1,4 @@
+import { postgresUrl } from "../../adapters/postgres/postgres-url.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import {
   boolean,
@@ -71,7 +72,7 @@ export const apiDeclaration = {
   settings: {
     ...processSettings,
     ...placementApiSettings,
-    databaseUrl: setting(url("postgres", "postgresql"), { about: "API database" }),
+    databaseUrl: setting(postgresUrl, { about: "API database" }),
     natsUrl: setting(urls("nats", "tls"), { about: "NATS with the API tier's user" }),
     redisUrl: optional(url("redis", "rediss"), {
       about: "Redis of the schedulers, for which hosts failed builds of late",

@@ -1,5 +1,6 @@
+import { postgresUrl } from "../../adapters/postgres/postgres-url.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { boolean, duration, hostPort, integer, text, url, urls } from "../../runtime/setting-kinds.ts";
+import { boolean, duration, hostPort, integer, text, urls } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
 /** How a conductor behaves. All times in milliseconds. */
@@ -58,7 +59,7 @@ export const conductorDeclaration = {
     cell: setting(text({ pattern: /^[a-z0-9][a-z0-9-]{0,62}$/, allowed: "lower-case letters, digits and dashes" }), {
       about: "name of the cell",
     }),
-    cellDatabaseUrl: setting(url("postgres", "postgresql"), { about: "the cell's database" }),
+    cellDatabaseUrl: setting(postgresUrl, { about: "the cell's database" }),
     natsUrl: setting(urls("nats", "tls"), { about: "NATS with the user of the cell's conductors" }),
     listen: setting(hostPort, { about: "where agents connect", default: "127.0.0.1:8776" }),
     metricsListen: setting(hostPort, { about: "where /healthz, /readyz and /metrics are", default: "127.0.0.1:0" }),

@@ -1,3 +1,4 @@
+import { postgresUrl } from "../../adapters/postgres/postgres-url.ts";
 import { DEFAULT_SCHEDULING_SETTINGS, type SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import { duration, float, hostPort, integer, listOf, text, url, urls } from "../../runtime/setting-kinds.ts";
@@ -103,7 +104,7 @@ export const schedulerDeclaration = {
   about: "Places accepted requests: chooses a host and alternates, claims, hands the build to the cell.",
   settings: {
     ...processSettings,
-    databaseUrl: setting(url("postgres", "postgresql"), { about: "API database" }),
+    databaseUrl: setting(postgresUrl, { about: "API database" }),
     natsUrl: setting(urls("nats", "tls"), { about: "NATS with the API tier's user" }),
     redisUrl: setting(url("redis", "rediss"), { about: "Redis for what schedulers tell each other" }),
     listen: setting(hostPort, { about: "where /healthz, /readyz and /metrics are", default: "127.0.0.1:0" }),

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import pg from "pg";
 import { type Pgoutput, PgoutputPlugin } from "pg-logical-replication";
 import type { HistoryRow } from "../../../core/audit/capacity-history.ts";
 import { capacityOf } from "../../../core/ledger/model.ts";
 import { withClient } from "../databases.ts";
 import { type Lsn, parseLsn } from "../follower/lsn.ts";
 import { ReplicationStream } from "../follower/replication-stream.ts";
+import { PrimaryClient } from "../primary-client.ts";
 
 /** A committed transaction that touched the ledger. */
 export interface HistoryTransaction {
@@ -193,7 +193,7 @@ function column(row: Tuple, name: string): Buffer {
 }
 
 async function loadSnapshot(databaseUrl: string, snapshot: string): Promise<readonly HistoryRow[]> {
-  const client = new pg.Client({
+  const client = new PrimaryClient({
     connectionString: databaseUrl,
     application_name: "berth audit",
     connectionTimeoutMillis: 10_000,

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import pg from "pg";
+import type pg from "pg";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
+import { PrimaryClient } from "../primary-client.ts";
 import { createPgoutputDecoder, type StreamEvent } from "./decode-pgoutput.ts";
 import { type LedgerRow, LedgerRowTranslator } from "./ledger-rows.ts";
 import { loadSnapshot } from "./load-snapshot.ts";
@@ -57,7 +58,7 @@ export class FollowSession {
   /** Resolves once loaded and following. A failure leaves nothing open. */
   static async open(databaseUrl: string, handlers: SessionHandlers, signal: AbortSignal): Promise<FollowSession> {
     const stream = await ReplicationStream.open(databaseUrl, `berth_view_${randomBytes(8).toString("hex")}`, signal);
-    const questions = new pg.Client({
+    const questions = new PrimaryClient({
       connectionString: databaseUrl,
       application_name: "berth view",
       keepAlive: true,

@@ -1,4 +1,5 @@
-import pg from "pg";
+import type pg from "pg";
+import { PrimaryClient } from "../primary-client.ts";
 import { formatLsn, type Lsn, lsnOf, parseLsn } from "./lsn.ts";
 
 /** The parts of node-pg's connection that replication needs and its published types leave out. */
@@ -67,13 +68,14 @@ export class ReplicationStream {
       keepAlive: true,
       connectionTimeoutMillis: 10_000,
     };
-    const client = new pg.Client(config);
+    const client = new PrimaryClient(config);
     client.on("error", () => {}); // Until `start` an operation in flight rejects with it.
     const cut = (): void => void client.connection.stream.destroy();
     signal.addEventListener("abort", cut);
     try {
       signal.throwIfAborted();
       await client.connect();
+      signal.throwIfAborted();
       const result = await client.query<{ consistent_point: string; snapshot_name: string }>(
         `CREATE_REPLICATION_SLOT "${slotName}" TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')`,
       );

@@ -1,3 +1,4 @@
+import { postgresUrl } from "../../../adapters/postgres/postgres-url.ts";
 import type { GenerationStrategy } from "../../../core/placement/search-candidates.ts";
 import { processSettings } from "../../../runtime/lifecycle.ts";
 import {
@@ -9,7 +10,6 @@ import {
   listOf,
   oneOf,
   text,
-  url,
 } from "../../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
 import { AUTH_KINDS } from "../identity/auth-kind.ts";
@@ -97,8 +97,8 @@ export const placementDeclaration = {
     ...processSettings,
     only: setting(oneOf("placement"), { about: "which API to serve alone", default: "placement" }),
     listen: setting(hostPort, { about: "where to listen", default: "127.0.0.1:8778" }),
-    databaseUrl: optional(url("postgres", "postgresql"), { about: "API database: all its cells are shown as one" }),
-    cellDatabaseUrl: optional(url("postgres", "postgresql"), {
+    databaseUrl: optional(postgresUrl, { about: "API database: all its cells are shown as one" }),
+    cellDatabaseUrl: optional(postgresUrl, {
       about: "one ledger's database, without an API database",
     }),
     dataDir: setting(text(), {

@@ -1,0 +1,59 @@
+import pg from "pg";
+import { singleHostUrls } from "./postgres-url.ts";
+import { PrimaryFinder } from "./primary-finder.ts";
+
+/** What node-pg connects to; its types do not let it be set. */
+interface Target {
+  host: string;
+  port: number;
+}
+
+/** What one connection has learnt the next ones of this process need not: by the URL that names the servers. */
+const finders = new Map<string, PrimaryFinder>();
+
+/**
+ * A connection to a database whose URL may name several servers, of which one at a time takes writes: to that one. With one
+ * server it is node-pg's own client. A connection does not follow a failover: it is lost, and the next one finds the new primary.
+ */
+export class PrimaryClient extends pg.Client {
+  readonly #finder: PrimaryFinder | null;
+
+  /** Throws on a URL that is none. */
+  constructor(config: pg.ClientConfig) {
+    const urls = singleHostUrls(config.connectionString ?? "");
+    if (urls === null) throw new Error("not the URL of a Postgres database");
+    super({ ...config, connectionString: urls[0] as string });
+    this.#finder = urls.length === 1 ? null : finderOf(config.connectionString ?? "", urls);
+  }
+
+  override connect(): Promise<pg.Client>;
+  override connect(callback: (error: Error | null, client?: pg.Client) => void): void;
+  override connect(callback?: (error: Error | null, client?: pg.Client) => void): Promise<pg.Client> | undefined {
+    const connected = this.#finder === null ? super.connect() : this.#connectTo(this.#finder);
+    if (callback === undefined) return connected;
+    connected.then(() => callback(null, this), callback);
+    return undefined;
+  }
+
+  async #connectTo(finder: PrimaryFinder): Promise<pg.Client> {
+    const primary = await finder.find();
+    const { hostname, port } = new URL(primary.url);
+    const target: Target = { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 5_432) };
+    Object.assign(this, target);
+    const lost = () => finder.distrust(primary);
+    this.once("error", lost);
+    this.once("end", lost);
+    try {
+      return await super.connect();
+    } catch (error) {
+      lost();
+      throw error;
+    }
+  }
+}
+
+function finderOf(url: string, urls: readonly string[]): PrimaryFinder {
+  const finder = finders.get(url) ?? new PrimaryFinder(urls);
+  finders.set(url, finder);
+  return finder;
+}

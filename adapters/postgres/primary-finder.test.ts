@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { PrimaryFinder } from "./primary-finder.ts";
+
+const ONE = "postgres://one/db";
+const TWO = "postgres://two/db";
+
+/** Servers that answer with what `says` holds: a timeline, null for a standby, an error. */
+function finderOf(says: Record<string, number | null | Error>) {
+  const asked: string[] = [];
+  const finder = new PrimaryFinder([ONE, TWO], async (url) => {
+    asked.push(url);
+    const answer = says[url] ?? null;
+    if (answer instanceof Error) throw answer;
+    return answer;
+  });
+  return { finder, asked, says };
+}
+
+test("takes the server that can be written to, and asks no more while it is trusted", async () => {
+  const { finder, asked } = finderOf({ [ONE]: null, [TWO]: 1 });
+  expect((await finder.find()).url).toBe(TWO);
+  await finder.find();
+  expect(asked).toEqual([ONE, TWO]);
+});
+
+test("many who ask at once are one question", async () => {
+  const { finder, asked } = finderOf({ [ONE]: 1, [TWO]: null });
+  await Promise.all([finder.find(), finder.find(), finder.find()]);
+  expect(asked).toEqual([ONE, TWO]);
+});
+
+test("looks again when the primary was lost, and follows a promotion", async () => {
+  const { finder, says } = finderOf({ [ONE]: 1, [TWO]: null });
+  const first = await finder.find();
+  says[ONE] = new Error("connection refused");
+  finder.distrust(first);
+  await expect(finder.find()).rejects.toMatchObject({
+    code: "57P03",
+    message: expect.stringMatching(/one: connection refused; two: a standby/),
+  });
+  says[TWO] = 2;
+  expect(await finder.find()).toEqual({ url: TWO, timeline: 2 });
+  // Somebody's late word on the old one says nothing of the new one.
+  finder.distrust(first);
+  says[TWO] = new Error("not asked");
+  expect((await finder.find()).url).toBe(TWO);
+});
+
+test("of two that can be written to the one promoted last counts, and a primary that was replaced never does again", async () => {
+  const { finder, says } = finderOf({ [ONE]: 1, [TWO]: 2 });
+  const second = await finder.find();
+  expect(second.url).toBe(TWO);
+  says[TWO] = new Error("connection refused");
+  finder.distrust(second);
+  await expect(finder.find()).rejects.toThrow(/a primary of timeline 1, replaced since/);
+});

@@ -1,0 +1,101 @@
+import pg from "pg";
+
+/** How long one server may take to say what it is. */
+const PROBE_MS = 2_000;
+
+/** A server that takes writes. */
+export interface Primary {
+  readonly url: string;
+  /** Grows with every promotion. */
+  readonly timeline: number;
+}
+
+/** No server of a list takes writes just now; its code is Postgres' own for a server that is not ready. */
+export class NoPrimaryError extends Error {
+  readonly code = "57P03";
+
+  constructor(reasons: readonly string[]) {
+    super(`none of the database's servers takes writes: ${reasons.join("; ")}`);
+    this.name = "NoPrimaryError";
+  }
+}
+
+/**
+ * Knows which of several servers is the primary.
+ * - trusted: the last one found is taken without a question
+ * - in doubt: at first, and whenever a connection to it failed or was lost; the next who asks has all of them asked
+ *
+ * Of two that take writes the one promoted last counts, and one promoted earlier than any that was seen never does again: it
+ * is a failed primary that came back beside its successor, and what it acknowledges is lost.
+ */
+export class PrimaryFinder {
+  readonly #urls: readonly string[];
+  readonly #probe: (url: string) => Promise<number | null>;
+  #trusted: Primary | null = null;
+  #looking: Promise<Primary> | null = null;
+  #timelineMin = 0;
+
+  /** `probe` answers with the timeline of a server that takes writes, with null for a standby. */
+  constructor(urls: readonly string[], probe: (url: string) => Promise<number | null> = askTimeline) {
+    this.#urls = urls;
+    this.#probe = probe;
+  }
+
+  /** Rejects with a `NoPrimaryError`. Cost: nothing while trusted, otherwise a connection to each server. */
+  async find(): Promise<Primary> {
+    if (this.#trusted !== null) return this.#trusted;
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
+  }
+
+  /** A connection to it failed, or was lost. */
+  distrust(primary: Primary): void {
+    if (this.#trusted === primary) this.#trusted = null;
+  }
+
+  async #look(): Promise<Primary> {
+    const answers = await Promise.allSettled(this.#urls.map((url) => this.#probe(url)));
+    const reasons: string[] = [];
+    let best: Primary | null = null;
+    for (const [index, answer] of answers.entries()) {
+      const url = this.#urls[index] as string;
+      const reason = reasonAgainst(answer, this.#timelineMin);
+      if (reason !== null) reasons.push(`${new URL(url).host}: ${reason}`);
+      else if (answer.status === "fulfilled" && (answer.value ?? 0) > (best?.timeline ?? 0))
+        best = { url, timeline: answer.value as number };
+    }
+    if (best === null) throw new NoPrimaryError(reasons);
+    this.#timelineMin = best.timeline;
+    this.#trusted = best;
+    return best;
+  }
+}
+
+function reasonAgainst(answer: PromiseSettledResult<number | null>, timelineMin: number): string | null {
+  if (answer.status === "rejected") return (answer.reason as Error).message || String(answer.reason);
+  if (answer.value === null) return "a standby";
+  return answer.value < timelineMin ? `a primary of timeline ${answer.value}, replaced since` : null;
+}
+
+async function askTimeline(url: string): Promise<number | null> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: "berth primary?",
+    connectionTimeoutMillis: PROBE_MS,
+    query_timeout: PROBE_MS,
+  });
+  client.on("error", () => undefined); // what was asked rejects with it
+  try {
+    await client.connect();
+    // The first eight digits of the log's file are the timeline, in hexadecimal.
+    const { rows } = await client.query<{ file: string | null }>(
+      "select case when not pg_is_in_recovery() then pg_walfile_name(pg_current_wal_insert_lsn()) end as file",
+    );
+    const file = rows[0]?.file ?? null;
+    return file === null ? null : Number.parseInt(file.slice(0, 8), 16);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
