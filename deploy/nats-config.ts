@@ -27,6 +27,19 @@ export interface NatsConfigOptions {
   readonly host?: string;
   /** 4222 unless given. */
   readonly port?: number;
+  /** For one of several servers that keep copies of each other's streams. */
+  readonly cluster?: NatsConfigCluster;
+}
+
+export interface NatsConfigCluster {
+  /** Which of them this is. */
+  readonly server: string;
+  /** `host:port` where the others come in. */
+  readonly listen: string;
+  /** `host:port` of all of them. */
+  readonly routes: readonly string[];
+  /** By which they know each other. */
+  readonly password: string;
 }
 
 /**
@@ -47,11 +60,23 @@ export function natsConfig(options: NatsConfigOptions): string {
     `jetstream {`,
     `  store_dir: ${quoted(options.storeDir)}`,
     `}`,
+    ...(options.cluster === undefined ? [] : clusterLines(options.cluster)),
     `accounts {`,
     ...[accountOfApi(options.apiPassword), ...cells],
     `}`,
     ``,
   ].join("\n");
+}
+
+function clusterLines({ server, listen, routes, password }: NatsConfigCluster): readonly string[] {
+  return [
+    `server_name: ${quoted(server)}`,
+    `cluster {`,
+    `  name: berth, listen: ${quoted(listen)}`,
+    `  authorization { user: route, password: ${quoted(password)} }`,
+    `  routes: [${routes.map((route) => quoted(`nats://route:${password}@${route}`)).join(", ")}]`,
+    `}`,
+  ];
 }
 
 /** Throws on a name that cannot stand in a configuration, or stands there twice. */

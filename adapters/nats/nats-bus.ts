@@ -15,7 +15,7 @@ import { NatsPublisher } from "./nats-publisher.ts";
 import { NatsPuller } from "./nats-puller.ts";
 
 export interface NatsBusOptions {
-  /** `nats://user:password@host:port`; several servers of one cluster are separated by commas. */
+  /** `nats://user:password@host:port`, see `readNatsUrl`; several servers of one cluster are separated by commas. */
   readonly url: string;
   /** How the server lists this connection. */
   readonly name: string;
@@ -93,7 +93,9 @@ class JetStreamBus implements NatsBus {
 
   async ensureStreams(specs: readonly StreamSpec[]): Promise<void> {
     const connection = await this.#link.whenUp(this.#timeoutMs);
-    await ensureStreams(connection, specs, this.#timeoutMs);
+    const { replicas } = this.#link;
+    const copied = replicas === undefined ? specs : specs.map((spec) => ({ replicas, ...spec }));
+    await ensureStreams(connection, copied, this.#timeoutMs);
   }
 
   async close(): Promise<void> {

@@ -2,6 +2,7 @@ import { connect, type NatsConnection, PermissionViolationError } from "@nats-io
 import { BusError } from "../../runtime/bus.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { toBusError } from "./nats-errors.ts";
+import { type NatsTarget, readNatsUrl } from "./nats-url.ts";
 import { inboxPrefixOf } from "./streams.ts";
 
 const reconnectDelayMsMin = 100;
@@ -33,11 +34,7 @@ export interface LinkUser {
  * Every connection is a new one of the driver, so that users have one way to begin and not a second one to resume.
  */
 export class NatsLink {
-  readonly #servers: string[];
-  /** The URL says `tls://`: a server without TLS is not told the password. */
-  readonly #tlsOnly: boolean;
-  readonly #user: string | undefined;
-  readonly #password: string | undefined;
+  readonly #target: NatsTarget;
   readonly #name: string;
   readonly #clock: Clock;
   readonly #onEvent: (event: NatsEvent) => void;
@@ -54,12 +51,7 @@ export class NatsLink {
     readonly clock: Clock;
     readonly onEvent: (event: NatsEvent) => void;
   }) {
-    const parsed = options.url.split(",").map((part) => new URL(part.trim()));
-    this.#servers = parsed.map((url) => url.host);
-    this.#tlsOnly = parsed.some((url) => url.protocol === "tls:");
-    const first = parsed[0] as URL;
-    this.#user = first.username === "" ? undefined : decodeURIComponent(first.username);
-    this.#password = first.password === "" ? undefined : decodeURIComponent(first.password);
+    this.#target = readNatsUrl(options.url);
     this.#name = options.name;
     this.#clock = options.clock;
     this.#onEvent = options.onEvent;
@@ -74,9 +66,15 @@ export class NatsLink {
     return this.#closed;
   }
 
+  /** Copies of each stream, as the URL has it. */
+  get replicas(): number | undefined {
+    return this.#target.replicas;
+  }
+
   /** The prefix under which this user may receive answers. */
   get inboxPrefix(): string {
-    return this.#user === undefined ? "_INBOX" : inboxPrefixOf(this.#user);
+    const { user } = this.#target;
+    return user === undefined ? "_INBOX" : inboxPrefixOf(user);
   }
 
   /** Resolves with the connection when it is up. Rejects with `timeout`, or `closed`. */
@@ -94,7 +92,11 @@ export class NatsLink {
     }
     if (this.#closed) throw new BusError("closed", this.#name, "the connection is closed");
     if (this.#connection === undefined) {
-      throw new BusError("timeout", this.#name, `no connection to ${this.#servers.join(", ")} within ${timeoutMs} ms`);
+      throw new BusError(
+        "timeout",
+        this.#name,
+        `no connection to ${this.#target.servers.join(", ")} within ${timeoutMs} ms`,
+      );
     }
     return this.#connection;
   }
@@ -151,12 +153,13 @@ export class NatsLink {
   }
 
   #connect(): Promise<NatsConnection> {
+    const { servers, user, password, tlsOnly } = this.#target;
     return connect({
-      servers: this.#servers,
+      servers: [...servers],
       name: this.#name,
-      ...(this.#user === undefined ? {} : { user: this.#user }),
-      ...(this.#password === undefined ? {} : { pass: this.#password }),
-      ...(this.#tlsOnly ? { tls: {} } : {}),
+      ...(user === undefined ? {} : { user }),
+      ...(password === undefined ? {} : { pass: password }),
+      ...(tlsOnly ? { tls: {} } : {}),
       inboxPrefix: this.inboxPrefix,
       reconnect: false,
       timeout: 5_000,

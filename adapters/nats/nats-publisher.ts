@@ -6,19 +6,25 @@ import type { LinkUser, NatsLink } from "./nats-link.ts";
 
 /** Publishes that may wait for their answer; one more is refused. */
 const pendingMax = 100_000;
+/** Pause before what no server took is sent again: between its old leader and the next a stream has none. */
+const leaderlessPauseMs = 200;
+/** "No responders", and the code in the answer of a server that cannot just now. */
+const unavailable = 503;
 
 interface Pending {
   readonly subject: string;
   readonly data: Uint8Array;
   readonly headers: MsgHdrs | undefined;
   readonly deadlineMs: number;
+  /** Why nobody took it the last time it was sent. */
+  refusal: BusError | undefined;
   resolve(): void;
   reject(error: BusError): void;
 }
 
 /**
  * Publishes into streams with many answers outstanding: one inbox a connection, the answer's subject tells whose it is.
- * What is unanswered when the connection breaks is sent again on the next one until its time is up.
+ * What is unanswered when the connection breaks, or finds a stream without a leader, is sent again until its time is up.
  */
 export class NatsPublisher implements LinkUser {
   readonly #link: NatsLink;
@@ -30,6 +36,7 @@ export class NatsPublisher implements LinkUser {
   #connection: NatsConnection | undefined;
   #inbox = "";
   #timer: Timer | undefined;
+  #resendTimer: Timer | undefined;
 
   constructor(link: NatsLink, clock: Clock, timeoutMs: number) {
     this.#link = link;
@@ -46,7 +53,15 @@ export class NatsPublisher implements LinkUser {
     return new Promise((resolve, reject) => {
       const token = (this.#nextToken++).toString(36);
       const deadlineMs = this.#clock.monotonic() + this.#timeoutMs;
-      const pending: Pending = { subject, data, headers: encodeHeaders(options), deadlineMs, resolve, reject };
+      const pending: Pending = {
+        subject,
+        data,
+        headers: encodeHeaders(options),
+        deadlineMs,
+        refusal: undefined,
+        resolve,
+        reject,
+      };
       this.#pending.set(token, pending);
       this.#watchDeadlines();
       this.#send(token, pending);
@@ -80,6 +95,7 @@ export class NatsPublisher implements LinkUser {
 
   close(): void {
     this.#timer?.cancel();
+    this.#resendTimer?.cancel();
     this.#timer = undefined;
     for (const pending of this.#pending.values()) {
       pending.reject(new BusError("closed", pending.subject, "the connection was closed before the answer came"));
@@ -92,6 +108,7 @@ export class NatsPublisher implements LinkUser {
     const connection = this.#connection;
     // Sent by onUp.
     if (connection === undefined || connection.isClosed()) return;
+    pending.refusal = undefined;
     try {
       const reply = `${this.#inbox}.${token}`;
       connection.publish(
@@ -109,17 +126,26 @@ export class NatsPublisher implements LinkUser {
     const token = answer.subject.slice(this.#inbox.length + 1);
     const pending = this.#pending.get(token);
     if (pending === undefined) return;
-    this.#pending.delete(token);
-    if (answer.headers?.code === 503) {
-      pending.reject(new BusError("no-stream", pending.subject, "no stream takes this subject"));
+    const error = errorOf(answer, pending.subject);
+    if (error?.retry) {
+      pending.refusal = error.refusal;
+      this.#resendSoon();
       return;
     }
-    const body = answer.json<{ readonly error?: { readonly description?: string } }>();
-    if (body.error === undefined) pending.resolve();
-    else
-      pending.reject(
-        new BusError("refused", pending.subject, body.error.description ?? "the stream refused the message"),
-      );
+    this.#pending.delete(token);
+    if (error === null) pending.resolve();
+    else pending.reject(error.refusal);
+  }
+
+  /** One timer for all that were refused of late. */
+  #resendSoon(): void {
+    this.#resendTimer ??= this.#clock.setTimer(leaderlessPauseMs, () => {
+      this.#resendTimer = undefined;
+      for (const [token, pending] of this.#pending) {
+        if (pending.refusal === undefined) continue;
+        this.#send(token, pending);
+      }
+    });
   }
 
   /** One timer for the oldest: those after it have later deadlines. */
@@ -140,9 +166,21 @@ export class NatsPublisher implements LinkUser {
     for (const [token, pending] of this.#pending) {
       if (pending.deadlineMs > nowMs) return;
       this.#pending.delete(token);
-      pending.reject(new BusError("timeout", pending.subject, `no answer within ${this.#timeoutMs} ms`));
+      const late = () => new BusError("timeout", pending.subject, `no answer within ${this.#timeoutMs} ms`);
+      pending.reject(pending.refusal ?? late());
     }
   }
+}
+
+/** Null: the stream has it. `retry`: another try may find somebody to take it. */
+function errorOf(answer: Msg, subject: string): { readonly refusal: BusError; readonly retry: boolean } | null {
+  if (answer.headers?.code === unavailable) {
+    return { refusal: new BusError("no-stream", subject, "no stream takes this subject"), retry: true };
+  }
+  const { error } = answer.json<{ readonly error?: { readonly code?: number; readonly description?: string } }>();
+  if (error === undefined) return null;
+  const refusal = new BusError("refused", subject, error.description ?? "the stream refused the message");
+  return { refusal, retry: error.code === unavailable };
 }
 
 function encodeHeaders(options: PublishOptions | undefined): MsgHdrs | undefined {

@@ -12,8 +12,8 @@ import { NatsMessage } from "./nats-message.ts";
 
 /** A pull that was not filled by then ends, and is asked again. */
 const pullExpiresMs = 30_000;
-/** The server sends a sign of life this often while a pull waits. */
-const heartbeatMs = 5_000;
+/** The server sends a sign of life this often while a pull waits; a new leader of the stream does not know of the pull, and sends none. */
+const heartbeatMs = 1_000;
 /** Without any word for so long the pulls are taken for lost. */
 const silenceMsMax = 3 * heartbeatMs;
 /** Pause after the server refused a pull (consumer gone, too many pulls). */

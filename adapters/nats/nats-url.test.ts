@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { readNatsUrl } from "./nats-url.ts";
+
+test("reads servers, user and copies", () => {
+  expect(readNatsUrl("nats://api:a%40b@one:4222,nats://api:a%40b@two:4223?replicas=3")).toEqual({
+    servers: ["one:4222", "two:4223"],
+    tlsOnly: false,
+    user: "api",
+    password: "a@b",
+    replicas: 3,
+  });
+  expect(readNatsUrl("tls://one")).toMatchObject({ tlsOnly: true, user: undefined, replicas: undefined });
+});
+
+test.each(["0", "6", "three", "1.5", ""])("refuses %s copies", (text) => {
+  expect(() => readNatsUrl(`nats://one?replicas=${text}`)).toThrow(/allowed are 1 to 5/);
+});
