@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { cellTasksConsumer } from "../../adapters/nats/streams.ts";
+import type { AgentProcess, ConductorProcess } from "../../cli/chaos/local/local-service.ts";
 import { eventually } from "../eventually.ts";
-import type { AgentProcess, ConductorProcess, E2eCell } from "./cell.ts";
+import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 import { RunWatch } from "./run-watch.ts";
 import { streamState } from "./stream-state.ts";
@@ -78,11 +79,11 @@ describe("whatever process dies at whatever moment", () => {
   test("a conductor that stood still, was replaced and wakes up changes nothing", async () => {
     const booting = cloud.compute.bootMany(16, { flavor, fake: BUILD });
     const conductor = await busyConductor();
-    conductor.pause();
+    await conductor.pause();
     expect((await ownedBy(conductor)).length).toBeGreaterThan(0);
     const uuids = await booting;
     await cloud.compute.ended(uuids);
-    conductor.resume();
+    await conductor.resume();
     const servers = await expectEndedOnOneHost(uuids);
     expect(servers.map((server) => server.status)).toEqual(uuids.map(() => "ACTIVE"));
   });
@@ -150,10 +151,10 @@ describe("whatever process dies at whatever moment", () => {
       return null;
     };
     const agent = await eventually("an agent to build", busy, PATIENT);
-    agent.pause();
+    await agent.pause();
     const uuids = await booting;
     await cloud.compute.ended(uuids);
-    agent.resume();
+    await agent.resume();
     const servers = await expectEndedOnOneHost(uuids);
     expect(servers.map(({ status }) => status)).toEqual(uuids.map(() => "ACTIVE"));
   });

@@ -7,10 +7,10 @@ import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { ServiceProcess } from "../../cli/chaos/local/service-process.ts";
 import { FileJournal } from "../../services/compute-agent/file-journal.ts";
 import { hostTree, providerOf, serverId } from "../contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { ServiceProcess } from "../e2e/service-process.ts";
 
 const BERTH = join(import.meta.dirname, "../../bin/berth");
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { removeCluster } from "../../adapters/postgres/embedded-cluster.ts";
-import { ServiceProcess } from "../e2e/service-process.ts";
+import { ServiceProcess } from "../../cli/chaos/local/service-process.ts";
 import { eventually } from "../eventually.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/berth");

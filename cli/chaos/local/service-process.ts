@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
-const BERTH = join(import.meta.dirname, "../../bin/berth");
+const BERTH = join(import.meta.dirname, "../../../bin/berth");
 const LOG_CHARS_MAX = 1_000_000;
 const LINE_CHARS_MAX = 400;
 
@@ -86,11 +86,11 @@ export class ServiceProcess {
   }
 
   /** It stands still, with all its connections open, until `resume`. */
-  pause(): void {
+  async pause(): Promise<void> {
     process.kill(this.pid, "SIGSTOP");
   }
 
-  resume(): void {
+  async resume(): Promise<void> {
     process.kill(this.pid, "SIGCONT");
   }
 

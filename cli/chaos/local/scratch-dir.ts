@@ -14,7 +14,7 @@ const WATCHER = 'read -r word; [ -n "$word" ] && exit; until rm -rf "$0" 2>/dev/
 
 /** A directory that goes with this process, however that ends. */
 export function makeScratchDir(): ScratchDir {
-  const path = mkdtempSync(join(tmpdir(), "berth-e2e-"));
+  const path = mkdtempSync(join(tmpdir(), "berth-cloud-"));
   // Postgres' own account has to get through.
   chmodSync(path, 0o711);
   const watcher = spawn("/bin/sh", ["-c", WATCHER, path], { stdio: ["pipe", "ignore", "ignore"], detached: true });

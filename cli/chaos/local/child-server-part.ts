@@ -1,0 +1,46 @@
+import type { Part, Role } from "../chaos-cloud.ts";
+
+/** What LocalNats and LocalRedis have in common. */
+interface ChildServer {
+  readonly pid: number;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+}
+
+/** A nats-server or redis-server of a local cloud as a part of it. */
+export class ChildServerPart implements Part {
+  readonly name: string;
+  readonly role: Role;
+  readonly cell: string | null;
+  readonly #server: ChildServer;
+  #running = true;
+
+  constructor(what: { readonly name: string; readonly role: Role; readonly cell: string | null }, server: ChildServer) {
+    this.name = what.name;
+    this.role = what.role;
+    this.cell = what.cell;
+    this.#server = server;
+  }
+
+  get running(): boolean {
+    return this.#running;
+  }
+
+  async kill(): Promise<void> {
+    this.#running = false;
+    await this.#server.kill();
+  }
+
+  async start(): Promise<void> {
+    await this.#server.restart();
+    this.#running = true;
+  }
+
+  async pause(): Promise<void> {
+    process.kill(this.#server.pid, "SIGSTOP");
+  }
+
+  async resume(): Promise<void> {
+    process.kill(this.#server.pid, "SIGCONT");
+  }
+}

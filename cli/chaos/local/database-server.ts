@@ -1,0 +1,97 @@
+import { join } from "node:path";
+import { type EmbeddedPostgres, startEmbedded } from "../../../adapters/postgres/embedded.ts";
+import { promoteStandby, startStandby } from "../../../adapters/postgres/embedded-standby.ts";
+import type { Part } from "../chaos-cloud.ts";
+
+/** Small, and quick to die: nothing here outlives the cloud. */
+const OPTIONS = { durable: false, settings: { shared_buffers: "32MB", max_connections: "120" } };
+
+/** A Postgres server of a local cloud, with or without a synchronous standby. */
+export class DatabaseServer implements Part {
+  readonly role = "postgres";
+  readonly name: string;
+  readonly cell: string | null;
+  readonly #dir: string;
+  #serving: EmbeddedPostgres;
+  #standby: EmbeddedPostgres | null = null;
+  #standbys = 0;
+  #running = true;
+
+  private constructor(options: { name: string; cell: string | null; dir: string }, serving: EmbeddedPostgres) {
+    this.name = options.name;
+    this.cell = options.cell;
+    this.#dir = options.dir;
+    this.#serving = serving;
+  }
+
+  static async open(options: {
+    readonly name: string;
+    readonly cell: string | null;
+    readonly dir: string;
+  }): Promise<DatabaseServer> {
+    return new DatabaseServer(options, await startEmbedded({ ...OPTIONS, dataDir: join(options.dir, "postgres") }));
+  }
+
+  get running(): boolean {
+    return this.#running;
+  }
+
+  /** Another one after a failover. */
+  get port(): number {
+    return this.#serving.port;
+  }
+
+  /** Of a database of the server that serves at this moment. */
+  url(database: string): string {
+    return this.#serving.url(database);
+  }
+
+  async kill(): Promise<void> {
+    this.#running = false;
+    await this.#serving.kill();
+  }
+
+  /** SIGINT: what a careful operator does. */
+  async stop(): Promise<void> {
+    this.#running = false;
+    await this.#serving.stop();
+  }
+
+  async start(): Promise<void> {
+    this.#serving = await startEmbedded({ ...OPTIONS, dataDir: this.#serving.dataDir });
+    this.#running = true;
+  }
+
+  async pause(): Promise<void> {
+    this.#serving.pause();
+  }
+
+  async resume(): Promise<void> {
+    this.#serving.resume();
+  }
+
+  /** From now on a commit is answered when a second server has it, too. Nothing if there is one already. */
+  async restoreStandby(): Promise<void> {
+    if (this.#standby !== null) return;
+    this.#standbys += 1;
+    const dataDir = join(this.#dir, `standby-${this.#standbys}`);
+    this.#standby = await startStandby(this.#serving, { ...OPTIONS, dataDir, synchronous: true });
+  }
+
+  /** The server dies for ever and its standby serves instead. Throws when there is none. */
+  async failover(): Promise<void> {
+    const next = this.#standby;
+    if (next === null) throw new Error(`${this.name} has no standby`);
+    await this.kill();
+    await promoteStandby(next);
+    this.#serving = next;
+    this.#standby = null;
+    this.#running = true;
+  }
+
+  async close(): Promise<void> {
+    this.#running = false;
+    // Nothing has to be kept, and one that is paused would take its time.
+    await Promise.all([this.#serving.kill(), this.#standby?.kill()]);
+  }
+}

@@ -1,0 +1,249 @@
+import { join } from "node:path";
+import { type LocalNats, startLocalNats } from "../../../adapters/nats/local-server.ts";
+import { ensureDatabase } from "../../../adapters/postgres/databases.ts";
+import { type LocalRedis, startLocalRedis } from "../../../adapters/redis/local-server.ts";
+import { natsConfig } from "../../../deploy/nats-config.ts";
+import type { LinkEnd, Part } from "../chaos-cloud.ts";
+import { ChildServerPart } from "./child-server-part.ts";
+import { DatabaseServer } from "./database-server.ts";
+import { atPort, Links } from "./links.ts";
+import { type Environment, LocalCell, type LocalCellOptions } from "./local-cell.ts";
+import { LocalService } from "./local-service.ts";
+import { makeScratchDir, type ScratchDir } from "./scratch-dir.ts";
+import { ServiceProcess } from "./service-process.ts";
+
+export interface LocalCloudOptions extends Partial<LocalCellOptions> {
+  readonly cells: readonly string[];
+  readonly apis?: number;
+  readonly schedulers?: number;
+  /** Whether a proxy stands in front of each link, so that it can be cut. */
+  readonly proxied?: boolean;
+}
+
+const DEFAULTS: LocalCellOptions = {
+  conductors: 2,
+  agents: 2,
+  hostsPerAgent: 3,
+  slotsPerHost: 1_000,
+  env: {},
+  conductorEnv: {},
+};
+
+/** The servers of the API tier. */
+interface Tier {
+  readonly database: DatabaseServer;
+  readonly nats: LocalNats;
+  readonly redis: LocalRedis;
+}
+
+/**
+ * A whole cloud of separate processes on this machine: apis, schedulers, and cells of conductors and agents; a Postgres server and
+ * a nats-server of its own for the API tier and for each cell, and a Redis. It ends with this process, however that ends.
+ */
+export class LocalCloud {
+  readonly cells: readonly LocalCell[];
+  readonly apis: readonly LocalService[];
+  readonly schedulers: readonly LocalService[];
+  readonly database: DatabaseServer;
+  readonly nats: LocalNats;
+  readonly redis: LocalRedis;
+  readonly links: Links;
+  readonly parts: readonly Part[];
+  readonly #dir: ScratchDir;
+  readonly #env: Environment;
+  readonly #apiPorts: number[] = [];
+  #clientPorts: readonly (() => number)[] = [];
+
+  private constructor(
+    tier: Tier,
+    cells: readonly LocalCell[],
+    links: Links,
+    made: { readonly dir: ScratchDir; readonly env: Environment },
+    ports: readonly TierPorts[],
+  ) {
+    this.cells = cells;
+    this.database = tier.database;
+    this.nats = tier.nats;
+    this.redis = tier.redis;
+    this.links = links;
+    this.#dir = made.dir;
+    this.#env = made.env;
+    const services = ports.map((own) => this.#service(own));
+    this.apis = services.filter(({ role }) => role === "api");
+    this.schedulers = services.filter(({ role }) => role === "scheduler");
+    this.parts = [
+      tier.database,
+      new ChildServerPart({ name: "nats", role: "nats", cell: null }, tier.nats),
+      new ChildServerPart({ name: "redis", role: "redis", cell: null }, tier.redis),
+      ...services,
+      ...cells.flatMap((cell) => cell.parts),
+    ];
+  }
+
+  /** All serve when it resolves; hosts may still be coming up. Nothing is left when it rejects. */
+  static async start(options: LocalCloudOptions): Promise<LocalCloud> {
+    const dir = makeScratchDir();
+    // What one process has compiled the others need not.
+    const env = { ...options.env, NODE_COMPILE_CACHE: join(dir.path, "compiled") };
+    const links = new Links(options.proxied ?? false);
+    const cellOptions = { ...DEFAULTS, ...options, env, dir: dir.path };
+    const opening = {
+      tier: startTier(dir.path),
+      cells: Promise.all(options.cells.map((name) => LocalCell.open(name, cellOptions, links))),
+    };
+    const [tier, cells] = await Promise.all([opening.tier, opening.cells]).catch(async (error) => {
+      // What hangs on our pipes ends with them; the rest has to be told.
+      await Promise.allSettled([opening.tier.then(closeTier), opening.cells.then(closeAll)]);
+      await links.close();
+      await dir.remove();
+      throw error;
+    });
+    const ports = await openTierLinks(links, tier, { apis: options.apis ?? 1, schedulers: options.schedulers ?? 2 });
+    const cloud = new LocalCloud(tier, cells, links, { dir, env }, ports);
+    try {
+      await cloud.#begin();
+      return cloud;
+    } catch (error) {
+      await cloud.close();
+      throw error;
+    }
+  }
+
+  /** Bases of all apis as clients reach them, without a path. Without proxies they change when an api is started again. */
+  get apiUrls(): readonly string[] {
+    return this.#clientPorts.map((port) => `http://127.0.0.1:${port()}`);
+  }
+
+  /** The API database's true address, for who looks on. */
+  get databaseUrl(): string {
+    return this.database.url("api");
+  }
+
+  /** Berth's own processes. */
+  get services(): readonly LocalService[] {
+    return [...this.apis, ...this.schedulers, ...this.cells.flatMap((cell) => [...cell.conductors, ...cell.agents])];
+  }
+
+  /** Starts what does not run: servers before those who use them. */
+  async startMissing(): Promise<void> {
+    const missing = this.parts.filter((part) => !part.running);
+    const [servers, services] = [missing.filter(isServer), missing.filter((part) => !isServer(part))];
+    await Promise.all(servers.map((part) => part.start()));
+    await Promise.all(services.map((part) => part.start()));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.apis, ...this.schedulers].map((one) => one.kill()));
+    await Promise.all([closeAll(this.cells), closeTier(this)]);
+    await this.links.close();
+    await this.#dir.remove();
+  }
+
+  async #begin(): Promise<void> {
+    this.#clientPorts = await Promise.all(
+      this.apis.map((api, index) =>
+        this.links.open({ name: "clients", role: "clients", cell: null }, api, () => this.#apiPorts[index] ?? 0),
+      ),
+    );
+    await Promise.all(this.cells.map((cell) => this.#add(cell)));
+    await Promise.all([
+      ...[...this.apis, ...this.schedulers].map((one) => one.start()),
+      ...this.cells.map((cell) => cell.startServices()),
+    ]);
+  }
+
+  /** As an operator does it. */
+  #add(cell: LocalCell): Promise<void> {
+    const { databaseUrl, natsUrl } = cell.addressesForAbove;
+    return new ServiceProcess({
+      name: `cell add ${cell.name}`,
+      argv: ["cell", "add", cell.name],
+      env: () => ({
+        ...this.#env,
+        BERTH_DATABASE_URL: this.databaseUrl,
+        BERTH_CELL_DATABASE_URL: databaseUrl,
+        BERTH_NATS_URL: natsUrl,
+      }),
+    }).run();
+  }
+
+  #service({ end, postgres, nats, redis }: TierPorts): LocalService {
+    const { role, name } = end;
+    const env = () => ({
+      ...this.#env,
+      BERTH_DATABASE_URL: atPort(this.databaseUrl, postgres()),
+      BERTH_NATS_URL: atPort(this.nats.apiUrl, nats()),
+      BERTH_REDIS_URL: atPort(this.redis.url, redis()),
+      BERTH_LISTEN: "127.0.0.1:0",
+    });
+    if (role !== "api") return new LocalService({ name, role, cell: null, argv: [role], env });
+    const at = this.#apiPorts.push(0) - 1;
+    return new ApiProcess({ name, role, cell: null, argv: ["api"], env }, (port) => {
+      this.#apiPorts[at] = port;
+    });
+  }
+}
+
+/** An api, which tells where it listens each time it has started. */
+class ApiProcess extends LocalService {
+  readonly #tell: (port: number) => void;
+
+  constructor(spec: ConstructorParameters<typeof LocalService>[0], tell: (port: number) => void) {
+    super(spec);
+    this.#tell = tell;
+  }
+
+  override async start(): Promise<string> {
+    const note = await super.start();
+    this.#tell(Number(new URL(note).port));
+    return note;
+  }
+}
+
+/** Where one service of the API tier finds the tier's servers. */
+interface TierPorts {
+  readonly end: LinkEnd & { readonly role: "api" | "scheduler" };
+  readonly postgres: () => number;
+  readonly nats: () => number;
+  readonly redis: () => number;
+}
+
+function openTierLinks(
+  links: Links,
+  tier: Tier,
+  counts: { readonly apis: number; readonly schedulers: number },
+): Promise<readonly TierPorts[]> {
+  const ends = (role: "api" | "scheduler", count: number) =>
+    Array.from({ length: count }, (_, index) => ({ name: `${role}-${index + 1}`, role, cell: null }));
+  const server = (role: "nats" | "redis") => ({ name: role, role, cell: null });
+  return Promise.all(
+    [...ends("api", counts.apis), ...ends("scheduler", counts.schedulers)].map(async (end) => ({
+      end,
+      postgres: await links.open(end, tier.database, () => tier.database.port),
+      nats: await links.open(end, server("nats"), () => tier.nats.port),
+      redis: await links.open(end, server("redis"), () => tier.redis.port),
+    })),
+  );
+}
+
+async function startTier(dir: string): Promise<Tier> {
+  const [database, nats, redis] = await Promise.all([
+    DatabaseServer.open({ name: "postgres", cell: null, dir: join(dir, "above") }),
+    startLocalNats({ cells: [], writeConfig: natsConfig, dir: join(dir, "above", "nats") }),
+    startLocalRedis(),
+  ]);
+  await ensureDatabase(database.url("postgres"), "api");
+  return { database, nats, redis };
+}
+
+async function closeTier({ database, nats, redis }: Tier): Promise<void> {
+  await Promise.all([database.close(), nats.kill(), redis.kill().then(() => redis.stop())]);
+}
+
+async function closeAll(cells: readonly LocalCell[]): Promise<void> {
+  await Promise.all(cells.map((cell) => cell.close()));
+}
+
+function isServer(part: Part): boolean {
+  return ["postgres", "nats", "redis"].includes(part.role);
+}
