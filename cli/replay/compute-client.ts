@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { ReplayFlavor } from "./flavor-of-task.ts";
 import type { HttpAnswer, HttpCall, HttpSender } from "./http-sender.ts";
 
@@ -22,13 +23,18 @@ export interface ShownServer {
 /** Nova's name for one try to build a server on one host. */
 const BUILD_EVENT = "compute__do_build_and_run_instance";
 
+/** How often a call is made that is answered with 503. */
+const TRIES_MAX = 60;
+
 /** The public Compute API over HTTP, as far as a replay needs it. */
 export class ComputeClient {
   readonly #sender: HttpSender;
+  readonly #putOffMs: number;
 
-  /** The sender is the client's from now on. */
-  constructor(sender: HttpSender) {
+  /** The sender is the client's from now on. `putOffMs`: how long a call waits that was answered with 503. */
+  constructor(sender: HttpSender, putOffMs = 500) {
     this.#sender = sender;
+    this.#putOffMs = putOffMs;
   }
 
   /** Creates the flavor with its extra specs; one that is there already stays as it is. */
@@ -62,13 +68,13 @@ export class ComputeClient {
   }
 
   async deleteServer(uuid: string): Promise<void> {
-    const answer = await this.#send("DELETE", `/v2.1/servers/${uuid}`);
+    const answer = await this.#insist("DELETE", `/v2.1/servers/${uuid}`);
     if (answer.status !== 204) throw refusal("delete", answer);
   }
 
   /** Null: there is none. */
   async showServer(uuid: string): Promise<ShownServer | null> {
-    const answer = await this.#send("GET", `/v2.1/servers/${uuid}`);
+    const answer = await this.#insist("GET", `/v2.1/servers/${uuid}`);
     if (answer.status === 404) return null;
     if (answer.status !== 200) throw refusal("server", answer);
     return shown((JSON.parse(answer.text) as { server: ServerDocument }).server);
@@ -77,14 +83,14 @@ export class ComputeClient {
   /** How many attempts to build the server have failed. */
   async failedBuilds(uuid: string): Promise<number> {
     const path = `/v2.1/servers/${uuid}/os-instance-actions`;
-    const list = await this.#send("GET", path);
+    const list = await this.#insist("GET", path);
     // Deleted in the meantime.
     if (list.status === 404) return 0;
     if (list.status !== 200) throw refusal("instance actions", list);
     const { instanceActions } = JSON.parse(list.text) as { instanceActions: { action: string; request_id: string }[] };
     const created = instanceActions.find(({ action }) => action === "create");
     if (created === undefined) return 0;
-    const answer = await this.#send("GET", `${path}/${created.request_id}`);
+    const answer = await this.#insist("GET", `${path}/${created.request_id}`);
     if (answer.status === 404) return 0;
     if (answer.status !== 200) throw refusal("instance action", answer);
     const { instanceAction } = JSON.parse(answer.text) as {
@@ -96,6 +102,15 @@ export class ComputeClient {
 
   close(): Promise<void> {
     return this.#sender.close();
+  }
+
+  /** For what may be asked twice: a cell that does not answer just now is asked again. */
+  async #insist(method: "GET" | "DELETE", path: string): Promise<HttpAnswer> {
+    for (let tries = 1; ; tries += 1) {
+      const answer = await this.#send(method, path);
+      if (answer.status !== 503 || tries === TRIES_MAX) return answer;
+      await delay(this.#putOffMs);
+    }
   }
 
   #send(method: HttpCall["method"], path: string, body?: unknown): Promise<HttpAnswer> {
