@@ -86,10 +86,10 @@ function printJson({ seed, findings, simulatedMs, steps, counts, digest }: SimRe
 }
 
 function printOne({ seed, simulatedMs, steps, counts, digest }: SimResult): void {
-  const { accepted, active, error, deleted } = counts;
+  const { accepted, active, error, deleted, changes } = counts;
   process.stdout.write(
     `seed ${seed}: ${seconds(simulatedMs)} in ${steps} steps; ${accepted} accepted: ${active} active, ${error} in error, ` +
-      `${deleted} deleted\nhistory ${digest}\n`,
+      `${deleted} deleted\nchanges: ${JSON.stringify(changes)}\nhistory ${digest}\n`,
   );
 }
 

@@ -53,6 +53,11 @@ export class MemoryMoveStore implements MoveStore {
     return stale;
   }
 
+  /** All that were ever accepted, of all servers: for those who audit. */
+  all(): readonly MoveRecord[] {
+    return this.#all();
+  }
+
   #all(): MoveRecord[] {
     return [...this.#moves.values()];
   }

@@ -1,5 +1,6 @@
 import type { MemoryApiStore } from "../../adapters/memory/memory-api-store.ts";
 import type { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
+import type { MemoryMoveStore } from "../../adapters/memory/memory-move-store.ts";
 import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
@@ -13,6 +14,7 @@ export interface Mutation {
   readonly ledger?: (change: AllocationChange, apply: ApplyChange) => AllocationOutcome;
   readonly cellStore?: (store: MemoryCellStore) => MemoryCellStore;
   readonly apiStore?: (store: MemoryApiStore) => MemoryApiStore;
+  readonly moveStore?: (store: MemoryMoveStore) => MemoryMoveStore;
   readonly driver?: (driver: Driver) => Driver;
   readonly journal?: (journal: Journal) => Journal;
 }
@@ -121,5 +123,37 @@ export const MUTATIONS: readonly Mutation[] = [
     about: "one record in two does not outlive the agent's process",
     journal: (journal) =>
       overriding(journal, { append: async (record) => (Math.random() < 0.5 ? undefined : journal.append(record)) }),
+  },
+  {
+    name: "step-not-written",
+    about: "a step of an operation is answered as committed and not written",
+    cellStore: (store) =>
+      overriding(store, {
+        commitStep: async (steps) => steps.map(() => ({ kind: "committed" as const, revision: 1 })),
+      }),
+  },
+  {
+    name: "hand-over-lies",
+    about: "a guest is called handed over and goes on",
+    driver: (driver) => overriding(driver, { handOff: async () => {} }),
+  },
+  {
+    name: "power-lies",
+    about: "a guest is called stopped or started and is neither",
+    driver: (driver) => overriding(driver, { power: async () => {} }),
+  },
+  {
+    name: "moves-lost",
+    about: "one accepted move in two is not stored",
+    moveStore: (store) =>
+      overriding(store, {
+        accept: async (moves) =>
+          Math.random() < 0.5 ? moves.map(() => ({ kind: "accepted" as const })) : store.accept(moves),
+      }),
+  },
+  {
+    name: "move-sweep-blind",
+    about: "schedulers do not find moves that nobody touched",
+    moveStore: (store) => overriding(store, { staleMoves: async () => [] }),
   },
 ];

@@ -2,6 +2,9 @@ import type { Fault, Profile } from "./profiles.ts";
 import type { SimCloud } from "./sim-cloud.ts";
 import type { World } from "./world.ts";
 
+/** Hosts without power stay so for longer than conductors take to say that they are down. */
+const HOST_DARK_MS_MIN = 8_000;
+
 /** Does harm at random moments, until it is told to stop; then it makes everything whole again. */
 export class Nemesis {
   readonly #world: World;
@@ -60,6 +63,14 @@ export class Nemesis {
         this.#cut([[name, "*"]], durationMs);
         supervisor.kill(name, durationMs);
         break;
+      case "host-power": {
+        const agent = this.#pick(supervisor.names("agent"));
+        // Long enough for an operator to see it and to have servers started elsewhere.
+        const darkMs = HOST_DARK_MS_MIN + durationMs * 2;
+        this.#cut([[agent, "*"]], darkMs);
+        this.#cloud.losePower(agent, darkMs);
+        break;
+      }
       case "cut-cell":
         this.#cut(this.#ways(["api", "scheduler"], [cell.name], chance), durationMs);
         break;

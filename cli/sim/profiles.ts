@@ -13,6 +13,7 @@ export const FAULTS = [
   "twice",
   "spikes",
   "kill-all",
+  "host-power",
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -41,7 +42,7 @@ export const PROFILES: readonly Profile[] = [
   {
     name: "crashes",
     about: "processes die and stand still",
-    faults: ["kill", "pause", "power-loss", "kill-all"],
+    faults: ["kill", "pause", "power-loss", "host-power", "kill-all"],
     swarm: false,
     everyMs: 1_000,
     skewMs: 0,

@@ -1,9 +1,11 @@
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
+import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
-import { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
+import { FakeDriver, type FakeGuest } from "../../services/compute-agent/fake-driver.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
+import type { GuestName } from "../../services/compute-agent/journal.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { type ComputeAgent, createComputeAgent } from "../../services/compute-agent/service.ts";
 import type { Mutation } from "./mutations.ts";
@@ -22,6 +24,9 @@ export class SimHosts {
   readonly #disk: MemoryDisk = { records: [] };
   readonly #hosts: readonly HostConfig[];
   #process: SimProcess | null = null;
+  /** Until an agent has been told what that did to its guests. */
+  #lostPower = false;
+  #isDark = false;
   #agent: ComputeAgent | null = null;
 
   constructor(
@@ -49,6 +54,22 @@ export class SimHosts {
     return this.#hosts;
   }
 
+  /** They have no power: nothing runs there until an agent starts again. */
+  get isDark(): boolean {
+    return this.#isDark;
+  }
+
+  losePower(): void {
+    this.#isDark = true;
+    this.#lostPower = true;
+    this.#driver.losePower();
+  }
+
+  /** What is there, whether it runs or not. */
+  guests(): readonly FakeGuest[] {
+    return this.#driver.guests();
+  }
+
   /** What really runs there, whoever knows of it. */
   running(): { readonly host: string; readonly guest: RunningGuest }[] {
     return this.#driver
@@ -60,8 +81,10 @@ export class SimHosts {
   /** Starts the agent's process. */
   async start(process: SimProcess, links: SimLinks, conductors: readonly string[]): Promise<void> {
     this.#process = process;
+    this.#isDark = false;
     const journal = simJournal(process, this.#disk, this.#world.network);
-    const driver = driverOf(process, this.#driver, this.#world);
+    const hypervisor = overriding(this.#driver, { adopt: async (guests) => this.#adopt(guests) });
+    const driver = driverOf(process, hypervisor, this.#world);
     this.#agent = createComputeAgent(
       {
         dialer: links.dialer(process),
@@ -76,6 +99,15 @@ export class SimHosts {
       { agentId: process.name, conductors, hosts: this.#hosts, buildLimit: 10 },
     );
     await this.#agent.start();
+  }
+
+  /** The hypervisor goes on while its agent is away: what it has counts, not what the agent last wrote down. */
+  #adopt(guests: Parameters<Driver["adopt"]>[0]): readonly GuestName[] {
+    const lostPower = this.#lostPower;
+    this.#lostPower = false;
+    const running = new Set(this.running().map(({ host, guest }) => `${host} ${guest.attemptId}`));
+    const stands = ({ host, attemptId }: GuestName) => !running.has(`${host} ${attemptId}`);
+    return guests.filter((one) => (one.state === "running" && stands(one)) || (one.state === "paused" && lostPower));
   }
 }
 
@@ -101,7 +133,11 @@ function driverOf(process: SimProcess, driver: FakeDriver, world: World): Driver
         await driver.start(guest);
         world.started(guest.serverUuid);
       }),
-    power: (guest, verb) => whileAlive(() => driver.power(guest, verb)),
+    power: (guest, verb) =>
+      whileAlive(async () => {
+        await driver.power(guest, verb);
+        world.started(guest.serverUuid);
+      }),
     handOff: (order, signal) => whileAlive(() => driver.handOff(order, endingWith(process, signal))),
     destroy: (guest) => whileAlive(() => driver.destroy(guest)),
   };

@@ -20,8 +20,9 @@ import { SimView } from "./sim-view.ts";
 import type { Slot } from "./slot.ts";
 import type { World } from "./world.ts";
 
-/** Hosts that one agent carries. */
-const HOSTS_OF_AGENT = 10;
+/** Most hosts that one agent carries, and into how many agents a cell falls where it has hosts enough. */
+const HOSTS_OF_AGENT_MAX = 10;
+const AGENTS_MIN = 3;
 
 /** A cell of a simulated cloud: what lasts (database, broker, hypervisors), and how its processes are started. */
 export class SimCell {
@@ -53,13 +54,14 @@ export class SimCell {
     this.#broker = new MemoryBroker(world.clock);
     this.#links = new SimLinks(world);
     this.#conductors = Array.from({ length: options.conductors }, (_, index) => `${name}-conductor-${index + 1}`);
+    const ofAgent = Math.min(HOSTS_OF_AGENT_MAX, Math.ceil(hosts.length / AGENTS_MIN));
     this.#hosts = Array.from(
-      { length: Math.ceil(hosts.length / HOSTS_OF_AGENT) },
+      { length: Math.ceil(hosts.length / ofAgent) },
       (_, index) =>
         new SimHosts(
           world,
           { name: `${name}-agent-${index + 1}`, mutation: options.mutation },
-          hosts.slice(index * HOSTS_OF_AGENT, (index + 1) * HOSTS_OF_AGENT),
+          hosts.slice(index * ofAgent, (index + 1) * ofAgent),
         ),
     );
     this.#ledger.onTransaction((_, rows) => this.#checkRows(rows));
@@ -86,6 +88,7 @@ export class SimCell {
       name: this.name,
       store: remote(process, this.databasePlace, store),
       bus: simBus(process, this.brokerPlace, this.#broker.connect(cellPermissionsOfApi(this.name)), network),
+      operations: remote(process, this.databasePlace, store),
       view: () => new SimView(process, { name: this.name, place: this.databasePlace, store: this.#store }, network),
     };
   }
@@ -121,6 +124,37 @@ export class SimCell {
         .filter(({ guest }) => guest.serverUuid === serverUuid)
         .map(({ host }) => host),
     );
+  }
+
+  /** The hosts that an agent carries lose their power; their names. */
+  losePower(agent: string): string[] {
+    const lost = this.#hosts.filter(({ name }) => name === agent);
+    for (const hosts of lost) hosts.losePower();
+    return lost.flatMap(({ hosts }) => hosts.map(({ name }) => name));
+  }
+
+  /** Names of hosts without power. */
+  darkHosts(): string[] {
+    return this.#hosts.flatMap((hosts) => (hosts.isDark ? hosts.hosts.map(({ name }) => name) : []));
+  }
+
+  /** What is wrong with what servers hold and with what is left on hosts, when nothing is under way. */
+  async remains(): Promise<string[]> {
+    const { servers } = this.#store.facts();
+    const living = servers.filter(({ status, host }) => status !== "DELETED" && host !== null).map(({ uuid }) => uuid);
+    const records = await this.#store.servers(living);
+    const holdings = await this.#store.holdings(living);
+    const misheld = records.flatMap(({ uuid, status, spec }, index) => {
+      const held = holdings[index]?.items.find(({ resourceClass }) => resourceClass === "VCPU")?.amount;
+      const wanted = spec.flavor?.vcpus;
+      return held === wanted ? [] : [`server ${uuid} is ${status}, has ${wanted} VCPUs and holds ${held}`];
+    });
+    const alive = new Set(living);
+    const guests = this.#hosts.flatMap((hosts) => hosts.guests());
+    const left = guests
+      .filter(({ serverUuid }) => !alive.has(serverUuid))
+      .map(({ host, serverUuid }) => `${host} keeps a guest of ${serverUuid}, which is nowhere`);
+    return [...misheld, ...left];
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 import { MemoryApiStore } from "../../adapters/memory/memory-api-store.ts";
 import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
+import { MemoryMoveStore } from "../../adapters/memory/memory-move-store.ts";
 import { MemoryReservationStore } from "../../adapters/memory/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../../adapters/memory/memory-server-group-store.ts";
 import { MemorySoftState } from "../../adapters/memory/memory-soft-state.ts";
@@ -7,6 +8,7 @@ import { apiPermissions, apiStreams } from "../../adapters/nats/streams.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { CloudFacts } from "../../core/audit/facts.ts";
+import type { MoveRecord } from "../../core/cell/move-store.ts";
 import type { SoftState } from "../../core/scheduling/soft-state.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import { createApi } from "../../services/api/service.ts";
@@ -39,7 +41,13 @@ export interface ApiAnswer {
 }
 /** How long a user waits for an answer. */
 const ANSWER_MS_MAX = 30_000;
-type ApiCall = { readonly method: "GET" | "POST" | "DELETE"; readonly url: string; readonly payload?: object };
+export interface ApiCall {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly url: string;
+  readonly payload?: object;
+}
+/** The Compute API as the newest clients ask for it. */
+const HEADERS = { "openstack-api-version": "compute 2.90" };
 
 /**
  * A cloud in a simulated world: the services are the real ones, each in a process of its own that may be killed; databases,
@@ -48,12 +56,15 @@ type ApiCall = { readonly method: "GET" | "POST" | "DELETE"; readonly url: strin
 export class SimCloud {
   readonly cells: readonly SimCell[];
   readonly supervisor: Supervisor;
+  /** Called when hosts have lost their power. */
+  onDark: (hosts: readonly string[]) => void = () => {};
   readonly #world: World;
   readonly #size: CloudSize;
   readonly #mutation: Mutation | null;
   readonly #store: MemoryApiStore;
   readonly #groups: MemoryServerGroupStore;
   readonly #reservations = new MemoryReservationStore();
+  readonly #moves: MemoryMoveStore;
   readonly #broker: MemoryBroker;
   #softState: SoftState;
   readonly #calls = new Map<string, (call: ApiCall) => Promise<ApiAnswer>>();
@@ -70,6 +81,7 @@ export class SimCloud {
     this.#size = options;
     this.#mutation = options.mutation;
     this.#store = new MemoryApiStore({ clock: world.clock });
+    this.#moves = new MemoryMoveStore(world.clock);
     this.#groups = new MemoryServerGroupStore({ requests: this.#store });
     this.#broker = new MemoryBroker(world.clock);
     this.#softState = new MemorySoftState(world.clock);
@@ -112,6 +124,23 @@ export class SimCloud {
     this.#softState = new MemorySoftState(this.#world.clock);
   }
 
+  /** The hosts that an agent carries lose their power, and have it back after `awayMs`. */
+  losePower(agent: string, awayMs: number): void {
+    const hosts = this.cells.flatMap((cell) => cell.losePower(agent));
+    this.supervisor.kill(agent, awayMs);
+    this.onDark(hosts);
+  }
+
+  /** Hosts without power, as those who stand before them see it. */
+  darkHosts(): string[] {
+    return this.cells.flatMap((cell) => cell.darkHosts());
+  }
+
+  /** Moves that were accepted. */
+  moves(): readonly MoveRecord[] {
+    return this.#moves.all();
+  }
+
   async facts(): Promise<CloudFacts> {
     return {
       cells: await Promise.all(this.cells.map((cell) => cell.facts())),
@@ -131,10 +160,11 @@ export class SimCloud {
         store: remote(process, "api-db", this.#mutation?.apiStore?.(this.#store) ?? this.#store),
         bus: this.#bus(process),
         cells: this.cells.map((cell) => {
-          const { name, store, bus, view } = cell.fromAbove(process);
+          const { name, store, operations, bus, view } = cell.fromAbove(process);
           const source = view();
-          return { name, store, bus, source, view: source.view, facts: source.facts };
+          return { name, store, operations, bus, source, view: source.view, facts: source.facts };
         }),
+        moves: remote(process, "api-db", this.#mutation?.moveStore?.(this.#moves) ?? this.#moves),
         groups: remote(process, "api-db", this.#groups),
         reservations: remote(process, "api-db", this.#reservations),
         softState: this.#softStateOf(process),
@@ -158,6 +188,7 @@ export class SimCloud {
           const { name, store, bus } = cell.fromAbove(process);
           return { name, store, bus, view: null };
         }),
+        moves: remote(process, "api-db", this.#mutation?.moveStore?.(this.#moves) ?? this.#moves),
         bus: this.#bus(process),
         clock: process.clock,
         logger: this.#world.logger(process.name),
@@ -168,7 +199,7 @@ export class SimCloud {
     );
     await api.open();
     this.#calls.set(process.name, async (call) => {
-      const { statusCode, payload } = await api.http.inject(call);
+      const { statusCode, payload } = await api.http.inject({ ...call, headers: HEADERS });
       return { status: statusCode, body: payload };
     });
     process.onKill(() => this.#calls.delete(process.name));

@@ -7,7 +7,8 @@ import type { Mutation } from "./mutations.ts";
 import { Nemesis } from "./nemesis.ts";
 import type { Profile } from "./profiles.ts";
 import { type CloudSize, SimCloud } from "./sim-cloud.ts";
-import { SIM_FLAVORS, Workload } from "./workload.ts";
+import { SIM_FLAVORS } from "./sim-flavors.ts";
+import { Workload } from "./workload.ts";
 import { type Finding, World } from "./world.ts";
 
 export interface SimOptions extends CloudSize {
@@ -35,6 +36,8 @@ export interface SimResult {
     readonly active: number;
     readonly error: number;
     readonly deleted: number;
+    /** Changes of servers that were begun, by their names. */
+    readonly changes: Readonly<Record<string, number>>;
   };
   readonly digest: string;
   readonly history: readonly string[];
@@ -45,6 +48,10 @@ const WARM_UP_MS = 3_000;
 /** When users and faults have stopped, everything accepted must end within so long: the slowest sweep twice, and some. */
 const SETTLE_MS = 240_000;
 const AUDIT_MS = 250;
+/** Changes of servers that each are a move, and of which kind. */
+const MOVES = { resize: "resize", migrate: "migrate", live: "live-migrate", evacuate: "evacuate" } as const;
+/** In which a server does not run, though it is on its host. */
+const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SHELVED"];
 
 /** Runs one world from its beginning to its end. Takes over the process's own clock and chance meanwhile: one at a time. */
 export async function simulate(options: SimOptions): Promise<SimResult> {
@@ -141,6 +148,15 @@ class Simulation {
     const pending = (facts.api?.requests ?? [])
       .filter(({ state }) => state === "accepted" || state === "cancelled")
       .map(({ serverUuid, state }) => [5, `request ${serverUuid} is ${state}`] as const);
+    const moves = this.#movesNow();
+    const astray = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
+      servers
+        .filter(({ status, taskState }) => STANDING.includes(status) && taskState === null)
+        .filter(({ uuid, host }) => runningGuests.get(host ?? "")?.some(({ serverUuid }) => serverUuid === uuid))
+        .map(({ uuid, status, host }) => [4, `server ${uuid} is ${status} and runs on ${host} of ${cell}`] as const),
+    );
+    const remains = (await Promise.all(this.#cloud.cells.map((one) => one.remains()))).flat();
+    const wrong = remains.map((text) => [2, text] as const);
     const still = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
       servers
         .filter(({ status, taskState }) => status === "ACTIVE" && taskState === null)
@@ -151,7 +167,23 @@ class Simulation {
     const lost = [...this.#workload.accepted]
       .filter((uuid) => !facts.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
       .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
-    return [...violations, ...open, ...pending, ...still, ...calls, ...lost];
+    return [...violations, ...open, ...pending, ...moves, ...still, ...astray, ...wrong, ...calls, ...lost];
+  }
+
+  /** Moves that were accepted and have neither begun nor been refused, or of which nobody knows. */
+  #movesNow(): (readonly [number, string])[] {
+    const moves = this.#cloud.moves();
+    const waiting = moves
+      .filter(({ state }) => state === "accepted")
+      .map(({ request: { kind, serverUuid } }) => [5, `a ${kind} of server ${serverUuid} has not begun`] as const);
+    const known = (wanted: string) => moves.filter(({ request }) => request.kind === wanted).length;
+    const lost = Object.entries(MOVES).flatMap(([action, kind]) => {
+      const accepted = this.#workload.changes.get(action) ?? 0;
+      return accepted <= known(kind)
+        ? []
+        : [[5, `${accepted} calls of ${action} were accepted, not all are known`] as const];
+    });
+    return [...waiting, ...lost];
   }
 
   /** What must hold at every moment, whatever is under way. */
@@ -182,6 +214,7 @@ class Simulation {
       active: servers.filter(({ status }) => status === "ACTIVE").length,
       error: servers.filter(({ status }) => status === "ERROR").length + failed,
       deleted: servers.filter(({ status }) => status === "DELETED").length,
+      changes: Object.fromEntries([...this.#workload.changes].sort()),
     };
   }
 

@@ -1,32 +1,17 @@
-import type { FlavorRecord } from "../../core/cell/api-store.ts";
-import type { SimCloud } from "./sim-cloud.ts";
+import { ServerChanges } from "./server-changes.ts";
+import type { ApiAnswer, ApiCall, SimCloud } from "./sim-cloud.ts";
+import { SIM_FLAVORS, SIM_IMAGE } from "./sim-flavors.ts";
 import type { SimProcess } from "./sim-process.ts";
 import type { World } from "./world.ts";
 
-const SIZES = [1, 2, 4] as const;
-
-/** One flavor a size, in VCPUs. */
-export const SIM_FLAVORS: FlavorRecord[] = SIZES.map((vcpus) => ({
-  id: `${vcpus}`,
-  name: `sim-${vcpus}`,
-  vcpus,
-  memoryMib: vcpus * 1_024,
-  diskGib: vcpus * 5,
-  ephemeralGib: 0,
-  swapMib: 0,
-  extraSpecs: {},
-  rxtxFactor: 1,
-  isPublic: true,
-  description: null,
-}));
-
-/** Share of the operations that delete a server. */
-const DELETE_SHARE = 0.25;
+/** Shares of what users do: delete a server, do something else to one. */
+const DELETE_SHARE = 0.15;
+const CHANGE_SHARE = 0.45;
 /** Tries of a delete whose answer did not come. */
 const TRIES_MAX = 200;
 const RETRY_MS = 500;
 
-/** Users: they create servers and delete some of them, over any api, at random moments. */
+/** Users and operators: they create servers, change and move them, and delete some, over any api, at random moments. */
 export class Workload {
   readonly #world: World;
   readonly #cloud: SimCloud;
@@ -36,6 +21,7 @@ export class Workload {
   readonly #servers: string[] = [];
   readonly accepted = new Set<string>();
   readonly deleted = new Set<string>();
+  readonly #changes: ServerChanges;
   #open = 0;
   #stopped = false;
 
@@ -44,6 +30,21 @@ export class Workload {
     this.#cloud = cloud;
     this.#user = world.process("user");
     this.#random = world.random("workload");
+    this.#changes = new ServerChanges(world, {
+      call: (call) => this.#call(call),
+      servers: () => this.#servers,
+      deletes: (uuid) => this.#deleteNow(uuid),
+      darkHosts: () => this.#cloud.darkHosts(),
+      isOver: () => this.#stopped,
+    });
+    cloud.onDark = (hosts) => {
+      for (const host of hosts) void this.#changes.leave(host);
+    };
+  }
+
+  /** How often each change of a server was begun. */
+  get changes(): ReadonlyMap<string, number> {
+    return this.#changes.begun;
   }
 
   /** No call is under way. */
@@ -55,10 +56,12 @@ export class Workload {
   begin(operations: number, fromMs: number, untilMs: number): void {
     for (let index = 0; index < operations; index += 1) {
       const delayMs = fromMs + this.#random() * (untilMs - fromMs);
-      const deletes = this.#random() < DELETE_SHARE;
+      const what = this.#random();
       const choice = this.#random();
       this.#world.clock.setTimer(delayMs, () => {
-        if (!this.#stopped) void (deletes ? this.#deleteOne(choice) : this.#create(choice));
+        if (this.#stopped) return;
+        if (what < DELETE_SHARE) void this.#deleteOne(choice);
+        else void (what < DELETE_SHARE + CHANGE_SHARE ? this.#changes.changeOne(choice) : this.#create(choice));
       });
     }
   }
@@ -74,15 +77,9 @@ export class Workload {
   }
 
   async #create(choice: number): Promise<void> {
-    const vcpus = SIZES[Math.floor(choice * SIZES.length)]!;
-    const answer = await this.#call("POST", "/v2.1/servers", {
-      server: {
-        name: "sim",
-        flavorRef: `${vcpus}`,
-        imageRef: "70a599e0-31e7-49b7-b260-868f441e862b",
-        networks: "none",
-      },
-    });
+    const flavor = SIM_FLAVORS[Math.floor(choice * SIM_FLAVORS.length)]!;
+    const server = { name: "sim", flavorRef: flavor.id, imageRef: SIM_IMAGE, networks: "none" };
+    const answer = await this.#call({ method: "POST", url: "/v2.1/servers", payload: { server } });
     if (answer === null) return;
     if (answer.status !== 202) {
       this.#world.history.record("user", "refused", { status: answer.status, body: answer.body });
@@ -101,10 +98,23 @@ export class Workload {
     if (uuid !== undefined) await this.#delete(uuid);
   }
 
+  async #deleteNow(uuid: string): Promise<void> {
+    const at = this.#servers.indexOf(uuid);
+    if (at < 0) return;
+    this.#servers.splice(at, 1);
+    await this.#delete(uuid);
+  }
+
   async #delete(uuid: string): Promise<void> {
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-      const answer = await this.#call("DELETE", `/v2.1/servers/${uuid}`);
-      if (answer !== null && (answer.status === 204 || answer.status === 404)) {
+      // Each other time as one that cannot wait.
+      const url = `/v2.1/servers/${uuid}`;
+      const answer = await this.#call(
+        tries % 2 === 0
+          ? { method: "DELETE", url }
+          : { method: "POST", url: `${url}/action`, payload: { forceDelete: null } },
+      );
+      if (answer !== null && (answer.status === 204 || answer.status === 202 || answer.status === 404)) {
         this.#world.history.record("user", "deleted", { server: uuid, status: answer.status });
         this.deleted.add(uuid);
         return;
@@ -114,11 +124,11 @@ export class Workload {
     this.#world.find(5, `server ${uuid} cannot be deleted`);
   }
 
-  async #call(method: "POST" | "DELETE", url: string, payload?: object) {
+  async #call(call: ApiCall): Promise<ApiAnswer | null> {
     const apis = this.#cloud.supervisor.names("api");
     const api = apis[Math.floor(this.#random() * apis.length)]!;
     this.#open += 1;
-    const answer = await this.#cloud.call(this.#user, api, { method, url, ...(payload ? { payload } : {}) });
+    const answer = await this.#cloud.call(this.#user, api, call);
     this.#open -= 1;
     return answer;
   }

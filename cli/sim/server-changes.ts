@@ -1,0 +1,179 @@
+import type { ApiAnswer, ApiCall } from "./sim-cloud.ts";
+import { SIM_IMAGE } from "./sim-flavors.ts";
+import type { World } from "./world.ts";
+
+/** What changes need of the users that they belong to. */
+export interface ChangingUser {
+  /** Null: no answer came. */
+  call(call: ApiCall): Promise<ApiAnswer | null>;
+  /** Servers that exist, as far as users know. */
+  servers(): readonly string[];
+  /** Deletes a server, whatever is done to it. */
+  deletes(uuid: string): Promise<void>;
+  /** Hosts that have no power. */
+  darkHosts(): readonly string[];
+  /** Nothing new is begun. */
+  isOver(): boolean;
+}
+
+type Action = Readonly<Record<string, unknown>>;
+const SIZES = ["1", "2", "4"];
+
+/** What may be done to a server of a status; of each the more, the more often it stands there. */
+const ACTIONS: Readonly<Record<string, readonly string[]>> = {
+  ACTIVE: ["resize", "resize", "resize", "migrate", "migrate", "live", "live", "live", "rebuild", "rebuild"].concat([
+    "os-stop",
+    "pause",
+    "soft",
+    "hard",
+    "shelve",
+    "shelve",
+    "shelveOffload",
+  ]),
+  VERIFY_RESIZE: ["confirmResize", "revertResize"],
+  SHUTOFF: ["os-start", "os-start", "resize", "migrate", "rebuild", "shelve", "shelveOffload"],
+  PAUSED: ["unpause", "unpause", "shelve", "hard"],
+  SHELVED: ["unshelve", "shelveOffload"],
+  SHELVED_OFFLOADED: ["unshelve"],
+  ERROR: ["rebuild", "hard"],
+};
+const ALL_ACTIONS = [...new Set(Object.values(ACTIONS).flat())];
+
+/** Servers that are looked at, one after the other, for one with which there is something to do. */
+const LOOKS_MAX = 5;
+/** An operator tries so often, so far apart, to evacuate a host without power. */
+const EVACUATIONS_MAX = 8;
+const EVACUATE_MS = 2_000;
+/** Now and then somebody asks for what the server's status does not allow. */
+const BLIND_SHARE = 0.1;
+/** A change that is called off, or overtaken by a delete, soon after it began. */
+const REGRET_SHARE = 0.15;
+const REGRET_MS_MAX = 2_500;
+
+/** Resizes, migrations, evacuations, shelving, rebuilds and power: what is done to servers after their boot. */
+export class ServerChanges {
+  readonly #world: World;
+  readonly #user: ChangingUser;
+  readonly #random: () => number;
+  /** How often each was begun. */
+  readonly begun = new Map<string, number>();
+
+  constructor(world: World, user: ChangingUser) {
+    this.#world = world;
+    this.#user = user;
+    this.#random = world.random("changes");
+  }
+
+  /** An operator has servers of a host that has lost its power started elsewhere, as long as it has none. */
+  async leave(host: string): Promise<void> {
+    for (let tries = 0; tries < EVACUATIONS_MAX; tries += 1) {
+      await this.#pause(EVACUATE_MS * (1 + this.#random()));
+      if (this.#user.isOver()) return;
+      await this.#evacuate(host);
+    }
+  }
+
+  /** Does something to a server that its status allows. */
+  async changeOne(choice: number): Promise<void> {
+    for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
+      const servers = this.#user.servers();
+      const uuid = servers[(Math.floor(choice * servers.length) + looks) % servers.length];
+      if (uuid === undefined || this.#user.isOver()) return;
+      const shown = await this.#user.call({ method: "GET", url: `/v2.1/servers/${uuid}` });
+      const name = shown === null || shown.status !== 200 ? undefined : this.#choose(shown.body);
+      if (name === undefined) continue;
+      const isBegun = await this.#act(uuid, name.action, name.body);
+      if (isBegun && this.#random() < REGRET_SHARE) await this.#regret(uuid, name.action);
+      return;
+    }
+  }
+
+  /** Undefined: there is nothing to do with it now. */
+  #choose(shown: string): { readonly action: string; readonly body: Action } | undefined {
+    const { server } = JSON.parse(shown) as {
+      server: { status: string; "OS-EXT-STS:task_state": string | null; flavor: { vcpus: number } };
+    };
+    const isBlind = this.#random() < BLIND_SHARE;
+    if (!isBlind && server["OS-EXT-STS:task_state"] !== null) return undefined;
+    const action = this.#pick(isBlind ? ALL_ACTIONS : (ACTIONS[server.status] ?? []));
+    if (action === undefined) return undefined;
+    const sizes = SIZES.filter((size) => size !== `${server.flavor.vcpus}`);
+    return { action, body: this.#bodyOf(action, this.#pick(sizes)!) };
+  }
+
+  async #evacuate(host: string): Promise<void> {
+    const url = `/v2.1/servers/detail?all_tenants=1&host=${host}`;
+    const listed = await this.#user.call({ method: "GET", url });
+    if (listed === null || listed.status !== 200) return;
+    const { servers } = JSON.parse(listed.body) as { servers: { id: string }[] };
+    for (const { id } of servers) {
+      // By now the power may be back: whoever evacuates a host says that it is off.
+      if (!this.#user.darkHosts().includes(host) || this.#user.isOver()) return;
+      await this.#act(id, "evacuate", { evacuate: {} });
+    }
+  }
+
+  /** True: it has begun. */
+  async #act(uuid: string, name: string, payload: Action): Promise<boolean> {
+    const answer = await this.#user.call({ method: "POST", url: `/v2.1/servers/${uuid}/action`, payload });
+    const status = answer?.status ?? 0;
+    this.#world.history.record("user", name, { server: uuid, status });
+    const isBegun = status >= 200 && status < 300;
+    if (isBegun) this.begun.set(name, (this.begun.get(name) ?? 0) + 1);
+    // It is gone, or busy, or in another state by now; hosts that are not yet known to be down; or too much at once.
+    const isRefused = status === 0 || status === 404 || status === 409 || status >= 503;
+    const isBad = status === 400 && (name === "evacuate" || name === "confirmResize" || name === "revertResize");
+    if (!isBegun && !isRefused && !isBad)
+      this.#world.find(5, `${name} of ${uuid} was answered with ${status}: ${answer?.body}`);
+    return isBegun;
+  }
+
+  #bodyOf(name: string, flavorRef: string): Action {
+    switch (name) {
+      case "resize":
+        return { resize: { flavorRef } };
+      case "live":
+        return { "os-migrateLive": { host: null, block_migration: "auto" } };
+      case "rebuild":
+        return { rebuild: { imageRef: SIM_IMAGE } };
+      case "soft":
+      case "hard":
+        return { reboot: { type: name.toUpperCase() } };
+      default:
+        return { [name]: null };
+    }
+  }
+
+  /** A live migration is called off or hurried; everything else is overtaken by a delete. */
+  async #regret(uuid: string, name: string): Promise<void> {
+    await this.#pause(this.#random() * REGRET_MS_MAX);
+    if (this.#user.isOver()) return;
+    if (name !== "live") {
+      await this.#user.deletes(uuid);
+      return;
+    }
+    const url = `/v2.1/servers/${uuid}/migrations`;
+    const listed = await this.#user.call({ method: "GET", url });
+    if (listed === null || listed.status !== 200) return;
+    const { migrations } = JSON.parse(listed.body) as { migrations: { id: number }[] };
+    const [migration] = migrations;
+    if (migration === undefined) return;
+    const one = `${url}/${migration.id}`;
+    const answer = await this.#user.call(
+      this.#random() < 0.5
+        ? { method: "DELETE", url: one }
+        : { method: "POST", url: `${one}/action`, payload: { force_complete: null } },
+    );
+    const status = answer?.status ?? 0;
+    this.#world.history.record("user", "hurries or calls off", { server: uuid, status });
+    if (status >= 500 && status < 503) this.#world.find(5, `a migration's end was answered with ${status}`);
+  }
+
+  #pause(forMs: number): Promise<void> {
+    return new Promise((resolve) => this.#world.clock.setTimer(forMs, resolve));
+  }
+
+  #pick<Value>(from: readonly Value[]): Value | undefined {
+    return from[Math.floor(this.#random() * from.length)];
+  }
+}
