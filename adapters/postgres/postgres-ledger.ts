@@ -6,6 +6,7 @@ import type { Ledger, LedgerDump } from "../../core/ledger/ledger-port.ts";
 import type { AllocationItem } from "../../core/ledger/model.ts";
 import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
 import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "./encode-changes.ts";
+import { encodeFirstClaims, firstClaimOutcomes } from "./encode-first-claims.ts";
 import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "./encode-trees.ts";
 import { readAllocations, readDump } from "./read-ledger.ts";
 import { retryConflicts } from "./transaction.ts";
@@ -27,9 +28,13 @@ export class PostgresLedger implements Ledger {
     this.#pool = pool;
   }
 
-  /** One call of one function, in a transaction of its own. Cost: a round trip, a commit, and some 40 µs a claim. */
+  /**
+   * One call of one function, in a transaction of its own; of a second one when claims of new consumers did not all fit.
+   * Cost: a round trip, a commit, and some 40 µs a claim.
+   */
   async applyAllocations(changes: readonly AllocationChange[]): Promise<readonly AllocationOutcome[]> {
     if (changes.length === 0) return [];
+    if (await this.#claimFirst(changes)) return firstClaimOutcomes(changes);
     const batch = encodeChanges(changes);
     const { rows } = await retryConflicts(() =>
       this.#pool.query<LedgerApplyRow>({
@@ -39,6 +44,20 @@ export class PostgresLedger implements Ledger {
       }),
     );
     return changes.map((change, index) => decodeOutcome(change, rows[index]!));
+  }
+
+  /** All of them, if they are claims of new consumers that fit together; else nothing happens. */
+  async #claimFirst(changes: readonly AllocationChange[]): Promise<boolean> {
+    const claims = encodeFirstClaims(changes);
+    if (claims === null) return false;
+    const { rows } = await retryConflicts(() =>
+      this.#pool.query<{ claimed: boolean }>({
+        name: "ledger_claim_first",
+        text: "select ledger_claim_first($1::ledger_first_claims) as claimed",
+        values: [claims],
+      }),
+    );
+    return rows[0]!.claimed;
   }
 
   /**

@@ -3,6 +3,7 @@ import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allo
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import type { PlacementStore } from "../../core/placement/placement-store.ts";
 import { Batcher } from "../../runtime/batcher.ts";
+import { mayBeFirstClaim } from "./encode-first-claims.ts";
 import { aggregateWriter, readAggregates, readTraits, traitWriter } from "./placement/associations.ts";
 import {
   readAllocationsOfProvider,
@@ -36,13 +37,17 @@ const BESIDE_ITEMS_MIN = 12;
  * transaction; the ledger answers each as if it had been alone. Throws `StoreError`.
  */
 export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllocations">): PlacementStore {
-  const changes = new Batcher<AllocationChange, AllocationOutcome>({
-    run: (batch) => ledger.applyAllocations(batch),
-    maxItems: BATCH_MAX,
-    concurrency: 2,
-    besideItemsMin: BESIDE_ITEMS_MIN,
-    maxQueued: 20_000,
-  });
+  const newBatcher = () =>
+    new Batcher<AllocationChange, AllocationOutcome>({
+      run: (batch) => ledger.applyAllocations(batch),
+      maxItems: BATCH_MAX,
+      concurrency: 2,
+      besideItemsMin: BESIDE_ITEMS_MIN,
+      maxQueued: 20_000,
+    });
+  // First claims are cheap among themselves, and dear beside anything else.
+  const claims = newBatcher();
+  const changes = newBatcher();
   return throwStoreErrors({
     provider: (uuid) => findProvider(pool, uuid),
     providers: (filter) => findProviders(pool, filter),
@@ -71,7 +76,7 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
     consumer: async (uuid) => (await readConsumers(pool, [uuid]))[0] ?? null,
     consumers: (uuids) => readConsumers(pool, uuids),
     allocationsOfProvider: (uuid) => readAllocationsOfProvider(pool, uuid),
-    applyAllocations: (change) => changes.submit(change),
+    applyAllocations: (change) => (mayBeFirstClaim(change) ? claims : changes).submit(change),
     reshape: (reshaping) => reshape(pool, reshaping),
 
     usagesOfProvider: (uuid) => readUsagesOfProvider(pool, uuid),

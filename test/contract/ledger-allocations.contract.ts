@@ -267,6 +267,21 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
         expect(await generations()).toEqual([1, 0, 0]);
       });
 
+      it("rise once for each of several new consumers, and not for the one among them that does not fit", async () => {
+        const small = raise(replace(server("2"), null, [item(HOST, "VCPU", 2), item(HOST, "MEMORY_MB", 192)]));
+        const fitting = [raise(replace(server("1"), null, [item(HOST, "MEMORY_MB", 128)])), small];
+        const odd = raise(replace(server("3"), "any", [item(HOST, "MEMORY_MB", 96), item(OTHER, "VCPU", 1)]));
+        expect(await apply(...fitting, odd)).toMatchObject([
+          { kind: "committed" },
+          { kind: "committed" },
+          { kind: "no-capacity", shortfalls: [{ reason: "step_size" }] },
+        ]);
+        expect(await generations()).toEqual([2, 0, 0]);
+        await apply(raise(replace(server("4"), null, [item(OTHER, "VCPU", 1), item(HOST, "VCPU", 1)])));
+        expect(await generations()).toEqual([3, 0, 1]);
+        expect(await usedOf(ledger, HOST, "MEMORY_MB")).toBe(320);
+      });
+
       it("do not rise with a change that is refused, nor when nothing was held", async () => {
         await apply(raise(replace(server("1"), null, [item(HOST, "VCPU", 9)])), raise(replace(server("2"), "any", [])));
         expect(await generations()).toEqual([0, 0, 0]);
