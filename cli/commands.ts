@@ -38,6 +38,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./sim.ts")).run(argv),
   },
   {
+    name: "chaos-report",
+    summary: "judge the history of a chaos run, and write its report",
+    run: async (argv) => (await import("./chaos-report.ts")).run(argv),
+  },
+  {
     name: "api",
     summary: "serve the Compute API (with --only placement: the Placement API alone)",
     run: async (argv) => (await import("../services/api/main.ts")).main(argv),

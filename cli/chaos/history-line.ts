@@ -87,6 +87,8 @@ export interface Answered {
   /** Of HTTP; absent when there was no answer at all. */
   readonly status?: number;
   readonly reason?: string;
+  /** Of a list: uuids that it names more than once; absent: none. */
+  readonly twice?: readonly string[];
 }
 
 /** A server was first seen in this state, by the API's word. */

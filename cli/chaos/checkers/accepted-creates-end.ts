@@ -1,0 +1,24 @@
+import { endOf } from "../report/fault-spans.ts";
+import { isStuck, serverLives } from "../report/server-lives.ts";
+import { type Checker, outcomeOf } from "./checker.ts";
+
+/**
+ * Every server whose create was accepted becomes ACTIVE or ERROR, or was deleted; and every one whose delete was accepted is gone in the
+ * end. Cannot tell before the run has settled or was given up.
+ */
+export const acceptedCreatesEnd: Checker = {
+  name: "accepted creates end",
+  check(history) {
+    if (!history.some(({ what }) => what === "settled" || what === "not-settled"))
+      return { kind: "unknown", why: "the run was not waited for" };
+    const endMs = endOf(history);
+    const stuck = serverLives(history).filter(isStuck);
+    return outcomeOf(
+      stuck.map(({ server, deletes, end }) => {
+        const was = end === null ? "was accepted and was never seen ACTIVE or ERROR" : `is still ${end.state}`;
+        const asked = deletes.some(({ answer }) => answer === "ok") ? " though its delete was accepted" : "";
+        return { atMs: endMs, server, what: `server ${server} ${was}${asked}` };
+      }),
+    );
+  },
+};

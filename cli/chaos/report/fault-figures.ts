@@ -1,0 +1,91 @@
+import type { ClientCall } from "./client-calls.ts";
+import type { FaultSpan } from "./fault-spans.ts";
+import { type Percentiles, percentilesOf } from "./percentiles.ts";
+import type { ServerLife } from "./server-lives.ts";
+
+/** What happened in one part of a run. */
+export interface PhaseFigures {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** From the acceptance of a create to ACTIVE. */
+  readonly creates: Percentiles | null;
+  /** From a request to its answer, whatever it said. */
+  readonly answers: Percentiles | null;
+  readonly refused: number;
+  readonly unknown: number;
+  readonly errors: number;
+}
+
+/** A fault with what was before, during and after it. */
+export interface FaultFigures {
+  readonly span: FaultSpan;
+  /** Null: another fault began or ended at the same moment. */
+  readonly before: PhaseFigures | null;
+  readonly during: PhaseFigures;
+  readonly after: PhaseFigures | null;
+}
+
+/**
+ * The figures around each fault. `during` is whatever was under way at any moment of the fault; `before` what had ended when it
+ * began, and `after` what began when it had ended, back to and up to the nearest beginning or end of any fault.
+ */
+export function faultFigures(
+  spans: readonly FaultSpan[],
+  things: { readonly calls: readonly ClientCall[]; readonly lives: readonly ServerLife[]; readonly endMs: number },
+): readonly FaultFigures[] {
+  const edges = [0, things.endMs, ...spans.flatMap(({ fromMs, toMs }) => [fromMs, toMs])];
+  return spans.map((span) => {
+    const beginMs = Math.max(0, ...edges.filter((edge) => edge < span.fromMs));
+    const nextMs = Math.min(things.endMs, ...edges.filter((edge) => edge > span.toMs));
+    const { fromMs, toMs } = span;
+    return {
+      span,
+      before: fromMs > beginMs ? phaseFigures({ fromMs: beginMs, toMs: fromMs }, things, isWithin) : null,
+      during: phaseFigures({ fromMs, toMs }, things, overlaps),
+      after: nextMs > toMs ? phaseFigures({ fromMs: toMs, toMs: nextMs }, things, beginsIn) : null,
+    };
+  });
+}
+
+interface Span {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** The figures of what `belongs` to a part of the run. */
+export function phaseFigures(
+  phase: Span,
+  { calls, lives }: { readonly calls: readonly ClientCall[]; readonly lives: readonly ServerLife[] },
+  belongs: (thing: Span, phase: Span) => boolean,
+): PhaseFigures {
+  const asked = calls.filter(
+    ({ fromMs, toMs }) => toMs !== null && belongs({ fromMs, toMs }, { fromMs: phase.fromMs, toMs: phase.toMs }),
+  );
+  const built = lives.filter(({ create, end }) => {
+    if (end === null) return false;
+    return belongs({ fromMs: create?.toMs ?? end.atMs - end.ms, toMs: end.atMs }, phase);
+  });
+  const answered = asked.filter(({ answer }) => answer !== "unknown");
+  return {
+    fromMs: phase.fromMs,
+    toMs: phase.toMs,
+    creates: percentilesOf(built.flatMap(({ end }) => (end?.state === "ACTIVE" ? [end.ms] : []))),
+    answers: percentilesOf(answered.map(({ fromMs, toMs }) => toMs! - fromMs)),
+    refused: asked.filter(({ answer }) => answer === "refused").length,
+    unknown: asked.length - answered.length,
+    errors: built.filter(({ end }) => end?.state === "ERROR").length,
+  };
+}
+
+function overlaps(thing: Span, phase: Span): boolean {
+  return thing.fromMs <= phase.toMs && thing.toMs >= phase.fromMs;
+}
+
+/** It had ended when the phase did. */
+function isWithin(thing: Span, phase: Span): boolean {
+  return thing.fromMs >= phase.fromMs && thing.toMs < phase.toMs;
+}
+
+function beginsIn(thing: Span, phase: Span): boolean {
+  return thing.fromMs > phase.fromMs && thing.fromMs <= phase.toMs;
+}

@@ -1,0 +1,46 @@
+import type { HistoryLine } from "../history-line.ts";
+
+/** A text that is no history of a chaos run. */
+export class HistoryError extends Error {
+  /** Counts from 1; null: of the whole. */
+  readonly line: number | null;
+
+  constructor(line: number | null, message: string) {
+    super(line === null ? message : `line ${line}: ${message}`);
+    this.name = "HistoryError";
+    this.line = line;
+  }
+}
+
+/**
+ * The lines of a history from its text (JSON lines). A last line that was cut off in the middle of a write is left out; anything
+ * else that is no line of a history throws a HistoryError which names it.
+ */
+export function readHistory(text: string): readonly HistoryLine[] {
+  const texts = text.split("\n");
+  // What follows the last line break: empty, or a line whose writer died.
+  const rest = texts.pop() ?? "";
+  const lines = texts.flatMap((line, index) => (line.trim() === "" ? [] : [parseLine(line, index + 1)]));
+  if (rest.trim() !== "") {
+    try {
+      lines.push(parseLine(rest, texts.length + 1));
+    } catch (error) {
+      if (lines.length === 0) throw error;
+    }
+  }
+  if (lines.length === 0) throw new HistoryError(null, "there is no line");
+  return lines;
+}
+
+function parseLine(text: string, number: number): HistoryLine {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    throw new HistoryError(number, "no JSON");
+  }
+  const { atMs, who, what } = (parsed ?? {}) as Partial<HistoryLine>;
+  if (typeof atMs !== "number" || typeof who !== "string" || typeof what !== "string")
+    throw new HistoryError(number, "atMs, who and what are wanted");
+  return parsed as HistoryLine;
+}
