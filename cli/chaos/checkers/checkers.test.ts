@@ -7,11 +7,12 @@ import { type Checker, checkHistory, failuresOf } from "./checker.ts";
 import { deletedStaysDeleted } from "./deleted-stays-deleted.ts";
 import { lawsHold } from "./laws-hold.ts";
 import { noServerTwice } from "./no-server-twice.ts";
+import { nothingLost } from "./nothing-lost.ts";
 import { standardCheckers } from "./standard-checkers.ts";
 import { timeWithoutService } from "./time-without-service.ts";
 
 const who = "client-1";
-type Op = "create" | "delete" | "list";
+type Op = "create" | "delete" | "list" | "show";
 const invoke = (atMs: number, id: number, op: Op = "create", server?: string): HistoryLine => ({
   ...{ atMs, who, what: "invoke", op, id },
   ...(server && { server }),
@@ -25,6 +26,9 @@ const answer = (
 ): HistoryLine => ({ ...{ atMs, who, what, op, id, ms: 5 }, ...(server && { server }) });
 const seen = (atMs: number, server: string, state: "ACTIVE" | "ERROR" | "DELETED"): HistoryLine => ({
   ...{ atMs, who, what: "state", server, state, ms: 100 },
+});
+const notFound = (atMs: number, id: number, server: string): HistoryLine => ({
+  ...{ atMs, who, what: "refused", op: "show", id, server, ms: 5, status: 404 },
 });
 const settled: HistoryLine = { atMs: 60_000, who: "runner", what: "settled", open: 0, ms: 10 };
 
@@ -64,6 +68,12 @@ const WRONG: readonly (readonly [string, Checker, readonly HistoryLine[], string
     noServerTwice,
     [...lifeOf({}), invoke(10, 7), answer(15, 7, "ok", "create", "a")],
     "requests 1 and 7",
+  ],
+  [
+    "an accepted server that is not there",
+    nothingLost,
+    [...lifeOf({}), { ...invoke(10, 2, "show", "a") }, notFound(20, 2, "a")],
+    "says that there is none",
   ],
   [
     "a list that names a server twice",
@@ -131,6 +141,11 @@ const RIGHT: readonly (readonly [string, Checker, readonly HistoryLine[]])[] = [
     "a look under way when the delete was answered",
     deletedStaysDeleted(),
     [...lifeOf({ deleted: 900 }), seen(1_200, "a", "ACTIVE"), seen(1_300, "a", "DELETED")],
+  ],
+  [
+    "a look at a server that is being deleted",
+    nothingLost,
+    [...[...lifeOf({ deleted: 900 }), invoke(890, 3, "show", "a"), notFound(950, 3, "a")]],
   ],
   ["a create refused, and nothing of it", allOrNothing, [invoke(0, 1), answer(5, 1, "refused"), settled]],
   [

@@ -8,6 +8,7 @@ export interface ClientCall {
   readonly fromMs: number;
   /** When its answer was there, or given up; null: the history ends before. */
   readonly toMs: number | null;
+  /** Null: none. That a server to look at or to delete is not there is an answer like any other: `ok`, with status 404. */
   readonly answer: Answered["what"] | null;
   readonly server: string | null;
   readonly reason: string | null;
@@ -25,13 +26,19 @@ export function clientCalls(history: readonly HistoryLine[]): readonly ClientCal
     calls.push({
       ...{ id: line.id, client: line.who, op: line.op, fromMs: line.atMs },
       toMs: answer?.atMs ?? null,
-      answer: answer?.what ?? null,
+      answer: answer === undefined ? null : meaningOf(answer),
       server: answer?.server ?? line.server ?? null,
       reason: answer?.reason ?? null,
       status: answer?.status ?? null,
     });
   }
   return calls;
+}
+
+const NOT_FOUND = 404;
+
+function meaningOf({ what, op, status }: Answered): Answered["what"] {
+  return status === NOT_FOUND && (op === "show" || op === "delete") ? "ok" : what;
 }
 
 export function isAnswer(line: HistoryLine): line is Answered {

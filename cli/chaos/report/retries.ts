@@ -44,8 +44,10 @@ export function countReasons(reasons: readonly string[]): readonly ReasonCount[]
     .sort((a, b) => b.count - a.count || (a.reason < b.reason ? -1 : 1));
 }
 
+/** Of an answer of the API only its message. */
 function withoutNames(reason: string): string {
-  return reason
+  const message = /"message": ?"((?:[^"\\]|\\.)*)/.exec(reason)?.[1] ?? reason;
+  return message
     .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi, "…")
     .replace(/\b[A-Za-z][\w.]*(?:-[\w.]*)*-\d+\b/g, "…")
     .trim();

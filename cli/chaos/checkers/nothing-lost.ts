@@ -1,0 +1,28 @@
+import { clientCalls } from "../report/client-calls.ts";
+import { type Checker, outcomeOf } from "./checker.ts";
+
+const NOT_FOUND = 404;
+
+/** A server that was accepted and that nobody has asked to be deleted is never said not to be there. */
+export const nothingLost: Checker = {
+  name: "nothing lost",
+  check(history) {
+    const calls = clientCalls(history);
+    const acceptedAt = new Map<string, number>();
+    const deleteAt = new Map<string, number>();
+    for (const { op, server, answer, fromMs, toMs } of calls) {
+      if (server === null) continue;
+      if (op === "create" && answer === "ok" && toMs !== null) acceptedAt.set(server, toMs);
+      if (op === "delete" && !deleteAt.has(server)) deleteAt.set(server, fromMs);
+    }
+    return outcomeOf(
+      calls.flatMap(({ op, server, status, fromMs, toMs }) => {
+        if (op !== "show" || server === null || status !== NOT_FOUND || toMs === null) return [];
+        const accepted = acceptedAt.get(server);
+        if (accepted === undefined || fromMs < accepted) return [];
+        if (toMs >= (deleteAt.get(server) ?? Number.POSITIVE_INFINITY)) return [];
+        return [{ atMs: toMs, server, what: `server ${server} was accepted, and the API says that there is none` }];
+      }),
+    );
+  },
+};
