@@ -15,7 +15,7 @@ export interface TestCloud extends EmbeddedCloud {
 
 /** For `beforeAll`; `close` it in `afterAll`. Nothing is left when it rejects. */
 export async function startTestCloud(
-  options: Pick<EmbeddedCloudOptions, "cells" | "schedulers" | "conductors">,
+  options: Pick<EmbeddedCloudOptions, "cells" | "schedulers" | "conductors" | "resizeToSameHost">,
 ): Promise<TestCloud> {
   const database = await freshDatabase("api");
   const cells = options.cells.map(({ name }) => name);

@@ -33,6 +33,7 @@ import { compare } from "../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import type { ViewSource } from "../../core/ledger/view-source.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { tableFacts } from "./memory-audit.ts";
 import { CellState, type CellTransaction, type TaskRow } from "./memory-cell-state.ts";
@@ -42,6 +43,7 @@ import { agentSeenStep, expireStep, homeOf, hostChange, hostUpStep, sightingOf }
 import type { MemoryLedger, TransactionListener } from "./memory-ledger.ts";
 import {
   beginStep,
+  claimedOf,
   commitOperationStep,
   migrationsOf,
   patchStep,
@@ -263,6 +265,10 @@ export class MemoryCellStore implements CellStore, ViewSource {
 
   async patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {
     return this.#step((tx) => patches.map((patch) => patchStep(tx, patch)));
+  }
+
+  async claimed(attemptIds: readonly string[]): Promise<readonly (AllocationRequest | null)[]> {
+    return attemptIds.map((id) => claimedOf(this.#cell, id));
   }
 
   async holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]> {

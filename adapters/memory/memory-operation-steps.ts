@@ -1,4 +1,5 @@
 import { assert } from "../../core/assert.ts";
+import { claimedAllocation } from "../../core/cell/claimed-allocation.ts";
 import { describeGroupConflict } from "../../core/cell/group-rule.ts";
 import { changeOf, migrationOf, operationOf } from "../../core/cell/operation-record.ts";
 import type {
@@ -19,7 +20,9 @@ import type {
 } from "../../core/cell/operation-store.ts";
 import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
+import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import { HEARD_AT } from "../../core/tasks/operation-routes.ts";
+import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
 import type { CellState, CellTransaction, MigrationRow, ServerRow, TaskRow } from "./memory-cell-state.ts";
 import { addTask } from "./memory-dispatch-steps.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
@@ -54,18 +57,26 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   return { kind: "begun", xid: tx.xid };
 }
 
-/** More or less of what a server holds where it is, while nothing is done to it. */
-export function patchStep(tx: CellTransaction, { serverUuid, change }: HoldingPatch): PatchOutcome {
+/** More or less of what a server is and holds where it is, while nothing is done to it. */
+export function patchStep(tx: CellTransaction, { serverUuid, revision, change, spec }: HoldingPatch): PatchOutcome {
   const server = tx.cell.servers.get(serverUuid);
   if (server === undefined || server.status === "CLOSED" || server.host === null) return { kind: "gone" };
   const open = (tx.cell.tasksByServer.get(server.uuid) ?? []).find((row) => row.endedAtMs === null);
   if (open !== undefined) return { kind: "busy", running: runningOf(open) };
+  if (server.revision !== revision) return { kind: "changed" };
   const outcome = tx.applyAllocations(change);
   if (outcome.kind === "no-capacity") return outcome;
   if (outcome.kind !== "committed") return { kind: "stale", why: describeRefusal(outcome) };
+  server.spec = spec;
   server.revision += 1;
   server.updatedAtMs = tx.nowMs;
   return { kind: "patched", xid: tx.xid };
+}
+
+export function claimedOf(cell: CellState, attemptId: string): AllocationRequest | null {
+  const attempt = parseAttemptId(attemptId);
+  const task = attempt === null ? undefined : cell.tasks.get(attempt.taskId)?.task;
+  return attempt === null || task === undefined ? null : claimedAllocation(task, attempt.selection);
 }
 
 const runningOf = (row: TaskRow): string => (row.kind === "operate" ? operationOf(row.task).kind : row.kind);

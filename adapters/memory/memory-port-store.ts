@@ -1,8 +1,14 @@
 import type { PortQuery, PortRecord, PortStore } from "../../core/cell/port-store.ts";
+import type { Clock } from "../../runtime/clock.ts";
 
 /** The in-process twin of the ports' table. */
 export class MemoryPortStore implements PortStore {
   readonly #ports = new Map<string, PortRecord>();
+  readonly #clock: Pick<Clock, "now">;
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
 
   async createPort(port: PortRecord): Promise<"created" | "id-taken"> {
     if (this.#ports.has(port.id)) return "id-taken";
@@ -17,6 +23,23 @@ export class MemoryPortStore implements PortStore {
   async listPorts({ projectId, limit }: PortQuery): Promise<readonly PortRecord[]> {
     const found = [...this.#ports.values()].filter((port) => projectId === null || port.projectId === projectId);
     return found.sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1)).slice(0, limit);
+  }
+
+  async bindPorts(ids: readonly string[], serverUuid: string, instead: readonly string[]): Promise<readonly string[]> {
+    return [...new Set(ids)].filter((id) => {
+      const port = this.#ports.get(id);
+      const holder = port?.binding?.serverUuid ?? serverUuid;
+      if (port === undefined || (holder !== serverUuid && !instead.includes(holder))) return false;
+      this.#ports.set(id, { ...port, binding: { serverUuid, atMs: this.#clock.now() } });
+      return true;
+    });
+  }
+
+  async unbindPorts(ids: readonly string[], serverUuid: string): Promise<void> {
+    for (const id of ids) {
+      const port = this.#ports.get(id);
+      if (port?.binding?.serverUuid === serverUuid) this.#ports.set(id, { ...port, binding: null });
+    }
   }
 
   async deletePort(id: string): Promise<boolean> {

@@ -31,11 +31,13 @@ import type {
 } from "../../core/cell/operation-store.ts";
 import type { Attempt, Host, Server } from "../../core/cell/server.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
 import { commitActive, commitDeleted, commitError, hopTasks } from "./cell/commit-tasks.ts";
 import { requestDeletes } from "./cell/delete-servers.ts";
 import { closeServers, dispatchServers } from "./cell/dispatch-servers.ts";
 import { beginOperations, commitSteps, readPositions, signalOperations } from "./cell/operate-servers.ts";
 import { patchHoldings } from "./cell/patch-holdings.ts";
+import { readClaimed } from "./cell/read-claimed.ts";
 import { readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./cell/read-migrations.ts";
 import {
   readAttempts,
@@ -187,6 +189,10 @@ export class PostgresCellStore implements CellStore {
 
   patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {
     return patchHoldings(this.#pool, patches);
+  }
+
+  claimed(attemptIds: readonly string[]): Promise<readonly (AllocationRequest | null)[]> {
+    return readClaimed(this.#pool, attemptIds);
   }
 
   holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]> {

@@ -9,9 +9,12 @@ interface PortRow {
   name: string;
   groups: PortGroup[];
   created_at_ms: number;
+  server_uuid: string | null;
+  bound_at_ms: number | null;
 }
 
-const COLUMNS = "id, project_id, network_id, name, groups, created_at_ms::float8";
+const COLUMNS = `id, project_id, network_id, name, groups, created_at_ms::float8, server_uuid,
+  (extract(epoch from bound_at) * 1000)::float8 as bound_at_ms`;
 
 /** Ports in the API database: each write is one statement. Throws `StoreError`. */
 export class PostgresPortStore implements PortStore {
@@ -51,6 +54,31 @@ export class PostgresPortStore implements PortStore {
     return rows.map(recordOf);
   }
 
+  async bindPorts(ids: readonly string[], serverUuid: string, instead: readonly string[]): Promise<readonly string[]> {
+    const rows = await queryStored<{ id: string }>(this.#pool, {
+      name: "bind_ports",
+      text: `update ports set server_uuid = $2, bound_at = clock_timestamp()
+        where id in (
+          select p.id from ports p
+          where p.id = any ($1::uuid[]) and (p.server_uuid is null or p.server_uuid = $2 or p.server_uuid = any ($3::uuid[]))
+          order by p.id for update
+        )
+        returning id`,
+      values: [onlyUuids(ids), serverUuid, onlyUuids(instead)],
+    });
+    return rows.map((row) => row.id);
+  }
+
+  async unbindPorts(ids: readonly string[], serverUuid: string): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "unbind_ports",
+      text: `update ports set server_uuid = null, bound_at = null where id in (
+          select p.id from ports p where p.id = any ($1::uuid[]) and p.server_uuid = $2 order by p.id for update
+        )`,
+      values: [onlyUuids(ids), serverUuid],
+    });
+  }
+
   async deletePort(id: string): Promise<boolean> {
     const rows = await queryStored(this.#pool, {
       name: "delete_port",
@@ -69,5 +97,6 @@ function recordOf(row: PortRow): PortRecord {
     name: row.name,
     groups: row.groups,
     createdAtMs: row.created_at_ms,
+    binding: row.server_uuid === null ? null : { serverUuid: row.server_uuid, atMs: row.bound_at_ms ?? 0 },
   };
 }

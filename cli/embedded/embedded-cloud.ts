@@ -36,7 +36,6 @@ import { createMemoryJournal } from "../../services/compute-agent/memory-journal
 import { createScheduler } from "../../services/scheduler/service.ts";
 import { DEFAULT_SCHEDULER_SETTINGS } from "../../services/scheduler/settings.ts";
 import { openApiDatabase } from "../api-database.ts";
-import type { AuditedCell } from "../audit/read-cloud.ts";
 import { createEmbeddedCell, type EmbeddedCell } from "./embedded-cell.ts";
 import { type CloudObserver, observeApiStore } from "./observe-stores.ts";
 
@@ -51,6 +50,8 @@ export interface EmbeddedCloudOptions {
   readonly conductors: number;
   readonly listen: HostPort;
   readonly logger: Logger;
+  /** Whether a resize may stay on its host. Not unless given. */
+  readonly resizeToSameHost?: boolean;
   /** Rules about hosts of the cloud's own, beside Nova's. */
   readonly filters?: readonly HostFilter[];
   /** Told of what is committed, at the moment that it is. None unless given. */
@@ -65,7 +66,7 @@ export interface EmbeddedCloud {
   readonly apiUrl: string;
   /** For an audit that also knows what runs on the hosts. */
   readonly databaseUrl: string;
-  readonly cells: readonly AuditedCell[];
+  readonly cells: readonly EmbeddedCell[];
   /** Stops everything, the api first. Repeatable. */
   close(): Promise<void>;
 }
@@ -186,14 +187,14 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   });
   const api = createApi(
     {
-      ...{ ...shared, operators, cells, registry, logger: options.logger.child({ service: "api" }) },
+      ...{ ...shared, operators, registry, logger: options.logger.child({ service: "api" }) },
+      cells: cells.map(seenFromAbove),
       decisions,
       filters,
       images: new PostgresImageStore(pool),
       networkPorts: new PostgresPortStore(pool),
     },
-    // The only api there is hears of every change of a flavor itself.
-    { ...DEFAULT_API_SETTINGS, flavorCacheMs: 60_000, http: { ...DEFAULT_API_SETTINGS.http, listen: options.listen } },
+    apiSettings(options),
   );
   const close = async (): Promise<void> => {
     broker.close();
@@ -201,6 +202,16 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     await store.close();
   };
   return { api, schedulers, close };
+}
+
+function seenFromAbove({ name, store, admin, bus, view, facts, follower }: EmbeddedCell) {
+  return { name, store, admin, bus, view, facts, source: follower };
+}
+
+function apiSettings({ listen, resizeToSameHost = false }: EmbeddedCloudOptions) {
+  const http = { ...DEFAULT_API_SETTINGS.http, listen };
+  // The only api there is hears of every change of a flavor itself.
+  return { ...DEFAULT_API_SETTINGS, flavorCacheMs: 60_000, resizeToSameHost, http };
 }
 
 async function waitUntilReady(cells: readonly EmbeddedCell[]): Promise<void> {

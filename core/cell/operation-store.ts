@@ -1,5 +1,5 @@
 import type { Operation, Task } from "../../proto/gen/berth/cell.ts";
-import type { ServerGroupMembership, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { AllocationRequest, ServerGroupMembership, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { AllocationChange, Shortfall } from "../ledger/allocation-change.ts";
 import type { AllocationItem } from "../ledger/model.ts";
 import type { OperationKind } from "../tasks/operation-kinds.ts";
@@ -70,19 +70,25 @@ export type SignalOutcome =
   | "too-late"
   | "no-such-operation";
 
-/** A change of what a server holds where it is (`patchChange`). */
+/** A change of what a server is and holds where it is (`patchChange`). */
 export interface HoldingPatch {
   readonly serverUuid: string;
+  /** Of the server when the patch was planned: it may not have changed since. */
+  readonly revision: number;
   readonly change: AllocationChange;
+  /** The server as it is to be. */
+  readonly spec: ServerSpec;
 }
 export type PatchOutcome =
   | { readonly kind: "patched"; readonly xid: number }
-  | Extract<BeginOutcome, { readonly kind: "busy" | "gone" | "no-capacity" | "stale" }>;
+  | Extract<BeginOutcome, { readonly kind: "busy" | "changed" | "gone" | "no-capacity" | "stale" }>;
 
 export interface BeginStore {
   /** Takes effect at once, while nothing else is done to the server; what is planned for the server as it was is `changed` then. */
   patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]>;
   begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]>;
+  /** What was claimed for each attempt, with its mapping of request groups to providers; null: there is no such attempt. */
+  claimed(attemptIds: readonly string[]): Promise<readonly (AllocationRequest | null)[]>;
   /** Null: it holds nothing. */
   holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]>;
   /** Only of servers that are on a host, with nothing under way; a server at most once. Its guest is not touched. */

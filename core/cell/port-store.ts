@@ -14,6 +14,8 @@ export interface PortRecord {
   /** Empty: it wants nothing. */
   readonly groups: readonly PortGroup[];
   readonly createdAtMs: number;
+  /** The server that has it, or is about to; null: none. */
+  readonly binding: { readonly serverUuid: string; readonly atMs: number } | null;
 }
 
 export interface PortQuery {
@@ -30,4 +32,11 @@ export interface PortStore {
   /** The oldest first. */
   listPorts(query: PortQuery): Promise<readonly PortRecord[]>;
   deletePort(id: string): Promise<boolean>;
+  /**
+   * Gives ports to a server: those that nobody has, that it has itself, or that one of `instead` has, which let go of them without saying
+   * so. Returns the ids of those that are its own now. Of two at once one gets it.
+   */
+  bindPorts(ids: readonly string[], serverUuid: string, instead: readonly string[]): Promise<readonly string[]>;
+  /** Of those that the server has. Repeatable. */
+  unbindPorts(ids: readonly string[], serverUuid: string): Promise<void>;
 }

@@ -9,4 +9,5 @@ export const PLAIN_REQUEST = {
   group: undefined,
   portRequests: [],
   reservationId: "",
+  ports: [],
 } as const satisfies Partial<ServerSpec>;

@@ -45,5 +45,5 @@ export interface CellPort {
   readonly view: LedgerView | null;
   /** What host filters and weighers look at beside the view, and whether both are up to date, for `berth explain`. */
   readonly facts?: LiveCellFacts;
-  readonly source?: Pick<ViewSource, "ready">;
+  readonly source?: Pick<ViewSource, "ready" | "waitUntilSeen">;
 }

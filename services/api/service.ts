@@ -39,6 +39,7 @@ import { registerActionRoutes } from "./server-actions/action-routes.ts";
 import { MoveAcceptor } from "./server-actions/request-move.ts";
 import type { ActionDeps } from "./server-actions/run-action.ts";
 import { registerGroupRoutes } from "./server-groups/group-routes.ts";
+import { registerInterfaceRoutes } from "./server-interfaces/interface-routes.ts";
 import { RequestAcceptor } from "./servers/accept-requests.ts";
 import { UNSUPPORTED_CREATE_FIELDS } from "./servers/create-schema.ts";
 import { RequestFinder } from "./servers/find-server.ts";
@@ -240,6 +241,7 @@ function registerRoutes(
   registerServerRoutes(scope, server, options);
   registerActionRoutes(scope, server, options);
   registerMigrationRoutes(scope, server, options);
+  registerInterfaceRoutes(scope, server);
   registerFlavorRoutes(scope, flavorDeps, options);
   registerGroupRoutes(scope, deps.groups, options);
   if (deps.images) registerImageProxy(scope, deps.images, options);

@@ -273,23 +273,43 @@ export function operationContract(cell: () => CellUnderTest): void {
   test("a holding is patched: only as it was, only while nothing is done to the server, only if there is room", async () => {
     const { store } = cell();
     await boot();
-    const server = { uuid: serverId(1), projectId: "project-1", userId: "user-1" };
     const [holding] = await store.holdings([serverId(1)]);
-    if (!holding) throw new Error("it holds nothing");
-    const patch = (more: number, less = 0) => {
+    const [server] = await store.servers([serverId(1)]);
+    if (!holding || !server) throw new Error("it holds nothing");
+    const spec = { ...server.spec, ports: [{ portId: "p", networkId: "n", tag: "" }] };
+    const patch = (more: number, less = 0, revision = 0) => {
       const of = (amount: number) => (amount === 0 ? [] : vcpusOf(0, amount));
-      return { serverUuid: serverId(1), change: patchChange(server, holding, { more: of(more), less: of(less) }) };
+      const change = patchChange(server.spec, holding, { more: of(more), less: of(less) });
+      return { serverUuid: serverId(1), revision, change, spec };
     };
     expect(await store.patchHoldings([patch(9), { ...patch(1), serverUuid: serverId(9) }])).toMatchObject([
       { kind: "no-capacity" },
       { kind: "gone" },
     ]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ revision: 0, spec: { ports: [] } }]);
     expect(await store.patchHoldings([patch(3, 1)])).toEqual([{ kind: "patched", xid: expect.any(Number) }]);
     expect(await held(serverId(1))).toEqual([4]);
-    expect(await store.patchHoldings([patch(1)])).toMatchObject([{ kind: "stale" }]);
-    expect(await store.servers([serverId(1)])).toMatchObject([{ revision: 1 }]);
+    expect(await store.patchHoldings([patch(1), patch(1, 0, 1)])).toMatchObject([
+      { kind: "changed" },
+      { kind: "stale" },
+    ]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ revision: 1, spec: { ports: spec.ports } }]);
     await begin({ kind: "stop" });
-    expect(await store.patchHoldings([patch(1)])).toEqual([{ kind: "busy", running: "stop" }]);
+    expect(await store.patchHoldings([patch(1, 0, 2)])).toEqual([{ kind: "busy", running: "stop" }]);
+  });
+
+  test("what was claimed for an attempt is known with its mapping, of builds and of moves", async () => {
+    const { store } = cell();
+    await boot();
+    await begin();
+    const attempts = [`${taskId(1)}/0`, `${moveId}/1`, `${moveId}/9`, `${taskId(7)}/0`, "nonsense"];
+    expect(await store.claimed(attempts)).toMatchObject([
+      { mappings: { "": providerOf(0) } },
+      { mappings: { "": providerOf(2) }, items: [{ provider: providerOf(2), amount: 3 }] },
+      null,
+      null,
+      null,
+    ]);
   });
 
   test("a status is reset only of a server at rest that is somewhere", async () => {

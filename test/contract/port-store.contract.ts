@@ -10,6 +10,7 @@ function port(values: Partial<PortRecord> = {}): PortRecord {
     name: "nic",
     groups: [{ id: "g", resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_PHYSNET_A"] }],
     createdAtMs: 1_700_000_000_000,
+    binding: null,
     ...values,
   };
 }
@@ -38,6 +39,24 @@ export function portStoreContract(name: string, makeStore: () => Promise<PortSto
       for (const one of [late, early, other]) await store.createPort(one!);
       expect(await store.listPorts({ projectId: "p", limit: 10 })).toEqual([early, late]);
       expect(await store.listPorts({ projectId: null, limit: 2 })).toEqual([early, other]);
+    });
+
+    test("a port is one server's at a time; of two at once one gets it", async () => {
+      const one = port();
+      await store.createPort(one);
+      const [some, other] = [randomUUID(), randomUUID()];
+      const bound = await Promise.all(
+        [some, other].map((server) => store.bindPorts([one.id, randomUUID()], server, [])),
+      );
+      expect(bound.flat()).toEqual([one.id]);
+      const [winner, loser] = bound[0]?.length === 1 ? [some, other] : [other, some];
+      expect((await store.ports([one.id]))[0]?.binding).toEqual({ serverUuid: winner, atMs: expect.any(Number) });
+      expect(await store.bindPorts([one.id], winner, [])).toEqual([one.id]);
+      await store.unbindPorts([one.id], loser);
+      expect(await store.bindPorts([one.id], loser, [randomUUID()])).toEqual([]);
+      expect(await store.bindPorts([one.id], loser, [winner])).toEqual([one.id]);
+      await store.unbindPorts([one.id], loser);
+      expect(await store.ports([one.id])).toEqual([one]);
     });
 
     test("what is deleted is gone, once", async () => {

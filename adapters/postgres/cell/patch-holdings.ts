@@ -3,9 +3,11 @@ import { assert } from "../../../core/assert.ts";
 import type { HoldingPatch, PatchOutcome } from "../../../core/cell/operation-store.ts";
 import type { AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
 import { inRounds } from "../in-rounds.ts";
-import { textArrayLiteral } from "../literals.ts";
+import { arrayLiteral, textArrayLiteral } from "../literals.ts";
+import { packBytes } from "../pack-bytes.ts";
 import { queryStored } from "../store-query.ts";
 
 interface PatchRow {
@@ -21,11 +23,16 @@ export function patchHoldings(pool: Pool, patches: readonly HoldingPatch[]): Pro
     patches,
     (patch) => patch.serverUuid,
     async (round) => {
+      const packed = packBytes(round.map(({ spec }) => ServerSpec.encode(spec).finish()));
       const rows = await queryStored<PatchRow>(pool, {
         name: "cell_patch_holdings",
-        text: "select at, outcome, detail, xid from cell_patch_holdings($1, $2)",
+        text: "select at, outcome, detail, xid from cell_patch_holdings($1, $2, $3, $4, $5, $6)",
         values: [
           textArrayLiteral(round.map((patch) => patch.serverUuid)),
+          arrayLiteral(round.map((patch) => patch.revision)),
+          packed.bytes,
+          arrayLiteral(packed.starts),
+          arrayLiteral(packed.lengths),
           encodeChanges(round.map((patch) => patch.change)),
         ],
       });
@@ -41,7 +48,8 @@ function outcomeOf(row: PatchRow, { change }: HoldingPatch): PatchOutcome {
     case "patched":
       return { kind: "patched", xid: Number(row.xid) };
     case "gone":
-      return { kind: "gone" };
+    case "changed":
+      return { kind: row.outcome };
     case "busy":
       return { kind: "busy", running: String(row.detail?.running) };
     default: {

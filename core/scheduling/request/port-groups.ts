@@ -1,11 +1,12 @@
 import { trait } from "../../ledger/ids.ts";
-import type { TranslationRule } from "./translation-rule.ts";
+import type { Asked } from "./asked.ts";
+import type { QueryDraft } from "./query-draft.ts";
 
 /**
  * Each request group of a port (Neutron's `resource_request`: minimum bandwidth with its physical network's traits) is one of the
  * server's. Several of one port are served in one subtree, as Neutron always asks: by a network agent and its interfaces.
  */
-export const portGroups: TranslationRule = ({ portRequests }, draft) => {
+export const portGroups = ({ portRequests }: Pick<Asked, "portRequests">, draft: QueryDraft): null => {
   const byPort = new Map<string, string[]>();
   for (const { portId, suffix, resources, requiredTraits } of portRequests) {
     for (const [name, amount] of Object.entries(resources)) draft.add(suffix, name, amount);

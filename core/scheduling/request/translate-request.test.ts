@@ -174,6 +174,7 @@ describe("what a request asks", () => {
       suffix: "_PORT0",
       resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 },
       requiredTraits: ["CUSTOM_PHYSNET_A"],
+      provider: "",
     };
     expect(shown(queryOf(asked({}, {}, { portRequests: [port, { ...port, portId: "y", suffix: "_PORT1" }] })))).toEqual(
       {

@@ -82,11 +82,23 @@ export interface PortResourceRequest {
   suffix: string;
   resources: { [key: string]: number };
   requiredTraits: string[];
+  /**
+   * Of a port that was attached to the server where it is: the provider that serves it there. The mapping of a claim that
+   * has the suffix goes before it. "": it came with a claim.
+   */
+  provider: string;
 }
 
 export interface PortResourceRequest_ResourcesEntry {
   key: string;
   value: number;
+}
+
+/** A port of a server, whether or not it asks for anything. */
+export interface ServerPort {
+  portId: string;
+  networkId: string;
+  tag: string;
 }
 
 /** A server as it was asked for: what is needed to build it anywhere. */
@@ -114,6 +126,7 @@ export interface ServerSpec {
   portRequests: PortResourceRequest[];
   /** The same for all servers of a call for several, which are placed together; "": it is alone. */
   reservationId: string;
+  ports: ServerPort[];
 }
 
 export interface ServerSpec_MetadataEntry {
@@ -807,7 +820,7 @@ export const ServerGroupMembership: MessageFns<ServerGroupMembership> = {
 };
 
 function createBasePortResourceRequest(): PortResourceRequest {
-  return { portId: "", suffix: "", resources: {}, requiredTraits: [] };
+  return { portId: "", suffix: "", resources: {}, requiredTraits: [], provider: "" };
 }
 
 export const PortResourceRequest: MessageFns<PortResourceRequest> = {
@@ -823,6 +836,9 @@ export const PortResourceRequest: MessageFns<PortResourceRequest> = {
     });
     for (const v of message.requiredTraits) {
       writer.uint32(34).string(v!);
+    }
+    if (message.provider !== "") {
+      writer.uint32(42).string(message.provider);
     }
     return writer;
   },
@@ -875,6 +891,14 @@ export const PortResourceRequest: MessageFns<PortResourceRequest> = {
             message.requiredTraits.push(reader.string());
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.provider = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -904,6 +928,7 @@ export const PortResourceRequest: MessageFns<PortResourceRequest> = {
       {},
     );
     message.requiredTraits = object.requiredTraits?.map((e) => e) || [];
+    message.provider = object.provider ?? "";
     return message;
   },
 };
@@ -975,6 +1000,85 @@ export const PortResourceRequest_ResourcesEntry: MessageFns<PortResourceRequest_
   },
 };
 
+function createBaseServerPort(): ServerPort {
+  return { portId: "", networkId: "", tag: "" };
+}
+
+export const ServerPort: MessageFns<ServerPort> = {
+  encode(message: ServerPort, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.portId !== "") {
+      writer.uint32(10).string(message.portId);
+    }
+    if (message.networkId !== "") {
+      writer.uint32(18).string(message.networkId);
+    }
+    if (message.tag !== "") {
+      writer.uint32(26).string(message.tag);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ServerPort {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseServerPort();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.portId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.networkId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.tag = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ServerPort>): ServerPort {
+    return ServerPort.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ServerPort>): ServerPort {
+    const message = createBaseServerPort();
+    message.portId = object.portId ?? "";
+    message.networkId = object.networkId ?? "";
+    message.tag = object.tag ?? "";
+    return message;
+  },
+};
+
 function createBaseServerSpec(): ServerSpec {
   return {
     uuid: "",
@@ -994,6 +1098,7 @@ function createBaseServerSpec(): ServerSpec {
     group: undefined,
     portRequests: [],
     reservationId: "",
+    ports: [],
   };
 }
 
@@ -1049,6 +1154,9 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     }
     if (message.reservationId !== "") {
       writer.uint32(138).string(message.reservationId);
+    }
+    for (const v of message.ports) {
+      ServerPort.encode(v!, writer.uint32(146).fork()).join();
     }
     return writer;
   },
@@ -1208,6 +1316,14 @@ export const ServerSpec: MessageFns<ServerSpec> = {
             message.reservationId = reader.string();
             continue;
           }
+          case 18: {
+            if (tag !== 146) {
+              break;
+            }
+
+            message.ports.push(ServerPort.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1262,6 +1378,7 @@ export const ServerSpec: MessageFns<ServerSpec> = {
       : undefined;
     message.portRequests = object.portRequests?.map((e) => PortResourceRequest.fromPartial(e)) || [];
     message.reservationId = object.reservationId ?? "";
+    message.ports = object.ports?.map((e) => ServerPort.fromPartial(e)) || [];
     return message;
   },
 };

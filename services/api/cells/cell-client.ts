@@ -4,6 +4,7 @@ import type { AdminHost, HostAdminStore } from "../../../core/cell/host-admin-st
 import type { BeginOperation, BeginOutcome, Holding } from "../../../core/cell/operation-store.ts";
 import type { Attempt, Host, Server } from "../../../core/cell/server.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
+import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
@@ -107,6 +108,22 @@ export class CellClient {
   /** What the consumer holds. */
   holding(consumerUuid: string): Promise<CellAnswer<Holding | null>> {
     return this.#ask(() => this.#holdings.submit(consumerUuid));
+  }
+
+  /** What was claimed for the attempt, with its mapping. */
+  async claimed(attemptId: string): Promise<CellAnswer<AllocationRequest | null>> {
+    return this.#ask(async () => (await this.#cell.store.claimed([attemptId]))[0] ?? null);
+  }
+
+  /** False: the view does not show all that was committed before the call, and not soon. */
+  async viewSeesAll(deadlineMs: number): Promise<boolean> {
+    const { source } = this.#cell;
+    return (
+      source?.waitUntilSeen(deadlineMs).then(
+        () => true,
+        () => false,
+      ) ?? true
+    );
   }
 
   /** Asks, or tells, the cell of what is done to its servers. */

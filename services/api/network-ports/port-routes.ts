@@ -7,6 +7,7 @@ import { canonicalUuid } from "../http/canonical-uuid.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, conflict, Fault, notFound } from "../http/fault.ts";
 import { AnyQuery, Uuid } from "../http/schema.ts";
+import { macOf } from "./mac-of.ts";
 import { CreatePortBody, type ResourceRequest } from "./port-schemas.ts";
 
 export interface PortDeps {
@@ -66,6 +67,7 @@ function newPort({ identity }: KnownCall, { port }: CreatePortBody, nowMs: numbe
     name: port.name ?? "",
     groups: port.resource_request ? groupsOf(port.resource_request) : [],
     createdAtMs: nowMs,
+    binding: null,
   };
 }
 
@@ -99,10 +101,12 @@ function portView(port: PortRecord): Record<string, unknown> {
     network_id: port.networkId,
     project_id: port.projectId,
     tenant_id: port.projectId,
-    status: "DOWN",
+    status: port.binding === null ? "DOWN" : "ACTIVE",
     admin_state_up: true,
-    device_id: "",
-    device_owner: "",
+    // The server that has it, or had it last: one that is deleted lets go without a word.
+    device_id: port.binding?.serverUuid ?? "",
+    device_owner: port.binding === null ? "" : "compute:nova",
+    mac_address: macOf(port.id),
     fixed_ips: [],
     "binding:vnic_type": "normal",
     resource_request:

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
-import type { BeginOutcome, Migration } from "../../../core/cell/operation-store.ts";
+import type { BeginOutcome, Holding, Migration } from "../../../core/cell/operation-store.ts";
+import type { Server } from "../../../core/cell/server.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../core/tasks/plan-operation.ts";
+import { homeMapping } from "../../../core/tasks/port-change.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { CellAnswer } from "../cells/cell-client.ts";
@@ -48,12 +50,7 @@ async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeo
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
   const holding = answered(target, await cell.holding(uuid));
   const migration = kind === "confirm" || kind === "revert" ? await waitingMigration(target) : undefined;
-  const items = (holding?.items ?? []).map((item) => ({ ...item }));
-  // A rebuild goes to where the server is, with what it has there.
-  const inPlace: Selection[] =
-    kind === "rebuild"
-      ? [{ host: server.host ?? "", rootProvider: "", availabilityZone: "", allocation: { items, mappings: {} } }]
-      : [];
+  const inPlace = kind === "rebuild" ? [await hereAgain(target, server, holding)] : [];
   const planned = planOperation({
     ...{ taskId, kind, server, selections: inPlace },
     holding,
@@ -72,6 +69,17 @@ async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeo
     default:
       return planned satisfies never;
   }
+}
+
+/** A rebuild goes to where the server is, with what it has there, served by the same providers. */
+async function hereAgain(target: ActionTarget, server: Server, holding: Holding | null): Promise<Selection> {
+  const { host, attemptId, spec } = server;
+  const claimed = attemptId === null ? null : answered(target, await target.cell.claimed(attemptId));
+  const allocation = {
+    items: (holding?.items ?? []).map((item) => ({ ...item })),
+    mappings: { ...homeMapping(spec, claimed) },
+  };
+  return { host: host ?? "", rootProvider: "", availabilityZone: "", allocation };
 }
 
 /** The move that waits to be confirmed or reverted. */

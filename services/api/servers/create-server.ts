@@ -8,7 +8,8 @@ import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import type { KnownCall } from "../http/call.ts";
 import { invalidField } from "../http/fault.ts";
 import type { ImageCatalog } from "../images/image-catalog.ts";
-import type { ServerGroupsPort } from "../ports.ts";
+import { bindPorts } from "../network-ports/bind-ports.ts";
+import type { RequestsPort, ServerGroupsPort } from "../ports.ts";
 import { joinGroup } from "../server-groups/join-group.ts";
 import type { RequestAcceptor } from "./accept-requests.ts";
 import type { CreateServerBody } from "./create-schema.ts";
@@ -30,7 +31,8 @@ export interface CreateServerDeps {
   /** Null: nobody registers images here, and any reference is taken. */
   readonly images: Pick<ImageCatalog, "find"> | null;
   /** Null: there are none. */
-  readonly networkPorts: Pick<PortStore, "ports"> | null;
+  readonly networkPorts: PortStore | null;
+  readonly store: Pick<RequestsPort, "requests">;
 }
 
 export interface AcceptedServers {
@@ -66,12 +68,15 @@ export async function createServer(
   const image = { identity: call.identity, flavor, rule };
   const imageProperties = await readImageProperties(body.server.imageRef ?? "", deps.images, image);
   const ports = { identity: call.identity, servers: wish.count };
-  const portRequests = await readPorts(body, deps.networkPorts, ports);
+  const wanted = await readPorts(body, deps.networkPorts, ports);
+  const portRequests = wanted.flatMap(({ requests }) => requests);
   const problem = explainBadRequest(found, { imageProperties, portRequests });
   if (problem !== null) throw invalidField("flavorRef", body.server.flavorRef, problem);
-  const asked = { call, flavor, place, imageProperties, portRequests };
+  const asked = { call, flavor, place, imageProperties, ports: wanted };
   const planned = planServers(body, wish, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
   const specs = await joinGroup(deps.groups, call, planned, options.groupMembersMax);
+  const own = wanted.map(({ port }) => port);
+  if (specs[0] !== undefined) await bindPorts(deps, own, specs[0].uuid);
   await deps.acceptor.accept(specs, wish.minCount, options.carrier);
   const [first, ...others] = specs;
   if (first === undefined) throw new Error("a call planned no server");

@@ -1,11 +1,12 @@
 import { PLAIN_REQUEST } from "../../../core/cell/server-spec.ts";
-import type { Flavor, PortResourceRequest, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
 import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
 import { readFlag } from "../http/schema.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 import type { NamedPlace } from "./named-place.ts";
+import type { WantedPort } from "./read-ports.ts";
 import { readHints } from "./scheduler-hints.ts";
 
 /** What a body that its schema has passed asks for. */
@@ -65,7 +66,7 @@ export function planServers(
     readonly flavor: Flavor;
     readonly place: NamedPlace;
     readonly imageProperties: Readonly<Record<string, string>>;
-    readonly portRequests: readonly PortResourceRequest[];
+    readonly ports: readonly WantedPort[];
     readonly nowMs: number;
     readonly newUuid: () => string;
   },
@@ -89,7 +90,8 @@ export function planServers(
     hints: readHints(body).map((hint) => ({ ...hint, values: [...hint.values] })),
     forcedHost: from.place.forcedHost,
     requestedHost: from.place.requestedHost,
-    portRequests: [...from.portRequests],
+    portRequests: from.ports.flatMap(({ requests }) => requests),
+    ports: from.ports.map(({ port }) => ({ portId: port.id, networkId: port.networkId, tag: "" })),
     reservationId,
   }));
 }

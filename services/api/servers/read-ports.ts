@@ -1,4 +1,5 @@
-import type { PortStore } from "../../../core/cell/port-store.ts";
+import type { PortRecord, PortStore } from "../../../core/cell/port-store.ts";
+import { groupsToAttach } from "../../../core/tasks/port-change.ts";
 import type { PortResourceRequest } from "../../../proto/gen/berth/shared.ts";
 import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
@@ -13,7 +14,7 @@ export async function readPorts(
   { server: { networks = [] } }: CreateServerBody,
   store: Pick<PortStore, "ports"> | null,
   from: { readonly identity: Identity; readonly servers: number },
-): Promise<readonly PortResourceRequest[]> {
+): Promise<readonly WantedPort[]> {
   if (typeof networks === "string" || networks.length === 0) return [];
   const ids = networks.map(({ port, uuid, fixed_ip }) => {
     if (port == null || fixed_ip !== undefined)
@@ -28,15 +29,19 @@ export async function readPorts(
   const visible = new Map(
     found.filter((port) => isAdmin || port.projectId === projectId).map((port) => [port.id, port]),
   );
-  return ids.flatMap((id, index) => {
+  const wanted: WantedPort[] = [];
+  for (const id of ids) {
     const port = visible.get(id);
     if (port === undefined) throw badRequest(`Port id ${id} could not be found.`);
-    return port.groups.map(({ resources, required }, group) => ({
-      portId: id,
-      // By place, not by id: servers that ask for the same are of one kind, whichever their ports are.
-      suffix: port.groups.length === 1 ? `_PORT${index}` : `_PORT${index}_${group}`,
-      resources: { ...resources },
-      requiredTraits: [...required],
-    }));
-  });
+    // By place, not by id: servers that ask for the same are of one kind, whichever their ports are.
+    const before = { portRequests: wanted.flatMap(({ requests }) => requests) };
+    wanted.push({ port, requests: groupsToAttach(before, {}, port) });
+  }
+  return wanted;
+}
+
+/** A port with the request groups that its server gets of it. */
+export interface WantedPort {
+  readonly port: PortRecord;
+  readonly requests: readonly PortResourceRequest[];
 }

@@ -85,7 +85,7 @@ export class ApiRig {
         reservations: this.reservations,
         decisions: this.decisions,
         images: new MemoryImageStore(),
-        networkPorts: new MemoryPortStore(),
+        networkPorts: new MemoryPortStore(systemClock),
         cells: cells.map((cell) => ({
           name: cell.name,
           store: mortal(cell, cell.store),

@@ -97,7 +97,13 @@ describe("request filters", () => {
 
   it("PCI devices are near the guest's memory where that is required, with a VGPU, without the bandwidth of ports", () => {
     const near = { "hw:numa_nodes": "1", "hw:pci_numa_affinity_policy": "required", "resources:VGPU": "1" };
-    const port = { portId: "p", suffix: "_PORT0", resources: { NET_BW_EGR_KILOBIT_PER_SEC: 10 }, requiredTraits: [] };
+    const port = {
+      portId: "p",
+      suffix: "_PORT0",
+      resources: { NET_BW_EGR_KILOBIT_PER_SEC: 10 },
+      requiredTraits: [],
+      provider: "",
+    };
     const subtreesOf = (extraSpecs: Specs) =>
       queryOf({ ...asked(extraSpecs), portRequests: [port] }, context({})).sameSubtree;
     expect(subtreesOf(near)).toEqual([["_NUMA0", "_VGPU"]]);

@@ -1,0 +1,131 @@
+import { type Candidate, CandidateSearch } from "../../../core/candidates/search.ts";
+import type { PortRecord } from "../../../core/cell/port-store.ts";
+import type { Shortfall } from "../../../core/ledger/allocation-change.ts";
+import { translatePort } from "../../../core/scheduling/request/translate-port.ts";
+import { attachChange, groupsToAttach } from "../../../core/tasks/port-change.ts";
+import type { PortResourceRequest, ServerPort } from "../../../proto/gen/berth/shared.ts";
+import type { KnownCall } from "../http/call.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { badRequest, conflict, invalidField, notFound, unavailable } from "../http/fault.ts";
+import { bindPorts } from "../network-ports/bind-ports.ts";
+import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
+import type { ServerDeps } from "../servers/server-routes.ts";
+import type { AttachBody } from "./interface-schemas.ts";
+import { type Planned, patchServer, type ServedServer } from "./patch-server.ts";
+
+const TAG_FROM_MINOR = 49;
+/** Ways to serve a port on one host that are looked at. */
+const WAYS_MAX = 64;
+const SEEN_DEADLINE_MS = 2_000;
+
+/**
+ * Gives a server a port: what the port asks of the host that the server is on is added to what the server holds, on the first providers of
+ * that host that have room. Refuses a port that is not there (404) or somebody's (409), and one that the host has no room for (400): then
+ * nothing is changed.
+ */
+export async function attachInterface(
+  deps: ServerDeps,
+  call: KnownCall,
+  id: string,
+  body: AttachBody,
+): Promise<ServerPort> {
+  const { portId, tag } = readBody(call, body);
+  const target = await findTarget(deps, call, { id, action: "attach_interface" });
+  const port = await findPort(deps, call, portId);
+  const { uuid } = target.server;
+  const isOwn = ({ server }: Pick<ServedServer, "server">) => server.spec.ports.some((one) => one.portId === portId);
+  const inUse = () => conflict(`Port ${portId} is still in use.`);
+  if (isOwn(target)) throw inUse();
+  await bindPorts(deps, [port], uuid);
+  const attached: ServerPort = { portId, networkId: port.networkId, tag };
+  const ways = new WaysOnHost(target);
+  try {
+    await patchServer(target, async (served, lacking) => {
+      if (isOwn(served)) throw inUse();
+      const groups = groupsToAttach(served.server.spec, served.mapping, port);
+      if (groups.length === 0)
+        return { ...attachChange(served.server.spec, attached, [], new Map()), more: [], less: [] };
+      const way = await ways.next(served.host, groups, lacking);
+      if (way === "again") return way;
+      const { spec, items } = attachChange(served.server.spec, attached, groups, way);
+      return { spec, more: items, less: [] };
+    });
+  } catch (error) {
+    await letGo(deps, target, portId);
+    throw error;
+  }
+  return attached;
+}
+
+function readBody(call: KnownCall, { interfaceAttachment: asked = {} }: AttachBody) {
+  const { net_id, port_id, fixed_ips, tag } = asked;
+  if (tag !== undefined && call.minor < TAG_FROM_MINOR)
+    throw badRequest(
+      "Invalid input for field/attribute interfaceAttachment. Additional properties are not allowed ('tag' was unexpected)",
+    );
+  if (net_id !== undefined && port_id != null) throw badRequest("Must not input both network_id and port_id");
+  if (fixed_ips !== undefined && net_id === undefined)
+    throw badRequest("Must input network_id when request IP address");
+  if (net_id !== undefined) throw invalidField("net_id", net_id, "Berth connects no networks: name a port.");
+  if (port_id == null)
+    throw badRequest(
+      `No specific network was requested and none are available for project '${call.identity.projectId}'.`,
+    );
+  return { portId: canonicalUuid(port_id), tag: tag ?? "" };
+}
+
+async function findPort({ networkPorts }: ServerDeps, { identity }: KnownCall, id: string): Promise<PortRecord> {
+  const [port] = (await networkPorts?.ports([id])) ?? [];
+  if (port === undefined || !(identity.isAdmin || port.projectId === identity.projectId))
+    throw notFound(`Port id ${id} could not be found.`);
+  return port;
+}
+
+/** After a refusal: unless another call has given the server the port meanwhile, nobody has it. */
+async function letGo({ networkPorts }: ServerDeps, { cell, server }: ActionTarget, portId: string): Promise<void> {
+  const now = await cell.server(server.uuid);
+  if (now.kind !== "answer" || now.value?.spec.ports.some((port) => port.portId === portId)) return;
+  await networkPorts?.unbindPorts([portId], server.uuid);
+}
+
+/** Ways to serve request groups on one host, by this process's view; what the cell had no room for is passed over. */
+class WaysOnHost {
+  readonly #target: ActionTarget;
+  #isFresh = false;
+
+  constructor(target: ActionTarget) {
+    this.#target = target;
+  }
+
+  /** By suffix. A view that is behind must not refuse: before that it is waited for. */
+  async next(
+    host: string,
+    groups: readonly PortResourceRequest[],
+    lacking: readonly Shortfall[],
+  ): Promise<ReadonlyMap<string, string> | Extract<Planned, "again">> {
+    const { cell, server } = this.#target;
+    const { view } = cell;
+    if (view === null) throw unavailable(`This process does not know what the hosts of cell ${cell.name} offer.`);
+    const request = { ...translatePort(groups), trees: onHost(host), limit: WAYS_MAX };
+    for (const way of new CandidateSearch(view, request)) {
+      if (lacking.some((shortfall) => isPartOf(way, shortfall))) continue;
+      return new Map([...way.mappings].map(([suffix, [provider = ""]]) => [suffix, provider]));
+    }
+    if (this.#isFresh)
+      throw badRequest(`Failed to allocate additional resources to ${server.uuid} during interface attach`);
+    this.#isFresh = true;
+    if (!(await cell.viewSeesAll(SEEN_DEADLINE_MS)))
+      throw unavailable(`What the hosts of cell ${cell.name} offer is not known at the moment.`);
+    return "again";
+  }
+}
+
+const onHost = (host: string) => ({
+  openHostsOnly: false,
+  excludedHosts: new Set<string>(),
+  onlyHosts: new Set([host]),
+});
+
+function isPartOf({ items }: Candidate, { provider, resourceClass }: Shortfall): boolean {
+  return items.some((item) => item.provider === provider && item.resourceClass === resourceClass);
+}

@@ -1,0 +1,22 @@
+import { detachChange } from "../../../core/tasks/port-change.ts";
+import type { KnownCall } from "../http/call.ts";
+import { notFound } from "../http/fault.ts";
+import { findTarget } from "../server-actions/action-target.ts";
+import { canonicalUuid } from "../servers/find-server.ts";
+import type { ServerDeps } from "../servers/server-routes.ts";
+import { patchServer } from "./patch-server.ts";
+
+/** Takes a port from a server, with what it held for it. Refuses a port that it does not have. */
+export async function detachInterface(deps: ServerDeps, call: KnownCall, id: string, port: string): Promise<void> {
+  const target = await findTarget(deps, call, { id, action: "detach_interface" });
+  const portId = canonicalUuid(port);
+  const missing = notFound(`Port id ${port.slice(0, 100)} could not be found.`);
+  if (portId === null) throw missing;
+  await patchServer(target, async (served) => {
+    const { spec } = served.server;
+    if (spec.ports.every((one) => one.portId !== portId)) throw missing;
+    const { spec: without, items } = detachChange(spec, portId, served);
+    return { spec: without, more: [], less: items };
+  });
+  await deps.networkPorts?.unbindPorts([portId], target.server.uuid);
+}
