@@ -1,0 +1,94 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { ComputeApi } from "./client.ts";
+
+const EVERY_MS = 150;
+const LOOK_MS = 150;
+
+/** What became of a load. Times in milliseconds. */
+export interface LoadReport {
+  readonly accepted: readonly string[];
+  /** Calls that were answered with an error, or not at all: nothing was promised. */
+  readonly refused: number;
+  /** The longest time in which no call was accepted, and in which no server became ACTIVE. */
+  readonly acceptGapMs: number;
+  readonly activeGapMs: number;
+}
+
+/** Asks for a server several times a second, as a client that takes no notice of what happens, until it is stopped. */
+export class SteadyLoad {
+  readonly #api: ComputeApi;
+  readonly #flavor: string;
+  readonly #accepted: { readonly uuid: string; readonly atMs: number }[] = [];
+  readonly #active = new Map<string, number>();
+  readonly #calls = new Set<Promise<void>>();
+  readonly #startedMs = performance.now();
+  #refused = 0;
+  #asking = true;
+  #looking = true;
+  readonly #asked: Promise<void>;
+  readonly #looked: Promise<void>;
+
+  constructor(api: ComputeApi, flavor: string) {
+    this.#api = api;
+    this.#flavor = flavor;
+    this.#asked = this.#ask();
+    this.#looked = this.#look();
+  }
+
+  get accepted(): number {
+    return this.#accepted.length;
+  }
+
+  /** How many servers it has seen ACTIVE. */
+  get active(): number {
+    return this.#active.size;
+  }
+
+  /** Asks for no more, and resolves when what was accepted has ended and the last was seen. */
+  async stop(): Promise<LoadReport> {
+    this.#asking = false;
+    await this.#asked;
+    await Promise.all(this.#calls);
+    const accepted = this.#accepted.map(({ uuid }) => uuid);
+    await this.#api.ended(accepted).finally(() => {
+      this.#looking = false;
+    });
+    await this.#looked;
+    const gapOf = (times: readonly number[]) => longestGapOf([this.#startedMs, ...times]);
+    return {
+      accepted,
+      refused: this.#refused,
+      acceptGapMs: gapOf(this.#accepted.map(({ atMs }) => atMs)),
+      activeGapMs: gapOf([...this.#active.values()]),
+    };
+  }
+
+  async #ask(): Promise<void> {
+    while (this.#asking) {
+      const call = this.#api.boot({ flavor: this.#flavor }).then(
+        (uuid) => void this.#accepted.push({ uuid, atMs: performance.now() }),
+        () => {
+          this.#refused += 1;
+        },
+      );
+      const kept = call.finally(() => this.#calls.delete(kept));
+      this.#calls.add(kept);
+      await delay(EVERY_MS);
+    }
+  }
+
+  async #look(): Promise<void> {
+    while (this.#looking) {
+      const servers = await this.#api.list().catch(() => []);
+      for (const { id, status } of servers) {
+        if (status === "ACTIVE" && !this.#active.has(id)) this.#active.set(id, performance.now());
+      }
+      await delay(LOOK_MS);
+    }
+  }
+}
+
+function longestGapOf(times: readonly number[]): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  return sorted.reduce((longest, time, index) => Math.max(longest, time - (sorted[index - 1] ?? time)), 0);
+}
