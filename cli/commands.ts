@@ -43,6 +43,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./chaos-report.ts")).run(argv),
   },
   {
+    name: "chaos",
+    summary: "drive load and faults against real processes, then audit",
+    run: async (argv) => (await import("./chaos.ts")).run(argv),
+  },
+  {
     name: "api",
     summary: "serve the Compute API (with --only placement: the Placement API alone)",
     run: async (argv) => (await import("../services/api/main.ts")).main(argv),
@@ -71,6 +76,11 @@ export const commands: readonly Command[] = [
     name: "cell add",
     summary: "add a cell, or change where it is; prepares its database",
     run: async (argv) => (await import("./cell-add.ts")).run(argv),
+  },
+  {
+    name: "certs",
+    summary: "make certificates for servers, conductors and agents, and renew them",
+    run: async (argv) => (await import("./certs.ts")).run(argv),
   },
   {
     name: "cell list",

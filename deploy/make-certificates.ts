@@ -1,56 +1,123 @@
-import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { X509Certificate } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { conductorNames } from "./cell-names.ts";
+import { issueCa, issueCertificate, type KeyPair } from "../adapters/x509/issue-certificate.ts";
+import { type AuthorityPlan, authorityFiles, certificateFiles } from "./certificate-plan.ts";
 
-const VALID_DAYS = "825";
-
-/**
- * A CA of the cell's own, and certificates of its conductors and its agent, with `openssl`; what is there is kept. The CA's key
- * stays beside them for names to come: take it away where that is too much trust in the machine.
- */
-export function makeCellCertificates(dir: string, cell: string): void {
-  const ca = join(dir, `${cell}-ca.pem`);
-  const caKey = join(dir, `${cell}-ca-key.pem`);
-  if (!existsSync(ca)) {
-    const subject = [
-      "-subj",
-      `/CN=${cell} CA`,
-      "-days",
-      VALID_DAYS,
-      "-addext",
-      "keyUsage=critical,keyCertSign,cRLSign",
-    ];
-    openssl(["req", "-x509", ...newKey(caKey), "-out", ca, ...subject]);
-    chmodSync(caKey, 0o600);
-  }
-  for (const name of [...conductorNames(cell), `${cell}-agent`]) {
-    const certificate = join(dir, `${name}.pem`);
-    if (!existsSync(certificate)) sign({ name, certificate, key: join(dir, `${name}-key.pem`), ca, caKey });
-  }
+export interface CertificateOptions {
+  readonly nowMs: number;
+  /** Of certificates; an authority's own lasts ten years. */
+  readonly days: number;
+  /** What ends within so many days is expiring. */
+  readonly renewWithinDays: number;
+  /**
+   * `missing`: only what is not there. `renew`: also what is expiring, or was issued by another authority than the one that is there.
+   * `force`: everything anew, the authorities too: whoever trusts the old ones has to be given the new.
+   */
+  readonly replace: "missing" | "renew" | "force";
 }
 
-function sign(of: { name: string; certificate: string; key: string; ca: string; caKey: string }): void {
-  const scratch = mkdtempSync(join(tmpdir(), "berth-certs-"));
-  try {
-    const request = join(scratch, "request.pem");
-    const extensions = join(scratch, "extensions");
-    writeFileSync(extensions, `subjectAltName=DNS:${of.name}\nextendedKeyUsage=serverAuth,clientAuth\n`);
-    openssl(["req", ...newKey(of.key), "-out", request, "-subj", `/CN=${of.name}`]);
-    const signer = ["-CA", of.ca, "-CAkey", of.caKey, "-CAcreateserial", "-extfile", extensions];
-    openssl(["x509", "-req", "-in", request, ...signer, "-out", of.certificate, "-days", VALID_DAYS]);
-    // The containers' own user reads it; the directory keeps others out.
-    chmodSync(of.key, 0o644);
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
+/** `expiring`, `foreign`: kept, though it will not do for long, or not at all. */
+export type CertificateState = "made" | "renewed" | "kept" | "expiring" | "foreign";
+
+export interface CertificateReport {
+  readonly file: string;
+  readonly state: CertificateState;
+  readonly validTo: Date;
+}
+
+const CA_DAYS = 3_650;
+const DAY_MS = 86_400_000;
+
+/** An authority whose key was taken away cannot issue anything. */
+export class MissingKeyError extends Error {
+  constructor(file: string) {
+    super(`${file} is not there: without it nothing can be issued; put it back, or make everything anew with --force`);
+    this.name = "MissingKeyError";
   }
 }
 
-function newKey(file: string): readonly string[] {
-  return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", file];
+/** Makes what the plan asks for in `dir`; keys are for their owner alone. Throws `MissingKeyError`. */
+export async function makeCertificates(
+  dir: string,
+  plan: readonly AuthorityPlan[],
+  options: CertificateOptions,
+): Promise<readonly CertificateReport[]> {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const reports: CertificateReport[] = [];
+  for (const authority of plan) reports.push(...(await makeAuthority(dir, authority, options)));
+  return reports;
 }
 
-function openssl(args: readonly string[]): void {
-  execFileSync("openssl", [...args], { stdio: ["ignore", "ignore", "pipe"] });
+async function makeAuthority(
+  dir: string,
+  { name, members }: AuthorityPlan,
+  options: CertificateOptions,
+): Promise<readonly CertificateReport[]> {
+  const files = authorityFiles(name);
+  const { nowMs } = options;
+  const found = options.replace === "force" ? null : readCertificate(join(dir, files.certificate));
+  if (found === null) write(dir, files, await issueCa(`${name} CA`, { nowMs, days: Math.max(CA_DAYS, options.days) }));
+  const own = found ?? (readCertificate(join(dir, files.certificate)) as X509Certificate);
+  const state = found === null ? "made" : isExpiring(own, options) ? "expiring" : "kept";
+  const reports: CertificateReport[] = [{ file: files.certificate, state, validTo: own.validToDate }];
+  for (const member of members) reports.push(await makeMember(dir, { member, authority: files, own }, options));
+  return reports;
+}
+
+async function makeMember(
+  dir: string,
+  of: {
+    readonly member: string;
+    readonly authority: { readonly certificate: string; readonly key: string };
+    readonly own: X509Certificate;
+  },
+  options: CertificateOptions,
+): Promise<CertificateReport> {
+  const files = certificateFiles(of.member);
+  const path = join(dir, files.certificate);
+  const found = options.replace === "force" ? null : readCertificate(path);
+  const state = found === null ? "made" : stateOf(found, of.own, options);
+  if (state === "made" || state === "renewed") {
+    const ca = readPair(dir, of.authority);
+    const daysLeft = Math.floor((of.own.validToDate.getTime() - options.nowMs) / DAY_MS);
+    const lifetime = { nowMs: options.nowMs, days: Math.min(options.days, daysLeft) };
+    write(dir, files, await issueCertificate({ names: [of.member], ca, lifetime }));
+  }
+  return { file: files.certificate, state, validTo: (readCertificate(path) as X509Certificate).validToDate };
+}
+
+function stateOf(found: X509Certificate, authority: X509Certificate, options: CertificateOptions): CertificateState {
+  const bad = found.verify(authority.publicKey) ? (isExpiring(found, options) ? "expiring" : null) : "foreign";
+  if (bad === null) return "kept";
+  return options.replace === "renew" ? "renewed" : bad;
+}
+
+function isExpiring(certificate: X509Certificate, { nowMs, renewWithinDays }: CertificateOptions): boolean {
+  return certificate.validToDate.getTime() - nowMs < renewWithinDays * DAY_MS;
+}
+
+function readCertificate(path: string): X509Certificate | null {
+  return existsSync(path) ? new X509Certificate(readFileSync(path)) : null;
+}
+
+function readPair(dir: string, files: { readonly certificate: string; readonly key: string }): KeyPair {
+  if (!existsSync(join(dir, files.key))) throw new MissingKeyError(files.key);
+  return {
+    certificate: readFileSync(join(dir, files.certificate), "utf8"),
+    key: readFileSync(join(dir, files.key), "utf8"),
+  };
+}
+
+/** Each file appears whole; the key first, so that a certificate is never without it. */
+function write(dir: string, files: { readonly certificate: string; readonly key: string }, pair: KeyPair): void {
+  replaceFile(join(dir, files.key), pair.key, 0o600);
+  replaceFile(join(dir, files.certificate), pair.certificate, 0o644);
+}
+
+function replaceFile(path: string, text: string, mode: number): void {
+  const part = `${path}.part`;
+  writeFileSync(part, text, { mode });
+  chmodSync(part, mode);
+  renameSync(part, path);
 }

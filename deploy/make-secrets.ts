@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { cellNames } from "./cell-names.ts";
-import { makeCellCertificates } from "./make-certificates.ts";
+import { certificateFiles, certificatePlan } from "./certificate-plan.ts";
+import { makeCertificates } from "./make-certificates.ts";
 import { secretFiles } from "./secret-files.ts";
 
 const USAGE = `usage: node deploy/make-secrets.ts [N] [--out DIR]
@@ -12,8 +13,11 @@ Writes the passwords, certificates and servers' configurations of N cells (3) fo
 What is there is kept: run it again with a larger N to add cells.`;
 
 const PASSWORDS_FILE = "passwords.json";
+const VALID_DAYS = 825;
+/** Of the user that all containers run as; deploy/Dockerfile makes it. */
+const CONTAINER_UID = 10_001;
 
-function main(argv: readonly string[]): number {
+async function main(argv: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...argv],
     allowPositionals: true,
@@ -32,8 +36,18 @@ function main(argv: readonly string[]): number {
   const passwords = keptPasswords(join(dir, PASSWORDS_FILE));
   for (const [name, text] of Object.entries(secretFiles(cells, passwords.of))) write(dir, name, text, 0o644);
   write(dir, PASSWORDS_FILE, `${JSON.stringify(Object.fromEntries(passwords.all), null, 2)}\n`, 0o600);
-  for (const cell of cells) makeCellCertificates(dir, cell);
+  await certificatesOf(dir, cells);
   return 0;
+}
+
+/** Members' keys are for the containers' own user, to whom only root can give them; otherwise the directory alone keeps others out. */
+async function certificatesOf(dir: string, cells: readonly string[]): Promise<void> {
+  const plan = certificatePlan(cells);
+  await makeCertificates(dir, plan, { nowMs: Date.now(), days: VALID_DAYS, renewWithinDays: 30, replace: "renew" });
+  for (const key of plan.flatMap(({ members }) => members.map((member) => join(dir, certificateFiles(member).key)))) {
+    if (process.getuid?.() === 0) chownSync(key, CONTAINER_UID, CONTAINER_UID);
+    else chmodSync(key, 0o644);
+  }
 }
 
 /** Passwords by what they are for: those of the file, and new ones for the rest. */
@@ -53,4 +67,4 @@ function write(dir: string, name: string, text: string, mode: number): void {
   chmodSync(join(dir, name), mode);
 }
 
-process.exit(main(process.argv.slice(2)));
+process.exit(await main(process.argv.slice(2)));

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { ChannelCredentials, type ChannelOptions, ServerCredentials } from "@grpc/grpc-js";
 
 /** Paths of PEM files. `ca` signs the other side; both sides show `cert`. */
@@ -37,20 +38,48 @@ export const CHANNEL_OPTIONS: ChannelOptions = {
   "grpc.max_reconnect_backoff_ms": 1_000,
 };
 
-export function clientCredentials(tls: TlsFiles | null): ChannelCredentials {
-  if (tls === null) return ChannelCredentials.createInsecure();
-  return ChannelCredentials.createSsl(readFileSync(tls.ca), readFileSync(tls.key), readFileSync(tls.cert));
+export interface Client {
+  readonly credentials: ChannelCredentials;
+  readonly options: ChannelOptions;
+}
+
+/** Stands where TLS wants a name and there is none: the certificate is checked for the address itself. */
+const NO_NAME = "address.invalid";
+
+/** What the files hold. */
+export type TlsContents = Readonly<Record<keyof TlsFiles, Buffer>>;
+
+/** Throws when one cannot be read. */
+export function readTlsFiles(tls: TlsFiles): TlsContents {
+  return { ca: readFileSync(tls.ca), cert: readFileSync(tls.cert), key: readFileSync(tls.key) };
+}
+
+/** What a client dials `address` (host:port) with. The other side's certificate must be for that host, by name or by address. */
+export function clientOf(tls: TlsContents | null, address: string): Client {
+  if (tls === null) return { credentials: ChannelCredentials.createInsecure(), options: CHANNEL_OPTIONS };
+  const { ca, key, cert } = tls;
+  const host = hostOf(address);
+  if (isIP(host) === 0) return { credentials: ChannelCredentials.createSsl(ca, key, cert), options: CHANNEL_OPTIONS };
+  const check = (_: string, certificate: PeerCertificate) => checkServerIdentity(host, certificate);
+  return {
+    credentials: ChannelCredentials.createSsl(ca, key, cert, { checkServerIdentity: check }),
+    options: { ...CHANNEL_OPTIONS, "grpc.ssl_target_name_override": NO_NAME },
+  };
 }
 
 /** With TLS the server takes only clients whose certificate the CA signed. */
 export function serverCredentials(tls: TlsFiles | null): ServerCredentials {
   if (tls === null) return ServerCredentials.createInsecure();
-  const pair = { private_key: readFileSync(tls.key), cert_chain: readFileSync(tls.cert) };
-  return ServerCredentials.createSsl(readFileSync(tls.ca), [pair], true);
+  const { ca, key, cert } = readTlsFiles(tls);
+  return ServerCredentials.createSsl(ca, [{ private_key: key, cert_chain: cert }], true);
 }
 
 /** Whether `host:port` can be reached from this machine alone, so that plain text harms nobody. */
 export function isLoopback(address: string): boolean {
-  const host = address.slice(0, address.lastIndexOf(":")).replace(/^\[|\]$/g, "");
+  const host = hostOf(address);
   return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+}
+
+function hostOf(address: string): string {
+  return address.slice(0, address.lastIndexOf(":")).replace(/^\[|\]$/g, "");
 }

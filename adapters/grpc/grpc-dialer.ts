@@ -1,7 +1,7 @@
 import { type ClientDuplexStream, makeGenericClientConstructor, type ServiceError } from "@grpc/grpc-js";
 import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
 import { AgentMessage, type ConductorFrame, type ConductorMessage } from "../../proto/gen/berth/agent.ts";
-import { CHANNEL_OPTIONS, clientCredentials, type TlsFiles } from "./channel-options.ts";
+import { clientOf, readTlsFiles, type TlsFiles } from "./channel-options.ts";
 import { FRAMED_SERVICE } from "./framed-service.ts";
 import { GrpcStream } from "./grpc-stream.ts";
 
@@ -14,12 +14,13 @@ const Client = makeGenericClientConstructor(FRAMED_SERVICE, "berth.Conductors");
 export function createGrpcDialer(
   options: { readonly tls?: TlsFiles | null; readonly connectTimeoutMs?: number } = {},
 ): ConductorDialer {
-  const credentials = clientCredentials(options.tls ?? null);
+  const tls = options.tls ? readTlsFiles(options.tls) : null;
   const connectTimeoutMs = options.connectTimeoutMs ?? 5_000;
   const open = new Set<ConductorStream>();
   return {
     dial(address) {
-      const client = new Client(address, credentials, CHANNEL_OPTIONS);
+      const { credentials, options: channel } = clientOf(tls, address);
+      const client = new Client(address, credentials, channel);
       const call = (client.connect as unknown as () => ClientDuplexStream<Buffer, ConductorFrame>).call(client);
       const stream = new GrpcStream<AgentMessage, ConductorMessage>({
         call,

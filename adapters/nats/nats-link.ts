@@ -1,3 +1,4 @@
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { connect, type NatsConnection, PermissionViolationError } from "@nats-io/transport-node";
 import { BusError } from "../../runtime/bus.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
@@ -153,13 +154,15 @@ export class NatsLink {
   }
 
   #connect(): Promise<NatsConnection> {
-    const { servers, user, password, tlsOnly } = this.#target;
+    const { servers, user, password, tls: files } = this.#target;
+    // The driver hands on to Node's TLS what its types do not name.
+    const tls = files === undefined ? undefined : { ...files, checkServerIdentity: checkAnyOf(servers) };
     return connect({
       servers: [...servers],
       name: this.#name,
       ...(user === undefined ? {} : { user }),
       ...(password === undefined ? {} : { pass: password }),
-      ...(tlsOnly ? { tls: {} } : {}),
+      ...(tls === undefined ? {} : { tls }),
       inboxPrefix: this.inboxPrefix,
       reconnect: false,
       timeout: 5_000,
@@ -201,4 +204,16 @@ export class NatsLink {
       this.#delay = { timer, end };
     });
   }
+}
+
+/**
+ * A server's certificate has to be for one of the servers that were named: they stand for each other, and the driver does not tell
+ * which one it dials when it is named by its address.
+ */
+function checkAnyOf(servers: readonly string[]) {
+  const hosts = servers.map((server) => new URL(`nats://${server}`).hostname.replace(/^\[|\]$/g, ""));
+  return (_: string, certificate: PeerCertificate): Error | undefined => {
+    const errors = hosts.map((host) => checkServerIdentity(host, certificate));
+    return errors.includes(undefined) ? undefined : errors[0];
+  };
 }

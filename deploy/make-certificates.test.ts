@@ -1,0 +1,98 @@
+import { X509Certificate } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type CertificateOptions, makeCertificates } from "./make-certificates.ts";
+
+const DAY_MS = 86_400_000;
+const NOW_MS = Date.UTC(2026, 0, 1);
+const PLAN = [
+  { name: "east", members: ["east-agent", "127.0.0.1"] },
+  { name: "west", members: ["west-agent"] },
+];
+const OPTIONS: CertificateOptions = { nowMs: NOW_MS, days: 90, renewWithinDays: 30, replace: "missing" };
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "berth-certs-"));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const read = (file: string) => new X509Certificate(readFileSync(join(dir, file)));
+const make = async (options: Partial<CertificateOptions> = {}, plan = PLAN) =>
+  (await makeCertificates(dir, plan, { ...OPTIONS, ...options })).map(({ file, state }) => `${file} ${state}`);
+
+test("each authority issues its members' certificates, by name or address, and nobody else's", async () => {
+  expect(await make()).toEqual([
+    "east-ca.pem made",
+    "east-agent.pem made",
+    "127.0.0.1.pem made",
+    "west-ca.pem made",
+    "west-agent.pem made",
+  ]);
+  const [east, west] = [read("east-ca.pem"), read("west-ca.pem")];
+  expect([east.ca, read("east-agent.pem").ca]).toEqual([true, false]);
+  expect(read("east-agent.pem").checkIssued(east) && read("east-agent.pem").verify(east.publicKey)).toBe(true);
+  expect(read("west-agent.pem").verify(east.publicKey)).toBe(false);
+  expect(west.fingerprint256).not.toBe(east.fingerprint256);
+  expect(read("east-agent.pem").checkHost("east-agent")).toBe("east-agent");
+  expect(read("127.0.0.1.pem").checkIP("127.0.0.1")).toBe("127.0.0.1");
+  expect(read("east-agent.pem").validToDate.getTime()).toBe(NOW_MS + 90 * DAY_MS);
+});
+
+test("keys are for their owner alone", async () => {
+  await make();
+  const keys = readdirSync(dir).filter((file) => file.endsWith("-key.pem"));
+  expect(keys).toHaveLength(5);
+  expect(keys.filter((file) => (statSync(join(dir, file)).mode & 0o777) !== 0o600)).toEqual([]);
+});
+
+test("what is there is kept; only force replaces it", async () => {
+  await make();
+  const before = readFileSync(join(dir, "east-agent-key.pem"), "utf8");
+  expect((await make()).every((line) => line.endsWith(" kept"))).toBe(true);
+  expect((await make({ replace: "renew" })).every((line) => line.endsWith(" kept"))).toBe(true);
+  expect(readFileSync(join(dir, "east-agent-key.pem"), "utf8")).toBe(before);
+  expect((await make({ replace: "force" })).every((line) => line.endsWith(" made"))).toBe(true);
+  expect(readFileSync(join(dir, "east-agent-key.pem"), "utf8")).not.toBe(before);
+});
+
+test("a member that joins later gets one of the authority that is there", async () => {
+  await make();
+  await make({}, [{ name: "east", members: ["east-late"] }]);
+  expect(read("east-late.pem").verify(read("east-ca.pem").publicKey)).toBe(true);
+});
+
+test("what expires soon is told of, and renewed by the same authority when asked", async () => {
+  await make();
+  const [authority, later] = [read("west-ca.pem").fingerprint256, NOW_MS + 61 * DAY_MS];
+  expect(await make({ nowMs: later })).toContain("west-agent.pem expiring");
+  expect(await make({ nowMs: later, replace: "renew" })).toContain("west-agent.pem renewed");
+  expect(read("west-agent.pem").validToDate.getTime()).toBe(later + 90 * DAY_MS);
+  expect(read("west-ca.pem").fingerprint256).toBe(authority);
+  expect(read("west-agent.pem").verify(read("west-ca.pem").publicKey)).toBe(true);
+});
+
+test("no certificate outlives its authority", async () => {
+  await make();
+  const atEnd = NOW_MS + 3_640 * DAY_MS;
+  await make({ nowMs: atEnd, replace: "renew" });
+  expect(read("east-agent.pem").validToDate.getTime()).toBeLessThanOrEqual(read("east-ca.pem").validToDate.getTime());
+});
+
+test("another authority's certificate is told of, and replaced when asked", async () => {
+  await make();
+  rmSync(join(dir, "west-ca.pem"));
+  expect(await make()).toContain("west-agent.pem foreign");
+  expect(await make({ replace: "renew" })).toContain("west-agent.pem renewed");
+  expect(read("west-agent.pem").verify(read("west-ca.pem").publicKey)).toBe(true);
+});
+
+test("without an authority's key nothing is issued, and what needs nothing goes on", async () => {
+  await make();
+  rmSync(join(dir, "east-ca-key.pem"));
+  await make();
+  rmSync(join(dir, "east-agent.pem"));
+  await expect(make()).rejects.toThrow(/east-ca-key\.pem is not there/);
+});
