@@ -1,6 +1,6 @@
 import { dropDatabase, ensureDatabase } from "../adapters/postgres/databases.ts";
 import { type EmbeddedPostgres, startEmbedded } from "../adapters/postgres/embedded.ts";
-import { PlacementClient } from "./placement/client.ts";
+import { claimRequest, PlacementClient } from "./placement/client.ts";
 import { AGGREGATE, fill, flatCloud, nestedCloud, TRAIT, uuidOf, wideHost } from "./placement/clouds.ts";
 import { loadBerth, loadPeer } from "./placement/load-cloud.ts";
 import { type MeasuredServer, peerIsInstalled, startBerth, startPeer } from "./placement/servers.ts";
@@ -8,9 +8,12 @@ import { type MeasuredServer, peerIsInstalled, startBerth, startPeer } from "./p
 /**
  * The Placement API over HTTP, everything on this machine, load generator included; beside it Debian's placement-api on the same
  * Postgres with the same requests, where it is installed. Medians of five; what takes the peer too long is measured on a smaller
- * cloud there, or left out, and says so. `BENCH_PEER=0` leaves it out, `BENCH_HUGE=0` the 100,000 providers.
+ * cloud there, or left out, and says so. `BENCH_PEER=0` leaves it out, `BENCH_HUGE=0` the 100,000 providers;
+ * `BENCH_ONLY=claims,nested` measures these sections alone: creation, flat, claims, nested, wide, huge.
  */
 const RUNS = 5;
+const only = process.env["BENCH_ONLY"]?.split(",");
+const isWanted = (section: string) => only === undefined || only.includes(section);
 const withPeer = process.env["BENCH_PEER"] !== "0" && peerIsInstalled();
 
 type Figures = Map<string, number>;
@@ -46,7 +49,7 @@ export async function run(): Promise<void> {
       start: startBerth,
       load: loadBerth,
       figures: new Map(),
-      creations: 1_000,
+      creations: 10_000,
       claims: 12_000,
       groups: { 8: [3, 4, 5, 8], 16: [8], 48: [8, 48] },
       trees: [1_000, 10_000],
@@ -56,7 +59,7 @@ export async function run(): Promise<void> {
       start: startPeer,
       load: loadPeer,
       figures: new Map(),
-      creations: 100,
+      creations: 500,
       claims: 300,
       groups: { 8: [3, 4, 5] },
       trees: [1_000],
@@ -71,11 +74,16 @@ export async function run(): Promise<void> {
 }
 
 async function measureSide(postgres: EmbeddedPostgres, side: Side): Promise<void> {
-  await onFreshServer(postgres, side, flatFigures);
-  for (const trees of side.trees) await onFreshServer(postgres, side, (bench) => nestedFigures(bench, trees));
+  const section = async (name: string, work: (bench: Bench) => Promise<void>) => {
+    if (isWanted(name)) await onFreshServer(postgres, side, work);
+  };
+  await section("flat", flatFigures);
+  await section("creation", creationFigures);
+  await section("claims", claimFigures);
+  for (const trees of side.trees) await section("nested", (bench) => nestedFigures(bench, trees));
   for (const [children, counts] of Object.entries(side.groups))
-    await onFreshServer(postgres, side, (bench) => wideFigures(bench, Number(children), counts));
-  if (side.isHuge) await onFreshServer(postgres, side, hugeFigures);
+    await section("wide", (bench) => wideFigures(bench, Number(children), counts));
+  if (side.isHuge) await section("huge", hugeFigures);
 }
 
 let databases = 0;
@@ -87,7 +95,7 @@ async function onFreshServer(
 ): Promise<void> {
   databases += 1;
   const name = `bench_${databases}`;
-  const url = postgres.url(name);
+  const url = postgres.localUrl(name);
   await ensureDatabase(postgres.url("postgres"), name);
   const server = await side.start(url);
   const client = new PlacementClient(server.url, 32);
@@ -104,8 +112,7 @@ async function onFreshServer(
 async function flatFigures({ client, server, side, load }: Bench): Promise<void> {
   const { figures } = side;
   const cloud = flatCloud(10_000, "flat");
-  const created = await fill(client, cloud.slice(0, side.creations));
-  await load(cloud.slice(side.creations, 1_000));
+  await load(cloud.slice(0, 1_000));
   figures.set(...(await candidates(client, "1,000 flat, limit=1000", `${FLAT}&limit=1000`)));
   await load(cloud.slice(1_000));
   figures.set(...(await candidates(client, "10,000 flat, limit=1000", `${FLAT}&limit=1000`)));
@@ -113,13 +120,22 @@ async function flatFigures({ client, server, side, load }: Bench): Promise<void>
   figures.set(...(await candidates(client, "… with required= and member_of=", `${FLAT}&limit=1000&${filters}`)));
   figures.set(...(await candidates(client, "10,000 flat, limit=10", `${FLAT}&limit=10`)));
   figures.set("memory at 10,000 providers (MiB)", server.memoryMib());
-  figures.set("providers created, with inventories, traits, aggregates (/s)", created);
+}
+
+async function creationFigures({ client, side }: Bench): Promise<void> {
+  const created = await fill(client, flatCloud(side.creations, "created"));
+  side.figures.set("providers created, with inventories, traits, aggregates (/s)", created);
+}
+
+async function claimFigures({ client, side, load }: Bench): Promise<void> {
+  const { figures } = side;
+  await load(flatCloud(10_000, "flat"));
   const resources = { VCPU: 1, MEMORY_MB: 512, DISK_GB: 10 };
-  const spread = (at: number) => client.claim(uuidOf("flat", (at * 7_919) % 10_000), resources);
+  const spread = (at: number) => claimRequest(uuidOf("flat", (at * 7_919) % 10_000), resources);
   figures.set("PUT /allocations, 32 connections (/s)", await medianRate(client, side.claims, spread));
   const hot = uuidOf("hot");
   await load([[{ uuid: hot, parent: null, inventories: { VCPU: 1_000_000 }, traits: [] }]]);
-  const onHot = () => client.claim(hot, { VCPU: 1 });
+  const onHot = () => claimRequest(hot, { VCPU: 1 });
   figures.set("PUT /allocations, one hot provider (/s)", await medianRate(client, side.claims / 2, onHot));
 }
 
@@ -150,15 +166,18 @@ async function candidates(client: PlacementClient, what: string, query: string):
   return [`candidates, ${what} (ms)`, await p50(client, `/allocation_candidates?${query}`)];
 }
 
-/** The median of five rounds. */
+/** The median of five rounds of claims, whose requests are written before. */
 async function medianRate(
   client: PlacementClient,
   count: number,
-  one: (at: number) => Promise<unknown>,
+  claim: (at: number) => ReturnType<typeof claimRequest>,
 ): Promise<number> {
   const rates: number[] = [];
   const round = Math.ceil(count / RUNS);
-  for (let run = 0; run < RUNS; run += 1) rates.push(await client.rate(round, (at) => one(run * round + at)));
+  for (let run = 0; run < RUNS; run += 1) {
+    const requests = Array.from({ length: round }, (_, at) => client.prepare(...claim(run * round + at)));
+    rates.push(await client.rate(round, (at) => client.sendClaim(requests[at]!)));
+  }
   return rates.sort((a, b) => a - b)[RUNS >> 1]!;
 }
 

@@ -3,6 +3,21 @@ import { Connection, type Received } from "./connection.ts";
 
 type Method = "GET" | "PUT" | "POST" | "DELETE";
 
+/** The claim of so much of a provider for a new consumer, to be prepared. */
+export function claimRequest(
+  provider: string,
+  resources: Readonly<Record<string, number>>,
+): [method: Method, path: string, body: unknown] {
+  const body = {
+    allocations: { [provider]: { resources } },
+    project_id: "bench",
+    user_id: "bench",
+    consumer_generation: null,
+    consumer_type: "INSTANCE",
+  };
+  return ["PUT", `/allocations/${randomUUID()}`, body];
+}
+
 /** A client of the Placement API with so many connections. */
 export class PlacementClient {
   readonly #head: string;
@@ -17,12 +32,17 @@ export class PlacementClient {
     this.#idle = [...this.#connections];
   }
 
-  /** The status, and the body as text. */
-  call(method: Method, path: string, body?: unknown): Promise<Received> {
-    if (body === undefined) return this.#send(`${method} ${path}${this.#head}\r\n`, true);
+  /** The text of a whole request. */
+  prepare(method: Method, path: string, body?: unknown): string {
+    if (body === undefined) return `${method} ${path}${this.#head}\r\n`;
     const text = JSON.stringify(body);
     const head = `${this.#head}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n`;
-    return this.#send(`${method} ${path}${head}\r\n${text}`, true);
+    return `${method} ${path}${head}\r\n${text}`;
+  }
+
+  /** The status, and the body as text. */
+  call(method: Method, path: string, body?: unknown): Promise<Received> {
+    return this.#send(this.prepare(method, path, body), true);
   }
 
   /** Throws unless the status is one of the 2xx. */
@@ -51,15 +71,9 @@ export class PlacementClient {
     return (count / (performance.now() - start)) * 1_000;
   }
 
-  /** Claims so much of a provider for a new consumer; true unless refused. */
-  async claim(provider: string, resources: Readonly<Record<string, number>>): Promise<boolean> {
-    const { status, text } = await this.call("PUT", `/allocations/${randomUUID()}`, {
-      allocations: { [provider]: { resources } },
-      project_id: "bench",
-      user_id: "bench",
-      consumer_generation: null,
-      consumer_type: "INSTANCE",
-    });
+  /** Sends a claim that was prepared; true unless refused. */
+  async sendClaim(request: string): Promise<boolean> {
+    const { status, text } = await this.#send(request, true);
     if (status !== 204 && status !== 409) throw new Error(`PUT /allocations: ${status} ${text.slice(0, 300)}`);
     return status === 204;
   }

@@ -103,6 +103,7 @@ function authorize(policy: Policy, route: Route, identity: Identity | null, quer
 
 /** Refuses bytes that are no UTF-8 instead of replacing them, and the one character that databases keep in no text. */
 function checkedQuery(query: string): string {
+  if (query === "") return query;
   let decoded: string;
   try {
     decoded = decodeURIComponent(query.replaceAll("+", " "));
@@ -130,7 +131,7 @@ function requireJsonContent(request: PlacementRequest): void {
 
 function requireJsonAccepted(request: PlacementRequest): void {
   const accept = request.headers["accept"];
-  if (accept === undefined || accept.trim() === "") return;
+  if (accept === undefined || accept === "application/json" || accept.trim() === "") return;
   const fits = accept.split(",").some((entry) => {
     const [type, ...parameters] = entry
       .trim()

@@ -28,7 +28,11 @@ const HEADER = "openstack-api-version";
  * Source: https://specs.openstack.org/openstack/api-sig/guidelines/microversion_specification.html
  */
 export function negotiate(headers: Readonly<Record<string, string | undefined>>): Microversion {
-  const wanted = (headers[HEADER] ?? "")
+  const header = headers[HEADER] ?? "";
+  // Nearly all clients send this and no more.
+  const plain = /^placement 1\.([0-9]{1,2})$/.exec(header);
+  if (plain !== null && Number(plain[1]) <= MAX_MINOR) return new Microversion(Number(plain[1]));
+  const wanted = header
     .split(",")
     .map((entry) => entry.trim().split(/\s+/))
     .filter(([service]) => service?.toLowerCase() === "placement")

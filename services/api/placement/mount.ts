@@ -66,11 +66,9 @@ function shared(
   return cors === undefined ? answer() : cors.around(call, answer);
 }
 
+/** The only header that Node gives as a list is `set-cookie`, which belongs to answers and which nobody here reads. */
 function headersOf(request: FastifyRequest): PlacementRequest["headers"] {
-  const headers: Record<string, string | undefined> = {};
-  for (const [name, value] of Object.entries(request.headers))
-    headers[name] = Array.isArray(value) ? value.join(", ") : value;
-  return headers;
+  return request.raw.headers as PlacementRequest["headers"];
 }
 
 /** Past Fastify's own reply: it would add a charset to the content type, which some clients compare. */

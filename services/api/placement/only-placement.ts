@@ -85,8 +85,9 @@ async function findDatabases(settings: PlacementOptions, closers: Closers): Prom
   const server = await startEmbedded({ dataDir: join(settings.dataDir, "postgres") });
   closers.push(() => server.stop());
   await ensureDatabase(server.url("postgres"), "berth_placement");
-  await migrate(server.url("berth_placement"), "cell");
-  return [{ cell: "placement", url: server.url("berth_placement") }];
+  const url = server.localUrl("berth_placement");
+  await migrate(url, "cell");
+  return [{ cell: "placement", url }];
 }
 
 function openCell(database: LedgerDatabase, logger: Logger, closers: Closers) {

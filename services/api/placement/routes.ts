@@ -143,7 +143,15 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/reshaper": { POST: takes(RULES.reshape, reshape, 30) },
 };
 
-const PATTERNS = Object.entries(ROUTES).map(([path, verbs]) => ({ parts: path.split("/"), verbs }));
+/** By the number of their parts and the first of them, which is never a variable. */
+const PATTERNS = Map.groupBy(
+  Object.entries(ROUTES).map(([path, verbs]) => ({ parts: path.split("/"), verbs })),
+  ({ parts }) => bucketOf(parts),
+);
+
+function bucketOf(parts: readonly string[]): string {
+  return `${parts.length} ${parts[1] ?? ""}`;
+}
 
 export type Match =
   | { readonly kind: "found"; readonly route: Route; readonly params: Readonly<Record<string, string>> }
@@ -153,7 +161,7 @@ export type Match =
 /** Finds what a verb of a path does at a minor version. */
 export function routeFor(method: string, path: string, minor: number): Match {
   const parts = path.split("/");
-  for (const pattern of PATTERNS) {
+  for (const pattern of PATTERNS.get(bucketOf(parts)) ?? []) {
     const params = matchParts(pattern.parts, parts);
     if (params === null) continue;
     const route = pattern.verbs[method];
@@ -166,8 +174,9 @@ export function routeFor(method: string, path: string, minor: number): Match {
 function matchParts(pattern: readonly string[], parts: readonly string[]): Readonly<Record<string, string>> | null {
   if (pattern.length !== parts.length) return null;
   const params: Record<string, string> = {};
-  for (const [index, expected] of pattern.entries()) {
-    const part = parts[index] ?? "";
+  for (let index = 0; index < pattern.length; index += 1) {
+    const expected = pattern[index]!;
+    const part = parts[index]!;
     if (expected.startsWith("{")) {
       if (part === "") return null;
       const decoded = decode(part);
