@@ -28,6 +28,8 @@ export function run(argv: readonly string[]): Promise<number> {
     name: "dev",
     argv,
     declaration,
+    // Its Postgres has to be shut down, too.
+    closeDeadlineMs: 25_000,
     create: ({ settings, logger, fail }) => ({
       async start() {
         cloud = await startCloud({

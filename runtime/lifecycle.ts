@@ -32,9 +32,12 @@ export interface ServiceRun<Settings extends ProcessDeclared> {
   create(context: ServiceContext<ValuesOf<Settings>>): Service | Promise<Service>;
   /** What stands after `ready`, for example the address that was bound. */
   readonly readyNote?: (service: Service) => string;
-  /** A close that takes longer is cut off. 15,000 unless given. */
+  /** A close that takes longer is cut off. 8,000 unless given. */
   readonly closeDeadlineMs?: number;
 }
+
+/** Container engines kill what has not ended ten seconds after SIGTERM: this leaves time for the rest of the way out. */
+const CLOSE_MS_MAX = 8_000;
 
 type Ending =
   | { readonly kind: "signal"; readonly signal: string }
@@ -102,7 +105,7 @@ async function finish(
   if (ending.kind === "signal") logger.info({ signal: ending.signal }, "closing");
   else logger.fatal({ err: ending.error }, "unexpected error, closing");
   try {
-    const closed = withDeadline(service?.close() ?? Promise.resolve(), run.closeDeadlineMs ?? 15_000, "closing");
+    const closed = withDeadline(service?.close() ?? Promise.resolve(), run.closeDeadlineMs ?? CLOSE_MS_MAX, "closing");
     const cut = await Promise.race([closed, secondEnding]);
     if (cut !== undefined) logger.warn("close cut short");
     return ending.kind === "signal" && cut === undefined ? 0 : 1;

@@ -15,6 +15,7 @@ export class E2eCell {
   /** Hosts of this cell have it, those of no other. */
   readonly trait: string;
   readonly nats: LocalNats;
+  readonly database: LocalCell["database"];
   readonly databaseUrl: string;
   readonly pool: Pool;
   readonly store: PostgresCellStore;
@@ -26,6 +27,7 @@ export class E2eCell {
     this.name = cell.name;
     this.trait = cell.trait;
     this.nats = cell.nats;
+    this.database = cell.database;
     this.databaseUrl = cell.databaseUrl;
     this.pool = createPool({ url: this.databaseUrl, applicationName: "e2e test", connectionsMax: 4 });
     this.store = new PostgresCellStore(this.pool);

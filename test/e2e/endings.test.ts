@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { LocalService } from "../../cli/chaos/local/local-service.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import { eventually } from "../eventually.ts";
+import { Cloud } from "./cloud.ts";
+
+/** What container engines and Kubernetes' kubelet are told to wait before they kill. */
+const GRACE_MS = 10_000;
+const PATIENT = { everyMs: 50, withinMs: 90_000 };
+
+describe("services that are told to end", () => {
+  let cloud: Cloud;
+
+  beforeAll(async () => {
+    cloud = await Cloud.start({ cells: ["cell-1"] });
+  });
+  afterAll(() => cloud?.close());
+  beforeEach(() => cloud.beforeTest());
+
+  /** How each ended; rejects when one is still there after its grace. */
+  async function end(services: readonly (LocalService | undefined)[]): Promise<readonly string[]> {
+    return Promise.all(
+      services.map(async (one) => {
+        if (one === undefined) throw new Error("too few services");
+        return `${one.role} ${await withDeadline(one.stop(), GRACE_MS, `the end of ${one.name}`)}`;
+      }),
+    );
+  }
+
+  async function underLoad(): Promise<{
+    readonly uuids: Promise<readonly string[]>;
+    readonly cell: Cloud["cells"][0];
+  }> {
+    const flavor = await cloud.compute.flavor();
+    const [cell] = cloud.cells;
+    if (cell === undefined) throw new Error("no cell");
+    const uuids = cloud.compute.bootMany(60, { flavor, fake: { duration_ms: 1_500 } });
+    await eventually("builds under way", async () => (await cell.openTasks()).length >= 10, PATIENT);
+    return { uuids, cell };
+  }
+
+  test("do so with 0 within their grace in the middle of builds, which others finish", async () => {
+    const { uuids, cell } = await underLoad();
+    const accepted = await uuids;
+    const ended = await end([cloud.api, cloud.schedulers[0], cell.conductors[0], cell.agents[0]]);
+    expect(ended).toEqual(["api", "scheduler", "conductor", "agent"].map((role) => `${role} exit code 0`));
+    await cloud.makeWhole();
+    const servers = await cloud.compute.ended(accepted);
+    expect(servers.filter(({ status }) => status !== "ACTIVE")).toEqual([]);
+    await cloud.expectCleanAudit();
+  });
+
+  test("do so within their grace, too, while the cell's database stands still", async () => {
+    const { uuids, cell } = await underLoad();
+    const accepted = await uuids;
+    await cell.database.pause();
+    try {
+      const ended = await end([cloud.api, cloud.schedulers[0], cell.conductors[0], cell.agents[0]]);
+      expect(ended.filter((how) => !/exit code [01]$/.test(how))).toEqual([]);
+    } finally {
+      await cell.database.resume();
+    }
+    await cloud.makeWhole();
+    const servers = await cloud.compute.ended(accepted);
+    expect(servers.filter(({ status }) => status !== "ACTIVE")).toEqual([]);
+    await cloud.expectCleanAudit();
+  });
+});
