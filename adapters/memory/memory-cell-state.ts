@@ -81,6 +81,8 @@ export interface HostRow {
   rootProvider: string;
   agentId: string;
   up: boolean;
+  /** Since when, if it is up. */
+  readonly upAtMs: number;
   disabled: boolean;
   hypervisor: HypervisorFacts;
 }

@@ -9,6 +9,7 @@ export function hostUpStep(tx: CellTransaction, agentId: string, { name, rootPro
   const up = !tx.cell.forcedDown.has(name);
   const after: HostRow = {
     ...{ name, rootProvider, agentId, up },
+    upAtMs: before?.up ? before.upAtMs : tx.nowMs,
     disabled: before?.disabled ?? false,
     hypervisor: hypervisor ?? before?.hypervisor ?? UNKNOWN_HYPERVISOR,
   };

@@ -37,6 +37,7 @@ const server = (uuid: string, change: Partial<AuditedServer> = {}): AuditedServe
   taskState: null,
   host: "h1",
   attemptId: "t/0",
+  unchangedMs: 60_000,
   ...change,
 });
 
@@ -55,6 +56,10 @@ function cell(change: Partial<CellFacts> = {}): CellFacts {
     hosts: new Map([
       ["h1", providerUuid("r1")],
       ["h2", providerUuid("r2")],
+    ]),
+    upMs: new Map([
+      ["h1", 60_000],
+      ["h2", 60_000],
     ]),
     runningGuests: new Map([["h1", [{ serverUuid: "s1", attemptId: "t/0" }]]]),
     ...change,
@@ -248,6 +253,32 @@ describe("law 5", () => {
         ),
       ),
     ).not.toContain("5: a request is worked on again and again and comes to no end (server s2)");
+  });
+
+  describe("of a server that is ACTIVE", () => {
+    const NOWHERE = ["5: a server is ACTIVE and runs nowhere (cell c1, server s1)"];
+    const idle = new Map([["h1", []]]);
+    const of = (change: Partial<CellFacts>): string[] => found(cloud([cell({ runningGuests: idle, ...change })]));
+
+    it("sees that no agent runs it, once that has lasted", () => {
+      expect(of({})).toEqual(NOWHERE);
+      expect(of({ servers: [server("s1", { unchangedMs: 9_000 })] })).toEqual([]);
+      expect(of({ runningGuests: new Map([["h2", []]]) })).toEqual([]);
+    });
+
+    it.each<[string, Partial<CellFacts>]>([
+      ["somebody works on", { openTasks: [{ id: "t", serverUuid: "s1", kind: "operate", unattendedMs: 0 }] }],
+      ["is at home on a host that is down", { upMs: new Map() }],
+      ["is at home on a host that has just come up", { upMs: new Map([["h1", 9_000]]) }],
+      ["is at home on a host that was not asked", { runningGuests: new Map() }],
+    ])("says nothing of one that %s", (_title, change) => {
+      expect(of(change)).toEqual([]);
+    });
+
+    it("calls one that runs elsewhere no idle one", () => {
+      const runningGuests = new Map([...idle, ["h2", [{ serverUuid: "s1", attemptId: "t/1" }]]]);
+      expect(of({ runningGuests })).toEqual(["4: a guest runs that is not at home (cell c1, host h2, server s1)"]);
+    });
   });
 
   it("says nothing of requests in a cell that could not be read", () => {

@@ -9,7 +9,14 @@ const PENDING_MS_MAX = 15 * 60_000;
  * before that counts as nobody; 0 when nothing should be in flight any more.
  */
 export function checkEndings(facts: CloudFacts, patienceMs: number): Violation[] {
-  const violations = facts.cells.flatMap((cell) => [...checkServers(cell), ...checkTasks(cell, patienceMs)]);
+  const running = new Set(
+    facts.cells.flatMap((cell) => [...cell.runningGuests.values()].flat().map((guest) => guest.serverUuid)),
+  );
+  const violations = facts.cells.flatMap((cell) => [
+    ...checkServers(cell),
+    ...checkRunning(cell, running, patienceMs),
+    ...checkTasks(cell, patienceMs),
+  ]);
   if (facts.api !== null) violations.push(...checkRequests(facts, facts.api.requests, patienceMs));
   return violations;
 }
@@ -28,6 +35,22 @@ function checkServers(facts: CellFacts): Violation[] {
     });
   }
   return violations;
+}
+
+/**
+ * What is called ACTIVE runs. Not asked of a server that somebody works on or that has just changed, and of a host that is down, was not
+ * asked, or has just come up: then its guests are being started.
+ */
+function checkRunning(facts: CellFacts, running: ReadonlySet<string>, patienceMs: number): Violation[] {
+  const attended = new Set(facts.openTasks.map((task) => task.serverUuid));
+  return facts.servers.flatMap(({ uuid, status, host, attemptId, unchangedMs }) => {
+    if (status !== "ACTIVE" || host === null || attended.has(uuid) || running.has(uuid)) return [];
+    const upMs = facts.upMs.get(host) ?? 0;
+    if (!facts.runningGuests.has(host) || unchangedMs <= patienceMs || upMs <= patienceMs) return [];
+    const where = `cell ${facts.cell}, server ${uuid}`;
+    const proof = `at home on ${host} as attempt ${attemptId ?? "none"}, where it does not run; unchanged for ${Math.round(unchangedMs / 1000)} s`;
+    return { law: 5 as const, what: "a server is ACTIVE and runs nowhere", where, proof };
+  });
 }
 
 function checkTasks(facts: CellFacts, patienceMs: number): Violation[] {

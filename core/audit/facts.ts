@@ -15,11 +15,16 @@ export interface CellFacts {
   /** Moves that are not over, and those that still hold what their source had. */
   readonly moves: readonly AuditedMove[];
   readonly hosts: ReadonlyMap<string, ProviderUuid>;
+  /** For how long hosts have been up, at least; those that are down are missing. */
+  readonly upMs: ReadonlyMap<string, number>;
   /** Per host what runs there, by the agents' own word; hosts whose agent could not be asked are missing. */
   readonly runningGuests: ReadonlyMap<string, readonly RunningGuest[]>;
 }
 
-export type AuditedServer = Pick<Server, "uuid" | "status" | "taskState" | "host" | "attemptId">;
+export type AuditedServer = Pick<Server, "uuid" | "status" | "taskState" | "host" | "attemptId"> & {
+  /** Since its row was written last. */
+  readonly unchangedMs: number;
+};
 
 export interface AuditedMove {
   readonly uuid: string;

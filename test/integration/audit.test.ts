@@ -151,6 +151,16 @@ describe("berth audit", () => {
     );
   });
 
+  it("sees a server that is ACTIVE and that no agent runs, where the host was up all the while", async () => {
+    const idle = { [hostName(0)]: [] };
+    expect(found(await audit(idle))).toEqual(["5: a server is ACTIVE and runs nowhere"]);
+    await pool.query("update hosts set up = false");
+    expect(found(await audit(idle))).toEqual([]);
+    await pool.query("update hosts set up = true");
+    await beginOperationOn(new PostgresCellStore(pool), { server: 1, kind: "hard-reboot" });
+    expect(found(await audit(idle))).not.toContain("5: a server is ACTIVE and runs nowhere");
+  });
+
   it("sees guests that run twice, elsewhere, or after their server's end", async () => {
     const report = await audit({ [hostName(0)]: [guest(1)], [hostName(1)]: [guest(1, 1), guest(7)] });
     expect(found(report).sort()).toEqual([

@@ -1,6 +1,6 @@
 import type { ClientBase } from "pg";
 import type { AuditedMove, AuditedServer, AuditedTask, CellFacts } from "../../../core/audit/facts.ts";
-import { consumerUuid, type ProviderUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
+import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import type { LedgerDump } from "../../../core/ledger/ledger-port.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
 import { withClient } from "../databases.ts";
@@ -21,7 +21,7 @@ export async function readCellFacts(cell: string, databaseUrl: string): Promise<
       closed,
       openTasks: await readOpenTasks(client),
       moves: await readMoves(client),
-      hosts: await readHosts(client),
+      ...(await readHosts(client)),
       runningGuests: new Map(),
     };
   });
@@ -75,12 +75,14 @@ async function readServers(client: ClientBase): Promise<Pick<CellFacts, "servers
     task_state: string | null;
     host: string | null;
     attempt_id: string | null;
-  }>("select uuid, status, task_state, host, attempt_id from servers");
+    unchanged_ms: number;
+  }>(`select uuid, status, task_state, host, attempt_id,
+      extract(epoch from now() - updated_at)::float8 * 1000 as unchanged_ms from servers`);
   const servers: AuditedServer[] = [];
   const closed = new Set<string>();
-  for (const { uuid, status, task_state, host, attempt_id } of rows) {
+  for (const { uuid, status, task_state, host, attempt_id, unchanged_ms } of rows) {
     if (status === "CLOSED") closed.add(uuid);
-    else servers.push({ uuid, status, taskState: task_state, host, attemptId: attempt_id });
+    else servers.push({ uuid, status, taskState: task_state, host, attemptId: attempt_id, unchangedMs: unchanged_ms });
   }
   return { servers, closed };
 }
@@ -122,7 +124,13 @@ async function readMoves(client: ClientBase): Promise<AuditedMove[]> {
   }));
 }
 
-async function readHosts(client: ClientBase): Promise<ReadonlyMap<string, ProviderUuid>> {
-  const { rows } = await client.query<{ name: string; root_provider: string }>("select name, root_provider from hosts");
-  return new Map(rows.map((row) => [row.name, providerUuid(row.root_provider)]));
+/** A host whose row was written since it came up counts as up since then. */
+async function readHosts(client: ClientBase): Promise<Pick<CellFacts, "hosts" | "upMs">> {
+  const { rows } = await client.query<{ name: string; root_provider: string; up: boolean; unchanged_ms: number }>(
+    `select name, root_provider, up, extract(epoch from now() - updated_at)::float8 * 1000 as unchanged_ms from hosts`,
+  );
+  return {
+    hosts: new Map(rows.map((row) => [row.name, providerUuid(row.root_provider)])),
+    upMs: new Map(rows.filter((row) => row.up).map((row) => [row.name, row.unchanged_ms])),
+  };
 }
