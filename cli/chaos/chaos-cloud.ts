@@ -77,8 +77,10 @@ export interface ChaosCloud {
   audit(options: { readonly pauseMs: number; readonly patienceMs: number }): Promise<AuditReport>;
   /** Uuids of all that hold allocations; null where the databases are out of reach. */
   holders(): Promise<readonly string[] | null>;
+  /** Processes that ended without having been told to, for people; each was started again. */
+  deaths(): readonly string[];
   /** The last lines that each part logged, for people. */
-  logs(): readonly { readonly part: string; readonly text: string }[];
+  logs(): Promise<readonly { readonly part: string; readonly text: string }[]>;
   /** Ends everything that it started; nothing of it is left. */
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
 import type { RunningGuest } from "../../../core/audit/facts.ts";
+import type { HostPort } from "../../../runtime/setting-kinds.ts";
 import type { FakeGuest } from "../../../services/compute-agent/fake-driver.ts";
 import type { Part, Role } from "../chaos-cloud.ts";
 import { ServiceProcess, type ServiceSpec } from "./service-process.ts";
@@ -20,7 +21,7 @@ export class AgentProcess extends LocalService {
   readonly id: string;
   readonly hosts: readonly string[];
   readonly journal: string;
-  #probes = "";
+  #probes: HostPort = { host: "127.0.0.1", port: 0 };
 
   constructor(options: {
     readonly id: string;
@@ -37,15 +38,23 @@ export class AgentProcess extends LocalService {
 
   override async start(): Promise<string> {
     const note = await super.start();
-    this.#probes = `http://${/probes at (\S+)/.exec(note)?.[1]}`;
+    const [, host = "", port] = /probes at (\S+):(\d+)/.exec(note) ?? [];
+    this.#probes = { host, port: Number(port) };
     return note;
+  }
+
+  /** Where its page /guests is; another place after each start. */
+  get probes(): HostPort {
+    return this.#probes;
   }
 
   /** What exists on its hosts, by the fake driver's own word; null when nobody answers. */
   async guests(): Promise<readonly FakeGuest[] | null> {
     if (!this.running) return null;
     try {
-      const answer = await fetch(`${this.#probes}/guests`, { signal: AbortSignal.timeout(2_000) });
+      const answer = await fetch(`http://${this.#probes.host}:${this.#probes.port}/guests`, {
+        signal: AbortSignal.timeout(2_000),
+      });
       return ((await answer.json()) as { readonly guests: readonly FakeGuest[] }).guests;
     } catch {
       return null;

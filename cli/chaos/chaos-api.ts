@@ -1,0 +1,98 @@
+import { Agent, request } from "undici";
+import type { ChaosHistory } from "./chaos-history.ts";
+import type { ClientOperation } from "./history-line.ts";
+
+/** What became of a request; as in the history. */
+export type Outcome =
+  | { readonly kind: "ok"; readonly status: number; readonly body: unknown }
+  | { readonly kind: "refused"; readonly status: number; readonly reason: string }
+  | { readonly kind: "unknown"; readonly status: number | null; readonly reason: string };
+
+interface Call {
+  readonly who: string;
+  readonly op: ClientOperation;
+  readonly method: "GET" | "POST" | "DELETE";
+  /** After `/v2.1`. */
+  readonly path: string;
+  readonly server?: string;
+  readonly body?: unknown;
+}
+
+/** From here on reasons are shown in `details` of an action's events. */
+const MICROVERSION = "compute 2.84";
+const REASON_CHARS_MAX = 300;
+
+/** The public API of a cloud as clients see it, each by one of its apis; all that they ask and hear is written down. */
+export class ChaosApi {
+  readonly #urls: () => readonly string[];
+  readonly #history: ChaosHistory;
+  readonly #timeoutMs: number;
+  // No pipelining: a POST must not be sent again when its connection breaks.
+  readonly #agent = new Agent({ pipelining: 1, connections: 256, connectTimeout: 5_000 });
+  #requests = 0;
+  #turn = 0;
+
+  constructor(options: {
+    readonly urls: () => readonly string[];
+    readonly history: ChaosHistory;
+    readonly timeoutMs: number;
+  }) {
+    this.#urls = options.urls;
+    this.#history = options.history;
+    this.#timeoutMs = options.timeoutMs;
+  }
+
+  /** Asks, and writes down what was asked and what became of it. */
+  async ask(call: Call): Promise<Outcome> {
+    this.#requests += 1;
+    const id = this.#requests;
+    const line = { who: call.who, op: call.op, id, ...(call.server === undefined ? {} : { server: call.server }) };
+    this.#history.write({ ...line, what: "invoke" });
+    const begunMs = this.#history.now();
+    const outcome = await this.send(call);
+    const ms = Math.round((this.#history.now() - begunMs) * 10) / 10;
+    const status = outcome.status === null ? {} : { status: outcome.status };
+    const created = call.op === "create" ? uuidOf(outcome) : undefined;
+    const server = created === undefined ? {} : { server: created };
+    const reason = outcome.kind === "ok" ? {} : { reason: outcome.reason };
+    this.#history.write({ ...line, ...server, what: outcome.kind, ms, ...status, ...reason });
+    return outcome;
+  }
+
+  /** Asks without a word in the history. */
+  async send({ method, path, body }: Pick<Call, "method" | "path" | "body">): Promise<Outcome> {
+    const urls = this.#urls();
+    this.#turn += 1;
+    try {
+      const answer = await request(`${urls[this.#turn % urls.length]}/v2.1${path}`, {
+        method,
+        dispatcher: this.#agent,
+        headers: { "openstack-api-version": MICROVERSION, "content-type": "application/json" },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      });
+      const text = await answer.body.text();
+      return outcomeOf(method, answer.statusCode, text);
+    } catch (error) {
+      const { code, message } = error as { code?: string; message: string };
+      // Nobody listens there: it cannot have been heard.
+      if (code === "ECONNREFUSED") return { kind: "refused", status: 0, reason: message || code };
+      return { kind: "unknown", status: null, reason: message };
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#agent.destroy();
+  }
+}
+
+function outcomeOf(method: string, status: number, text: string): Outcome {
+  if (status >= 200 && status < 300) return { kind: "ok", status, body: text === "" ? null : JSON.parse(text) };
+  const reason = text.slice(0, REASON_CHARS_MAX);
+  // An api that could not finish may have been heard by its database.
+  return status >= 500 && method !== "GET" ? { kind: "unknown", status, reason } : { kind: "refused", status, reason };
+}
+
+function uuidOf(outcome: Outcome): string | undefined {
+  return outcome.kind === "ok" ? (outcome.body as { server?: { id?: string } }).server?.id : undefined;
+}

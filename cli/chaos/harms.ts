@@ -1,0 +1,164 @@
+import type { ChaosCloud, Link, Part } from "./chaos-cloud.ts";
+import type { FaultStep } from "./plan.ts";
+import { linksMeant, partsMeant } from "./select.ts";
+
+/** One thing that is done to a cloud and undone again. */
+export interface Harm {
+  /** For people. */
+  readonly target: string;
+  begin(): Promise<void>;
+  /** Makes it whole again; also after a `begin` that failed half-way. */
+  end(): Promise<void>;
+}
+
+export interface HarmContext {
+  readonly cloud: ChaosCloud;
+  readonly random: () => number;
+  /** Share of the builds that fail from now on. */
+  setFailShare(share: number): void;
+  /** Resolves after so long; also when the run is broken off. */
+  pause(ms: number): Promise<void>;
+}
+
+const RESTART_EVERY_MS = 500;
+const FLUSH_EVERY_MS = 1_000;
+
+/** What a step of a plan does this time; null: there is nobody left whom it could be done to. */
+export function harmOf(step: FaultStep, context: HarmContext): Harm | null {
+  const { cloud } = context;
+  switch (step.fault) {
+    case "kill":
+      return overParts(picked(step, context), (parts) => killing(parts, context));
+    case "kill-all":
+      return overParts(
+        cloud.parts.filter((part) => part.running),
+        (parts) => ({ ...killing(parts, context), target: "everything" }),
+      );
+    case "pause":
+      return overParts(picked(step, context), pausing);
+    case "disk-full":
+      return overParts(picked(step, context), (parts) => ({
+        target: namesOf(parts),
+        begin: () => eachOf(parts, ({ name }) => cloud.fillDisk(name)),
+        end: () => eachOf(parts, ({ name }) => cloud.freeDisk(name)),
+      }));
+    case "failover":
+      return overParts(picked(step, context), (parts) => {
+        const cells = parts.flatMap(({ cell }) => cell ?? []);
+        return {
+          target: namesOf(parts),
+          begin: () => eachOf(cells, (cell) => cloud.failover(cell)),
+          end: () => eachOf(cells, (cell) => cloud.restoreStandby(cell)),
+        };
+      });
+    case "cut":
+      return overLinks(step, context, (link) => link.cut(step.way));
+    case "slow":
+      return overLinks(step, context, (link) => link.slow(step.delayMs));
+    case "fail-builds":
+      return {
+        target: "hosts",
+        begin: async () => context.setFailShare(step.share),
+        end: async () => context.setFailShare(0),
+      };
+    case "redis-flush":
+      return flushing(context);
+    default:
+      return step.fault satisfies never;
+  }
+}
+
+/** Those of the parts meant that are whole, as many as the step picks. */
+function picked({ target, pick }: FaultStep, { cloud, random }: HarmContext): readonly Part[] {
+  if (target.kind !== "parts") return [];
+  const whole = partsMeant(target.which, cloud.parts).filter((part) => part.running);
+  return pick === "all" ? whole : sample(whole, pick, random);
+}
+
+function overParts(parts: readonly Part[], make: (parts: readonly Part[]) => Harm): Harm | null {
+  return parts.length === 0 ? null : make(parts);
+}
+
+function overLinks(step: FaultStep, context: HarmContext, harm: (link: Link) => Promise<void>): Harm | null {
+  const { target, pick } = step;
+  if (target.kind !== "links") return null;
+  const meant = linksMeant(target.from, target.to, context.cloud.links);
+  const sources = [...new Set(meant.map(({ from }) => from.name))];
+  const chosen = pick === "all" ? sources : sample(sources, pick, context.random);
+  const links = meant.filter(({ from }) => chosen.includes(from.name));
+  if (links.length === 0) return null;
+  const way = step.way === "both" ? "" : ` (${step.way})`;
+  return {
+    target: `${chosen.join(", ")} → ${[...new Set(links.map(({ to }) => to.name))].join(", ")}${way}`,
+    begin: () => eachOf(links, harm),
+    end: () => eachOf(links, (link) => link.heal()),
+  };
+}
+
+function killing(parts: readonly Part[], { pause }: HarmContext): Harm {
+  return {
+    target: namesOf(parts),
+    begin: () => eachOf(parts, (part) => part.kill()),
+    // As a supervisor does it: what it needs may not be there yet.
+    end: () =>
+      eachOf(parts, async (part) => {
+        for (;;) {
+          if (part.running) return;
+          try {
+            await part.start();
+            return;
+          } catch {
+            await pause(RESTART_EVERY_MS);
+          }
+        }
+      }),
+  };
+}
+
+function pausing(parts: readonly Part[]): Harm {
+  return {
+    target: namesOf(parts),
+    begin: () => eachOf(parts, (part) => part.pause()),
+    end: () => eachOf(parts, async (part) => (part.running ? part.resume() : undefined)),
+  };
+}
+
+/** Once a second, until the end. */
+function flushing({ cloud, pause }: HarmContext): Harm {
+  let over = false;
+  let beating: Promise<void> = Promise.resolve();
+  const beat = async () => {
+    while (!over) {
+      await pause(FLUSH_EVERY_MS);
+      // A Redis that is down has forgotten everything anyway.
+      await cloud.flushRedis().catch(() => undefined);
+    }
+  };
+  return {
+    target: "redis",
+    begin: async () => {
+      await cloud.flushRedis();
+      beating = beat();
+    },
+    end: async () => {
+      over = true;
+      await beating;
+    },
+  };
+}
+
+function sample<Value>(from: readonly Value[], count: number, random: () => number): readonly Value[] {
+  const left = [...from];
+  return Array.from(
+    { length: Math.min(count, left.length) },
+    () => left.splice(Math.floor(random() * left.length), 1)[0]!,
+  );
+}
+
+async function eachOf<Value>(values: readonly Value[], act: (value: Value) => Promise<unknown>): Promise<void> {
+  await Promise.all(values.map(act));
+}
+
+function namesOf(parts: readonly Part[]): string {
+  return parts.map(({ name }) => name).join(", ");
+}

@@ -1,0 +1,192 @@
+import { spawnSync } from "node:child_process";
+import { statSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { withClient } from "../../../adapters/postgres/databases.ts";
+import type { AuditReport } from "../../audit/audit-report.ts";
+import { auditTwice } from "../../audit/audit-twice.ts";
+import { conductorSettingNames } from "../../audit/conductor-setting-names.ts";
+import { readGuests } from "../../audit/read-guests.ts";
+import { CannotHarmError, type ChaosCloud, type Link, type Part } from "../chaos-cloud.ts";
+import type { CloudShape } from "../plan.ts";
+import type { Environment } from "./local-cell.ts";
+import { LocalCloud } from "./local-cloud.ts";
+import { LocalService } from "./local-service.ts";
+import { SupervisedPart } from "./supervised-part.ts";
+
+const LOG_LINES = 40;
+const LAST_LINES = 2;
+const LAST_CHARS = 600;
+const HOSTS_UP_MS_MAX = 120_000;
+const LOOK_MS = 100;
+/** What a full disk still takes: a write that ends in the middle of a line. */
+const LAST_BYTES = 20;
+
+/** A local cloud that chaos is done to; what ends by itself is started again, as a supervisor does it. */
+export class LocalTarget implements ChaosCloud {
+  readonly target = "local";
+  readonly cells: readonly string[];
+  readonly parts: readonly Part[];
+  readonly links: readonly Link[];
+  readonly #cloud: LocalCloud;
+  readonly #supervised: readonly SupervisedPart[];
+  readonly #deaths: string[] = [];
+  readonly #full = new Set<string>();
+
+  private constructor(cloud: LocalCloud) {
+    this.#cloud = cloud;
+    this.cells = cloud.cells.map(({ name }) => name);
+    this.links = cloud.links.all;
+    this.#supervised = cloud.parts.map(
+      (part) =>
+        new SupervisedPart(part, {
+          died: () => this.#deaths.push(`${part.name}: ${lastWords(part)}`),
+          started: () => (this.#full.has(part.name) ? this.#limit(part.name, true) : undefined),
+        }),
+    );
+    this.parts = this.#supervised;
+  }
+
+  /** `env`: settings of all services. Serves, with all hosts up, when it resolves. Nothing is left when it rejects. */
+  static async start(shape: CloudShape, options: { readonly env?: Environment } = {}): Promise<LocalTarget> {
+    const cloud = await LocalCloud.start({
+      cells: Array.from({ length: shape.cells }, (_, index) => `cell${index + 1}`),
+      apis: shape.apis,
+      schedulers: shape.schedulers,
+      conductors: shape.conductors,
+      agents: shape.agents,
+      hostsPerAgent: shape.hosts,
+      proxied: true,
+      ...options,
+    });
+    try {
+      if (shape.standbys) await Promise.all(cloud.cells.map(({ database }) => database.restoreStandby()));
+      const target = new LocalTarget(cloud);
+      await target.makeWhole();
+      return target;
+    } catch (error) {
+      await cloud.close();
+      throw error;
+    }
+  }
+
+  get apiUrls(): readonly string[] {
+    return this.#cloud.apiUrls;
+  }
+
+  async flushRedis(): Promise<void> {
+    const client = new Redis(this.#cloud.redis.url, {
+      lazyConnect: true,
+      retryStrategy: () => null,
+      maxRetriesPerRequest: 0,
+    });
+    client.on("error", () => undefined); // `connect` tells
+    try {
+      await client.connect();
+      await client.flushall();
+    } finally {
+      client.disconnect();
+    }
+  }
+
+  async failover(cell: string): Promise<void> {
+    await this.#cell(cell).database.failover();
+  }
+
+  async restoreStandby(cell: string): Promise<void> {
+    await this.#cell(cell).database.restoreStandby();
+  }
+
+  /**
+   * By a limit on the size of the process' files, which needs no rights: the write that would pass it is cut short and fails, as
+   * on a full disk.
+   */
+  async fillDisk(agent: string): Promise<void> {
+    this.#limit(agent, true);
+    this.#full.add(agent);
+  }
+
+  async freeDisk(agent: string): Promise<void> {
+    this.#full.delete(agent);
+    this.#limit(agent, false);
+  }
+
+  async makeWhole(): Promise<void> {
+    for (const part of this.#supervised.filter(isServer)) await part.startAgain();
+    await Promise.all(this.#supervised.map((part) => part.startAgain()));
+    const deadline = performance.now() + HOSTS_UP_MS_MAX;
+    for (const cell of this.#cloud.cells) {
+      const count = "select count(*)::int as up from hosts where up";
+      for (;;) {
+        const [row] = await withClient(cell.databaseUrl, async (db) => (await db.query<{ up: number }>(count)).rows);
+        if (row?.up === cell.hostCount) break;
+        if (performance.now() > deadline) {
+          throw new Error(
+            `only ${row?.up} of ${cell.hostCount} hosts of ${cell.name} came up within ${HOSTS_UP_MS_MAX} ms`,
+          );
+        }
+        await delay(LOOK_MS);
+      }
+    }
+  }
+
+  audit(options: { readonly pauseMs: number; readonly patienceMs: number }): Promise<AuditReport> {
+    const agents = this.#cloud.cells.flatMap((cell) => cell.agents.map(({ probes }) => probes));
+    return auditTwice({
+      apiUrl: this.#cloud.databaseUrl,
+      cells: this.#cloud.cells.map(({ name, databaseUrl }) => ({ name, databaseUrl })),
+      readGuests: () => readGuests({ agents, journals: [] }),
+      conductorSettings: conductorSettingNames,
+      ...options,
+    });
+  }
+
+  async holders(): Promise<readonly string[]> {
+    const query = "select distinct consumer_uuid::text as uuid from allocations";
+    const found = await Promise.all(
+      this.#cloud.cells.map((cell) =>
+        withClient(cell.databaseUrl, async (client) => (await client.query<{ uuid: string }>(query)).rows),
+      ),
+    );
+    return found.flat().map(({ uuid }) => uuid);
+  }
+
+  deaths(): readonly string[] {
+    return this.#deaths;
+  }
+
+  async logs(): Promise<readonly { readonly part: string; readonly text: string }[]> {
+    return this.#cloud.services
+      .map((service) => ({ part: service.name, text: service.logSinceMark(LOG_LINES) }))
+      .filter(({ text }) => text !== "");
+  }
+
+  async close(): Promise<void> {
+    for (const part of this.#supervised) part.letGo();
+    await this.#cloud.close();
+  }
+
+  #cell(name: string) {
+    const found = this.#cloud.cells.find((cell) => cell.name === name);
+    if (found === undefined) throw new Error(`no cell ${name}`);
+    return found;
+  }
+
+  #limit(name: string, full: boolean): void {
+    const agent = this.#cloud.cells.flatMap(({ agents }) => agents).find((one) => one.name === name);
+    if (agent === undefined) throw new CannotHarmError(`${name} is no agent`);
+    if (!agent.running) return;
+    const bytes = full ? `${statSync(agent.journal).size + LAST_BYTES}` : "unlimited";
+    const { status, error, stderr } = spawnSync("prlimit", ["--pid", `${agent.pid}`, `--fsize=${bytes}:`]);
+    if (status !== 0) throw new CannotHarmError(`prlimit: ${error?.message ?? stderr}`);
+  }
+}
+
+/** How it ended, and what it said before. */
+function lastWords(part: Part): string {
+  return part instanceof LocalService ? part.logSinceMark(LAST_LINES).replaceAll("\n", " ").slice(-LAST_CHARS) : "";
+}
+
+function isServer({ role }: Part): boolean {
+  return ["postgres", "nats", "redis"].includes(role);
+}

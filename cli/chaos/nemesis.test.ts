@@ -1,0 +1,130 @@
+import { expect, test } from "vitest";
+import { eventually } from "../../test/eventually.ts";
+import { CannotHarmError, type ChaosCloud, type Link, type Part } from "./chaos-cloud.ts";
+import { ChaosHistory } from "./chaos-history.ts";
+import { Nemesis } from "./nemesis.ts";
+import { parsePlan } from "./read-plan.ts";
+import { scheduleOf } from "./schedule.ts";
+
+/** Notes what is done to it. */
+function notedCloud() {
+  const deeds: string[] = [];
+  const partOf = (name: string, role: Part["role"], cell: string | null): Part => {
+    let running = true;
+    const note = (what: string, runs: boolean) => async () => {
+      running = runs;
+      deeds.push(`${what} ${name}`);
+    };
+    return {
+      ...{ name, role, cell },
+      get running() {
+        return running;
+      },
+      kill: note("kill", false),
+      start: note("start", true),
+      pause: note("pause", true),
+      resume: note("resume", true),
+    };
+  };
+  const parts = [
+    partOf("api-1", "api", null),
+    partOf("cell1-conductor-1", "conductor", "cell1"),
+    partOf("cell1-conductor-2", "conductor", "cell1"),
+    partOf("cell2-conductor-1", "conductor", "cell2"),
+  ];
+  const links = ["cell1", "cell2"].map(
+    (cell): Link => ({
+      from: { name: "above", role: "above", cell: null },
+      to: { name: `${cell}-nats`, role: "nats", cell },
+      cut: async (way) => void deeds.push(`cut ${cell} ${way}`),
+      slow: async () => {
+        throw new CannotHarmError("not here");
+      },
+      heal: async () => void deeds.push(`heal ${cell}`),
+    }),
+  );
+  const cloud: ChaosCloud = {
+    ...{ target: "local", cells: ["cell1", "cell2"], parts, links, apiUrls: [] },
+    flushRedis: async () => void deeds.push("flush"),
+    failover: async (cell) => void deeds.push(`failover ${cell}`),
+    restoreStandby: async (cell) => void deeds.push(`restore ${cell}`),
+    fillDisk: async (agent) => void deeds.push(`fill ${agent}`),
+    freeDisk: async (agent) => void deeds.push(`free ${agent}`),
+    makeWhole: async () => {},
+    audit: async () => {
+      throw new Error("not asked for here");
+    },
+    holders: async () => null,
+    deaths: () => [],
+    logs: async () => [],
+    close: async () => {},
+  };
+  return { cloud, deeds };
+}
+
+function begin(nemesisText: string, random: () => number = () => 0) {
+  const { cloud, deeds } = notedCloud();
+  const history = new ChaosHistory();
+  const plan = parsePlan(
+    `{ name: p, about: a, duration: 9s, load: { clients: 1 }, nemesis: [${nemesisText}] }`,
+    "test",
+  );
+  let faultId = 0;
+  const nextFaultId = () => {
+    faultId += 1;
+    return faultId;
+  };
+  const nemesis = new Nemesis({ cloud, history, random, signal: new AbortController().signal, nextFaultId });
+  nemesis.begin(scheduleOf(plan.rounds[0]?.nemesis ?? [], 9_000));
+  const told = () =>
+    history.lines().map((line) => (line.who === "nemesis" && "target" in line ? `${line.what} ${line.target}` : ""));
+  return { nemesis, deeds, history, told };
+}
+
+test("does what the plan says, undoes it, and writes both down", async () => {
+  const { nemesis, deeds, told } = begin("{ fault: kill, target: conductor@cell1, pick: all, at: 0s, for: 10ms }");
+  await eventually("the end", () => nemesis.done);
+  expect(deeds).toEqual([
+    "kill cell1-conductor-1",
+    "kill cell1-conductor-2",
+    "start cell1-conductor-1",
+    "start cell1-conductor-2",
+  ]);
+  expect(told()).toEqual([
+    "fault-begins cell1-conductor-1, cell1-conductor-2",
+    "fault-ends cell1-conductor-1, cell1-conductor-2",
+  ]);
+});
+
+test("picks at random among those who run", async () => {
+  const { nemesis, deeds } = begin(
+    "{ fault: kill, target: conductor, at: 0s, for: 9s }, { fault: kill, target: conductor, at: 5ms, for: 9s }",
+  );
+  await eventually("two deaths", () => deeds.length === 2);
+  expect(deeds).toEqual(["kill cell1-conductor-1", "kill cell1-conductor-2"]);
+  await nemesis.stop();
+});
+
+test("told to stop, it ends what lasts and begins nothing more", async () => {
+  const { nemesis, deeds } = begin(
+    "{ fault: cut, target: above -> cell1, at: 0s, for: 9s }, { fault: kill-all, at: 8s }",
+  );
+  await eventually("the cut", () => deeds.length === 1);
+  await nemesis.stop();
+  expect(nemesis.done).toBe(true);
+  expect(deeds).toEqual(["cut cell1 both", "heal cell1"]);
+});
+
+test("harm that the target cannot do is skipped, and the history says so", async () => {
+  const { nemesis, history } = begin("{ fault: slow, target: above -> cell2, delay: 1s, at: 0s, for: 1s }");
+  await eventually("the end", () => nemesis.done);
+  await nemesis.stop();
+  expect(history.lines().at(-1)).toMatchObject({ what: "fault-ends", detail: "skipped: not here" });
+});
+
+test("builds fail at a rate for as long as they are meant to", async () => {
+  const { nemesis } = begin("{ fault: fail-builds, share: 0.3, at: 0s, for: 9s }");
+  await eventually("the rate", () => nemesis.failShare === 0.3);
+  await nemesis.stop();
+  expect(nemesis.failShare).toBe(0);
+});

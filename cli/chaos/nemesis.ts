@@ -1,0 +1,123 @@
+import { CannotHarmError, type ChaosCloud } from "./chaos-cloud.ts";
+import type { ChaosHistory } from "./chaos-history.ts";
+import { type Harm, type HarmContext, harmOf } from "./harms.ts";
+import type { Occurrence } from "./schedule.ts";
+
+interface Fault {
+  readonly harm: Harm;
+  readonly occurrence: Occurrence;
+  readonly faultId: number;
+  /** Resolves when it is told to end before its time. */
+  readonly cutShort: PromiseWithResolvers<void>;
+  readonly over: Promise<void>;
+}
+
+export interface NemesisOptions {
+  readonly cloud: ChaosCloud;
+  readonly history: ChaosHistory;
+  readonly random: () => number;
+  readonly signal: AbortSignal;
+  /** Counts over all rounds. */
+  readonly nextFaultId: () => number;
+}
+
+/** Carries out a round's schedule of faults. What fails in doing so is kept and thrown by `stop`. */
+export class Nemesis {
+  /** Share of the builds that fail at this moment. */
+  failShare = 0;
+  readonly #options: NemesisOptions;
+  readonly #context: HarmContext;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #faults = new Set<Fault>();
+  #error: unknown = null;
+
+  constructor(options: NemesisOptions) {
+    this.#options = options;
+    this.#context = {
+      cloud: options.cloud,
+      random: options.random,
+      setFailShare: (share) => {
+        this.failShare = share;
+      },
+      pause: (ms) => pause(ms, options.signal),
+    };
+  }
+
+  /** Faults that last at this moment. */
+  get lasting(): readonly string[] {
+    return [...this.#faults].map(({ harm, occurrence }) => `${occurrence.step.fault} ${harm.target}`);
+  }
+
+  /** Everything of the schedule has been done and undone. */
+  get done(): boolean {
+    return this.#timers.size === 0 && this.#faults.size === 0;
+  }
+
+  begin(schedule: readonly Occurrence[]): void {
+    for (const occurrence of schedule) {
+      const timer = setTimeout(() => {
+        this.#timers.delete(timer);
+        this.#start(occurrence);
+      }, occurrence.atMs);
+      this.#timers.add(timer);
+    }
+  }
+
+  /** Does no more harm, ends what lasts, and resolves when it is undone. Throws what went wrong. */
+  async stop(): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+    const lasting = [...this.#faults];
+    for (const fault of lasting) fault.cutShort.resolve();
+    await Promise.all(lasting.map((fault) => fault.over));
+    if (this.#error !== null) throw this.#error;
+  }
+
+  #start(occurrence: Occurrence): void {
+    const harm = harmOf(occurrence.step, this.#context);
+    if (harm === null) return;
+    const cutShort = Promise.withResolvers<void>();
+    const faultId = this.#options.nextFaultId();
+    const fault: Fault = { harm, occurrence, faultId, cutShort, over: this.#last(harm, occurrence, faultId, cutShort) };
+    this.#faults.add(fault);
+    void fault.over.then(() => this.#faults.delete(fault));
+  }
+
+  async #last(
+    harm: Harm,
+    { step, forMs }: Occurrence,
+    faultId: number,
+    cutShort: PromiseWithResolvers<void>,
+  ): Promise<void> {
+    const { history, signal } = this.#options;
+    const line = { who: "nemesis", fault: step.fault, faultId, target: harm.target } as const;
+    history.write({ ...line, what: "fault-begins" });
+    let detail: { readonly detail?: string } = {};
+    try {
+      await harm.begin();
+      await Promise.race([pause(forMs, signal), cutShort.promise]);
+      await harm.end();
+    } catch (error) {
+      if (error instanceof CannotHarmError) detail = { detail: `skipped: ${error.message}` };
+      else {
+        detail = { detail: (error as Error).message };
+        this.#error ??= error;
+      }
+    }
+    history.write({ ...line, what: "fault-ends", ...detail });
+  }
+}
+
+/** Resolves after so long, or when the run is broken off. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
+  });
+}

@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { parsePlan, planNames, readPlan } from "./read-plan.ts";
+
+const WHOLE = `
+name: some-plan
+about: Says what.
+duration: 20s
+load: { clients: 4, rate: 5, build: 1.5s }
+nemesis:
+  - { fault: kill, target: conductor@cell1, at: 25%, every: 2s, for: 500ms, pick: all }
+  - { fault: cut, target: above -> cell1, at: 1s, way: back }
+expect: { active: 1, slowest: 30s }
+`;
+
+test("reads a plan; what is left out has its default", () => {
+  const plan = parsePlan(WHOLE, "some.yaml");
+  expect(plan).toMatchObject({
+    name: "some-plan",
+    durationMs: 20_000,
+    settleMs: 90_000,
+    cloud: { cells: 2, schedulers: 2, standbys: false },
+    load: { clients: 4, rate: 5, creates: null, next: "ended", buildMs: 1_500 },
+    expect: { active: 1, slowestMs: 30_000, errors: null },
+  });
+  expect(plan.rounds).toHaveLength(1);
+  expect(plan.rounds[0]?.nemesis).toMatchObject([
+    {
+      fault: "kill",
+      target: { kind: "parts", which: "conductor@cell1" },
+      at: { share: 0.25 },
+      for: { ms: 500 },
+      everyMs: 2_000,
+      pick: "all",
+    },
+    {
+      fault: "cut",
+      target: { kind: "links", from: "above", to: "cell1" },
+      for: { ms: 3_000 },
+      way: "back",
+      pick: "all",
+    },
+  ]);
+});
+
+describe("a bad plan is refused by a line that names the field", () => {
+  test.each([
+    ["load: { clients: 4 }", "load: { clients: 0 }", /^some\.yaml: load\.clients: /],
+    ["duration: 20s", "duration: soon", /^some\.yaml: duration: /],
+    ["fault: kill", "fault: frob", /^some\.yaml: nemesis\[0\]\.fault: /],
+    ["at: 25%", "at: 250%", /^some\.yaml: nemesis\[0\]\.at: /],
+    ["way: back", "direction: back", /^some\.yaml: nemesis\[1\]\.direction: is not known/],
+    ["conductor@cell1", "above -> cell1", /^some\.yaml: nemesis\[0\]\.target: of kill must be like conductor/],
+    ["above -> cell1", "cell1", /^some\.yaml: nemesis\[1\]\.target: of cut must be like above -> cell1/],
+    ["fault: cut", "fault: slow", /^some\.yaml: nemesis\[1\]\.delay: is missing/],
+    ["every: 2s, ", "until: 5s, ", /^some\.yaml: nemesis\[0\]\.until: needs every/],
+    ["expect: {", "rounds: [{ name: one, nemesis: [] }]\nexpect: {", /^some\.yaml: rounds: give either/],
+    ["about: Says what.", "about: [", /^some\.yaml: /],
+  ])("%s → %s", (good, bad, message) => {
+    const whole = WHOLE.replace("load: { clients: 4, rate: 5, build: 1.5s }", "load: { clients: 4 }");
+    expect(whole).toContain(good);
+    expect(() => parsePlan(whole.replace(good, bad), "some.yaml")).toThrow(message);
+  });
+
+  test("a plan that is not there: the message lists those that are", () => {
+    expect(() => readPlan("no-such-plan")).toThrow(/there is no plan no-such-plan.*conductor-massacre/s);
+  });
+});
+
+test("every plan that ships can be read and has its file's name", () => {
+  expect(planNames().length).toBeGreaterThanOrEqual(10);
+  for (const name of planNames()) expect(readPlan(name).name).toBe(name);
+});

@@ -1,0 +1,182 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type AuditReport, isClean } from "../audit/audit-report.ts";
+import type { ChaosApi } from "./chaos-api.ts";
+import type { ChaosCloud } from "./chaos-cloud.ts";
+import type { ChaosHistory } from "./chaos-history.ts";
+import { type ChaosServer, isOpen } from "./chaos-server.ts";
+import { deleteServer, Load } from "./drive-load.ts";
+import { listServers } from "./list-servers.ts";
+import { Nemesis } from "./nemesis.ts";
+import type { Plan, Round } from "./plan.ts";
+import { figuresOfRound, type RoundFigures } from "./round-figures.ts";
+import { scheduleOf } from "./schedule.ts";
+import { unmet } from "./unmet-expectations.ts";
+import { ServerWatch } from "./watch-servers.ts";
+
+export interface RoundOptions {
+  readonly plan: Plan;
+  readonly round: Round;
+  readonly durationMs: number;
+  readonly cloud: ChaosCloud;
+  readonly api: ChaosApi;
+  readonly history: ChaosHistory;
+  readonly random: () => number;
+  readonly flavor: string;
+  /** Names of servers begin with it: unlike those of any other round of any run. */
+  readonly namePrefix: string;
+  readonly nextFaultId: () => number;
+  readonly signal: AbortSignal;
+}
+
+const LOOK_MS = 50;
+/** What the audit finds is in flight until it shows for so long. */
+const IN_FLIGHT_MS = 30_000;
+const AUDIT_PAUSE_MS = 2_000;
+const GONE_MS_MAX = 60_000;
+/** Deletes of the sweep under way at a time. */
+const SWEPT_AT_ONCE = 16;
+const SWEEP_TRIES = 3;
+
+/** One round of a plan: load and faults → rest → audit → everything deleted. */
+export class RoundRun {
+  readonly servers: ChaosServer[] = [];
+  readonly #options: RoundOptions;
+  readonly #nemesis: Nemesis;
+  readonly #load: Load;
+  readonly #watch: ServerWatch;
+  #stage = "load";
+
+  constructor(options: RoundOptions) {
+    this.#options = options;
+    this.#nemesis = new Nemesis(options);
+    const { plan } = options;
+    this.#load = new Load({
+      ...options,
+      ...{ plan: plan.load, servers: this.servers, failShare: () => this.#nemesis.failShare },
+    });
+    this.#watch = new ServerWatch({
+      ...options,
+      ...{ servers: this.servers, onEnd: (server) => this.#load.onEnd(server) },
+    });
+  }
+
+  /** For people, in one line. */
+  get state(): string {
+    const { asked, accepted, active, error, deleted, stuck } = figuresOfRound("", this.servers, null);
+    const faults = this.#nemesis.lasting.join("; ");
+    const name = this.#options.round.name === "" ? "" : `${this.#options.round.name}: `;
+    const counts = `${asked} asked, ${accepted} accepted, ${active} ACTIVE, ${error} ERROR, ${deleted} deleted, ${stuck} open`;
+    return `${name}${this.#stage}: ${counts}${faults === "" ? "" : `  [${faults}]`}`;
+  }
+
+  /** Throws when the run is broken off, or the cloud could not be made whole. */
+  async carryOut(): Promise<{
+    readonly figures: RoundFigures;
+    readonly report: AuditReport;
+    readonly failures: readonly string[];
+  }> {
+    const { plan, round, cloud, history } = this.#options;
+    this.#watch.begin();
+    try {
+      await this.#harm();
+      this.#stage = "settling";
+      await cloud.makeWhole();
+      const doubled = await this.#findUnanswered();
+      const isSettled = await this.#settle();
+      this.#stage = "audit";
+      const report = await this.#audit();
+      const figures = figuresOfRound(round.name, this.servers, await cloud.holders());
+      const missed = unmet(plan.expect, figures, this.servers, history);
+      this.#stage = "deleting";
+      return { figures, report, failures: [...doubled, ...missed, ...(isSettled ? await this.#sweep() : [])] };
+    } finally {
+      await this.#watch.stop();
+    }
+  }
+
+  async #harm(): Promise<void> {
+    const { round, durationMs, signal } = this.#options;
+    this.#nemesis.begin(scheduleOf(round.nemesis, durationMs));
+    this.#load.begin();
+    try {
+      await this.#until(() => this.#load.done && this.#nemesis.done, durationMs);
+      this.#stage = "healing";
+    } finally {
+      await Promise.all([this.#nemesis.stop(), this.#load.stop()]);
+    }
+    signal.throwIfAborted();
+  }
+
+  /** Creates without an answer: who has come of them, by name. Says what is there twice. */
+  async #findUnanswered(): Promise<readonly string[]> {
+    const listed = Map.groupBy(await listServers(this.#options.api), ({ name }) => name);
+    const doubled: string[] = [];
+    for (const server of this.servers) {
+      const found = listed.get(server.name) ?? [];
+      if (found.length > 1) doubled.push(`${server.name} is there ${found.length} times`);
+      const [first] = found;
+      if (server.uuid !== null || first === undefined) continue;
+      if (server.create === "refused") doubled.push(`${server.name} was refused and is there`);
+      server.acceptedMs = server.invokedMs;
+      server.uuid = first.uuid;
+    }
+    return doubled;
+  }
+
+  async #settle(): Promise<boolean> {
+    const { plan, history } = this.#options;
+    const begunMs = history.now();
+    const isSettled = await this.#until(() => !this.servers.some(isOpen), plan.settleMs);
+    const open = this.servers.filter(isOpen).length;
+    const ms = Math.round(history.now() - begunMs);
+    history.write({ who: "runner", what: isSettled ? "settled" : "not-settled", open, ms });
+    return isSettled;
+  }
+
+  /** What is still found after a while is no longer in flight. */
+  async #audit(): Promise<AuditReport> {
+    const { cloud, history, signal } = this.#options;
+    const deadline = history.now() + IN_FLIGHT_MS;
+    for (;;) {
+      const report = await cloud.audit({ pauseMs: AUDIT_PAUSE_MS, patienceMs: 0 });
+      signal.throwIfAborted();
+      if (isClean(report) || history.now() > deadline) return report;
+    }
+  }
+
+  /** Deletes every server; then nothing of them may be left. Says what is. */
+  async #sweep(): Promise<readonly string[]> {
+    const { cloud, api, history } = this.#options;
+    for (let tries = 1; tries <= SWEEP_TRIES; tries += 1) {
+      const left = this.servers.filter(({ uuid, state, lost }) => uuid !== null && state !== "DELETED" && !lost);
+      const workers = Array.from({ length: SWEPT_AT_ONCE }, async () => {
+        for (let server = left.pop(); server !== undefined; server = left.pop()) {
+          await deleteServer(server, { api, history });
+        }
+      });
+      await Promise.all(workers);
+      if (await this.#until(() => !this.servers.some(isOpen), GONE_MS_MAX)) break;
+    }
+    const stay = this.servers.filter(({ uuid, state, lost }) => uuid !== null && state !== "DELETED" && !lost);
+    if (stay.length > 0) return [`${stay.length} servers could not be deleted: ${stay[0]?.uuid}`];
+    const own = new Set(this.servers.flatMap(({ uuid }) => uuid ?? []));
+    let holding: readonly string[] = [];
+    const isEmpty = await this.#until(async () => {
+      holding = ((await cloud.holders()) ?? []).filter((uuid) => own.has(uuid));
+      return holding.length === 0;
+    }, GONE_MS_MAX);
+    return isEmpty ? [] : [`${holding.length} deleted servers hold something: ${holding[0]}`];
+  }
+
+  /** False: it did not come true in time. Throws when the run is broken off. */
+  async #until(isTrue: () => boolean | Promise<boolean>, withinMs: number): Promise<boolean> {
+    const { history, signal } = this.#options;
+    const deadline = history.now() + withinMs;
+    while (!(await isTrue())) {
+      signal.throwIfAborted();
+      if (history.now() > deadline) return false;
+      await delay(LOOK_MS);
+    }
+    return true;
+  }
+}

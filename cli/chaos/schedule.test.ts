@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { parsePlan } from "./read-plan.ts";
+import { scheduleOf } from "./schedule.ts";
+
+function scheduleFor(nemesis: string, durationMs: number) {
+  const plan = parsePlan(`{ name: p, about: a, duration: 9s, load: { clients: 1 }, nemesis: [${nemesis}] }`, "test");
+  return scheduleOf(plan.rounds[0]?.nemesis ?? [], durationMs).map(({ step, atMs, forMs }) => [
+    step.fault,
+    atMs,
+    forMs,
+  ]);
+}
+
+test("shares are of the round, times are times", () => {
+  expect(
+    scheduleFor("{ fault: kill-all, at: 50%, for: 10% }, { fault: redis-flush, at: 1s, for: 2s }", 20_000),
+  ).toEqual([
+    ["redis-flush", 1_000, 2_000],
+    ["kill-all", 10_000, 2_000],
+  ]);
+});
+
+test("what repeats does so until the end of the round, or until it is told", () => {
+  expect(scheduleFor("{ fault: kill, target: api, at: 1s, every: 2s }", 6_000)).toEqual([
+    ["kill", 1_000, 3_000],
+    ["kill", 3_000, 3_000],
+    ["kill", 5_000, 3_000],
+  ]);
+  expect(scheduleFor("{ fault: kill, target: api, at: 1s, every: 2s, until: 50% }", 6_000)).toEqual([
+    ["kill", 1_000, 3_000],
+  ]);
+});
+
+test("what would begin at the end or later does not happen", () => {
+  expect(scheduleFor("{ fault: kill-all, at: 6s }, { fault: kill-all, at: 100% }", 6_000)).toEqual([]);
+});
