@@ -42,7 +42,7 @@ const TRIED_AT_MOST = 256;
 const LOOKED_AT_FOR_DOMAINS = 64;
 
 /** Ways kept of one host: another way helps only against a claim that came between, which seldom happens twice. */
-const WAYS_PER_HOST = 3;
+const WAYS_PER_HOST = 2;
 
 /**
  * Chooses the hosts to go to when the chosen one fails: the best of a few that are drawn at random, best first. Were they the best of

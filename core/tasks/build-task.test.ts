@@ -61,6 +61,17 @@ describe("a build", () => {
     expect(stepped(after).effects).toEqual([{ kind: "hop", from: 2, to: 4, reason: "broken" }]);
   });
 
+  test("calls as many hosts as it may, and passes over any number that are full", () => {
+    const plan = { hosts: ["host-a", "host-b", "host-c", "host-d", "host-e"], attemptsMax: 2 };
+    const stepped = (events: readonly BuildEvent[]): BuildStep =>
+      events.reduce((step, event) => stepBuild(plan, step.state, event), beginBuild(0, []));
+    const skipped: BuildEvent = { kind: "hop-skipped", why: "no room" };
+    const events = [failed(0, "disk full"), skipped, skipped];
+    expect(stepped(events).effects).toEqual([{ kind: "hop", from: 0, to: 3, reason: "disk full" }]);
+    const end = stepped([...events, { kind: "hop-committed" }, failed(3, "broken")]);
+    expect(end.effects).toMatchObject([{ kind: "commit-error", selection: 3 }]);
+  });
+
   describe("of a plan with repetitions, three rounds of three hosts", () => {
     const round = ["host-a", "host-b", "host-c"];
     const again = { hosts: [...round, ...round, ...round] };

@@ -14,6 +14,8 @@ export type AttemptFailure = "reschedule" | "abort";
  */
 export interface BuildHosts {
   readonly hosts: readonly string[];
+  /** Attempts that may be made, however many hosts there are; 0 or none: one on each. */
+  readonly attemptsMax?: number;
 }
 
 /**
@@ -172,10 +174,11 @@ function leave(
 
 /** The next selection from `to` on that may be tried; none: the length of the list. */
 function nextSelection(
-  { hosts }: BuildHosts,
+  { hosts, attemptsMax = 0 }: BuildHosts,
   { from, to: first, past }: { readonly from: number; readonly to: number; readonly past: readonly PastAttempt[] },
 ): number {
   const failed = past.filter(({ result }) => result === "failed").map(({ host }) => host);
+  if (attemptsMax > 0 && failed.length + 1 >= attemptsMax) return hosts.length;
   const rounds = hosts.filter((host) => host === hosts[0]).length;
   const again = hosts.indexOf(hosts[0] ?? "", 1);
   const mayRepeat = failed.length + 1 < rounds;

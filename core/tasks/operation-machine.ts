@@ -139,11 +139,17 @@ function answered(
   return write(world, at, { to: target, selection: at.selection, reason, noted: [] });
 }
 
-/** → writing the hop to selection `to`, or, when there is none, the way back. */
-function another(world: OperationWorld, at: Position, to: number, noted: readonly PastAttempt[]): OperationStep {
-  if (to < world.facts.selections.length)
-    return write(world, at, { to: "preparing", selection: to, reason: "", noted });
-  const reason = exhaustedBuildMessage([...at.past, ...noted]);
+/**
+ * → writing the hop to the next selection, from `first` on, of a host that has not failed (another way to fit is of no use there); or, when
+ * there is none, the way back.
+ */
+function another(world: OperationWorld, at: Position, first: number, noted: readonly PastAttempt[]): OperationStep {
+  const { selections } = world.facts;
+  const past = [...at.past, ...noted];
+  const failed = new Set(past.filter(({ result }) => result === "failed").map(({ host }) => host));
+  const to = selections.findIndex(({ host }, index) => index >= first && !failed.has(host));
+  if (to !== -1) return write(world, at, { to: "preparing", selection: to, reason: "", noted });
+  const reason = exhaustedBuildMessage(past);
   return write(world, at, { to: "restoring", selection: at.selection, reason, noted });
 }
 

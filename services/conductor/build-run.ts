@@ -4,6 +4,7 @@ import {
   type AttemptFailure,
   type BuildEffect,
   type BuildEvent,
+  type BuildHosts,
   type BuildState,
   type BuildStep,
   beginBuild,
@@ -28,7 +29,7 @@ export class BuildRun implements TaskRun {
   readonly #span: TaskSpan;
   readonly #server: ServerSpec;
   readonly #selections: readonly Selection[];
-  readonly #hosts: { readonly hosts: readonly string[] };
+  readonly #hosts: BuildHosts;
   readonly #startedAtMs: number;
   #state: BuildState | null = null;
   #abandoned = false;
@@ -43,7 +44,7 @@ export class BuildRun implements TaskRun {
     this.#span = span;
     this.#server = server;
     this.#selections = plan.selections;
-    this.#hosts = { hosts: plan.selections.map((selection) => selection.host) };
+    this.#hosts = { hosts: plan.selections.map(({ host }) => host), attemptsMax: plan.attemptsMax };
     this.#startedAtMs = ports.clock.monotonic();
   }
 

@@ -109,7 +109,7 @@ export class RequestChooser {
     const freed = released.map((item) => ({ ...item, amount: -item.amount }));
     if (freed.length > 0) link.view.hold(name, freed);
     try {
-      const choice = this.#among([link], state, { pinned: null, excluded: state.tried, watch: timer });
+      const choice = this.#among([link], state, { pinned: null, excluded: state.tried, watch: timer, isMove: true });
       const { kind: outcome, lookedAt } = choice;
       this.#events.decided({ outcome, tookMs: timer.end(), stagesMs: timer.stagesMs, lookedAt });
       return choice;
@@ -144,11 +144,12 @@ export class RequestChooser {
     return this.#chooser.choose(queryFor(state.query, limits, links), links, this.#optionsFor(state, limits));
   }
 
-  #optionsFor(state: PlacingState, { excluded, watch }: ChoiceLimits): ChoiceOptions {
+  #optionsFor(state: PlacingState, { excluded, watch, isMove = false }: ChoiceLimits): ChoiceOptions {
+    const { attemptsMax } = this.#settings;
     return {
       ...hostRules(this.#live.current, this.#weighers, this.#ownFilters),
       seed: seedOf(state.serverUuid),
-      alternates: this.#settings.attemptsMax - 1,
+      alternates: attemptsMax - 1 + (isMove || attemptsMax === 1 ? 0 : SPARE_ALTERNATES),
       excludedHosts: excluded,
       spec: state.spec,
       ...(watch && { watch }),
@@ -162,9 +163,16 @@ interface ChoiceLimits {
   readonly pinned: PlacingState["pinned"];
   readonly excluded: HostsByCell;
   readonly watch?: StageWatch;
+  readonly isMove?: boolean;
 }
 
 const NO_HOSTS: HostsByCell = new Map();
+
+/**
+ * Alternates of a build beyond those that may be called: a cell passes over the ones that others have filled up meanwhile. A move has none:
+ * when its list is used up the server is back where it was.
+ */
+const SPARE_ALTERNATES = 2;
 
 function unionOf(some: HostsByCell, more: HostsByCell): HostsByCell {
   if (more.size === 0) return some;

@@ -49,7 +49,7 @@ describe("several servers of one call", () => {
     const chosen = plans.map((hosts) => hosts[0]);
     expect(new Set(chosen).size).toBe(4);
     const alternates = plans.flatMap((hosts) => hosts.slice(1));
-    expect(alternates).toHaveLength(8);
+    expect(alternates).toHaveLength(16);
     for (const host of alternates) expect(chosen).not.toContain(host);
   });
 

@@ -14,7 +14,7 @@ export function buildTask(
   { selections: chosen, attemptsMax }: { readonly selections: readonly Selection[]; readonly attemptsMax: number },
 ): Task {
   const selections = isHardGroup(server.group) ? withRepetitions(chosen, attemptsMax) : chosen;
-  return { id, server, work: { $case: "build", value: { selections: inZoneOf(server, selections) } } };
+  return { id, server, work: { $case: "build", value: { selections: inZoneOf(server, selections), attemptsMax } } };
 }
 
 /** The selections with the zone that the server asks for. */

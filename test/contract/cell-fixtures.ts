@@ -91,7 +91,7 @@ export function dispatchOf(input: {
   const build: Task = {
     id: taskId(task),
     server: serverSpec(server, spec),
-    work: { $case: "build", value: { selections } },
+    work: { $case: "build", value: { selections, attemptsMax: 0 } },
   };
   return { task: build, change: claim(consumerUuid(serverId(server)), owner, vcpusOf(hosts[0] ?? 0, vcpus)) };
 }

@@ -85,7 +85,7 @@ describe("a cell on real parts", () => {
       return { host: name, rootProvider, availabilityZone: "", allocation: { items, mappings: {} } };
     });
     const server = { ...serverSpec(1), uuid, metadata };
-    const task: Task = { id: randomUUID(), server, work: { $case: "build", value: { selections } } };
+    const task: Task = { id: randomUUID(), server, work: { $case: "build", value: { selections, attemptsMax: 0 } } };
     const item = {
       provider: providerUuid(HOSTS[hosts[0]!]!.rootProvider),
       resourceClass: resourceClass("VCPU"),

@@ -92,6 +92,8 @@ export interface Operation {
  */
 export interface BuildPlan {
   selections: Selection[];
+  /** Hosts that may be called; the list holds more, for those that have no room any more when their turn comes. 0: all. */
+  attemptsMax: number;
 }
 
 /** Cancel whatever the cell does for the server, destroy it wherever it is, give back what it holds. */
@@ -455,13 +457,16 @@ export const Operation: MessageFns<Operation> = {
 };
 
 function createBaseBuildPlan(): BuildPlan {
-  return { selections: [] };
+  return { selections: [], attemptsMax: 0 };
 }
 
 export const BuildPlan: MessageFns<BuildPlan> = {
   encode(message: BuildPlan, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.selections) {
       Selection.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.attemptsMax !== 0) {
+      writer.uint32(16).uint32(message.attemptsMax);
     }
     return writer;
   },
@@ -487,6 +492,14 @@ export const BuildPlan: MessageFns<BuildPlan> = {
             message.selections.push(Selection.decode(reader, reader.uint32()));
             continue;
           }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.attemptsMax = reader.uint32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -505,6 +518,7 @@ export const BuildPlan: MessageFns<BuildPlan> = {
   fromPartial(object: DeepPartial<BuildPlan>): BuildPlan {
     const message = createBaseBuildPlan();
     message.selections = object.selections?.map((e) => Selection.fromPartial(e)) || [];
+    message.attemptsMax = object.attemptsMax ?? 0;
     return message;
   },
 };

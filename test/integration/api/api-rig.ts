@@ -223,7 +223,11 @@ export class ApiRig {
       availabilityZone: "nova",
       allocation: { items: vcpusOf(host, 1), mappings: {} },
     }));
-    const task: Task = { id: randomUUID(), server: record.spec, work: { $case: "build", value: { selections } } };
+    const task: Task = {
+      id: randomUUID(),
+      server: record.spec,
+      work: { $case: "build", value: { selections, attemptsMax: 0 } },
+    };
     const change = claim(consumerUuid(uuid), owner, vcpusOf(hosts[0] ?? 0, 1));
     const [outcome] = await this.cell(cellName).store.dispatch([{ task, change }]);
     if (outcome?.kind !== "dispatched") throw new Error(`dispatch: ${outcome?.kind}`);
