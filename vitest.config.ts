@@ -3,7 +3,7 @@ import { CountReporter } from "./test/count-reporter.ts";
 
 // Set by .ci/run, which adds up the counts of several runners.
 const reportFile = process.env.BERTH_TEST_REPORT;
-const E2E = "test/e2e/**/*.test.ts";
+const PROCESSES = ["test/e2e/**/*.test.ts", "test/chaos/**/*.test.ts"];
 
 // Forks, not threads: some tests start processes, and a crash of one file must not take the others along.
 const pool = "forks";
@@ -17,8 +17,8 @@ export default defineConfig({
         test: {
           name: "parts",
           pool,
-          include: ["{core,adapters,runtime,services,cli,deploy,test,bench}/**/*.test.ts"],
-          exclude: [E2E],
+          include: ["{core,adapters,runtime,services,cli,deploy,test,bench,examples}/**/*.test.ts"],
+          exclude: PROCESSES,
           globalSetup: ["test/databases-setup.ts"],
           // For conditions that never come true; no test asserts a duration.
           testTimeout: 30_000,
@@ -31,7 +31,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           pool,
-          include: [E2E],
+          include: PROCESSES,
           fileParallelism: false,
           testTimeout: 240_000,
           hookTimeout: 240_000,

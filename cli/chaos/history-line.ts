@@ -23,12 +23,15 @@ export const CHAOS_FAULTS = [
 ] as const;
 export type ChaosFault = (typeof CHAOS_FAULTS)[number];
 
+/** What a history may name: `own` is harm that somebody's own suite does; its target says what. */
+export type NotedFault = ChaosFault | "own";
+
 /** A fault began; each has one `fault-ends` with its `faultId`, also when the run is broken off. */
 export interface FaultBegins {
   readonly atMs: number;
   readonly who: "nemesis";
   readonly what: "fault-begins";
-  readonly fault: ChaosFault;
+  readonly fault: NotedFault;
   /** Counts from 1. */
   readonly faultId: number;
   /** What it is done to, for people: `conductor-cell-1/2`, `schedulers → cell-1/nats`. Several are parted by commas. */
@@ -41,7 +44,7 @@ export interface FaultEnds {
   readonly atMs: number;
   readonly who: "nemesis";
   readonly what: "fault-ends";
-  readonly fault: ChaosFault;
+  readonly fault: NotedFault;
   readonly faultId: number;
   readonly target: string;
   readonly detail?: string;

@@ -137,6 +137,19 @@ describe("a scheduler's rules about hosts", () => {
     expect(refused).toContain("is odd");
   });
 
+  test("a filter of the cloud's own that throws refuses, and its mistake is in the refusal", async () => {
+    await cell.addHosts([4]);
+    const broken: HostFilter = {
+      name: "Broken",
+      decidedBy: "kind",
+      bind: () => () => {
+        throw new TypeError("x.y is not a function");
+      },
+    };
+    await rig.start([cell.open()], { filters: [broken] });
+    expect(await place(rig.wants(1))).toContain("Broken failed: x.y is not a function");
+  });
+
   test("own filters of one name, or of one of Nova's, are a mistake in the program", async () => {
     const named = (name: string): HostFilter => ({ name, decidedBy: "kind", bind: () => null });
     await expect(rig.start([], { filters: [named("Mine"), named("Mine")] })).rejects.toThrow("Mine");

@@ -1,9 +1,9 @@
-import type { ChaosFault, HistoryLine } from "../history-line.ts";
+import type { HistoryLine, NotedFault } from "../history-line.ts";
 
 /** A fault from its beginning to its end, in milliseconds since the run began. */
 export interface FaultSpan {
   readonly faultId: number;
-  readonly fault: ChaosFault;
+  readonly fault: NotedFault;
   readonly target: string;
   readonly detail: string | null;
   readonly fromMs: number;

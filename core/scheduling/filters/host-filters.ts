@@ -11,6 +11,7 @@ import { computeCapabilitiesFilter } from "./compute-capabilities-filter.ts";
 import { computeFilter } from "./compute-filter.ts";
 import { differentHostFilter } from "./different-host-filter.ts";
 import { FILTER_NAMES, type FilterName } from "./filter-names.ts";
+import { guardFilter } from "./guard-filter.ts";
 import type { FilteredCell, HostCheck, HostFilter } from "./host-filter.ts";
 import { imagePropertiesFilter } from "./image-properties-filter.ts";
 import { aggregateIoOpsFilter, ioOpsFilter } from "./io-ops-filter.ts";
@@ -56,7 +57,8 @@ const made = new WeakMap<SchedulingSettings, WeakMap<readonly HostFilter[], read
 const NO_FILTERS: readonly HostFilter[] = [];
 
 /**
- * The enabled filters, in order, after them what weighed metrics require, and at last the cloud's `own`, which no setting turns off.
+ * The enabled filters, in order, after them what weighed metrics require, and at last the cloud's `own`, which no setting turns off, and
+ * which refuse where they throw.
  * Remembered by both arguments.
  */
 export function hostFilters(
@@ -68,7 +70,7 @@ export function hostFilters(
   const { enabledFilters, metricsRequired, multipliers } = settings;
   const names = new Set(enabledFilters);
   if (metricsRequired && multipliers.metrics !== 0) names.add("MetricsFilter");
-  const filters = [...[...names].map((name) => FILTERS[name](settings)), ...own];
+  const filters = [...[...names].map((name) => FILTERS[name](settings)), ...own.map(guardFilter)];
   const ofSettings = made.get(settings) ?? new WeakMap<readonly HostFilter[], readonly HostFilter[]>();
   made.set(settings, ofSettings.set(own, filters));
   return filters;

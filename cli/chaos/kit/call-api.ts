@@ -1,0 +1,21 @@
+/** An answer of the API. */
+export interface ApiAnswer {
+  readonly status: number;
+  /** Null where it has no body. */
+  readonly json: unknown;
+}
+
+const MICROVERSION = "compute 2.90";
+const ANSWERED_MS_MAX = 60_000;
+
+/** Asks an API in JSON. Rejects when nobody answers. */
+export async function callApi(url: string, method: string, body?: unknown): Promise<ApiAnswer> {
+  const response = await fetch(url, {
+    method,
+    headers: { "content-type": "application/json", "openstack-api-version": MICROVERSION },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(ANSWERED_MS_MAX),
+  });
+  const text = await response.text();
+  return { status: response.status, json: text === "" ? null : JSON.parse(text) };
+}

@@ -1,0 +1,220 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { seededRandom } from "../../../core/scheduling/seeded-random.ts";
+import { isClean } from "../../audit/audit-report.ts";
+import { ChaosApi } from "../chaos-api.ts";
+import { ChaosHistory } from "../chaos-history.ts";
+import { type ChaosServer, isOpen, newServer } from "../chaos-server.ts";
+import { checkHistory, failuresOf } from "../checkers/checker.ts";
+import { standardCheckers } from "../checkers/standard-checkers.ts";
+import { deleteServer } from "../drive-load.ts";
+import { lawVerdicts } from "../law-verdicts.ts";
+import { createFlavor, listServers } from "../list-servers.ts";
+import { ServerWatch } from "../watch-servers.ts";
+import { createBody, type Operation, type Turn, type WantedServer } from "./generators.ts";
+import type { Stage } from "./nemesis.ts";
+import type { Suite, SuiteCloud, SuiteResult, SuiteServer } from "./suite.ts";
+
+const LOOK_MS = 20;
+/** What the audit finds is in flight until it shows for so long. */
+const IN_FLIGHT_MS = 30_000;
+const AUDIT_PAUSE_MS = 1_000;
+const FAILED_BUILD = { outcome: "reschedule", reason: "failed by the suite" } as const;
+
+/**
+ * Carries out a suite on a cloud that serves: load and faults, then rest until all that was accepted has ended, then the audit of the
+ * five laws and the checkers; at last it deletes every server of its own. Rejects when the nemesis throws; what is wrong with the cloud
+ * is said in `failures`.
+ */
+export function runSuite<Cloud extends SuiteCloud>(suite: Suite<Cloud>): Promise<SuiteResult> {
+  return new SuiteRun(suite).carryOut();
+}
+
+class SuiteRun<Cloud extends SuiteCloud> {
+  readonly #suite: Suite<Cloud>;
+  readonly #history = new ChaosHistory();
+  readonly #api: ChaosApi;
+  readonly #random: () => number;
+  readonly #servers: ChaosServer[] = [];
+  /** What each was to be like, by its name. */
+  readonly #wanted = new Map<string, WantedServer>();
+  readonly #alive = new Map<string, ChaosServer>();
+  readonly #prefix = `suite-${randomUUID().slice(0, 8)}`;
+  readonly #over = new AbortController();
+  #faults = 0;
+  #failShare = 0;
+  #flavor = "";
+
+  constructor(suite: Suite<Cloud>) {
+    this.#suite = suite;
+    this.#random = seededRandom(suite.seed ?? 1);
+    const { cloud, timeoutMs = 10_000 } = suite;
+    this.#api = new ChaosApi({ urls: () => cloud.apiUrls, history: this.#history, timeoutMs });
+  }
+
+  async carryOut(): Promise<SuiteResult> {
+    const { name, cloud, seed = 1, checkers = [] } = this.#suite;
+    const history = this.#history;
+    const parts = cloud.parts.map((part) => part.name);
+    history.write({ who: "runner", what: "start", plan: name, target: cloud.target, seed, parts });
+    const onEnd = () => undefined;
+    const watch = new ServerWatch({ api: this.#api, history, servers: this.#servers, onEnd });
+    try {
+      this.#flavor = await createFlavor(this.#api);
+      watch.begin();
+      await this.#loadAndHarm();
+      await this.#settle();
+      await this.#audit();
+      const servers = this.#outcome();
+      await this.#removeAll();
+      await watch.stop();
+      const failures = failuresOf(checkHistory(history.lines(), [...standardCheckers, ...checkers]));
+      history.write({ who: "runner", what: "end", passed: failures.length === 0, failures });
+      return { failures, servers, history: history.lines() };
+    } finally {
+      await watch.stop();
+      await this.#api.close();
+    }
+  }
+
+  async #loadAndHarm(): Promise<void> {
+    const { clients = 4, nemesis, withinMs = 60_000 } = this.#suite;
+    const begunMs = this.#history.now();
+    // Kept until the clients are done: it must not reject with nobody there to hear it.
+    const harm = Promise.allSettled([nemesis?.(this.#stage())]);
+    const ended = setTimeout(() => this.#over.abort(), withinMs);
+    try {
+      await Promise.all(Array.from({ length: clients }, (_, client) => this.#client(client, begunMs)));
+    } finally {
+      clearTimeout(ended);
+      this.#over.abort();
+    }
+    const [harmed] = await harm;
+    if (harmed.status === "rejected") throw harmed.reason;
+  }
+
+  async #client(client: number, begunMs: number): Promise<void> {
+    const { generator } = this.#suite;
+    while (!this.#over.signal.aborted) {
+      const servers = [...this.#alive.keys()];
+      const turn: Turn = { client, atMs: this.#history.now() - begunMs, random: this.#random, servers };
+      const next = generator.next(turn);
+      if (next === null) return;
+      if ("waitMs" in next) await this.#pause(next.waitMs);
+      else await this.#ask(next, `client-${client + 1}`);
+    }
+  }
+
+  async #ask(operation: Operation, who: string): Promise<void> {
+    switch (operation.op) {
+      case "create":
+        return this.#create(operation.server, who);
+      case "delete": {
+        const server = this.#alive.get(operation.server);
+        this.#alive.delete(operation.server);
+        if (server) await deleteServer(server, { api: this.#api, history: this.#history });
+        return;
+      }
+      case "show": {
+        const { server } = operation;
+        await this.#api.ask({ who, op: "show", method: "GET", path: `/servers/${server}`, server });
+        return;
+      }
+      case "list":
+        await this.#api.ask({ who, op: "list", method: "GET", path: "/servers/detail" });
+        return;
+      default:
+        operation satisfies never;
+    }
+  }
+
+  async #create(wanted: WantedServer, who: string): Promise<void> {
+    const server = newServer(`${this.#prefix}-${this.#servers.length + 1}`, who, this.#history.now());
+    this.#servers.push(server);
+    this.#wanted.set(server.name, wanted);
+    const failing = this.#failShare > 0 ? { ...FAILED_BUILD, probability: this.#failShare } : null;
+    const fake = failing === null ? wanted.fake : { ...wanted.fake, ...failing };
+    const asked = fake === undefined ? wanted : { ...wanted, fake };
+    const body = createBody(server.name, asked, this.#flavor);
+    const answer = await this.#api.ask({ who, op: "create", method: "POST", path: "/servers", body });
+    server.create = answer.kind === "ok" ? "accepted" : answer.kind;
+    if (answer.kind !== "ok") return;
+    server.uuid = (answer.body as { readonly server: { readonly id: string } }).server.id;
+    server.acceptedMs = this.#history.now();
+    this.#alive.set(server.uuid, server);
+  }
+
+  #stage(): Stage<Cloud> {
+    return {
+      cloud: this.#suite.cloud,
+      random: this.#random,
+      signal: this.#over.signal,
+      pause: (ms) => this.#pause(ms),
+      failBuilds: (share) => {
+        this.#failShare = share;
+      },
+      fault: async (about, during) => {
+        this.#faults += 1;
+        const line = { who: "nemesis", faultId: this.#faults, ...about } as const;
+        this.#history.write({ ...line, what: "fault-begins" });
+        try {
+          await during();
+        } finally {
+          this.#history.write({ ...line, what: "fault-ends" });
+        }
+      },
+    };
+  }
+
+  /** Creates without an answer are looked for by their names; then everything is waited for. */
+  async #settle(): Promise<void> {
+    const begunMs = this.#history.now();
+    const listed = new Map((await listServers(this.#api)).map(({ name, uuid }) => [name, uuid]));
+    for (const server of this.#servers) {
+      if (server.uuid !== null) continue;
+      server.uuid = listed.get(server.name) ?? null;
+      server.acceptedMs = server.invokedMs;
+    }
+    const isSettled = await this.#untilEnded();
+    const open = this.#servers.filter(isOpen).length;
+    const ms = Math.round(this.#history.now() - begunMs);
+    this.#history.write({ who: "runner", what: isSettled ? "settled" : "not-settled", open, ms });
+  }
+
+  async #audit(): Promise<void> {
+    const deadline = this.#history.now() + IN_FLIGHT_MS;
+    for (;;) {
+      const report = await this.#suite.cloud.audit({ pauseMs: AUDIT_PAUSE_MS, patienceMs: 0 });
+      if (!isClean(report) && this.#history.now() < deadline) continue;
+      for (const verdict of lawVerdicts([report])) this.#history.write({ who: "auditor", what: "verdict", ...verdict });
+      return;
+    }
+  }
+
+  #outcome(): readonly SuiteServer[] {
+    return this.#servers.flatMap(({ name, uuid, state, host, fault, deleting }) => {
+      const wanted = this.#wanted.get(name) ?? {};
+      return uuid === null ? [] : [{ uuid, wanted, state, host, fault, deleted: deleting !== "no" }];
+    });
+  }
+
+  async #removeAll(): Promise<void> {
+    const left = this.#servers.filter(({ uuid, state, lost }) => uuid !== null && state !== "DELETED" && !lost);
+    await Promise.all(left.map((server) => deleteServer(server, { api: this.#api, history: this.#history })));
+    await this.#untilEnded();
+  }
+
+  async #untilEnded(): Promise<boolean> {
+    const deadline = this.#history.now() + (this.#suite.settleMs ?? 60_000);
+    while (this.#servers.some(isOpen)) {
+      if (this.#history.now() > deadline) return false;
+      await delay(LOOK_MS);
+    }
+    return true;
+  }
+
+  async #pause(ms: number): Promise<void> {
+    // Ended early by the end of the load, which is no error.
+    await delay(ms, undefined, { signal: this.#over.signal }).catch(() => undefined);
+  }
+}
