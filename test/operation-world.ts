@@ -1,6 +1,7 @@
 import { auditCloud } from "../core/audit/audit-cloud.ts";
 import type { CellFacts } from "../core/audit/facts.ts";
 import type { CellStore, TakenTask } from "../core/cell/cell-store.ts";
+import type { OperationSignal } from "../core/cell/operation-store.ts";
 import { attemptIdOf } from "../core/cell/server.ts";
 import type { Ledger } from "../core/ledger/ledger-port.ts";
 import type { PastAttempt } from "../core/tasks/failure-message.ts";
@@ -14,6 +15,7 @@ import {
   type OperationWorld,
   stepOperation,
 } from "../core/tasks/operation-machine.ts";
+import { patchChange } from "../core/tasks/patch-change.ts";
 import { orderOf, placeAsked } from "../services/conductor/operation-orders.ts";
 import { beginOperationOn, type Wished } from "./begin-operation.ts";
 import {
@@ -25,6 +27,7 @@ import {
   providerOf,
   serverId,
   taskId,
+  vcpusOf,
 } from "./contract/cell-fixtures.ts";
 import { ModelHost } from "./model-host.ts";
 
@@ -61,6 +64,8 @@ export class OperationWorldModel {
   #conductor = numbered(0xd, 0);
   #life = 0;
   #ids = 0;
+  /** Moves that were called off in time. */
+  readonly #aborted = new Set<string>();
   #isDraining = false;
   /** Of 100 orders to hosts so many fail. */
   failures = 0;
@@ -132,9 +137,29 @@ export class OperationWorldModel {
     }
   }
 
-  async abort(server: number): Promise<void> {
+  async signal(server: number, signal: OperationSignal): Promise<void> {
     const [migration] = await this.store.migrations({ serverUuid: serverId(server), inFlightOnly: true, limit: 1 });
-    if (migration !== undefined) await this.store.signal([{ taskId: migration.uuid, signal: "abort" }]);
+    if (migration === undefined) return;
+    const [outcome] = await this.store.signal([{ taskId: migration.uuid, signal }]);
+    if (outcome === "signalled" && signal === "abort") this.#aborted.add(migration.uuid);
+  }
+
+  /** A port that takes so many VCPUs (or, below 0, gives them back) comes to the server where it is. */
+  async patch(server: number, vcpus: number): Promise<string> {
+    const uuid = serverId(server);
+    const [row] = await this.store.servers([uuid]);
+    const [holding] = await this.store.holdings([uuid]);
+    const host = this.hosts.findIndex((one) => one.name === row?.host);
+    if (!row || !holding || host === -1 || row.status === "VERIFY_RESIZE") return "nothing";
+    const items = vcpusOf(host, Math.abs(vcpus));
+    const [more, less] = vcpus > 0 ? [items, []] : [[], items];
+    // Whoever holds nothing is no server at home any more.
+    if (holding.items.every((item) => item.amount + vcpus <= 0)) return "nothing";
+    const change = patchChange(row.spec, holding, { more, less });
+    this.#bag.push(async () => {
+      await this.store.patchHoldings([{ serverUuid: uuid, revision: row.revision, change, spec: row.spec }]);
+    });
+    return "planned";
   }
 
   // --- what happens to processes
@@ -346,6 +371,8 @@ export class OperationWorldModel {
     const waiting = facts.servers.filter((server) => server.status === "VERIFY_RESIZE").length;
     const holders = facts.ledger.consumers.filter((consumer) => consumer.type === "MIGRATION").length;
     if (holders > waiting) wrong.push(`${holders} migrations hold something, ${waiting} servers wait`);
+    for (const { uuid, status } of await this.store.migrations({ uuids: [...this.#aborted], limit: 1_000 }))
+      if (status !== "cancelled" && status !== "error") wrong.push(`migration ${uuid} was called off and is ${status}`);
     for (const server of facts.servers) {
       const guests = this.hosts.flatMap((host) => host.guests()).filter((guest) => guest.serverUuid === server.uuid);
       const running = guests.filter((guest) => guest.state === "running").length;

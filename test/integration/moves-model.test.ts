@@ -90,7 +90,7 @@ async function disturb(world: OperationWorldModel, random: (limit: number) => nu
   const server = random(SERVERS);
   const hosts = Array.from({ length: 1 + random(3) }, () => random(HOST_COUNT));
   const kind = OPERATION_KINDS[random(OPERATION_KINDS.length)] ?? "resize";
-  switch (random(14)) {
+  switch (random(16)) {
     case 0:
       return world.crash();
     case 1:
@@ -99,9 +99,12 @@ async function disturb(world: OperationWorldModel, random: (limit: number) => nu
     case 3:
       return world.hostReturns(random(HOST_COUNT));
     case 4:
-      return random(6) === 0 ? world.delete(server) : world.abort(server);
+      return random(6) === 0 ? world.delete(server) : world.signal(server, random(3) === 0 ? "force" : "abort");
     case 5:
       return world.sweep();
+    case 6:
+      await world.patch(server, random(2) === 0 ? 1 : -1);
+      return;
     default:
       await world.wish({ server, kind, hosts, vcpus: 1 + random(3) });
   }
