@@ -50,7 +50,7 @@ export class SchedulerRig {
   readonly clock = new ManualClock(1_700_000_000_000);
   readonly apiStore = new MemoryApiStore({ clock: this.clock });
   readonly groups = new MemoryServerGroupStore({ requests: this.apiStore });
-  readonly reservations = new MemoryReservationStore();
+  readonly reservations = new MemoryReservationStore({ clock: this.clock, requests: this.apiStore });
   readonly apiBroker = new MemoryBroker(this.clock);
   readonly softState = new MemorySoftState(this.clock);
   /** Uuids of servers whose message was acknowledged, or asked for again, in order. */

@@ -11,7 +11,9 @@ serverGroupStoreContract("memory", async () => {
   return { store: new MemoryServerGroupStore({ requests }), requests, close: async () => undefined };
 });
 
-reservationStoreContract("memory", async () => ({
-  store: new MemoryReservationStore(),
-  close: async () => undefined,
-}));
+reservationStoreContract("memory", async () => {
+  let nowMs = 1_000_000;
+  const clock = { now: () => ++nowMs, monotonic: () => nowMs, setTimer: () => ({ cancel: () => undefined }) };
+  const requests = new MemoryApiStore({ clock });
+  return { store: new MemoryReservationStore({ clock, requests }), requests, close: async () => undefined };
+});

@@ -81,14 +81,28 @@ export class MemoryServerGroupStore implements ServerGroupStore {
     readonly cell: string;
   }): Promise<PinOutcome> {
     return this.#step(async (): Promise<PinOutcome> => {
-      for (const [server, state] of await this.#statesOf(pin.groupUuid)) {
+      const others = [...(await this.#statesOf(pin.groupUuid))].flatMap(([server, state]) => {
         const { cell } = this.#members.get(server) as Member;
-        if (server === pin.serverUuid || cell === null || cell === pin.cell) continue;
-        if (state === "accepted" || state === "dispatched") return { kind: "elsewhere", cell };
+        const isThere = state === "accepted" || state === "dispatched";
+        return server === pin.serverUuid || cell === null || cell === pin.cell || !isThere ? [] : [{ server, cell }];
+      });
+      const [cell] = others.map((other) => other.cell).sort();
+      if (cell !== undefined) {
+        const servers = others.filter((other) => other.cell === cell).map(({ server }) => server);
+        return { kind: "elsewhere", cell, servers: servers.sort() };
       }
       const own = this.#members.get(pin.serverUuid);
       if (own !== undefined) own.cell = pin.cell;
       return { kind: "pinned" };
+    });
+  }
+
+  async unpinServers(groupUuid: string, serverUuids: readonly string[], cell: string): Promise<void> {
+    await this.#step(async () => {
+      for (const server of serverUuids) {
+        const member = this.#members.get(server);
+        if (member?.groupUuid === groupUuid && member.cell === cell) member.cell = null;
+      }
     });
   }
 

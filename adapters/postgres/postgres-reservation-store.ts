@@ -55,6 +55,21 @@ export class PostgresReservationStore implements ReservationStore {
     });
     return row === undefined ? null : recordOf(row);
   }
+
+  async purge(olderMs: number, limit: number): Promise<number> {
+    const rows = await queryStored(this.#pool, {
+      name: "purge_reservations",
+      text: `delete from reservations where id in (
+          select v.id from reservations v
+          where v.created_at <= now() - $1::float8 * interval '1 ms'
+            and not exists (select from requests r where r.server_uuid = any (v.server_uuids) and r.state = 'accepted')
+          order by v.created_at limit $2 for update skip locked
+        )
+        returning id`,
+      values: [olderMs, limit],
+    });
+    return rows.length;
+  }
 }
 
 function recordOf(row: ReservationRow): ReservationRecord {

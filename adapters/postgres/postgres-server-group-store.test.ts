@@ -29,6 +29,7 @@ serverGroupStoreContract("Postgres", async () => {
 });
 
 reservationStoreContract("Postgres", async () => {
-  await pool.query("truncate reservations");
-  return { store: new PostgresReservationStore(pool), close: async () => undefined };
+  await pool.query("truncate reservations, requests");
+  const requests = new PostgresApiStore(pool);
+  return { store: new PostgresReservationStore(pool), requests, close: async () => undefined };
 });

@@ -135,19 +135,31 @@ export class PostgresServerGroupStore implements ServerGroupStore {
   }): Promise<PinOutcome> {
     return this.#write("pin_group_cell", async (client): Promise<PinOutcome> => {
       if (!(await lockGroup(client, pin.groupUuid))) return { kind: "pinned" };
-      const [other] = await queryRows<{ cell: string }>(client, {
+      const [other] = await queryRows<{ cell: string; servers: string[] }>(client, {
         name: "group_cell",
-        text: `select s.cell from server_group_servers s
-          where s.group_uuid = $1 and s.server_uuid <> $2 and s.cell <> $3 and s.state <> 'failed' limit 1`,
+        text: `select s.cell, array_agg(s.server_uuid::text order by s.server_uuid) as servers from server_group_servers s
+          where s.group_uuid = $1 and s.server_uuid <> $2 and s.cell <> $3 and s.state <> 'failed'
+          group by s.cell order by s.cell limit 1`,
         values: [pin.groupUuid, pin.serverUuid, pin.cell],
       });
-      if (other !== undefined) return { kind: "elsewhere", cell: other.cell };
+      if (other !== undefined) return { kind: "elsewhere", ...other };
       await queryRows(client, {
         name: "pin_group_cell",
         text: "update server_group_members set cell = $2 where server_uuid = $1 and cell is distinct from $2",
         values: [pin.serverUuid, pin.cell],
       });
       return { kind: "pinned" };
+    });
+  }
+
+  async unpinServers(groupUuid: string, serverUuids: readonly string[], cell: string): Promise<void> {
+    await this.#write("unpin_group_cell", async (client) => {
+      if (!(await lockGroup(client, groupUuid))) return;
+      await queryRows(client, {
+        name: "unpin_group_cell",
+        text: "update server_group_members set cell = null where group_uuid = $1 and server_uuid = any ($2) and cell = $3",
+        values: [groupUuid, onlyUuids(serverUuids), cell],
+      });
     });
   }
 

@@ -63,7 +63,7 @@ export class SimCloud {
   readonly #mutation: Mutation | null;
   readonly #store: MemoryApiStore;
   readonly #groups: MemoryServerGroupStore;
-  readonly #reservations = new MemoryReservationStore();
+  readonly #reservations: MemoryReservationStore;
   readonly #moves: MemoryMoveStore;
   readonly #broker: MemoryBroker;
   #softState: SoftState;
@@ -83,6 +83,7 @@ export class SimCloud {
     this.#store = new MemoryApiStore({ clock: world.clock });
     this.#moves = new MemoryMoveStore(world.clock);
     this.#groups = new MemoryServerGroupStore({ requests: this.#store });
+    this.#reservations = new MemoryReservationStore({ clock: world.clock, requests: this.#store });
     this.#broker = new MemoryBroker(world.clock);
     this.#softState = new MemorySoftState(world.clock);
     this.supervisor = new Supervisor(world, options.skewMs);

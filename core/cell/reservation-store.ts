@@ -27,4 +27,6 @@ export interface ReservationStore {
   reservation(id: string): Promise<ReservationRecord | null>;
   /** Decides unless it was decided before; returns what holds. Null: unknown. */
   decide(id: string, decision: ReservationDecision, fault: string | null): Promise<ReservationRecord | null>;
+  /** Forgets calls that are so old and of whose servers none waits for a scheduler any more, the oldest first. Returns how many. */
+  purge(olderMs: number, limit: number): Promise<number>;
 }

@@ -27,8 +27,8 @@ export interface ServerGroupQuery {
 export type PinOutcome =
   /** To the cell that was asked for: it is the group's cell as long as the server, or another one of the group, may be there. */
   | { readonly kind: "pinned" }
-  /** Another server of the group may be in `cell` already. */
-  | { readonly kind: "elsewhere"; readonly cell: string };
+  /** Others of the group, `servers`, may be in `cell` already. */
+  | { readonly kind: "elsewhere"; readonly cell: string; readonly servers: readonly string[] };
 
 /**
  * Server groups in the API database. A member counts as long as its request lives: what was cancelled, deleted or failed is none.
@@ -56,4 +56,6 @@ export interface ServerGroupStore {
    * different cells one gets its own, the others are told which.
    */
   pinCell(pin: { readonly groupUuid: string; readonly serverUuid: string; readonly cell: string }): Promise<PinOutcome>;
+  /** Servers that ended in the cell without a home there, and can have none any more: they pin their group no longer. */
+  unpinServers(groupUuid: string, serverUuids: readonly string[], cell: string): Promise<void>;
 }

@@ -72,6 +72,28 @@ describe("server groups", () => {
     expect([places.length, new Set(places).size]).toEqual([8, 1]);
   });
 
+  test("a server that ended in ERROR where it was tried keeps its affinity group out of no other cell", async () => {
+    const one = await rig.addCell("one");
+    const two = await rig.addCell("two");
+    for (const cell of [one, two]) await cell.addHosts([1]);
+    const [first, , third] = await ofGroup("affinity", 3);
+    if (!first || !third) throw new Error("no specs");
+    const ofOne = await rig.start([one.open()]);
+    await rig.accept([first]);
+    await ended(1);
+    const [task] = await one.store.sweepTasks(numbered(0xc, 1), 0, 1);
+    if (!task) throw new Error("it was not dispatched");
+    const claim = { taskId: task.task.id, serverUuid: first.uuid, epoch: task.epoch };
+    await one.store.commitError([{ ...claim, selection: 0, attemptReason: "x", reason: "x" }]);
+    await rig.accept([rig.wants(2)]);
+    await ended(2);
+    await ofOne.close();
+    await rig.start([one, two].map((cell) => cell.open()));
+    await rig.accept([third]);
+    await ended(3);
+    expect(await placesIn([one, two], 3)).toEqual(["one/host-1", "two/host-1"]);
+  });
+
   test("the host of an affinity group is full: the next server ends in ERROR rather than elsewhere", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([2, 2]);

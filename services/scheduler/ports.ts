@@ -24,7 +24,7 @@ export type SchedulerStore = Pick<
 >;
 
 /** What a scheduler needs of calls for several servers. */
-export type SchedulerReservations = Pick<ReservationStore, "reservation" | "decide">;
+export type SchedulerReservations = Pick<ReservationStore, "reservation" | "decide" | "purge">;
 
 /** What a scheduler needs of accepted moves. */
 export type SchedulerMoves = Pick<MoveStore, "moves" | "end" | "staleMoves">;

@@ -102,6 +102,20 @@ describe("sweep", () => {
   });
 });
 
+test("how old calls for several servers were decided is forgotten, after as long as it is to be kept", async () => {
+  const reservationsKeptMs = 3_600_000;
+  await rig.reservations.reserve({ id: "old", serverUuids: [serverId(1)], minCount: 1 });
+  rig.clock.advance(reservationsKeptMs / 2);
+  await rig.reservations.reserve({ id: "young", serverUuids: [serverId(2)], minCount: 1 });
+  await rig.start([], {}, { reservationsKeptMs });
+  rig.clock.advance(reservationsKeptMs / 2);
+  await eventually("it to be forgotten", async () => {
+    rig.clock.advance(2_000);
+    return (await rig.reservations.reservation("old")) === null;
+  });
+  expect(await rig.reservations.reservation("young")).not.toBeNull();
+});
+
 describe("learning", () => {
   test("a host on which builds failed is avoided, until one succeeds there", async () => {
     const cell = await rig.addCell("one");

@@ -5,6 +5,7 @@ import { assert } from "../../core/assert.ts";
 import type { AggregateStore } from "../../core/cell/aggregate-store.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
 import type { DecisionStore } from "../../core/cell/decision-store.ts";
+import type { ServerGroupStore } from "../../core/cell/server-group-store.ts";
 import type { SettingsStore } from "../../core/cell/settings-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
 import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
@@ -31,6 +32,7 @@ import { AggregateKeeper, NO_AGGREGATES } from "./keep-aggregates.ts";
 import { CellKeeper } from "./keep-cells.ts";
 import { LiveSettings } from "./live-settings.ts";
 import { MoveWrites } from "./move-writes.ts";
+import { GroupPinner } from "./pin-groups.ts";
 import { MovePlacer } from "./place-move.ts";
 import { RequestPlacer } from "./place-request.ts";
 import { CompanyPlacer } from "./place-together.ts";
@@ -38,11 +40,11 @@ import type {
   OpenedCell,
   SchedulerBus,
   SchedulerCell,
-  SchedulerGroups,
   SchedulerMoves,
   SchedulerReservations,
   SchedulerStore,
 } from "./ports.ts";
+import { ReservationPurge } from "./purge-reservations.ts";
 import { DecisionRecorder } from "./record-decisions.ts";
 import { RequestWrites } from "./request-writes.ts";
 import { ownSchedulingSettings, type SchedulerSettings } from "./settings.ts";
@@ -58,7 +60,7 @@ const VIEWS_LOADED_MS = 5_000;
 /** All of these stay the caller's, except the cells that `openCell` opened. */
 export interface SchedulerDeps {
   readonly store: SchedulerStore;
-  readonly groups: SchedulerGroups;
+  readonly groups: Pick<ServerGroupStore, "pinCell" | "unpinServers">;
   readonly reservations: SchedulerReservations;
   /** Accepted moves; without them this scheduler moves no servers. */
   readonly moves?: SchedulerMoves;
@@ -99,6 +101,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
   const close = async () => {
     ready = false;
     await Promise.all([parts.sweep.stop(), parts.arrivals.stop(), parts.moves?.stop(), parts.picks.stop()]);
+    await parts.purge.stop();
     await Promise.all([parts.live.stop(), parts.aggregates.stop()]);
     await parts.intake.stop();
     await parts.decisions.stop();
@@ -121,6 +124,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
         parts.sweep.start();
         parts.arrivals.start();
         parts.moves?.start();
+        parts.purge.start();
         ready = true;
       } catch (error) {
         closing ??= close();
@@ -179,9 +183,10 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
   const arrivals = new ArrivalSweep({ store, links: cells, bus, clock, events }, settings);
   const moves = deps.moves ? new MoveSweep({ store: deps.moves, bus, clock, events }, settings) : null;
+  const purge = new ReservationPurge({ store: deps.reservations, clock, events }, settings);
   const announcer = new SelfAnnouncer({ softState, slice, failures, clock, events }, settings);
   const { live, aggregates } = rules;
-  return { cells, intake, sweep, arrivals, moves, announcer, picks, decisions, live, aggregates };
+  return { cells, intake, sweep, arrivals, moves, purge, announcer, picks, decisions, live, aggregates };
 }
 
 /** What places requests: one by one, and those of one call together. */
@@ -215,7 +220,7 @@ function assemblePlacing(
     events,
     newId,
     onPick,
-    groups,
+    groups: new GroupPinner({ store: groups, links }),
     groupPicks,
     decisions: parts.decisions,
     context,

@@ -29,6 +29,8 @@ export interface SchedulerSettings {
   readonly spread: number;
   readonly spreadTolerance: number;
   readonly multipliers: WeigherMultipliers;
+  /** A cell that was asked something and has said nothing for so long gets no new servers until it answers. */
+  readonly cellSilentMs: number;
   /** How long a cell's view may take to catch up before a request is refused, or asked again. */
   readonly seenDeadlineMs: number;
   /** While a cell does not answer, "No valid host" is not said before a request is so old. */
@@ -52,6 +54,8 @@ export interface SchedulerSettings {
   readonly announceTtlMs: number;
   /** How often it looks what operators have set. */
   readonly settingsPollMs: number;
+  /** How long it is remembered how a call for several servers was decided. */
+  readonly reservationsKeptMs: number;
   /** How long decisions are kept for whoever asks why, and how many at most. */
   readonly decisionsKeptMs: number;
   readonly decisionsMax: number;
@@ -77,10 +81,12 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
     ownSlice: own.multipliers.own_slice,
   },
   settingsPollMs: 1_000,
+  reservationsKeptMs: 86_400_000,
   decisionsKeptMs: 86_400_000,
   decisionsMax: 200_000,
   decisionsPerSecond: 100,
   decisionFlushMs: 500,
+  cellSilentMs: 2_000,
   seenDeadlineMs: 2_000,
   placeWithinMs: 60_000,
   giveUpMs: 600_000,
@@ -124,6 +130,10 @@ export const schedulerDeclaration = {
       about: "how long a request waits for a cell that does not answer before it is refused",
       default: "60s",
     }),
+    keepReservations: setting(duration({ minMs: 3_600_000, maxMs: 366 * 86_400_000 }), {
+      about: "how long it is remembered how a call for several servers was decided",
+      default: "24h",
+    }),
     keepDecisions: setting(duration({ minMs: 60_000, maxMs: 366 * 86_400_000 }), {
       about: "how long the reasons of decisions are kept for `berth explain`",
       default: "24h",
@@ -160,6 +170,7 @@ export function schedulerSettings(options: SchedulerOptions, schedulerId: string
     requestsInFlightMax: options.requestsInFlight,
     spread: options.spread,
     placeWithinMs: options.placeWithin,
+    reservationsKeptMs: options.keepReservations,
     decisionsKeptMs: options.keepDecisions,
     decisionsMax: options.keepDecisionsMax,
     multipliers: {

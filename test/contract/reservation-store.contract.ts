@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ApiStore } from "../../core/cell/api-store.ts";
 import type { ReservationStore } from "../../core/cell/reservation-store.ts";
-import { serverId } from "./cell-fixtures.ts";
+import { serverId, serverSpec } from "./cell-fixtures.ts";
 
 export interface ReservationSubject {
   readonly store: ReservationStore;
+  readonly requests: Pick<ApiStore, "accept" | "assignCells">;
   close(): Promise<void>;
 }
 
@@ -24,6 +26,19 @@ export function reservationStoreContract(name: string, makeSubject: () => Promis
       expect(await store.reservation("r-1")).toEqual({ ...reservation, decision: null, fault: null });
       expect(await store.reservation("r-2")).toBeNull();
       expect(await store.decide("r-2", "placed", null)).toBeNull();
+    });
+
+    test("forgets what is old, unless one of its servers waits for a scheduler yet", async () => {
+      const { store, requests } = subject;
+      await store.reserve(reservation);
+      await store.reserve({ id: "r-2", serverUuids: [serverId(3)], minCount: 1 });
+      await requests.accept([1, 2].map((server) => serverSpec(server)));
+      expect(await store.purge(3_600_000, 10)).toBe(0);
+      expect(await store.purge(0, 10)).toBe(1);
+      expect([await store.reservation("r-1"), await store.reservation("r-2")]).toMatchObject([{ id: "r-1" }, null]);
+      await requests.assignCells([1, 2].map((server) => ({ serverUuid: serverId(server), from: null, to: "c" })));
+      expect([await store.purge(0, 10), await store.purge(0, 10)]).toEqual([1, 0]);
+      expect(await store.reservation("r-1")).toBeNull();
     });
 
     test("two schedulers decide one call otherwise at once: the first decision holds for both", async () => {

@@ -100,14 +100,30 @@ export function serverGroupStoreContract(name: string, makeSubject: () => Promis
         store.pinCell({ groupUuid: groupId(1), serverUuid: serverId(server), cell });
       expect(await pin(1, "a")).toEqual({ kind: "pinned" });
       expect(await pin(1, "b")).toEqual({ kind: "pinned" });
-      expect(await pin(2, "a")).toEqual({ kind: "elsewhere", cell: "b" });
+      expect(await pin(2, "a")).toEqual({ kind: "elsewhere", cell: "b", servers: [serverId(1)] });
       expect(await pin(2, "b")).toEqual({ kind: "pinned" });
-      expect(await pin(1, "a")).toEqual({ kind: "elsewhere", cell: "b" });
+      expect(await pin(1, "a")).toEqual({ kind: "elsewhere", cell: "b", servers: [serverId(2)] });
       await requests.failRequests([{ serverUuid: serverId(2), cell: null, fault: "no host" }]);
       expect(await pin(1, "a")).toEqual({ kind: "pinned" });
       expect(await store.pinCell({ groupUuid: groupId(9), serverUuid: serverId(1), cell: "c" })).toEqual({
         kind: "pinned",
       });
+    });
+
+    test("a server that ended where it was pinned pins its group no longer", async () => {
+      const { store } = subject;
+      await store.createGroup(newGroup(1), 10);
+      await store.addMembers(groupId(1), [1, 2, 3].map(serverId), 10);
+      await accept(1, 2, 3);
+      const pin = (server: number, cell: string) =>
+        store.pinCell({ groupUuid: groupId(1), serverUuid: serverId(server), cell });
+      await pin(1, "a");
+      await pin(2, "a");
+      await store.unpinServers(groupId(1), [serverId(1)], "b");
+      await store.unpinServers(groupId(1), [serverId(1)], "a");
+      expect(await pin(3, "b")).toEqual({ kind: "elsewhere", cell: "a", servers: [serverId(2)] });
+      await store.unpinServers(groupId(1), [serverId(2), serverId(9)], "a");
+      expect([await pin(3, "b"), (await pin(1, "a")).kind]).toEqual([{ kind: "pinned" }, "elsewhere"]);
     });
 
     test("schedulers pin one group to different cells at once: one cell wins", async () => {

@@ -55,7 +55,10 @@ export class ApiRig {
   readonly softState = new MemorySoftState(systemClock);
   readonly #brokers: MemoryBroker[] = [];
   /** Servers that the schedulers were told of. */
-  readonly reservations = new MemoryReservationStore();
+  readonly reservations = new MemoryReservationStore({
+    clock: systemClock,
+    requests: { requests: (uuids) => this.store.requests(uuids) },
+  });
   readonly toldSchedulers: string[] = [];
   /** While true the API tier's bus takes nothing. */
   busDown = false;

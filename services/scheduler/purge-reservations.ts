@@ -1,0 +1,46 @@
+import type { ReservationStore } from "../../core/cell/reservation-store.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Ticker } from "../../runtime/ticker.ts";
+import type { SchedulerEvents } from "./events.ts";
+
+const PAUSE_MS = 60_000;
+/** In one transaction. */
+const BATCH_MAX = 1_000;
+
+/** Forgets how old calls for several servers were decided. All schedulers do it: what one forgets the others do not find. */
+export class ReservationPurge {
+  readonly #store: Pick<ReservationStore, "purge">;
+  readonly #keptMs: number;
+  readonly #ticker: Ticker;
+
+  constructor(
+    deps: {
+      readonly store: Pick<ReservationStore, "purge">;
+      readonly clock: Clock;
+      readonly events: SchedulerEvents;
+    },
+    settings: { readonly reservationsKeptMs: number },
+  ) {
+    this.#store = deps.store;
+    this.#keptMs = settings.reservationsKeptMs;
+    this.#ticker = new Ticker({
+      clock: deps.clock,
+      pauseMs: PAUSE_MS,
+      work: () => this.purge(),
+      onError: (error) => deps.events.sweepFailed(error),
+    });
+  }
+
+  start(): void {
+    this.#ticker.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#ticker.stop();
+  }
+
+  /** One round: one batch. Rejects when the store could not be asked. */
+  async purge(): Promise<void> {
+    await this.#store.purge(this.#keptMs, BATCH_MAX);
+  }
+}
