@@ -21,11 +21,22 @@ export class CellLink {
   readonly #deletes: Batcher<Task, DeleteOutcome>;
   /** Null: servers of this cell cannot be moved from here. */
   readonly moves: CellMoves | null;
+  readonly #clock: Clock;
+  readonly #silentMs: number;
+  /** Calls that its store has not answered, and when one last began or ended while there were none or some. */
+  #unanswered = 0;
+  #quietSinceMs = 0;
 
-  constructor(cell: SchedulerCell, clock: Clock, settings: Pick<SchedulerSettings, "batchMax" | "claimExpiryMs">) {
+  constructor(
+    cell: SchedulerCell,
+    clock: Clock,
+    settings: Pick<SchedulerSettings, "batchMax" | "claimExpiryMs" | "cellSilentMs">,
+  ) {
     const { store, operations, view, source } = cell;
     const maxItems = settings.batchMax;
     this.cell = cell;
+    this.#clock = clock;
+    this.#silentMs = settings.cellSilentMs;
     this.claims = new ClaimsInFlight({ view, source, clock, expiryMs: settings.claimExpiryMs });
     const spacingMs = COMMIT_SPACING_MS;
     this.#dispatches = new Batcher({
@@ -60,17 +71,26 @@ export class CellLink {
 
   /** Whether new servers may go there now. */
   get isOpen(): boolean {
-    return !this.disabled && this.cell.source.ready;
+    return !this.disabled && this.answers;
+  }
+
+  /**
+   * Whether it can be reached, as far as one knows. A cell that is cut off says nothing, and its view looks as whole as before: what
+   * was sent there has to wait for it, so nothing more is until it has answered, however it answers.
+   */
+  get answers(): boolean {
+    const isSilent = this.#unanswered > 0 && this.#clock.monotonic() - this.#quietSinceMs >= this.#silentMs;
+    return this.cell.source.ready && !isSilent;
   }
 
   /** Rejects as the store does; then nobody knows whether it happened. */
   dispatch(dispatch: Dispatch): Promise<DispatchOutcome> {
-    return this.#dispatches.submit(dispatch);
+    return this.#listen(this.#dispatches.submit(dispatch));
   }
 
   /** See DispatchStore.close. */
   shut(serverUuid: string): Promise<"closed" | "present"> {
-    return this.#closes.submit(serverUuid);
+    return this.#listen(this.#closes.submit(serverUuid));
   }
 
   requestDelete(task: Task): Promise<DeleteOutcome> {
@@ -89,5 +109,16 @@ export class CellLink {
 
   close(): void {
     this.claims.close();
+  }
+
+  async #listen<Answer>(call: Promise<Answer>): Promise<Answer> {
+    if (this.#unanswered === 0) this.#quietSinceMs = this.#clock.monotonic();
+    this.#unanswered += 1;
+    try {
+      return await call;
+    } finally {
+      this.#unanswered -= 1;
+      this.#quietSinceMs = this.#clock.monotonic();
+    }
   }
 }

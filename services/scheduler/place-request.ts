@@ -142,7 +142,7 @@ export class RequestPlacer {
   async #tryOnce(placing: Placing): Promise<Step> {
     const { at } = placing;
     const home = at === null ? undefined : this.#links.get(at);
-    if (at !== null && !placing.shut.has(at) && !home?.cell.source.ready) {
+    if (at !== null && !placing.shut.has(at) && !home?.answers) {
       return { kind: "later", why: `cell ${at}, which it is assigned to, cannot be reached` };
     }
     const links = this.#links.all();
@@ -347,7 +347,5 @@ function foundIn({ tries, lostRaces }: Placing, choice: HostChoice): Found {
 /** Cells that may have room and were not looked at, by name. */
 function unsearched({ shut }: Placing, links: readonly CellLink[]): string[] {
   if (links.length === 0) return ["any (none is open here yet)"];
-  return links
-    .filter((link) => !link.disabled && !link.cell.source.ready && !shut.has(link.name))
-    .map((link) => link.name);
+  return links.filter((link) => !link.disabled && !link.answers && !shut.has(link.name)).map((link) => link.name);
 }
