@@ -117,6 +117,7 @@ export class Load {
     const answer = await api.ask({ who: client, op: "create", method: "POST", path: "/servers", body });
     if (answer.kind !== "ok") {
       server.create = answer.kind;
+      if (plan.retry) this.#asked -= 1;
       return server;
     }
     server.uuid = (answer.body as { readonly server: { readonly id: string } }).server.id;

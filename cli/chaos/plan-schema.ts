@@ -51,6 +51,7 @@ export const PlanText = Type.Object(
         rate: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 10_000 })),
         next: Type.Optional(Type.Enum(["ended", "accepted"])),
         creates: Count(1_000_000),
+        retry: Type.Optional(Type.Boolean()),
         deletes: Type.Optional(Share),
         build: Type.Optional(Duration),
         timeout: Type.Optional(Duration),

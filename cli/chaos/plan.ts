@@ -53,6 +53,8 @@ export interface LoadPlan {
   readonly next: "ended" | "accepted";
   /** Servers asked for in a round at most. */
   readonly creates: number | null;
+  /** Whether a client that was not told that its server is accepted asks for another one in its place. */
+  readonly retry: boolean;
   /** Share of the servers that are deleted; half of those while they may still be building. */
   readonly deletes: number;
   /** How long a build takes on its host. */

@@ -82,6 +82,7 @@ function wholePlan({ name, about, duration: lasts, settle, cloud, load, expect }
       rate: load.rate ?? null,
       next: load.next ?? "ended",
       creates: load.creates ?? null,
+      retry: load.retry ?? false,
       deletes: load.deletes ?? 0,
       buildMs: msOf(load.build ?? "200ms"),
       timeoutMs: msOf(load.timeout ?? "10s"),

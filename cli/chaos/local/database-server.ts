@@ -82,11 +82,11 @@ export class DatabaseServer implements Part {
   async failover(): Promise<void> {
     const next = this.#standby;
     if (next === null) throw new Error(`${this.name} has no standby`);
-    await this.kill();
+    // It counts as running all the while: who starts what has died would start the old one beside the new.
+    await this.#serving.kill();
     await promoteStandby(next);
     this.#serving = next;
     this.#standby = null;
-    this.#running = true;
   }
 
   async close(): Promise<void> {
