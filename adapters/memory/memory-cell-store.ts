@@ -131,8 +131,13 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return this.#step((tx) => tasks.map((task) => requestDeleteStep(tx, task)));
   }
 
+  /** One server at this moment, for those who look on; null: it is not here. */
+  look(uuid: string): Server | null {
+    return serverOf(this.#cell.servers.get(uuid));
+  }
+
   async servers(uuids: readonly string[]): Promise<readonly Server[]> {
-    return uuids.map((uuid) => serverOf(this.#cell.servers.get(uuid))).filter((server) => server !== null);
+    return uuids.map((uuid) => this.look(uuid)).filter((server) => server !== null);
   }
 
   async serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {

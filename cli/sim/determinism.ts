@@ -1,19 +1,22 @@
 import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Immediate, Immediates } from "./immediates.ts";
 
 /**
  * Makes the process's own sources of time and chance follow the simulated world, until the returned function is called:
- * timers, `Date`, `performance.now`, `Math.random` and `crypto.randomUUID`. The services take a `Clock`; this is the net below
- * for what does not, such as libraries. `setImmediate` stays: without real I/O its order is the same each time.
+ * timers, immediates, `Date`, `performance.now`, `Math.random` and `crypto.randomUUID`. The services take a `Clock`; this is the
+ * net below for what does not, such as libraries.
  */
-export function takeOverChance(clock: Clock, random: () => number): () => void {
+export function takeOverChance(clock: Clock, immediates: Immediates, random: () => number): () => void {
   const real = {
     globals: {
       setTimeout: globalThis.setTimeout,
       clearTimeout: globalThis.clearTimeout,
       setInterval: globalThis.setInterval,
       clearInterval: globalThis.clearInterval,
+      setImmediate: globalThis.setImmediate,
+      clearImmediate: globalThis.clearImmediate,
       Date: globalThis.Date,
     },
     now: performance.now,
@@ -54,6 +57,10 @@ export function takeOverChance(clock: Clock, random: () => number): () => void {
     setInterval: (run: (...args: unknown[]) => void, everyMs = 0, ...args: unknown[]) =>
       repeat(() => run(...args), everyMs),
     clearInterval: clear,
+    setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) => immediates.add(() => run(...args)),
+    clearImmediate: (immediate: Immediate | undefined) => {
+      if (immediate !== undefined) immediate.run = null;
+    },
     Date: SimulatedDate,
   });
   performance.now = () => clock.monotonic();
@@ -69,8 +76,11 @@ export function takeOverChance(clock: Clock, random: () => number): () => void {
   };
 }
 
+const HEX = Array.from({ length: 65_536 }, (_, word) => word.toString(16).padStart(4, "0"));
+
 /** A UUID of version 4. */
 export function uuidOf(random: () => number): string {
-  const hex = (digits: number) => Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join("");
-  return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(12)}`;
+  const word = () => HEX[Math.floor(random() * 65_536)]!;
+  const digits = (first: string) => first + word().slice(1);
+  return `${word()}${word()}-${word()}-${digits("4")}-${digits("8")}-${word()}${word()}${word()}`;
 }

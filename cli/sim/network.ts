@@ -27,7 +27,7 @@ export class Network {
   readonly weather: Weather;
   readonly #random: () => number;
   /** One way each: "from>to"; a place may stand for all places whose names begin with it. */
-  readonly #cuts = new Map<string, { readonly from: string; readonly to: string }>();
+  readonly #cuts = new Map<string, { readonly from: Named; readonly to: Named }>();
   readonly #slow = new Map<string, number>();
 
   constructor(seed: number, weather: Weather) {
@@ -60,7 +60,7 @@ export class Network {
   }
 
   cut(from: string, to: string): void {
-    this.#cuts.set(`${from}>${to}`, { from, to });
+    this.#cuts.set(`${from}>${to}`, { from: named(from), to: named(to) });
   }
 
   join(from: string, to: string): void {
@@ -82,6 +82,13 @@ export class Network {
 }
 
 /** `cell1` stands for `cell1`, `cell1-db`, `cell1-conductor-2` …; `*` for everything. */
-function isAt(place: string, named: string): boolean {
-  return named === "*" || place === named || place.startsWith(`${named}-`);
+interface Named {
+  readonly name: string;
+  readonly prefix: string;
+}
+
+const named = (name: string): Named => ({ name, prefix: name === "*" ? "" : `${name}-` });
+
+function isAt(place: string, { name, prefix }: Named): boolean {
+  return place === name || place.startsWith(prefix);
 }

@@ -1,3 +1,4 @@
+import type { Server } from "../../core/cell/server.ts";
 import type { ApiAnswer, ApiCall } from "./sim-cloud.ts";
 import { SIM_IMAGE } from "./sim-flavors.ts";
 import type { World } from "./world.ts";
@@ -6,6 +7,8 @@ import type { World } from "./world.ts";
 export interface ChangingUser {
   /** Null: no answer came. */
   call(call: ApiCall): Promise<ApiAnswer | null>;
+  /** What a server is at this moment; null: it is in no cell. */
+  look(uuid: string): Server | null;
   /** Servers that exist, as far as users know. */
   servers(): readonly string[];
   /** Deletes a server, whatever is done to it. */
@@ -40,7 +43,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
 const ALL_ACTIONS = [...new Set(Object.values(ACTIONS).flat())];
 
 /** Servers that are looked at, one after the other, for one with which there is something to do. */
-const LOOKS_MAX = 5;
+const LOOKS_MAX = 3;
 /** An operator tries so often, so far apart, to evacuate a host without power. */
 const EVACUATIONS_MAX = 8;
 const EVACUATE_MS = 2_000;
@@ -79,8 +82,8 @@ export class ServerChanges {
       const servers = this.#user.servers();
       const uuid = servers[(Math.floor(choice * servers.length) + looks) % servers.length];
       if (uuid === undefined || this.#user.isOver()) return;
-      const shown = await this.#user.call({ method: "GET", url: `/v2.1/servers/${uuid}` });
-      const name = shown === null || shown.status !== 200 ? undefined : this.#choose(shown.body);
+      const server = this.#user.look(uuid);
+      const name = server === null ? undefined : this.#choose(server);
       if (name === undefined) continue;
       const isBegun = await this.#act(uuid, name.action, name.body);
       if (isBegun && this.#random() < REGRET_SHARE) await this.#regret(uuid, name.action);
@@ -89,15 +92,12 @@ export class ServerChanges {
   }
 
   /** Undefined: there is nothing to do with it now. */
-  #choose(shown: string): { readonly action: string; readonly body: Action } | undefined {
-    const { server } = JSON.parse(shown) as {
-      server: { status: string; "OS-EXT-STS:task_state": string | null; flavor: { vcpus: number } };
-    };
+  #choose(server: Server): { readonly action: string; readonly body: Action } | undefined {
     const isBlind = this.#random() < BLIND_SHARE;
-    if (!isBlind && server["OS-EXT-STS:task_state"] !== null) return undefined;
+    if (!isBlind && server.taskState !== null) return undefined;
     const action = this.#pick(isBlind ? ALL_ACTIONS : (ACTIONS[server.status] ?? []));
     if (action === undefined) return undefined;
-    const sizes = SIZES.filter((size) => size !== `${server.flavor.vcpus}`);
+    const sizes = SIZES.filter((size) => size !== server.spec.flavor?.id);
     return { action, body: this.#bodyOf(action, this.#pick(sizes)!) };
   }
 

@@ -5,6 +5,7 @@ import { cellPermissionsOfApi, cellStreams, conductorPermissions } from "../../a
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { CellFacts } from "../../core/audit/facts.ts";
+import type { Server } from "../../core/cell/server.ts";
 import { capacityOf } from "../../core/ledger/model.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
@@ -24,9 +25,14 @@ import type { World } from "./world.ts";
 const HOSTS_OF_AGENT_MAX = 10;
 const AGENTS_MIN = 3;
 
+/** Hosts that a conductor compares with the database in a second: few cells here have ten. */
+const AUDITED_HOSTS_PER_SECOND = 1;
+
 /** A cell of a simulated cloud: what lasts (database, broker, hypervisors), and how its processes are started. */
 export class SimCell {
   readonly name: string;
+  /** Called when rows have changed that an audit looks at. */
+  onChange: () => void = () => {};
   readonly #world: World;
   readonly #mutation: Mutation | null;
   readonly #store: MemoryCellStore;
@@ -64,7 +70,10 @@ export class SimCell {
           hosts.slice(index * ofAgent, (index + 1) * ofAgent),
         ),
     );
-    this.#ledger.onTransaction((_, rows) => this.#checkRows(rows));
+    this.#ledger.onTransaction((_, rows) => {
+      this.#checkRows(rows);
+      this.onChange();
+    });
   }
 
   get databasePlace(): string {
@@ -114,6 +123,11 @@ export class SimCell {
       this.#hosts.flatMap((hosts) => hosts.hosts.map((host) => [host.name, [...this.#guestsOn(hosts, host.name)]])),
     );
     return { ...this.#store.facts(), cell: this.name, ledger: await this.#ledger.dump(), runningGuests };
+  }
+
+  /** What a server is at this moment; null: it is not here. */
+  look(uuid: string): Server | null {
+    return this.#store.look(uuid);
   }
 
   /** Hosts where a server runs now. */
@@ -180,7 +194,13 @@ export class SimCell {
         registry: createRegistry({ service: "conductor", withProcess: false }),
         tracing: noTracing,
       },
-      { ...CONDUCTOR_DEFAULTS, cell: this.name, conductorId: uuidOf(Math.random), name: process.name },
+      {
+        ...CONDUCTOR_DEFAULTS,
+        auditHostsPerSecond: AUDITED_HOSTS_PER_SECOND,
+        cell: this.name,
+        conductorId: uuidOf(Math.random),
+        name: process.name,
+      },
     );
     await conductor.start();
   }

@@ -9,6 +9,7 @@ import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { CloudFacts } from "../../core/audit/facts.ts";
 import type { MoveRecord } from "../../core/cell/move-store.ts";
+import type { Server } from "../../core/cell/server.ts";
 import type { SoftState } from "../../core/scheduling/soft-state.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import { createApi } from "../../services/api/service.ts";
@@ -46,6 +47,8 @@ export interface ApiCall {
   readonly url: string;
   readonly payload?: object;
 }
+/** One of its paths is enough, and each costs every start of an api some milliseconds. */
+const API_SETTINGS = { ...DEFAULT_API_SETTINGS, http: { ...DEFAULT_API_SETTINGS.http, computePrefixes: ["/v2.1"] } };
 /** The Compute API as the newest clients ask for it. */
 const HEADERS = { "openstack-api-version": "compute 2.90" };
 
@@ -137,6 +140,15 @@ export class SimCloud {
     return this.cells.flatMap((cell) => cell.darkHosts());
   }
 
+  /** What a server is at this moment, known without asking an api; null: it is in no cell. */
+  look(uuid: string): Server | null {
+    for (const cell of this.cells) {
+      const server = cell.look(uuid);
+      if (server !== null) return server;
+    }
+    return null;
+  }
+
   /** Moves that were accepted. */
   moves(): readonly MoveRecord[] {
     return this.#moves.all();
@@ -196,7 +208,7 @@ export class SimCloud {
         registry: createRegistry({ service: "api", withProcess: false }),
         tracing: noTracing,
       },
-      DEFAULT_API_SETTINGS,
+      API_SETTINGS,
     );
     await api.open();
     this.#calls.set(process.name, async (call) => {

@@ -6,6 +6,7 @@ import { takeOverChance } from "./determinism.ts";
 import type { Mutation } from "./mutations.ts";
 import { Nemesis } from "./nemesis.ts";
 import type { Profile } from "./profiles.ts";
+import type { SimCell } from "./sim-cell.ts";
 import { type CloudSize, SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS } from "./sim-flavors.ts";
 import { Workload } from "./workload.ts";
@@ -47,6 +48,7 @@ export interface SimResult {
 const WARM_UP_MS = 3_000;
 /** When users and faults have stopped, everything accepted must end within so long: the slowest sweep twice, and some. */
 const SETTLE_MS = 240_000;
+/** Changes within so long are audited together. */
 const AUDIT_MS = 250;
 /** Changes of servers that each are a move, and of which kind. */
 const MOVES = { resize: "resize", migrate: "migrate", live: "live-migrate", evacuate: "evacuate" } as const;
@@ -56,7 +58,7 @@ const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SHELVED"];
 /** Runs one world from its beginning to its end. Takes over the process's own clock and chance meanwhile: one at a time. */
 export async function simulate(options: SimOptions): Promise<SimResult> {
   const world = new World(options.seed, { wholeHistory: options.wholeHistory });
-  const giveBack = takeOverChance(world.clock, world.random("services"));
+  const giveBack = takeOverChance(world.clock, world.immediates, world.random("services"));
   try {
     return await new Simulation(world, options).run();
   } finally {
@@ -89,7 +91,7 @@ class Simulation {
     const { operations, busyMs } = this.#options;
     try {
       await this.#cloud.open(SIM_FLAVORS);
-      this.#auditNext();
+      for (const cell of this.#cloud.cells) this.#auditOnChange(cell);
       this.#workload.begin(operations, WARM_UP_MS, busyMs);
       world.clock.setTimer(WARM_UP_MS, () => this.#nemesis.begin());
       await this.#go(this.#options.stopMs ?? busyMs);
@@ -186,17 +188,20 @@ class Simulation {
     return [...waiting, ...lost];
   }
 
-  /** What must hold at every moment, whatever is under way. */
-  #auditNext(): void {
-    this.#world.clock.setTimer(AUDIT_MS, () => {
-      void this.#cloud.facts().then(({ cells }) => {
-        for (const cell of cells) {
-          for (const { law, what, where, proof } of [...checkCapacity(cell), ...checkOrphans(cell)])
-            this.#world.find(law, `${what} (${where}; ${proof})`);
-        }
-        this.#auditNext();
-      });
-    });
+  /** What must hold at every moment, whatever is under way: looked at soon after something has changed. */
+  #auditOnChange(cell: SimCell): void {
+    let isDue = false;
+    const audit = async () => {
+      isDue = false;
+      const facts = await cell.facts();
+      for (const { law, what, where, proof } of [...checkCapacity(facts), ...checkOrphans(facts)])
+        this.#world.find(law, `${what} (${where}; ${proof})`);
+    };
+    cell.onChange = () => {
+      if (isDue) return;
+      isDue = true;
+      this.#world.clock.setTimer(AUDIT_MS, () => void audit());
+    };
   }
 
   /** Law 4, whenever a guest begins to run. */

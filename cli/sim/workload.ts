@@ -32,6 +32,7 @@ export class Workload {
     this.#random = world.random("workload");
     this.#changes = new ServerChanges(world, {
       call: (call) => this.#call(call),
+      look: (uuid) => cloud.look(uuid),
       servers: () => this.#servers,
       deletes: (uuid) => this.#deleteNow(uuid),
       darkHosts: () => this.#cloud.darkHosts(),

@@ -1,6 +1,7 @@
 import { type Logger, pino } from "pino";
 import { seededRandom, seedOf } from "../../core/scheduling/seeded-random.ts";
 import { History } from "./history.ts";
+import { Immediates } from "./immediates.ts";
 import { FAIR_WEATHER, Network } from "./network.ts";
 import { SimProcess } from "./sim-process.ts";
 import { VirtualClock } from "./virtual-clock.ts";
@@ -19,6 +20,8 @@ const BEGIN_MS = Date.UTC(2026, 0, 1);
 export class World {
   readonly seed: number;
   readonly clock = new VirtualClock(BEGIN_MS);
+  /** What waits for the end of a turn. */
+  readonly immediates = new Immediates();
   readonly network: Network;
   readonly history: History;
   readonly findings: Finding[] = [];
@@ -75,20 +78,42 @@ export class World {
   }
 
   /** Goes on until `untilMs` of the world's monotonic time, or `until` says so. One step is one timer and all that follows from it. */
-  async run(untilMs: number, until: () => boolean): Promise<void> {
-    await settle();
-    while (!until() && this.clock.step(untilMs)) {
+  run(untilMs: number, until: () => boolean): Promise<void> {
+    return inTurns(() => {
+      if (this.immediates.runFirst()) return true;
+      if (until() || !this.clock.step(untilMs)) return false;
       this.steps += 1;
-      await settle();
-    }
+      return true;
+    });
   }
 }
 
 const SILENT = pino({ level: "silent" });
+/** Turns in one go of the real event loop: to go round it for each of them would cost more than most of them do. */
+const TURNS = 64;
+const { setImmediate: setRealImmediate } = globalThis;
 
-/** Everything that is not waiting for the clock has happened. */
-async function settle(): Promise<void> {
-  do {
-    await new Promise((resolve) => setImmediate(resolve));
-  } while (process.getActiveResourcesInfo().includes("Immediate"));
+/** Runs `turn` until it returns false. What has been promised in one turn has happened before the next one. */
+function inTurns(turn: () => boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let isOver = false;
+    let left = 0;
+    const run = () => {
+      left -= 1;
+      if (isOver) return;
+      try {
+        isOver = !turn();
+        if (isOver) resolve();
+        else if (left === 0) begin();
+      } catch (error) {
+        isOver = true;
+        reject(error);
+      }
+    };
+    const begin = () => {
+      left = TURNS;
+      for (let turns = 0; turns < TURNS; turns += 1) setRealImmediate(run);
+    };
+    begin();
+  });
 }

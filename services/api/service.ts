@@ -103,6 +103,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   registerVersionList(http, settings.http.publicUrl);
   const resolveIdentity = identityResolver(settings.auth, deps.keystone ?? null);
   registerCompute(http, {
+    prefixes: settings.http.computePrefixes,
     resolveIdentity,
     register: (scope, prefix) => registerRoutes(scope, prefix, deps, parts, settings),
   });
@@ -117,7 +118,6 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   http.register(async (scope) => {
     for (const mount of deps.mounts ?? []) await mount(scope);
   });
-  http.after(() => http.refuseOtherMethods());
 
   const close = async () => {
     serving = false;

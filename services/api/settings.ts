@@ -26,6 +26,8 @@ export interface HttpSettings {
   readonly jsonDepthMax: number;
   readonly requestTimeoutMs: number;
   readonly keepAliveMs: number;
+  /** Where the Compute API hangs: the same API under each of them. */
+  readonly computePrefixes: readonly string[];
 }
 
 /** How requests are accepted. */
@@ -170,6 +172,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
     jsonDepthMax: 32,
     requestTimeoutMs: 30_000,
     keepAliveMs: 75_000,
+    computePrefixes: ["/v2.1", "/compute/v2.1"],
   },
   auth: "none",
   intake: { batchMax: 500, batchesInFlight: 2, queuedMax: 20_000, publishesInFlightMax: 20_000 },

@@ -6,6 +6,8 @@ import type { SchedulerEvents } from "./events.ts";
 
 /** How often picks are told and learned. */
 const TELL_MS = 100;
+/** … and, while neither this one nor another has picked anything of late, only each so many times. */
+const QUIET_TURNS = 10;
 /** Most picks told at a time; more would be more than the others read. */
 const TOLD_MAX = 256;
 
@@ -17,6 +19,8 @@ export class PickTeller {
   readonly #onChanged: (host: HostPick) => void;
   readonly #ticker: Ticker;
   #untold: HostPick[] = [];
+  /** Turns in a row in which there was nothing to tell, since others' picks were last there to learn. */
+  #quietTurns = 0;
 
   constructor(deps: {
     readonly softState: Pick<SoftState, "recordPicks" | "recentPicks">;
@@ -34,7 +38,7 @@ export class PickTeller {
     this.#ticker = new Ticker({
       clock: deps.clock,
       pauseMs: TELL_MS,
-      work: () => this.exchange(),
+      work: () => this.#takeTurn(),
       onError: (error) => deps.events.refreshFailed("picks of others", error),
     });
   }
@@ -52,13 +56,21 @@ export class PickTeller {
     return this.#ticker.stop();
   }
 
+  /** A cloud in which nothing is placed costs the soft state next to nothing. */
+  async #takeTurn(): Promise<void> {
+    this.#quietTurns = this.#untold.length > 0 ? 0 : this.#quietTurns + 1;
+    if (this.#quietTurns > QUIET_TURNS && this.#quietTurns % QUIET_TURNS !== 0) return;
+    await this.exchange();
+  }
+
   async exchange(): Promise<void> {
     const untold = this.#untold;
     this.#untold = [];
     const [picks] = await Promise.all([
       this.#softState.recentPicks(this.#schedulerId),
-      this.#softState.recordPicks(this.#schedulerId, untold),
+      untold.length > 0 && this.#softState.recordPicks(this.#schedulerId, untold),
     ]);
+    if (picks.length > 0) this.#quietTurns = 0;
     for (const changed of this.#picksOfOthers.set(picks)) this.#onChanged(changed);
   }
 }

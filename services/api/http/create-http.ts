@@ -17,6 +17,7 @@ import type { HttpSettings } from "../settings.ts";
 import { explainSchemaError, type UnsupportedFields } from "./explain-schema-error.ts";
 import { badRequest, Fault, faultBody, unavailable } from "./fault.ts";
 import { nestsDeeperThan } from "./json-depth.ts";
+import { KnownPaths } from "./known-paths.ts";
 import { sharedCompilers } from "./shared-compilers.ts";
 
 export type Http = FastifyInstance<
@@ -64,13 +65,17 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
   http.decorateRequest("call", null);
   http.decorateRequest("span", null);
   parseJsonUpTo(http, settings.jsonDepthMax);
-  refuseOtherMethods(http);
+  const paths = new KnownPaths();
+  http.addHook("onRoute", ({ url, method }) => paths.add(url, [method].flat()));
   http.setErrorHandler((error: FastifyError, request, reply) =>
     answerError(deps.events, unsupported, error, request, reply),
   );
   http.setNotFoundHandler((request, reply) => {
     nameRequest(request, reply);
-    reply.code(404).send(faultBody(404, "The resource could not be found."));
+    const allowed = paths.methodsAt(request.url);
+    if (allowed === null) return reply.code(404).send(faultBody(404, "The resource could not be found."));
+    const body = faultBody(405, "The method specified is not allowed for this resource.");
+    return reply.code(405).header("allow", allowed.join(", ")).send(body);
   });
   http.addHook("onRequest", (request, reply, done) => {
     nameRequest(request, reply);
@@ -119,45 +124,7 @@ function parseJsonUpTo(http: Http, depthMax: number): void {
   });
 }
 
-const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
-
-/** Answers 405 with `allow` for a path that exists under other methods; Fastify alone would say 404. */
-function refuseOtherMethods(http: Http): void {
-  const methodsByPath = new Map<string, Set<string>>();
-  http.addHook("onRoute", (route) => {
-    if (route.config !== undefined && "refusesOtherMethods" in route.config) return;
-    const methods = methodsByPath.get(route.url) ?? new Set();
-    for (const method of [route.method].flat()) methods.add(method);
-    methodsByPath.set(route.url, methods);
-  });
-  http.decorate("refuseOtherMethods", () => {
-    for (const [url, methods] of methodsByPath) {
-      const others = METHODS.filter((method) => !methods.has(method));
-      if (others.length === 0 || url.includes("*")) continue;
-      const allow = [...methods].join(", ");
-      http.route({
-        method: [...others],
-        url,
-        config: { refusesOtherMethods: true },
-        handler: (_request, reply) => {
-          reply
-            .code(405)
-            .header("allow", allow)
-            .send(faultBody(405, "The method specified is not allowed for this resource."));
-        },
-      });
-    }
-  });
-}
-
 declare module "fastify" {
-  interface FastifyInstance {
-    /** Call once after the last route. */
-    refuseOtherMethods(): void;
-  }
-  interface FastifyContextConfig {
-    refusesOtherMethods?: boolean;
-  }
   interface FastifyRequest {
     /** Null when nothing is traced. */
     span: Span | null;

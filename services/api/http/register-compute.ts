@@ -4,10 +4,8 @@ import { Fault } from "./fault.ts";
 import { faultOf, type IdentityOutcome, type ResolveIdentity } from "./identity.ts";
 import { MINOR_MAX, MINOR_MIN, readMicroversion, VARY, versionHeaders } from "./microversion.ts";
 
-/** Where the Compute API hangs. Both are the same API. */
-export const COMPUTE_PREFIXES = ["/v2.1", "/compute/v2.1"] as const;
-
 export interface ComputeRoutes {
+  readonly prefixes: readonly string[];
   readonly resolveIdentity: ResolveIdentity;
   /** Registers the routes below one prefix. */
   readonly register: (http: Http, prefix: string) => void;
@@ -15,7 +13,7 @@ export interface ComputeRoutes {
 
 /** Mounts the Compute API under its prefixes: each call has its microversion and its caller known before a route runs. */
 export function registerCompute(http: Http, routes: ComputeRoutes): void {
-  for (const prefix of COMPUTE_PREFIXES) {
+  for (const prefix of routes.prefixes) {
     http.register(
       (scope, _options, done) => {
         scope.addHook("onRequest", (request, reply, next) => {

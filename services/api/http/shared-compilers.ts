@@ -23,10 +23,18 @@ function remembering(build: Build): Build {
     if (known) return known;
     const compile = build(externalSchemas, options);
     const compiled = new Map<string, unknown>();
+    // Most schemas are the same objects each time.
+    const ofObject = new WeakMap<object, unknown>();
+    const bySource = (route: Parameters<Compile>[0]) => {
+      const source = JSON.stringify(route.schema);
+      if (!compiled.has(source)) compiled.set(source, compile(route));
+      return compiled.get(source);
+    };
     const remember: Compile = (route) => {
-      const schema = JSON.stringify(route.schema);
-      if (!compiled.has(schema)) compiled.set(schema, compile(route));
-      return compiled.get(schema);
+      const { schema } = route;
+      if (typeof schema !== "object" || schema === null) return bySource(route);
+      if (!ofObject.has(schema)) ofObject.set(schema, bySource(route));
+      return ofObject.get(schema);
     };
     byOptions.set(key, remember);
     return remember;

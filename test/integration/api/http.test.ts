@@ -93,6 +93,7 @@ describe("every answer", () => {
       jsonDepthMax: 5,
       requestTimeoutMs: 5000,
       keepAliveMs: 1000,
+      computePrefixes: ["/v2.1"],
     };
     rig = await ApiRig.start({ http });
     const { server } = (await rig.post("/v2.1/servers", { server: { name: "web", flavorRef: "1" } })).json();
