@@ -166,6 +166,7 @@ function respond(request: PlacementRequest, version: Microversion, answer: Answe
       ...(answer.boundReached ? { "x-berth-search": "bound-reached" } : {}),
     },
     body,
+    sent: answer.sent,
   };
 }
 

@@ -26,3 +26,17 @@ test("repeats what stands before, also what was not turned into bytes yet, and g
   json.repeat(0, 4);
   expect(Buffer.from(json.bytes()).toString()).toBe(`head,${"x".repeat(100_000)}head`);
 });
+
+test("leaves its memory to the next one, which starts anew", () => {
+  const first = new AsciiJson();
+  first.write("x".repeat(300_000));
+  const memory = first.bytes().buffer;
+  first.release();
+  first.release();
+  const [second, third] = [new AsciiJson(), new AsciiJson()];
+  second.write("[2]");
+  third.write("[3]");
+  expect(second.bytes().buffer).toBe(memory);
+  expect(third.bytes().buffer).not.toBe(memory);
+  expect(Buffer.from(second.bytes()).toString()).toBe("[2]");
+});

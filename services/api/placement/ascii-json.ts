@@ -1,7 +1,11 @@
-const START_BYTES = 1 << 16;
+import { AnswerMemory } from "./answer-memory.ts";
+
 const GROWTH = 4;
 /** Text that is put by before it is turned into bytes. */
 const PENDING_CHARS_MAX = 1 << 14;
+
+const NOTHING = Buffer.alloc(0);
+const answers = new AnswerMemory();
 
 /**
  * JSON text written piece by piece, where one string of it all, or an object tree, would leave more garbage than the answer
@@ -11,7 +15,7 @@ const PENDING_CHARS_MAX = 1 << 14;
  * Cost: about a nanosecond a byte; byte by byte it would be four.
  */
 export class AsciiJson {
-  #bytes = Buffer.allocUnsafe(START_BYTES);
+  #bytes = answers.take();
   #length = 0;
   #pending = "";
 
@@ -34,10 +38,26 @@ export class AsciiJson {
     this.#length += end - from;
   }
 
-  /** What was written so far. */
+  /** Writes what stands in other bytes from `from` to `end`. Cost: that of moving memory. */
+  writeBytes(bytes: Uint8Array, from: number, end: number): void {
+    if (from === end) return;
+    this.#flush();
+    this.#makeRoom(end - from);
+    this.#bytes.set(bytes.subarray(from, end), this.#length);
+    this.#length += end - from;
+  }
+
+  /** What was written so far; to be read no more after `release`. */
   bytes(): Uint8Array {
     this.#flush();
     return this.#bytes.subarray(0, this.#length);
+  }
+
+  /** Leaves the memory to other answers, once what was written is on its way. Repeatable. */
+  release(): void {
+    if (this.#bytes.length > 0) answers.giveBack(this.#bytes);
+    this.#bytes = NOTHING;
+    this.#length = 0;
   }
 
   #flush(): void {
@@ -51,7 +71,7 @@ export class AsciiJson {
   #makeRoom(bytes: number): void {
     const needed = this.#length + bytes;
     if (needed <= this.#bytes.length) return;
-    const grown = Buffer.allocUnsafe(Math.max(this.#bytes.length * GROWTH, needed));
+    const grown = Buffer.allocUnsafeSlow(Math.max(this.#bytes.length * GROWTH, needed));
     this.#bytes.copy(grown, 0, 0, this.#length);
     this.#bytes = grown;
   }

@@ -22,6 +22,8 @@ export interface PlacementResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
+  /** To be called when the body is not read any more, sent or not. */
+  readonly sent?: (() => void) | undefined;
 }
 
 /** Who asks, by whatever way that was found out. */
@@ -45,6 +47,8 @@ export interface Answer {
   readonly json?: unknown;
   /** A body that is JSON already. */
   readonly bytes?: Uint8Array;
+  /** To be called when those bytes are not read any more. */
+  readonly sent?: () => void;
   readonly location?: string;
   /** Milliseconds since the epoch; from 1.15 on it becomes `last-modified`. Null: say nothing of caching. */
   readonly lastModifiedMs: number | null;

@@ -74,10 +74,11 @@ function headersOf(request: FastifyRequest): PlacementRequest["headers"] {
 /** Past Fastify's own reply: it would add a charset to the content type, which some clients compare. */
 function send(reply: FastifyReply, response: PlacementResponse): FastifyReply {
   reply.hijack();
-  const { status, headers, body } = response;
+  const { status, headers, body, sent } = response;
   // A string goes out together with the head, in one write.
   const length = typeof body === "string" ? Buffer.byteLength(body) : body.length;
   reply.raw.writeHead(status, status === 204 ? headers : { ...headers, "content-length": length });
+  if (sent !== undefined) reply.raw.once("close", sent);
   reply.raw.end(length === 0 ? undefined : body);
   return reply;
 }

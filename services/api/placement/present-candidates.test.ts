@@ -26,7 +26,7 @@ async function answer(query: string, minor: number): Promise<unknown> {
   const asked = readCandidateQuery({ query: new URLSearchParams(query), version } as Call);
   const outcome = await source.candidates(asked, 0, presentCandidates.bind(null, version, asked));
   if (outcome.kind !== "found") throw new Error(outcome.kind);
-  return JSON.parse(Buffer.from(outcome.presented).toString());
+  return JSON.parse(Buffer.from(outcome.presented.bytes()).toString());
 }
 
 describe("allocation candidates", () => {

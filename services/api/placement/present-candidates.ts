@@ -1,15 +1,17 @@
 import type { InventoryColumn } from "../../../core/ledger/inventory-column.ts";
+import type { LedgerView } from "../../../core/ledger/view.ts";
 import type { CandidateQuery } from "../../../core/placement/candidate-query.ts";
 import type { FoundCandidates, FoundProviders } from "../../../core/placement/found-candidates.ts";
 import { AllocationRequests } from "./allocation-requests.ts";
 import { AsciiJson } from "./ascii-json.ts";
+import { KeptSummaries } from "./kept-summaries.ts";
 import type { Microversion } from "./microversion.ts";
 
 /**
  * The body of GET /allocation_candidates at a version, written while the search goes on: with a thousand candidates objects
  * of them all would take longer than the search.
  */
-export function presentCandidates(version: Microversion, query: CandidateQuery, found: FoundCandidates): Uint8Array {
+export function presentCandidates(version: Microversion, query: CandidateQuery, found: FoundCandidates): AsciiJson {
   const json = new AsciiJson();
   const requests = new AllocationRequests(version, json);
   json.write('{"allocation_requests":[');
@@ -19,17 +21,34 @@ export function presentCandidates(version: Microversion, query: CandidateQuery, 
     comma = ",";
   }
   json.write('],"provider_summaries":{');
-  const asked = version.has(27) ? null : new Set(query.groups.flatMap((group) => [...group.resources.keys()]));
-  comma = "";
-  for (const { view, slots } of found.providers()) {
-    const summaries = new SummaryTexts(version, view, asked);
-    for (const slot of slots) {
-      json.write(comma + summaries.textOf(slot));
-      comma = ",";
-    }
-  }
+  writeSummaries(json, version, query, found);
   json.write("}}");
-  return json.bytes();
+  return json;
+}
+
+/** From 1.29 on what a provider's summary says does not depend on the query. */
+const SAME_FOR_ALL_MINOR = 29;
+const kept = new WeakMap<LedgerView, KeptSummaries>();
+
+function writeSummaries(json: AsciiJson, version: Microversion, query: CandidateQuery, found: FoundCandidates): void {
+  const asked = version.has(27) ? null : new Set(query.groups.flatMap((group) => [...group.resources.keys()]));
+  let comma = "";
+  for (const { view, slots } of found.providers()) {
+    if (slots.length === 0) continue;
+    const summaries = new SummaryTexts(version, view, asked);
+    if (version.has(SAME_FOR_ALL_MINOR)) keptOf(view).write(json, comma, slots, (slot) => summaries.textOf(slot));
+    else json.write(comma + slots.map((slot) => summaries.textOf(slot)).join());
+    comma = ",";
+  }
+}
+
+function keptOf(view: LedgerView): KeptSummaries {
+  let summaries = kept.get(view);
+  if (summaries === undefined) {
+    summaries = new KeptSummaries(view);
+    kept.set(view, summaries);
+  }
+  return summaries;
 }
 
 class SummaryTexts {

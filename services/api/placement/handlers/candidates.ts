@@ -27,7 +27,8 @@ export async function listCandidates(call: Call, _store: PlacementStore, source:
     case "found":
       return {
         status: 200,
-        bytes: outcome.presented,
+        bytes: outcome.presented.bytes(),
+        sent: () => outcome.presented.release(),
         lastModifiedMs: Date.now(),
         boundReached: outcome.boundReached,
       };

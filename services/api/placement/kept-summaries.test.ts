@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import { providerUuid, resourceClass, trait } from "../../../core/ledger/ids.ts";
+import type { RowChange } from "../../../core/ledger/row-change.ts";
+import { createViewCandidates } from "../../../core/placement/view-candidates.ts";
+import { provider, viewOf } from "../../../test/view-builders.ts";
+import type { Call } from "./http.ts";
+import { Microversion } from "./microversion.ts";
+import { presentCandidates } from "./present-candidates.ts";
+import { readCandidateQuery } from "./request-groups.ts";
+
+const version = new Microversion(39);
+
+async function answer(view: ReturnType<typeof viewOf>, limit: number): Promise<unknown> {
+  const source = createViewCandidates(() => [{ view, source: { waitUntilSeen: async () => {} } }], {
+    strategy: "depth-first",
+    candidatesMax: -1,
+    stepsMax: 100_000,
+    freshnessDeadlineMs: 1,
+  });
+  const asked = readCandidateQuery({ query: new URLSearchParams(`resources=VCPU:1&limit=${limit}`), version } as Call);
+  const outcome = await source.candidates(asked, 0, presentCandidates.bind(null, version, asked));
+  if (outcome.kind !== "found") throw new Error(outcome.kind);
+  const parsed: unknown = JSON.parse(Buffer.from(outcome.presented.bytes()).toString());
+  outcome.presented.release();
+  return parsed;
+}
+
+const trees = Array.from({ length: 40 }, (_, at) => [
+  ...provider(`host${at}`, { VCPU: 8 }),
+  ...provider(`gpu${at}`, { VGPU: 1 }, { parent: `host${at}` }),
+]).flat();
+const put = (
+  change: Omit<Extract<RowChange, { kind: "provider-put" }>, "kind" | "name" | "generation">,
+): RowChange => ({
+  kind: "provider-put",
+  name: change.uuid,
+  generation: 1,
+  ...change,
+});
+const [gpu3, host5] = [providerUuid("gpu3"), providerUuid("host5")];
+
+test("summaries say what became of a provider since the answer before: use, traits, another tree, its end", async () => {
+  const rows: RowChange[] = [{ kind: "class-known", resourceClass: resourceClass("VCPU") }, ...trees];
+  const view = viewOf(rows);
+  const changes: readonly (readonly RowChange[])[] = [
+    [],
+    provider("host7", { VCPU: 8 }, { used: 3 }),
+    [{ kind: "trait-added", provider: providerUuid("gpu9"), trait: trait("CUSTOM_NEW") }],
+    [put({ uuid: gpu3, parent: host5, root: host5 })],
+    [{ kind: "inventory-removed", provider: gpu3, resourceClass: resourceClass("VGPU") }],
+    [{ kind: "provider-removed", uuid: gpu3 }],
+    provider("late", { VCPU: 2 }),
+    Array.from({ length: 100 }, (_, at) => provider(`many${at}`, { VCPU: 1 })).flat(),
+    provider("host0", { VCPU: 16, MEMORY_MB: 5 }),
+  ];
+  for (const change of changes) {
+    view.applyAll(change);
+    rows.push(...change);
+    for (const limit of [1_000, 7, 30]) expect(await answer(view, limit)).toEqual(await answer(viewOf(rows), limit));
+  }
+});
