@@ -47,6 +47,29 @@ export function faultFigures(
   });
 }
 
+/** The same of all faults together: before the first, during any, and after the last. */
+export interface AllFaultsFigures {
+  readonly before: PhaseFigures | null;
+  readonly during: PhaseFigures;
+  readonly after: PhaseFigures | null;
+}
+
+/** Null: there was no fault. What was between two faults is in none of the three. */
+export function allFaultsFigures(
+  spans: readonly FaultSpan[],
+  things: { readonly calls: readonly ClientCall[]; readonly lives: readonly ServerLife[]; readonly endMs: number },
+): AllFaultsFigures | null {
+  if (spans.length === 0) return null;
+  const fromMs = Math.min(...spans.map((span) => span.fromMs));
+  const toMs = Math.max(...spans.map((span) => span.toMs));
+  const duringAny = (thing: Span): boolean => spans.some((span) => overlaps(thing, span));
+  return {
+    before: fromMs > 0 ? phaseFigures({ fromMs: 0, toMs: fromMs }, things, isWithin) : null,
+    during: phaseFigures({ fromMs, toMs }, things, duringAny),
+    after: things.endMs > toMs ? phaseFigures({ fromMs: toMs, toMs: things.endMs }, things, beginsIn) : null,
+  };
+}
+
 interface Span {
   readonly fromMs: number;
   readonly toMs: number;

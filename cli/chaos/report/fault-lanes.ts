@@ -21,33 +21,36 @@ const CHARACTER_WIDTH = 6;
 const LABEL_LENGTH_MAX = 56;
 const GAP = 8;
 const BAR_WIDTH_MIN = 3;
-/** With more rows than that, labels become numbers, which stand in the table below. */
+/** When words need more rows than that, labels become numbers, which stand in the table below. */
 const LANES_MAX = 7;
 
 /** Lays faults and their labels into as few rows as keep them apart. */
 export function layFaults(spans: readonly FaultSpan[], time: Scale, rightEdge: number): FaultLanes {
-  const full = layWith(spans, time, rightEdge, ({ faultId, fault, target }) =>
-    shorten(`#${faultId} ${fault} ${target}`, LABEL_LENGTH_MAX),
+  const numbered = layWith(spans, time, rightEdge, ({ faultId }) => `#${faultId}`);
+  // Faults at the same time need their rows, whatever their labels are.
+  const most = Math.max(LANES_MAX, numbered.lanes);
+  const full = layWith(spans, time, rightEdge, fullLabel);
+  if (full.lanes <= most) return full;
+  const brief = layWith(spans, time, rightEdge, (span, width) =>
+    fitsInside(fullLabel(span), width) ? fullLabel(span) : `#${span.faultId} ${span.fault}`,
   );
-  if (full.lanes <= LANES_MAX) return full;
-  const brief = layWith(spans, time, rightEdge, ({ faultId, fault }) => `#${faultId} ${fault}`);
-  return brief.lanes <= LANES_MAX ? brief : layWith(spans, time, rightEdge, ({ faultId }) => `#${faultId}`);
+  return brief.lanes <= most ? brief : numbered;
 }
 
 function layWith(
   spans: readonly FaultSpan[],
   time: Scale,
   rightEdge: number,
-  labelOf: (span: FaultSpan) => string,
+  labelOf: (span: FaultSpan, barWidth: number) => string,
 ): FaultLanes {
   /** Where the last thing of each row ends. */
   const ends: number[] = [];
   const faults = spans.map((span): LaidFault => {
-    const label = labelOf(span);
     const x = time.at(span.fromMs);
     const width = Math.max(BAR_WIDTH_MIN, time.at(span.toMs) - x);
+    const label = labelOf(span, width);
     const labelWidth = [...label].length * CHARACTER_WIDTH;
-    const isInside = labelWidth + GAP <= width;
+    const isInside = fitsInside(label, width);
     const isRight = x + width + GAP / 2 + labelWidth <= rightEdge;
     const labelX = isInside ? x + GAP / 2 : isRight ? x + width + GAP / 2 : x - GAP / 2 - labelWidth;
     const startX = Math.min(x, labelX);
@@ -58,4 +61,30 @@ function layWith(
     return { span, lane, x, width, label, labelX };
   });
   return { faults, lanes: ends.length };
+}
+
+function fullLabel({ faultId, fault, target }: FaultSpan): string {
+  return shorten(`#${faultId} ${fault} ${target}`, LABEL_LENGTH_MAX);
+}
+
+function fitsInside(label: string, width: number): boolean {
+  return [...label].length * CHARACTER_WIDTH + GAP <= width;
+}
+
+/** A stretch of time in which so many faults lasted together. */
+export interface FaultBand {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly faults: number;
+}
+
+/** When faults lasted, cut where their number changes; and the moments of faults of no length. */
+export function faultBands(spans: readonly FaultSpan[]): readonly FaultBand[] {
+  const edges = [...new Set(spans.flatMap(({ fromMs, toMs }) => [fromMs, toMs]))].sort((a, b) => a - b);
+  const stretches = edges.slice(1).map((toMs, index) => ({ fromMs: edges[index]!, toMs }));
+  const moments = edges.filter((edge) => spans.some(({ fromMs, toMs }) => fromMs === edge && toMs === edge));
+  return [...stretches, ...moments.map((atMs) => ({ fromMs: atMs, toMs: atMs }))].flatMap(({ fromMs, toMs }) => {
+    const faults = spans.filter((span) => span.fromMs <= fromMs && span.toMs >= toMs).length;
+    return faults === 0 ? [] : [{ fromMs, toMs, faults }];
+  });
 }

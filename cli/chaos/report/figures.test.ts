@@ -54,6 +54,22 @@ describe("figures of a chaos run", () => {
     expect(faults[1]?.after).toBeNull();
   });
 
+  test("all faults together: before the first, during any, after the last", () => {
+    const { allFaults } = figuresOf([
+      ...created(1, 100, 200),
+      ...created(2, 1_100, 50),
+      ...created(3, 2_200, 50), // between the two
+      ...created(4, 3_100, 70),
+      ...created(5, 4_500, 90),
+      ...fault(1, 1_000, 2_000),
+      ...fault(2, 3_000, 4_000),
+    ]);
+    expect(allFaults?.before?.creates).toMatchObject({ count: 1, max: 200 });
+    expect(allFaults?.during.creates).toMatchObject({ count: 2, max: 70 });
+    expect(allFaults?.after?.creates).toMatchObject({ count: 1, max: 90 });
+    expect(figuresOf(created(1, 0, 1)).allFaults).toBeNull();
+  });
+
   test("servers are counted by what became of them, and reasons by their words", () => {
     const history: HistoryLine[] = [
       ...created(1, 0, 100, ["cell-1-host-3 is gone", "the disk is full"]),

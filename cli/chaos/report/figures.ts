@@ -1,6 +1,6 @@
 import type { ChaosTarget, ClientOperation, HistoryLine, Settled, Verdict } from "../history-line.ts";
 import { type ClientCall, clientCalls } from "./client-calls.ts";
-import { type FaultFigures, faultFigures } from "./fault-figures.ts";
+import { type AllFaultsFigures, allFaultsFigures, type FaultFigures, faultFigures } from "./fault-figures.ts";
 import { endOf, faultSpans } from "./fault-spans.ts";
 import { type Percentiles, percentilesOf } from "./percentiles.ts";
 import { type BuildFigures, buildFigures, countReasons, type ReasonCount } from "./retries.ts";
@@ -52,6 +52,8 @@ export interface ChaosFigures {
   /** From the acceptance of a create to ACTIVE. */
   readonly creates: Percentiles | null;
   readonly faults: readonly FaultFigures[];
+  /** Null: there was none. */
+  readonly allFaults: AllFaultsFigures | null;
   readonly builds: BuildFigures;
   readonly refusals: readonly ReasonCount[];
   readonly unknowns: readonly ReasonCount[];
@@ -77,6 +79,8 @@ export function figuresOf(history: readonly HistoryLine[]): ChaosFigures {
   const end = history.findLast((line) => line.what === "end");
   const reasonsOf = (answer: ClientCall["answer"]): readonly ReasonCount[] =>
     countReasons(calls.filter((call) => call.answer === answer).map(reasonOf));
+  const spans = faultSpans(history);
+  const things = { calls, lives, endMs: loadEnd(calls, lives) };
   const active = lives.filter(({ end: seen }) => seen?.state === "ACTIVE");
   return {
     run: start ? { plan: start.plan, target: start.target, seed: start.seed, parts: start.parts } : null,
@@ -86,7 +90,8 @@ export function figuresOf(history: readonly HistoryLine[]): ChaosFigures {
     servers: serverCounts(lives, calls),
     operations: OPERATIONS.flatMap((op) => operationFigures(op, calls)),
     creates: percentilesOf(active.map(({ end: seen }) => seen!.ms)),
-    faults: faultFigures(faultSpans(history), { calls, lives, endMs: loadEnd(calls, lives) }),
+    faults: faultFigures(spans, things),
+    allFaults: allFaultsFigures(spans, things),
     builds: buildFigures(lives),
     refusals: reasonsOf("refused"),
     unknowns: reasonsOf("unknown"),

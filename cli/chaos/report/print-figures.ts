@@ -1,8 +1,10 @@
+import type { AllFaultsFigures } from "./fault-figures.ts";
 import type { ChaosFigures } from "./figures.ts";
 import { formatMoment, formatMs } from "./format.ts";
 import type { Percentiles } from "./percentiles.ts";
 
 const REASONS_MAX = 5;
+const FAULTS_MAX = 6;
 
 /** The figures of a run for a terminal: what became of servers and requests, around each fault, and the laws. */
 export function figuresText(figures: ChaosFigures): string {
@@ -28,18 +30,22 @@ export function figuresText(figures: ChaosFigures): string {
   return lines.join("\n");
 }
 
-function faultLines({ faults }: ChaosFigures): readonly string[] {
-  return faults.flatMap(({ span, before, during, after }) => {
+function faultLines({ faults, allFaults }: ChaosFigures): readonly string[] {
+  const each = faults.slice(0, FAULTS_MAX).flatMap(({ span, ...phases }) => {
     const { faultId, fault, target, fromMs, toMs } = span;
-    const phases = { before, during, after };
-    return [
-      `#${faultId} ${fault} ${target}, ${formatMoment(fromMs)} to ${formatMoment(toMs)}; create to ACTIVE, API answers:`,
-      ...Object.entries(phases).flatMap(([name, phase]) =>
-        phase === null
-          ? []
-          : [`  ${name.padEnd(6)}  ${percentilesText(phase.creates)}  |  ${percentilesText(phase.answers)}`],
-      ),
-    ];
+    return [`#${faultId} ${fault} ${target}, ${formatMoment(fromMs)} to ${formatMoment(toMs)}`, ...phaseLines(phases)];
+  });
+  const more = faults.length - FAULTS_MAX;
+  if (more > 0) each.push(`and ${more} more faults`);
+  if (allFaults === null || faults.length < 2) return each;
+  return [`${faults.length} faults: before the first, during any, after the last`, ...phaseLines(allFaults), ...each];
+}
+
+function phaseLines({ before, during, after }: AllFaultsFigures): readonly string[] {
+  return Object.entries({ before, during, after }).flatMap(([name, phase]) => {
+    if (phase === null || (phase.creates === null && phase.answers === null)) return [];
+    const [creates, answers] = [percentilesText(phase.creates), percentilesText(phase.answers)];
+    return [`  ${name.padEnd(6)}  create to ACTIVE: ${creates}; API answers: ${answers}`];
   });
 }
 

@@ -32,7 +32,7 @@ ${failures(figures)}
 ${tiles(figures)}
 <section><h2>Timeline</h2><div class="wide">${timeline(history)}</div></section>
 <section><h2>The five laws</h2>${lawTable(figures)}</section>
-<section><h2>Before, during and after each fault</h2>${faultTable(figures.faults)}</section>
+<section><h2>Before, during and after each fault</h2>${faultTable(figures.faults, figures.allFaults)}</section>
 <section><h2>Builds tried again, by reason</h2>${reasonTable(builds.retries, "retries", "Every build succeeded at once or not at all.")}
 ${attempts === null ? null : html`<h3>Attempts</h3>${attempts}`}
 <h3>Servers in ERROR, by reason</h3>${reasonTable(builds.errors, "errors", "None.")}</section>

@@ -47,7 +47,7 @@ svg .grid line { stroke: var(--line); stroke-width: 1; }
 svg .ok { fill: var(--ok); } svg .active { fill: var(--active); } svg .building { fill: var(--building); }
 svg .refused { fill: var(--refused); } svg .unknown { fill: var(--unknown); } svg .error { fill: var(--error); }
 svg .spread { fill: var(--spread); } svg .median { fill: var(--median); } svg .slowest { fill: var(--slowest); }
-svg .band { fill: var(--fault-soft); }
+svg .band { fill: var(--fault); }
 svg .fault { fill: var(--fault); fill-opacity: 0.34; stroke: var(--fault); stroke-width: 1; }
 svg .fault-label { font-size: 11px; }
 svg .moment { stroke: var(--soft); stroke-width: 1.2; stroke-dasharray: 4 3; }

@@ -1,7 +1,7 @@
 import type { HistoryLine } from "../history-line.ts";
 import { clientCalls } from "./client-calls.ts";
-import { type FaultLanes, layFaults } from "./fault-lanes.ts";
-import { endOf, faultSpans } from "./fault-spans.ts";
+import { type FaultLanes, faultBands, layFaults } from "./fault-lanes.ts";
+import { endOf, type FaultSpan, faultSpans } from "./fault-spans.ts";
 import { formatMoment } from "./format.ts";
 import { type Html, html } from "./html.ts";
 import { answerPanel, type Box, buildTimePanel, requestPanel, serverPanel } from "./panels.ts";
@@ -17,6 +17,10 @@ const PANEL_HEIGHT = 112;
 const PANEL_GAP = 38;
 const AXIS_HEIGHT = 30;
 const SAMPLES = 240;
+const MOMENT_WIDTH = 2;
+const SHADE = 0.12;
+const SHADE_MORE = 0.05;
+const SHADE_MAX = 0.27;
 
 /** The run as one drawing: faults above, and below them on the same axis requests, answers, servers and builds. */
 export function timeline(history: readonly HistoryLine[]): Html {
@@ -41,7 +45,7 @@ export function timeline(history: readonly HistoryLine[]): Html {
   const height = bottom + AXIS_HEIGHT;
   return html`<svg viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="Timeline of faults, requests and servers">
 ${timeGrid(time, top, bottom)}
-${faultBands(lanes, top, bottom)}
+${bandsOf(faultSpans(history), time, top, bottom)}
 ${panels}
 ${moments(history, time, top, bottom)}
 ${faultLanes(lanes)}
@@ -55,11 +59,14 @@ function timeGrid(time: Scale, top: number, bottom: number): Html {
   })}</g>`;
 }
 
-function faultBands({ faults }: FaultLanes, top: number, bottom: number): Html {
-  return html`<g>${faults.map(
-    ({ x, width }) =>
-      html`<rect class="band" x="${px(x)}" y="${top - 8}" width="${px(width)}" height="${bottom - top + 8}"/>`,
-  )}</g>`;
+/** A shade for one fault, deeper ones for several at a time. */
+function bandsOf(spans: readonly FaultSpan[], time: Scale, top: number, bottom: number): Html {
+  return html`<g>${faultBands(spans).map(({ fromMs, toMs, faults }) => {
+    const x = time.at(fromMs);
+    const width = fromMs === toMs ? MOMENT_WIDTH : time.at(toMs) - x;
+    const opacity = Math.min(SHADE_MAX, SHADE + SHADE_MORE * (faults - 1)).toFixed(2);
+    return html`<rect class="band" x="${px(x)}" y="${top - 8}" width="${px(width)}" height="${bottom - top + 8}" fill-opacity="${opacity}"/>`;
+  })}</g>`;
 }
 
 function faultLanes({ faults }: FaultLanes): Html {
