@@ -19,6 +19,10 @@ const declaration = {
     host: optional(text(), { about: "a host to ask about: why it would not be taken" }),
     project: optional(text(), { about: "whose server it would be" }),
     count: setting(integer({ min: 1, max: 100 }), { about: "servers of the call", default: "1" }),
+    alternates: setting(integer({ min: 0, max: 19 }), {
+      about: "most alternates of each; schedulers have one fewer than --max-attempts",
+      default: "2",
+    }),
     limit: setting(integer({ min: 1, max: 100 }), { about: "hosts shown with their weights", default: "5" }),
     json: setting(boolean, { about: "as JSON", default: "false" }),
   },
@@ -30,9 +34,9 @@ export function run(argv: readonly string[]): Promise<number> {
     if ((settings.flavor === null) === (servers.length === 0))
       throw new SettingsError("name either servers or, with --flavor, what a server would be");
     if (settings.flavor === null) return tellDecisions(settings, servers);
-    const { flavor, image, zone, host, project, count, limit } = settings;
+    const { flavor, image, zone, host, project, count, alternates, limit } = settings;
     const answer = await callApi<ExplainAnswer>(settings, "POST", "/explain", {
-      ...{ flavor, count, limit },
+      ...{ flavor, count, alternates, limit },
       ...(image !== null && { image }),
       ...(zone !== null && { zone }),
       ...(host !== null && { host }),

@@ -107,13 +107,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     resolveIdentity,
     register: (scope, prefix) => registerRoutes(scope, prefix, deps, parts, settings),
   });
-  if (deps.operators !== undefined && syncer !== null) {
-    const operators = { stores: deps.operators, cells: server.cells, syncer };
-    const { cells, groups, decisions = null, filters: ownFilters = [] } = deps;
-    const { flavors, images } = server;
-    const explain = { stores: deps.operators, cells, groups, flavors, images, decisions, ownFilters };
-    registerOperators(http, operators, explain, resolveIdentity);
-  }
+  registerOperatorRoutes(deps, parts, settings, resolveIdentity);
   registerNeighbours(http, deps, parts, { resolveIdentity, pageMax: settings.pageMax });
   http.register(async (scope) => {
     for (const mount of deps.mounts ?? []) await mount(scope);
@@ -197,6 +191,20 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
         ? null
         : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS }),
   };
+}
+
+/** Only where it is known what operators set. */
+function registerOperatorRoutes(
+  { operators: stores, cells, groups, decisions, filters: ownFilters = [] }: ApiDeps,
+  { http, server, syncer }: Parts,
+  { imageRule }: ApiSettings,
+  resolveIdentity: ResolveIdentity,
+): void {
+  if (stores === undefined || syncer === null) return;
+  const { flavors, images } = server;
+  const kept = decisions ?? null;
+  const explain = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters };
+  registerOperators(http, { stores, cells: server.cells, syncer }, explain, resolveIdentity);
 }
 
 /** What is served of the Image and the Networking API. */

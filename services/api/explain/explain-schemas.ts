@@ -15,6 +15,8 @@ export const ExplainBody = Type.Object(
     zone: Type.Optional(Text),
     /** A host that is asked about. */
     host: Type.Optional(Text),
+    /** Most alternates of each server, as schedulers with `--max-attempts` one higher have them; 2 unless given. */
+    alternates: Type.Optional(Type.Integer({ minimum: 0, maximum: 19 })),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
     /** Whose server it would be; the caller's own project unless given. */
     project_id: Type.Optional(Text),

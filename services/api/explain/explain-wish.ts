@@ -28,6 +28,7 @@ import { badRequest } from "../http/fault.ts";
 import type { ImageCatalog } from "../images/image-catalog.ts";
 import { canonicalUuid } from "../placement/uuids.ts";
 import type { CellPort, OperatorStores } from "../ports.ts";
+import type { ImageRule } from "../servers/image-rule.ts";
 import { readImageProperties } from "../servers/read-image.ts";
 import { hintsOf } from "../servers/scheduler-hints.ts";
 import type { ExplainBody } from "./explain-schemas.ts";
@@ -37,6 +38,8 @@ export interface ExplainDeps {
   readonly cells: readonly CellPort[];
   readonly flavors: FlavorCatalog;
   readonly images: Pick<ImageCatalog, "find"> | null;
+  /** What is to become of images that nobody registered, as for a real server. */
+  readonly imageRule: ImageRule;
   readonly groups: Pick<ServerGroupStore, "group">;
   /** As the schedulers have them. */
   readonly ownFilters: readonly HostFilter[];
@@ -82,7 +85,7 @@ export async function explainWish(deps: ExplainDeps, call: KnownCall, body: Expl
     options: {
       ...rulesOf(settings, failures, deps.ownFilters),
       seed: seedOf(body.flavor),
-      alternates: ALTERNATES,
+      alternates: body.alternates ?? ALTERNATES,
       spec,
     },
     ...{ hostsMax: body.limit ?? RANKED_MAX, missesMax: MISSES_MAX, count: body.count ?? 1, host: body.host },
@@ -95,7 +98,7 @@ async function specOf(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Pr
   if (found === null) throw badRequest(`Flavor ${body.flavor} could not be found.`);
   const { flavor } = found;
   const imageRef = canonicalImage(body.image ?? "");
-  const rule = { identity: call.identity, flavor, rule: deps.images === null ? "any" : "registered" } as const;
+  const rule = { identity: call.identity, flavor, rule: deps.imageRule };
   const hints = hintsOf(body.hints ?? {});
   return {
     ...PLAIN_REQUEST,

@@ -21,6 +21,8 @@ export interface ActionEvent {
   readonly result: "Success" | "Error" | null;
   /** Why, in words; null when there is nothing to explain. */
   readonly details: string | null;
+  /** What only admins are told besides: it names hosts. */
+  readonly forAdmins?: string;
 }
 
 /** An alternate was to be claimed and no longer had room. Nova keeps no event for it. */

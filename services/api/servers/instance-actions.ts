@@ -2,6 +2,7 @@ import type { RequestRecord } from "../../../core/cell/api-store.ts";
 import type { DecisionRecord } from "../../../core/cell/decision-store.ts";
 import type { Attempt, Server } from "../../../core/cell/server.ts";
 import type { PlacedDecision } from "../../../core/scheduling/explain/decision.ts";
+import { describeMisses } from "../../../core/scheduling/explain/describe-misses.ts";
 import { isoMicroseconds } from "../http/times.ts";
 import { type ActionEvent, attemptEvent, type InstanceAction } from "./action-event.ts";
 import { type KnownMoves, moveActionsOf, NO_MOVES } from "./move-actions.ts";
@@ -38,7 +39,7 @@ function createAction(
 ): InstanceAction {
   const events = [...placedEvents(record, decisions), ...attempts.map((attempt) => attemptEvent(attempt, EVENT_BUILD))];
   if (record.state === "failed" || (record.state === "deleted" && record.fault !== null))
-    events.push(scheduleEvent(record));
+    events.push(scheduleEvent(record, decisions));
   const times = events.flatMap((event) => [event.startedAtMs, event.finishedAtMs ?? 0]);
   const failed = server?.status === "ERROR" || record.fault !== null;
   return {
@@ -51,8 +52,10 @@ function createAction(
   };
 }
 
-/** No host was found: the fault has the reasons, counted. */
-function scheduleEvent(record: RequestRecord): ActionEvent {
+/** No host was found: the fault has the reasons, counted; the decision, while it is kept, the hosts that nearly fitted. */
+function scheduleEvent(record: RequestRecord, decisions: readonly DecisionRecord[]): ActionEvent {
+  const refused = decisions.map(({ decision }) => decision).find((decision) => decision.outcome === "refused");
+  const nearest = describeMisses(refused?.nearest ?? []);
   return {
     event: EVENT_SCHEDULE,
     host: null,
@@ -60,6 +63,7 @@ function scheduleEvent(record: RequestRecord): ActionEvent {
     finishedAtMs: record.updatedAtMs,
     result: "Error",
     details: record.fault,
+    ...(nearest !== "" && { forAdmins: nearest }),
   };
 }
 
@@ -139,10 +143,14 @@ export function actionDetailView(
       start_time: isoMicroseconds(event.startedAtMs),
       finish_time: event.finishedAtMs === null ? null : isoMicroseconds(event.finishedAtMs),
       result: event.result,
-      ...(viewer.isAdmin && { traceback: event.details }),
+      ...(viewer.isAdmin && { traceback: detailsFor(event, viewer) }),
       ...(viewer.isAdmin && viewer.minor >= 62 && { host: event.host }),
       ...(viewer.minor >= 62 && { hostId: hostIdOf(record.spec.projectId, event.host) }),
-      ...(viewer.minor >= 84 && { details: event.details }),
+      ...(viewer.minor >= 84 && { details: detailsFor(event, viewer) }),
     })),
   };
+}
+
+function detailsFor({ details, forAdmins }: ActionEvent, { isAdmin }: Pick<Viewer, "isAdmin">): string | null {
+  return isAdmin && forAdmins !== undefined ? [details, forAdmins].filter((one) => one !== null).join(" ") : details;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Decision } from "../../../core/scheduling/explain/decision.ts";
-import { hostName, serverId } from "../../contract/cell-fixtures.ts";
+import { hostName, serverId, serverSpec } from "../../contract/cell-fixtures.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
@@ -58,6 +58,18 @@ describe("what would become of a server", () => {
     expect(nowhere.host.steps.some(({ why }: { why: string | null }) => why !== null)).toBe(true);
   });
 
+  test("has as many alternates as are asked for, and takes the images that a real request may have", async () => {
+    const alternatesOf = async (body: object) => (await explain(body)).json().servers[0].alternates.length;
+    expect([await alternatesOf({}), await alternatesOf({ alternates: 0 })]).toEqual([2, 0]);
+    expect((await explain({ alternates: 20 })).statusCode).toBe(400);
+    for (const imageRule of ["registered", "any"] as const) {
+      const other = await ApiRig.start({ imageRule }, rig.store);
+      const { statusCode } = await other.post("/berth/v1/explain", { flavor: "cpu", image: randomUUID() });
+      expect(statusCode).toBe(imageRule === "any" ? 200 : 400);
+      await other.close();
+    }
+  });
+
   test("several servers take room from each other", async () => {
     const { servers } = (await explain({ count: 50 })).json();
     expect(servers).toHaveLength(48);
@@ -97,5 +109,25 @@ describe("why a server is where it is", () => {
     const chosen = events.at(-1);
     expect(chosen).toMatchObject({ event: "conductor_schedule_and_build_instances", result: "Success" });
     expect(chosen.details).toBe("Chosen among the hosts that fit: 3; alternates: 1; claims lost to others before: 1");
+  });
+
+  test("a refusal names its nearest misses among the events, to admins", async () => {
+    await rig.close();
+    rig = await ApiRig.start({ auth: "noauth2" });
+    const [spec] = [serverSpec(5, { projectId: "p" })];
+    await rig.store.accept([spec]);
+    await rig.store.failRequests([{ serverUuid: spec.uuid, cell: null, fault: "No valid host was found." }]);
+    const lacks = [{ class: "VCPU", requested: 8, free: 2, provider: null }];
+    const nearest = [{ cell: "north", host: hostName(0), why: "too little VCPU", lacks }];
+    const refused = { outcome: "refused", hosts: 6, steps: [], cells: [], nearest, unseen: [], ...EFFORT } as const;
+    await keep(spec.uuid, refused, spec.requestId);
+    const path = `/v2.1/servers/${spec.uuid}/os-instance-actions/${spec.requestId}`;
+    const asked = async (who: string) => {
+      const answer = await rig.get(path, { "x-auth-token": who, "openstack-api-version": "compute 2.84" });
+      return answer.json().instanceAction.events[0];
+    };
+    const told = "No valid host was found. Nearest: host-0 of north (VCPU: 8 asked for, 2 free).";
+    expect(await asked("admin:x")).toMatchObject({ details: told, traceback: told });
+    expect((await asked("bob:p")).details).toBe("No valid host was found.");
   });
 });
