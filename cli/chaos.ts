@@ -68,6 +68,7 @@ function planOf({ plan }: Settings): Plan {
 async function runOn(plan: Plan, settings: Settings, signal: AbortSignal): Promise<number> {
   const seed = settings.seed ?? Math.floor(Math.random() * 2 ** 31);
   process.stderr.write(`${plan.name}, seed ${seed}: ${plan.about}\n`);
+  if (settings.target === "local") process.stderr.write(`starting a cloud of ${plan.cloud.cells} cells\n`);
   const cloud = await openTarget(plan, settings);
   let state = () => "";
   const live = new LiveLine(

@@ -27,6 +27,7 @@ export class ChaosApi {
   readonly #urls: () => readonly string[];
   readonly #history: ChaosHistory;
   readonly #timeoutMs: number;
+  readonly #signal: AbortSignal | undefined;
   // No pipelining: a POST must not be sent again when its connection breaks.
   readonly #agent = new Agent({ pipelining: 1, connections: 256, connectTimeout: 5_000 });
   #requests = 0;
@@ -36,10 +37,13 @@ export class ChaosApi {
     readonly urls: () => readonly string[];
     readonly history: ChaosHistory;
     readonly timeoutMs: number;
+    /** Breaks off what is asked, and all that is asked later. */
+    readonly signal?: AbortSignal;
   }) {
     this.#urls = options.urls;
     this.#history = options.history;
     this.#timeoutMs = options.timeoutMs;
+    this.#signal = options.signal;
   }
 
   /** Asks, and writes down what was asked and what became of it. */
@@ -69,7 +73,7 @@ export class ChaosApi {
         dispatcher: this.#agent,
         headers: { "openstack-api-version": MICROVERSION, "content-type": "application/json" },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(this.#timeoutMs),
+        signal: AbortSignal.any([AbortSignal.timeout(this.#timeoutMs), ...(this.#signal ? [this.#signal] : [])]),
       });
       const text = await answer.body.text();
       return outcomeOf(method, answer.statusCode, text);

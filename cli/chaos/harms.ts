@@ -18,6 +18,8 @@ export interface HarmContext {
   setFailShare(share: number): void;
   /** Resolves after so long; also when the run is broken off. */
   pause(ms: number): Promise<void>;
+  /** The run is broken off: nothing needs to be whole again. */
+  readonly signal: AbortSignal;
 }
 
 const RESTART_EVERY_MS = 500;
@@ -48,7 +50,7 @@ export function harmOf(step: FaultStep, context: HarmContext): Harm | null {
         return {
           target: namesOf(parts),
           begin: () => eachOf(cells, (cell) => cloud.failover(cell)),
-          end: () => eachOf(cells, (cell) => cloud.restoreStandby(cell)),
+          end: () => eachOf(context.signal.aborted ? [] : cells, (cell) => cloud.restoreStandby(cell)),
         };
       });
     case "cut":
@@ -95,15 +97,14 @@ function overLinks(step: FaultStep, context: HarmContext, harm: (link: Link) => 
   };
 }
 
-function killing(parts: readonly Part[], { pause }: HarmContext): Harm {
+function killing(parts: readonly Part[], { pause, signal }: HarmContext): Harm {
   return {
     target: namesOf(parts),
     begin: () => eachOf(parts, (part) => part.kill()),
     // As a supervisor does it: what it needs may not be there yet.
     end: () =>
       eachOf(parts, async (part) => {
-        for (;;) {
-          if (part.running) return;
+        while (!part.running && !signal.aborted) {
           try {
             await part.start();
             return;

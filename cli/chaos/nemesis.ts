@@ -40,6 +40,7 @@ export class Nemesis {
         this.failShare = share;
       },
       pause: (ms) => pause(ms, options.signal),
+      signal: options.signal,
     };
   }
 

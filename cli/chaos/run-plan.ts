@@ -62,7 +62,12 @@ export async function runPlan(options: RunOptions): Promise<RunResult> {
   const history = new ChaosHistory();
   const parts = cloud.parts.map(({ name }) => name);
   history.write({ who: "runner", what: "start", plan: plan.name, target: cloud.target, seed, parts });
-  const api = new ChaosApi({ urls: () => cloud.apiUrls, history, timeoutMs: plan.load.timeoutMs });
+  const api = new ChaosApi({
+    urls: () => cloud.apiUrls,
+    history,
+    timeoutMs: plan.load.timeoutMs,
+    signal: options.signal,
+  });
   try {
     const { figures, failures, reports } = await runRounds(options, history, api);
     for (const verdict of lawVerdicts(reports)) history.write({ who: "auditor", what: "verdict", ...verdict });

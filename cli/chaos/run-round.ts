@@ -80,7 +80,7 @@ export class RoundRun {
     try {
       await this.#harm();
       this.#stage = "settling";
-      await cloud.makeWhole();
+      await this.#unlessBrokenOff(cloud.makeWhole());
       const doubled = await this.#findUnanswered();
       const isSettled = await this.#settle();
       this.#stage = "audit";
@@ -138,9 +138,14 @@ export class RoundRun {
     const { cloud, history, signal } = this.#options;
     const deadline = history.now() + IN_FLIGHT_MS;
     for (;;) {
-      const report = await cloud.audit({ pauseMs: AUDIT_PAUSE_MS, patienceMs: 0 });
-      signal.throwIfAborted();
-      if (isClean(report) || history.now() > deadline) return report;
+      try {
+        const report = await this.#unlessBrokenOff(cloud.audit({ pauseMs: AUDIT_PAUSE_MS, patienceMs: 0 }));
+        if (isClean(report) || history.now() > deadline) return report;
+      } catch (error) {
+        // A database that does not answer in time; law 5 says nothing of how busy a machine may be.
+        if (signal.aborted || history.now() > deadline) throw error;
+        await delay(AUDIT_PAUSE_MS);
+      }
     }
   }
 
@@ -166,6 +171,20 @@ export class RoundRun {
       return holding.length === 0;
     }, GONE_MS_MAX);
     return isEmpty ? [] : [`${holding.length} deleted servers hold something: ${holding[0]}`];
+  }
+
+  /** Rejects at once when the run is broken off; what goes on then is the cloud's to end. */
+  async #unlessBrokenOff<Value>(work: Promise<Value>): Promise<Value> {
+    const { signal } = this.#options;
+    const broken = Promise.withResolvers<never>();
+    const breakOff = () => broken.reject(signal.reason);
+    signal.addEventListener("abort", breakOff);
+    try {
+      signal.throwIfAborted();
+      return await Promise.race([work, broken.promise]);
+    } finally {
+      signal.removeEventListener("abort", breakOff);
+    }
   }
 
   /** False: it did not come true in time. Throws when the run is broken off. */
