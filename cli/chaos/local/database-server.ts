@@ -70,6 +70,11 @@ export class DatabaseServer implements Part {
     this.#serving.resume();
   }
 
+  /** Whether a standby could take over at this moment. */
+  get hasStandby(): boolean {
+    return this.#standby !== null;
+  }
+
   /** From now on a commit is answered when a second server has it, too. Nothing if there is one already. */
   async restoreStandby(): Promise<void> {
     if (this.#standby !== null) return;

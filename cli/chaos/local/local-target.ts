@@ -90,7 +90,9 @@ export class LocalTarget implements ChaosCloud {
   }
 
   async failover(cell: string): Promise<void> {
-    await this.#cell(cell).database.failover();
+    const { database } = this.#cell(cell);
+    if (!database.hasStandby) throw new CannotHarmError(`${database.name} has no standby (again yet)`);
+    await database.failover();
   }
 
   async restoreStandby(cell: string): Promise<void> {
