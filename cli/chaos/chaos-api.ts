@@ -59,7 +59,9 @@ export class ChaosApi {
     const created = call.op === "create" ? uuidOf(outcome) : undefined;
     const server = created === undefined ? {} : { server: created };
     const reason = outcome.kind === "ok" ? {} : { reason: outcome.reason };
-    this.#history.write({ ...line, ...server, what: outcome.kind, ms, ...status, ...reason });
+    const twice = call.op === "list" ? namedTwice(outcome) : [];
+    const doubled = twice.length === 0 ? {} : { twice };
+    this.#history.write({ ...line, ...server, what: outcome.kind, ms, ...status, ...reason, ...doubled });
     return outcome;
   }
 
@@ -99,4 +101,14 @@ function outcomeOf(method: string, status: number, text: string): Outcome {
 
 function uuidOf(outcome: Outcome): string | undefined {
   return outcome.kind === "ok" ? (outcome.body as { server?: { id?: string } }).server?.id : undefined;
+}
+
+/** Uuids that a list has more than once. */
+function namedTwice(outcome: Outcome): readonly string[] {
+  if (outcome.kind !== "ok") return [];
+  const { servers = [] } = outcome.body as { readonly servers?: readonly { readonly id: string }[] };
+  const seen = new Set<string>();
+  const twice = new Set<string>();
+  for (const { id } of servers) (seen.has(id) ? twice : seen).add(id);
+  return [...twice];
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { ChaosCloud } from "../chaos-cloud.ts";
 import { harmOf } from "../harms.ts";
 import type { FaultBegins } from "../history-line.ts";
@@ -23,6 +24,9 @@ export interface Stage<Cloud> {
 /** Does harm while clients make requests. It resolves soon after the load is over, with everything whole again. */
 export type Nemesis<Cloud> = (stage: Stage<Cloud>) => Promise<void>;
 
+/** A suite is never broken off: its nemesis ends with its load. */
+const NEVER = new AbortController().signal;
+
 /** A fault as it stands in a plan: `{ fault: "kill", target: "conductor", at: "1s", every: "4s", for: "1s" }`. */
 export type FaultSpec = FaultText;
 
@@ -42,7 +46,12 @@ export function faults(specs: readonly FaultSpec[], options: { readonly overMs: 
   // Each plan is JSON, too.
   const [round] = parsePlan(JSON.stringify(text), "faults").rounds;
   return async (stage) => {
-    const context = { ...stage, setFailShare: (share: number) => stage.failBuilds(share) };
+    const context = {
+      ...{ cloud: stage.cloud, random: stage.random, setFailShare: (share: number) => stage.failBuilds(share) },
+      // When the load is over what is broken has to be made whole, with the pauses that it takes.
+      pause: (ms: number) => (stage.signal.aborted ? delay(ms) : stage.pause(ms)),
+      signal: NEVER,
+    };
     await Promise.all(
       scheduleOf(round?.nemesis ?? [], overMs).map(async ({ step, atMs, forMs }) => {
         await stage.pause(atMs);
