@@ -84,7 +84,7 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
   reservationsKeptMs: 86_400_000,
   decisionsKeptMs: 86_400_000,
   decisionsMax: 200_000,
-  decisionsPerSecond: 100,
+  decisionsPerSecond: 25,
   decisionFlushMs: 500,
   cellSilentMs: 2_000,
   seenDeadlineMs: 2_000,

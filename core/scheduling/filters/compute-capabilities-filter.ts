@@ -2,7 +2,8 @@ import { satisfies } from "./extra-spec-operators.ts";
 import { hostAttribute, isHostAttribute } from "./host-attributes.ts";
 import type { HostFilter } from "./host-filter.ts";
 
-const SCOPE = "capabilities";
+const SCOPE = "capabilities:";
+const MAXPHYSADDR_BITS = "hw:maxphysaddr_bits";
 
 /**
  * Hosts with what the flavor's extra specs require of them: `capabilities:cpu_info:arch`, and keys without scope that are called
@@ -13,13 +14,13 @@ export const computeCapabilitiesFilter: HostFilter = {
   decidedBy: "kind",
   reads: ["flavor"],
   bind({ flavor }, { view }) {
-    const required = Object.entries(flavor?.extraSpecs ?? {}).flatMap(([key, requirement]) => {
-      if (key === "hw:maxphysaddr_bits")
-        return [{ path: ["cpu_info", "maxphysaddr", "bits"], requirement: `>= ${requirement}` }];
-      const [scope = "", ...path] = key.split(":");
-      if (path.length === 0) return isHostAttribute(scope) ? [{ path: [scope], requirement }] : [];
-      return scope === SCOPE ? [{ path, requirement }] : [];
-    });
+    const required: Requirement[] = [];
+    for (const key in flavor?.extraSpecs) {
+      const path = pathOf(key);
+      if (path === null) continue;
+      const requirement = flavor.extraSpecs[key] ?? "";
+      required.push({ path, requirement: key === MAXPHYSADDR_BITS ? `>= ${requirement}` : requirement });
+    }
     if (required.length === 0) return null;
     return (host) => {
       for (const { path, requirement } of required) {
@@ -31,6 +32,18 @@ export const computeCapabilitiesFilter: HostFilter = {
     };
   },
 };
+
+interface Requirement {
+  readonly path: readonly string[];
+  readonly requirement: string;
+}
+
+/** Null: the key asks nothing of hosts. Asked for every key of every request, so it looks before it splits. */
+function pathOf(key: string): readonly string[] | null {
+  if (key === MAXPHYSADDR_BITS) return ["cpu_info", "maxphysaddr", "bits"];
+  if (key.startsWith(SCOPE)) return key.slice(SCOPE.length).split(":");
+  return !key.includes(":") && isHostAttribute(key) ? [key] : null;
+}
 
 /** Lists with commas and quotes around, so that `<in>` finds whole items and parts alike. */
 function textOf(value: unknown): string {

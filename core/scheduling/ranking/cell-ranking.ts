@@ -85,6 +85,15 @@ export class CellRanking {
     return this.#filter(this.#batch(request, out, count), scratch, filters);
   }
 
+  /** All hosts that are ranked, to `scratch.roots` from `offset` on. Nothing is ranked after it. */
+  takeRanked(scratch: RankingScratch, offset: number): HostBatch {
+    const out = scratch.roots.subarray(offset);
+    const count = this.sorted.take(out);
+    for (let index = 0; index < count; index += 1) this.weights[out[index]!] = Number.NaN;
+    scratch.enter("weigh");
+    return this.#batch(this.#kept.current(), out, count);
+  }
+
   /** Roots that changed since the last call, each once, to the scratch; returns how many, or null: there is no telling. */
   takeChanged(scratch: RankingScratch): number | null {
     const { changes, slots } = this.cell.view;

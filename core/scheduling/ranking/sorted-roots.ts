@@ -107,6 +107,20 @@ export class SortedRoots {
     this.#noteAll();
   }
 
+  /** Takes all out, into `out`, in their order; returns how many. */
+  take(out: Int32Array): number {
+    const count = this.#count;
+    let at = 0;
+    for (const block of this.#blocks) {
+      out.set(block.roots.subarray(0, block.count), at);
+      at += block.count;
+    }
+    this.#blocks = [];
+    this.#count = 0;
+    this.#noteAll();
+    return count;
+  }
+
   /** The root of a rank from 0 to `count`, exclusive. */
   at(rank: number): number {
     if (!this.#ranked) this.#rankBlocks();
