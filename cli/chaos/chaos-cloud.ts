@@ -22,6 +22,11 @@ export interface Part {
   resume(): Promise<void>;
 }
 
+/** Whether others cannot do without it: databases, message servers, Redis. */
+export function isServer({ role }: Pick<Part, "role">): boolean {
+  return role === "postgres" || role === "nats" || role === "redis";
+}
+
 /** One end of a link. `above`: everything of the API tier that speaks to cells; `clients`: those who use the API. */
 export interface LinkEnd {
   readonly name: string;

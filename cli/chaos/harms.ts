@@ -1,4 +1,4 @@
-import type { ChaosCloud, Link, Part } from "./chaos-cloud.ts";
+import { type ChaosCloud, isServer, type Link, type Part } from "./chaos-cloud.ts";
 import type { FaultStep } from "./plan.ts";
 import { linksMeant, partsMeant } from "./select.ts";
 
@@ -101,9 +101,9 @@ function killing(parts: readonly Part[], { pause, signal }: HarmContext): Harm {
   return {
     target: namesOf(parts),
     begin: () => eachOf(parts, (part) => part.kill()),
-    // As a supervisor does it: what it needs may not be there yet.
-    end: () =>
-      eachOf(parts, async (part) => {
+    // Servers before those who use them, and again and again, as a supervisor does it.
+    end: async () => {
+      const start = async (part: Part) => {
         while (!part.running && !signal.aborted) {
           try {
             await part.start();
@@ -112,7 +112,10 @@ function killing(parts: readonly Part[], { pause, signal }: HarmContext): Harm {
             await pause(RESTART_EVERY_MS);
           }
         }
-      }),
+      };
+      await eachOf(parts.filter(isServer), start);
+      await eachOf(parts, start);
+    },
   };
 }
 

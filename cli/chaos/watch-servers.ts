@@ -8,6 +8,8 @@ const EVERY_MS = 250;
 /** More servers than this are looked up in the list, which is cheaper. */
 const SHOWN_MAX = 20;
 const PAGE_MAX = 1_000;
+/** Servers whose actions are asked for at a time. */
+const TOLD_AT_ONCE = 4;
 const BUILD_EVENT = "compute__do_build_and_run_instance";
 
 interface Action {
@@ -26,6 +28,8 @@ export class ServerWatch {
   #watching: Promise<void> = Promise.resolve();
   /** Looked up one by one in turn, so that those that are not in the list come round. */
   #turn = 0;
+  /** Ends that were seen and are not written down yet, and those who do that. */
+  readonly #ended: { readonly server: ChaosServer; readonly atMs: number; readonly state: "ACTIVE" | "ERROR" }[] = [];
   readonly #telling = new Set<Promise<void>>();
 
   /** `servers` may grow. */
@@ -119,8 +123,16 @@ export class ServerWatch {
       launchedAt == null ? null : Date.parse(launchedAt.endsWith("Z") ? launchedAt : `${launchedAt}Z`);
     server.fault = shown.fault?.message ?? null;
     this.#onEnd(server);
-    const telling = this.#tell(server, server.endedMs, server.state).finally(() => this.#telling.delete(telling));
+    this.#ended.push({ server, atMs: server.endedMs, state: server.state });
+    if (this.#telling.size >= TOLD_AT_ONCE) return;
+    const telling = this.#tellEnded().finally(() => this.#telling.delete(telling));
     this.#telling.add(telling);
+  }
+
+  async #tellEnded(): Promise<void> {
+    for (let next = this.#ended.shift(); next !== undefined; next = this.#ended.shift()) {
+      await this.#tell(next.server, next.atMs, next.state);
+    }
   }
 
   /** Writes the end down, with what the server's actions say of its builds where they can be had. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { AuditReport } from "../../audit/audit-report.ts";
-import { CannotHarmError, type ChaosCloud, type Link } from "../chaos-cloud.ts";
+import { CannotHarmError, type ChaosCloud, isServer, type Link } from "../chaos-cloud.ts";
 import { ContainerPart, roleOf } from "./container-part.ts";
 import { composeCommand, DockerError, docker } from "./docker.ts";
 import { NetworkLink } from "./network-link.ts";
@@ -17,7 +17,6 @@ const API_PORT = "8774";
 const HOSTS_UP_MS_MAX = 300_000;
 const LOOK_MS = 500;
 const LOG_LINES = "40";
-const SERVERS = ["postgres", "nats", "redis"];
 const FLUSH =
   'REDISCLI_AUTH="$(sed -n "s/^requirepass *//p" /etc/berth/redis.conf | tr -d \'"\')" exec redis-cli flushall';
 
@@ -88,8 +87,8 @@ export class ComposeTarget implements ChaosCloud {
 
   async makeWhole(): Promise<void> {
     await Promise.all(this.links.map((link) => link.heal()));
-    for (const isServer of [true, false]) {
-      const some = this.parts.filter(({ role }) => SERVERS.includes(role) === isServer);
+    for (const servers of [true, false]) {
+      const some = this.parts.filter((part) => isServer(part) === servers);
       await Promise.all(
         some.map(async (part) => {
           await part.resume();

@@ -3,7 +3,7 @@ import { type LocalNats, startLocalNats } from "../../../adapters/nats/local-ser
 import { ensureDatabase } from "../../../adapters/postgres/databases.ts";
 import { type LocalRedis, startLocalRedis } from "../../../adapters/redis/local-server.ts";
 import { natsConfig } from "../../../deploy/nats-config.ts";
-import type { LinkEnd, Part } from "../chaos-cloud.ts";
+import { isServer, type LinkEnd, type Part } from "../chaos-cloud.ts";
 import { ChildServerPart } from "./child-server-part.ts";
 import { DatabaseServer } from "./database-server.ts";
 import { atPort, Links } from "./links.ts";
@@ -242,8 +242,4 @@ async function closeTier({ database, nats, redis }: Tier): Promise<void> {
 
 async function closeAll(cells: readonly LocalCell[]): Promise<void> {
   await Promise.all(cells.map((cell) => cell.close()));
-}
-
-function isServer(part: Part): boolean {
-  return ["postgres", "nats", "redis"].includes(part.role);
 }

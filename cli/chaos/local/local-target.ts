@@ -7,7 +7,7 @@ import type { AuditReport } from "../../audit/audit-report.ts";
 import { auditTwice } from "../../audit/audit-twice.ts";
 import { conductorSettingNames } from "../../audit/conductor-setting-names.ts";
 import { readGuests } from "../../audit/read-guests.ts";
-import { CannotHarmError, type ChaosCloud, type Link, type Part } from "../chaos-cloud.ts";
+import { CannotHarmError, type ChaosCloud, isServer, type Link, type Part } from "../chaos-cloud.ts";
 import type { CloudShape } from "../plan.ts";
 import type { Environment } from "./local-cell.ts";
 import { LocalCloud } from "./local-cloud.ts";
@@ -187,8 +187,4 @@ export class LocalTarget implements ChaosCloud {
 /** How it ended, and what it said before. */
 function lastWords(part: Part): string {
   return part instanceof LocalService ? part.logSinceMark(LAST_LINES).replaceAll("\n", " ").slice(-LAST_CHARS) : "";
-}
-
-function isServer({ role }: Part): boolean {
-  return ["postgres", "nats", "redis"].includes(role);
 }
