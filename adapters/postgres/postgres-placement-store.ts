@@ -24,6 +24,7 @@ import {
 import { findProvider, findProviders } from "./placement/provider-rows.ts";
 import { reshape } from "./placement/reshape.ts";
 import { deleteProvider, providerCreator, updateProvider } from "./placement/write-providers.ts";
+import { writesTogether } from "./placement/write-together.ts";
 import { runStored } from "./store-error.ts";
 
 /** Most allocation changes that go to the database in one call. */
@@ -48,22 +49,23 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
   // First claims are cheap among themselves, and dear beside anything else.
   const claims = newBatcher();
   const changes = newBatcher();
+  const together = writesTogether(pool);
   return throwStoreErrors({
     provider: (uuid) => findProvider(pool, uuid),
     providers: (filter) => findProviders(pool, filter),
-    createProvider: providerCreator(pool),
+    createProvider: providerCreator(pool, together),
     updateProvider: (uuid, change) => updateProvider(pool, uuid, change),
     deleteProvider: (uuid) => deleteProvider(pool, uuid),
 
     inventories: (uuid) => readInventories(pool, uuid),
-    setInventories: inventoryWriter(pool),
+    setInventories: inventoryWriter(pool, together),
     putInventory: (uuid, expected, name, inventory, mode) => putInventory(pool, uuid, expected, name, inventory, mode),
     deleteInventory: (uuid, name) => deleteInventory(pool, uuid, name),
 
     traits: (uuid) => readTraits(pool, uuid),
-    setTraits: traitWriter(pool),
+    setTraits: traitWriter(pool, together),
     aggregates: (uuid) => readAggregates(pool, uuid),
-    setAggregates: aggregateWriter(pool),
+    setAggregates: aggregateWriter(pool, together),
 
     resourceClasses: () => readResourceClasses(pool),
     createResourceClass: (name) => createResourceClass(pool, name),

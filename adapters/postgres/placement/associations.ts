@@ -4,7 +4,7 @@ import type { Dated, PlacementStore, SetOutcome } from "../../../core/placement/
 import { retryConflicts } from "../transaction.ts";
 import { ask, generationParameter } from "./prepared.ts";
 import { findProvider } from "./provider-rows.ts";
-import { callForEach, together, type WriteFunction } from "./write-together.ts";
+import { type WriteTogether, writtenOf } from "./write-together.ts";
 
 export async function readTraits(pool: Pool, uuid: ProviderUuid): Promise<Dated<readonly Trait[]> | null> {
   const provider = await findProvider(pool, uuid);
@@ -57,33 +57,12 @@ function traitOutcomeOf(row: WrittenRow): SetOutcome<Trait> {
     : outcomeOf(row.kind, row);
 }
 
-const SET_TRAITS: WriteFunction = {
-  name: "placement_set_traits",
-  columns: [
-    ["expected", "int"],
-    ["names", "text[]"],
-  ],
-};
-
 /** `writeTraits` for many callers. */
-export function traitWriter(pool: Pool): PlacementStore["setTraits"] {
-  interface Write {
-    readonly uuid: ProviderUuid;
-    readonly expected: number | undefined;
-    readonly traits: readonly Trait[];
-  }
-  const submit = together<Write, SetOutcome<Trait>>({
-    one: ({ uuid, expected, traits }) => writeTraits(pool, uuid, expected, traits),
-    many: async (writes) => {
-      const calls = writes.map(({ uuid, expected, traits }) => ({
-        uuid,
-        expected: generationParameter(expected),
-        names: traits,
-      }));
-      return (await callForEach<WrittenRow>(pool, SET_TRAITS, calls)).map(traitOutcomeOf);
-    },
-  });
-  return (uuid, expected, traits) => submit({ uuid, expected, traits });
+export function traitWriter(pool: Pool, together: WriteTogether): PlacementStore["setTraits"] {
+  return async (uuid, expected, traits) => {
+    const done = await together({ kind: "traits", uuid, expected, traits });
+    return done === null ? writeTraits(pool, uuid, expected, traits) : writtenOf(done);
+  };
 }
 
 /** Replaces the provider's aggregates; with `expected` the generation is checked and raised, also for the same set again. */
@@ -101,35 +80,15 @@ export async function writeAggregates(
       values,
     ),
   );
-  return aggregateOutcomeOf(row!);
+  return outcomeOf(row!.kind as Exclude<SetOutcome<never>["kind"], "unknown-names">, row!);
 }
 
-const aggregateOutcomeOf = (row: WrittenRow): SetOutcome<never> =>
-  outcomeOf(row.kind as Exclude<SetOutcome<never>["kind"], "unknown-names">, row);
-
-const SET_AGGREGATES: WriteFunction = {
-  name: "placement_set_aggregates",
-  columns: [
-    ["expected", "int"],
-    ["aggregates", "uuid[]"],
-  ],
-};
-
 /** `writeAggregates` for many callers. */
-export function aggregateWriter(pool: Pool): PlacementStore["setAggregates"] {
-  interface Write {
-    readonly uuid: ProviderUuid;
-    readonly expected: number | undefined;
-    readonly aggregates: readonly AggregateUuid[];
-  }
-  const submit = together<Write, SetOutcome<never>>({
-    one: ({ uuid, expected, aggregates }) => writeAggregates(pool, uuid, expected, aggregates),
-    many: async (writes) => {
-      const calls = writes.map((write) => ({ ...write, expected: generationParameter(write.expected) }));
-      return (await callForEach<WrittenRow>(pool, SET_AGGREGATES, calls)).map(aggregateOutcomeOf);
-    },
-  });
-  return (uuid, expected, aggregates) => submit({ uuid, expected, aggregates });
+export function aggregateWriter(pool: Pool, together: WriteTogether): PlacementStore["setAggregates"] {
+  return async (uuid, expected, aggregates) => {
+    const done = await together({ kind: "aggregates", uuid, expected, aggregates });
+    return done === null ? writeAggregates(pool, uuid, expected, aggregates) : writtenOf(done);
+  };
 }
 
 function outcomeOf(

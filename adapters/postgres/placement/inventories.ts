@@ -5,7 +5,7 @@ import type { Dated, InventoryOutcome, InventoryRow, PlacementStore } from "../.
 import { retryConflicts } from "../transaction.ts";
 import { ask, generationParameter, type Queryable } from "./prepared.ts";
 import { findProvider } from "./provider-rows.ts";
-import { callForEach, together, type WriteFunction } from "./write-together.ts";
+import { type WriteTogether, writtenOf } from "./write-together.ts";
 
 interface Row {
   name: string;
@@ -115,54 +115,12 @@ function outcomeOf({
   }
 }
 
-const WRITE_INVENTORIES: WriteFunction = {
-  name: "placement_write_inventories",
-  columns: [
-    ["expected", "int"],
-    ["mode", "text"],
-    ["names", "text[]"],
-    ["totals", "int[]"],
-    ["reserves", "int[]"],
-    ["min_units", "int[]"],
-    ["max_units", "int[]"],
-    ["step_sizes", "int[]"],
-    ["ratios", "float8[]"],
-  ],
-};
-
 /** Replaces all inventories of a provider, for many callers. */
-export function inventoryWriter(pool: Pool): PlacementStore["setInventories"] {
-  interface Write {
-    readonly uuid: ProviderUuid;
-    readonly expected: number;
-    readonly inventories: Inventories;
-  }
-  const submit = together<Write, InventoryOutcome>({
-    one: ({ uuid, expected, inventories }) =>
-      retryConflicts(() => writeInventories(pool, uuid, expected, { mode: "replace", inventories })),
-    many: async (writes) =>
-      (await callForEach<WrittenRow>(pool, WRITE_INVENTORIES, writes.map(replacementOf))).map(outcomeOf),
-  });
-  return (uuid, expected, inventories) => submit({ uuid, expected, inventories });
-}
-
-function replacementOf(write: {
-  readonly uuid: ProviderUuid;
-  readonly expected: number;
-  readonly inventories: Inventories;
-}) {
-  const list = [...write.inventories.values()];
-  return {
-    uuid: write.uuid,
-    expected: generationParameter(write.expected),
-    mode: "replace",
-    names: [...write.inventories.keys()],
-    totals: list.map((one) => one.total),
-    reserves: list.map((one) => one.reserved),
-    min_units: list.map((one) => one.minUnit),
-    max_units: list.map((one) => one.maxUnit),
-    step_sizes: list.map((one) => one.stepSize),
-    ratios: list.map((one) => one.allocationRatio),
+export function inventoryWriter(pool: Pool, together: WriteTogether): PlacementStore["setInventories"] {
+  return async (uuid, expected, inventories) => {
+    const done = await together({ kind: "inventories", uuid, expected, inventories });
+    if (done !== null) return writtenOf(done);
+    return retryConflicts(() => writeInventories(pool, uuid, expected, { mode: "replace", inventories }));
   };
 }
 

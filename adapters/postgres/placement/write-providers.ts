@@ -9,7 +9,7 @@ import type {
 import { inTransaction, retryConflicts } from "../transaction.ts";
 import { ask } from "./prepared.ts";
 import { findProvider, type ProviderWithIds } from "./provider-rows.ts";
-import { together } from "./write-together.ts";
+import type { WriteTogether } from "./write-together.ts";
 
 const UNIQUE_VIOLATION = "23505";
 const FOREIGN_KEY_VIOLATION = "23503";
@@ -34,28 +34,12 @@ export async function createProvider(pool: Pool, provider: NewProvider): Promise
 }
 
 /** `createProvider` for many callers. */
-export function providerCreator(pool: Pool): PlacementStore["createProvider"] {
-  const submit = together<NewProvider, CreateProviderOutcome>({
-    one: (provider) => createProvider(pool, provider),
-    many: (providers) => createProviders(pool, providers),
-  });
-  return (provider) => submit(provider);
-}
-
-async function createProviders(
-  pool: Pool,
-  providers: readonly NewProvider[],
-): Promise<readonly CreateProviderOutcome[]> {
-  const rows = await ask<CreatedRow & { readonly at: number }>(pool, INSERT_PROVIDERS, [
-    JSON.stringify(providers.map(({ uuid, name, parent }, at) => ({ at, uuid, name, parent }))),
-    providers.flatMap(({ parent }) => parent ?? []),
-  ]);
-  const created = new Map(rows.map((row) => [row.at, row]));
-  return providers.map((provider, at) => {
-    if (provider.parent === provider.uuid) return { kind: "own-parent" };
-    const row = created.get(at);
-    return row === undefined ? { kind: "unknown-parent" } : createdFrom(provider, row);
-  });
+export function providerCreator(pool: Pool, together: WriteTogether): PlacementStore["createProvider"] {
+  return async (provider) => {
+    const done = await together({ kind: "create", provider });
+    if (done === null) return createProvider(pool, provider);
+    return createdFrom(provider, { root: done.root!, updated_at_ms: done.written_at_ms });
+  };
 }
 
 function createdFrom({ uuid, name, parent }: NewProvider, row: CreatedRow): CreateProviderOutcome {
@@ -83,25 +67,6 @@ const INSERT_PROVIDER = `
   select coalesce((select r.uuid from resource_providers r where r.id = parent.root_id), $1::uuid) as root,
     (extract(epoch from inserted.updated_at) * 1000)::float8 as updated_at_ms
   from inserted left join parent on true`;
-
-/** The same for many; those whose parent there is not are left out. One that is refused for its name or uuid refuses all. */
-const INSERT_PROVIDERS = `
-  with parent as (
-    select p.id, p.uuid, p.root_id from resource_providers p where p.uuid = any ($2::uuid[]) order by p.id for no key update
-  ), new as materialized (
-    select w.at, w.uuid, w.name, parent.id as parent_id, parent.root_id,
-      nextval(pg_get_serial_sequence('resource_providers', 'id'))::int as id
-    from jsonb_to_recordset($1) as w (at int, uuid uuid, name text, parent uuid)
-    left join parent on parent.uuid = w.parent
-    where w.parent is null or parent.id is not null and w.parent <> w.uuid
-  ), inserted as (
-    insert into resource_providers (id, uuid, name, parent_id, root_id) overriding system value
-    select new.id, new.uuid, new.name, new.parent_id, coalesce(new.root_id, new.id) from new
-    returning id, updated_at
-  )
-  select new.at, coalesce((select r.uuid from resource_providers r where r.id = new.root_id), new.uuid) as root,
-    (extract(epoch from inserted.updated_at) * 1000)::float8 as updated_at_ms
-  from new join inserted on inserted.id = new.id`;
 
 /** Renames a provider, or moves it with all below it to another parent (API 1.37) or to none. */
 export async function updateProvider(
