@@ -28,6 +28,7 @@ export { nothingLost } from "./checkers/nothing-lost.ts";
 export { standardCheckers } from "./checkers/standard-checkers.ts";
 export { timeWithoutService } from "./checkers/time-without-service.ts";
 export type { HistoryLine } from "./history-line.ts";
+export { disablingHosts } from "./kit/disabling-hosts.ts";
 export * from "./kit/generators.ts";
 export { InProcessCloud, type InProcessOptions } from "./kit/in-process-cloud.ts";
 export {
