@@ -1,11 +1,15 @@
 import { writeFileSync } from "node:fs";
 import { boolean, duration, integer, oneOf, text } from "../runtime/setting-kinds.ts";
-import { optional, SettingsError, setting } from "../runtime/settings.ts";
+import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import { runCommand } from "./run-command.ts";
+import { mixedWorld } from "./sim/mixed.ts";
 import { MUTATIONS } from "./sim/mutations.ts";
+import { printFailure, printHeld, printJson, printOne, printTotal } from "./sim/print-results.ts";
 import { PROFILES } from "./sim/profiles.ts";
-import { shrink } from "./sim/shrink.ts";
-import { type SimOptions, type SimResult, simulate } from "./sim/simulate.ts";
+import { type SimOptions, simulate } from "./sim/simulate.ts";
+
+/** No profile of its own. */
+const MIXED = "mixed";
 
 const count = (min: number, max: number, about: string, initial: string) =>
   setting(integer({ min, max }), { about, default: initial });
@@ -19,10 +23,11 @@ const declaration = {
       about: "seeds from … to",
       default: "1..100",
     }),
-    profile: setting(oneOf(...(PROFILES.map(({ name }) => name) as [string, ...string[]])), {
-      about: "which faults there are",
+    profile: setting(oneOf(MIXED, ...PROFILES.map(({ name }) => name)), {
+      about: "which faults there are; mixed: the seed decides that and the size, too",
       default: "swarm",
     }),
+    soak: setting(boolean, { about: "fresh seeds until it is stopped, also after one that failed", default: "false" }),
     cells: count(1, 20, "cells", "2"),
     apis: count(1, 20, "apis", "2"),
     schedulers: count(1, 50, "schedulers", "2"),
@@ -45,84 +50,57 @@ const declaration = {
 export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const one = settings.seed ?? null;
-    const [first, last] = one === null ? readSeeds(settings.seeds) : [one, one];
-    const base = {
-      profile: PROFILES.find(({ name }) => name === settings.profile)!,
-      mutation: MUTATIONS.find(({ name }) => name === settings.mutation) ?? null,
-      operations: settings.requests,
-      busyMs: settings.busy,
-      wholeHistory: one !== null,
-      ...{ cells: settings.cells, apis: settings.apis, schedulers: settings.schedulers },
-      ...{ conductors: settings.conductors, hosts: settings.hosts },
+    const [first, last] = settings.soak ? freshSeeds() : one === null ? readSeeds(settings.seeds) : [one, one];
+    const total = {
+      seeds: 0,
+      failed: 0,
+      simulatedMs: 0,
+      accepted: 0,
+      startedMs: performance.now(),
+      startedCpu: process.cpuUsage(),
     };
-    const total = { seeds: 0, simulatedMs: 0, accepted: 0, startedMs: performance.now() };
-    for (let seed = first; seed <= last; seed += 1) {
-      const options = { ...base, seed };
+    let isStopped = false;
+    if (settings.soak) process.once("SIGINT", () => (isStopped = true)).once("SIGTERM", () => (isStopped = true));
+    for (let seed = first; seed <= last && !isStopped; seed += 1) {
+      const options = worldOf(settings, seed);
       const result = await simulate(options);
+      total.seeds += 1;
+      total.simulatedMs += result.simulatedMs;
+      total.accepted += result.counts.accepted;
       if (settings.json) printJson(result);
       else if (one !== null) printOne(result);
       if (settings.history !== null && one !== null) writeFileSync(settings.history, result.history.join(""));
       if (result.findings.length > 0) {
+        total.failed += 1;
         await printFailure(options, result, argv);
-        return 1;
-      }
-      total.seeds += 1;
-      total.simulatedMs += result.simulatedMs;
-      total.accepted += result.counts.accepted;
+        if (!settings.soak) return 1;
+      } else if (settings.soak && !settings.json) printHeld(result, options);
     }
     if (!settings.json) printTotal(total, settings.profile);
-    return 0;
+    return total.failed === 0 ? 0 : 1;
   });
+}
+
+type SimSettings = ValuesOf<typeof declaration.settings>;
+
+function worldOf(settings: SimSettings, seed: number): SimOptions {
+  const chosen = {
+    mutation: MUTATIONS.find(({ name }) => name === settings.mutation) ?? null,
+    wholeHistory: settings.seed !== null && settings.seed !== undefined,
+  };
+  if (settings.profile === MIXED) return { ...mixedWorld(seed), ...chosen };
+  const { cells, apis, schedulers, conductors, hosts, requests: operations, busy: busyMs } = settings;
+  const profile = PROFILES.find(({ name }) => name === settings.profile)!;
+  return { seed, profile, ...chosen, ...{ cells, apis, schedulers, conductors, hosts, operations, busyMs } };
+}
+
+/** Seeds that were never tried before, as good as without end. */
+function freshSeeds(): readonly [number, number] {
+  return [Math.floor(Math.random() * 2 ** 30), 2 ** 31];
 }
 
 function readSeeds(seeds: string): readonly [number, number] {
   const [first = 0, last = 0] = seeds.split("..").map(Number);
   if (first > last) throw new SettingsError(`--seeds ${seeds}: the first must not be above the last`);
   return [first, last];
-}
-
-function printJson({ seed, findings, simulatedMs, steps, counts, digest }: SimResult): void {
-  process.stdout.write(`${JSON.stringify({ seed, findings, simulatedMs, steps, ...counts, digest })}\n`);
-}
-
-function printOne({ seed, simulatedMs, steps, counts, digest }: SimResult): void {
-  const { accepted, active, error, deleted, changes } = counts;
-  process.stdout.write(
-    `seed ${seed}: ${seconds(simulatedMs)} in ${steps} steps; ${accepted} accepted: ${active} active, ${error} in error, ` +
-      `${deleted} deleted\nchanges: ${JSON.stringify(changes)}\nhistory ${digest}\n`,
-  );
-}
-
-function printTotal(
-  total: {
-    readonly seeds: number;
-    readonly simulatedMs: number;
-    readonly accepted: number;
-    readonly startedMs: number;
-  },
-  profile: string,
-): void {
-  const tookMs = performance.now() - total.startedMs;
-  process.stdout.write(
-    `${total.seeds} seeds of profile ${profile}: all laws held. ${total.accepted} requests, ${seconds(total.simulatedMs)} ` +
-      `simulated in ${seconds(tookMs)} (${Math.round(total.simulatedMs / tookMs)} times as fast as life).\n`,
-  );
-}
-
-/** What is wrong, the shortest prefix that shows it, what happened around it, and how to see it again. */
-async function printFailure(options: SimOptions, failed: SimResult, argv: readonly string[]): Promise<void> {
-  const write = (line: string) => process.stderr.write(`${line}\n`);
-  write(`seed ${options.seed} fails:`);
-  for (const { law, what, atMs } of failed.findings) write(`  law ${law} at ${seconds(atMs)}: ${what}`);
-  const { busyMs, result } = await shrink(options, failed);
-  write(`the shortest prefix that fails: users and faults for ${seconds(busyMs)}. What happened last:`);
-  for (const line of result.history.slice(-40)) write(`  ${line.trimEnd()}`);
-  const others = argv.filter(
-    (word, at) => !/^--(seeds?|history)\b/.test(word) && !/^--(seeds?|history)$/.test(argv[at - 1] ?? ""),
-  );
-  write(`to see it again: berth sim --seed ${options.seed} ${others.join(" ")} --history history.jsonl`.trimEnd());
-}
-
-function seconds(ms: number): string {
-  return `${(ms / 1_000).toFixed(1)} s`;
 }

@@ -1,0 +1,61 @@
+import { shrink } from "./shrink.ts";
+import type { SimOptions, SimResult } from "./simulate.ts";
+
+/** What a call of `berth sim` has run so far. */
+export interface SimTotal {
+  seeds: number;
+  failed: number;
+  simulatedMs: number;
+  accepted: number;
+  readonly startedMs: number;
+  readonly startedCpu: NodeJS.CpuUsage;
+}
+
+/** One JSON object. */
+export function printJson({ seed, findings, simulatedMs, steps, counts, digest }: SimResult): void {
+  process.stdout.write(`${JSON.stringify({ seed, findings, simulatedMs, steps, ...counts, digest })}\n`);
+}
+
+/** What happened in a world of which all is wanted. */
+export function printOne({ seed, simulatedMs, steps, counts, digest }: SimResult): void {
+  const { accepted, active, error, deleted, changes } = counts;
+  process.stdout.write(
+    `seed ${seed}: ${seconds(simulatedMs)} in ${steps} steps; ${accepted} accepted: ${active} active, ${error} in error, ` +
+      `${deleted} deleted\nchanges: ${JSON.stringify(changes)}\nhistory ${digest}\n`,
+  );
+}
+
+/** What all seeds of a call were together. */
+export function printTotal(total: SimTotal, profile: string): void {
+  const tookMs = performance.now() - total.startedMs;
+  const { user, system } = process.cpuUsage(total.startedCpu);
+  const held = total.failed === 0 ? "all laws held" : `${total.failed} failed`;
+  process.stdout.write(
+    `${total.seeds} seeds of profile ${profile}: ${held}. ${total.accepted} requests, ${seconds(total.simulatedMs)} simulated in ` +
+      `${seconds(tookMs)}, ${Math.round((total.simulatedMs * 1_000) / (user + system))} for each second of CPU.\n`,
+  );
+}
+
+/** What is wrong, the shortest prefix that shows it, what happened around it, and how to see it again. */
+export async function printFailure(options: SimOptions, failed: SimResult, argv: readonly string[]): Promise<void> {
+  const write = (line: string) => process.stderr.write(`${line}\n`);
+  write(`seed ${options.seed} fails:`);
+  for (const { law, what, atMs } of failed.findings) write(`  law ${law} at ${seconds(atMs)}: ${what}`);
+  const { busyMs, result } = await shrink(options, failed);
+  write(`the shortest prefix that fails: users and faults for ${seconds(busyMs)}. What happened last:`);
+  for (const line of result.history.slice(-40)) write(`  ${line.trimEnd()}`);
+  const others = argv.filter(
+    (word, at) => !/^--(seeds?|history)\b/.test(word) && !/^--(seeds?|history)$/.test(argv[at - 1] ?? ""),
+  );
+  write(`to see it again: berth sim --seed ${options.seed} ${others.join(" ")} --history history.jsonl`.trimEnd());
+}
+
+/** A world that held, in a line; a call of `berth sim --seed` with the profile shows it again. */
+export function printHeld({ seed, simulatedMs, counts }: SimResult, { profile, hosts, cells }: SimOptions): void {
+  const where = `${profile.name}, ${hosts} hosts in ${cells} ${cells === 1 ? "cell" : "cells"}`;
+  process.stdout.write(`seed ${seed} (${where}): ${seconds(simulatedMs)}, ${counts.accepted} servers: held\n`);
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
