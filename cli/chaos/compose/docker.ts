@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
@@ -33,12 +34,16 @@ export async function docker(
   }
 }
 
+/** The directory that paths in a deployment's file count from. */
+const DEPLOY = join(import.meta.dirname, "../../../deploy");
+
 /** The words before `-f`, `run` and so on: Compose as a plugin, or the program of old. */
 export async function composeCommand(): Promise<readonly [string, ...string[]]> {
+  const directory = ["--project-directory", DEPLOY];
   try {
     await docker(["docker", "compose", "version"]);
-    return ["docker", "compose"];
+    return ["docker", "compose", ...directory];
   } catch {
-    return ["docker-compose"];
+    return ["docker-compose", ...directory];
   }
 }
