@@ -51,6 +51,7 @@ import {
   releaseEvacuatedStep,
   resetStep,
   signalStep,
+  straysOf,
   unconfirmedOf,
 } from "./memory-operation-steps.ts";
 import { attemptsOf, serverCountByHost, serverOf, serversChangedSince } from "./memory-server-reads.ts";
@@ -149,7 +150,9 @@ export class MemoryCellStore implements CellStore, ViewSource {
   }
 
   async hosts(): Promise<readonly Host[]> {
-    return Array.from(this.#cell.hosts.values(), (host) => ({ ...host })).sort((a, b) => compare(a.name, b.name));
+    return Array.from(this.#cell.hosts.values(), ({ upAtMs: _, ...host }) => host).sort((a, b) =>
+      compare(a.name, b.name),
+    );
   }
 
   async serverCountByHost(): Promise<ReadonlyMap<string, number>> {
@@ -308,6 +311,11 @@ export class MemoryCellStore implements CellStore, ViewSource {
 
   async unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]> {
     return unconfirmedOf(this.#cell, this.#clock.now() - waitedMs, limit);
+  }
+
+  async strays(limit: number): Promise<readonly string[]> {
+    const { consumers } = await this.#ledger.dump();
+    return straysOf(this.#cell, consumers).slice(0, limit);
   }
 
   async releaseEvacuated(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {

@@ -47,6 +47,7 @@ import {
   readServers,
   readServersChangedSince,
 } from "./cell/read-servers.ts";
+import { readStrays } from "./cell/read-strays.ts";
 import { resetStatus } from "./cell/reset-status.ts";
 import { giveUpLease, handOverTasks, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./cell/take-tasks.ts";
 import { agentArrived, expireAgents, readHosts, readSightings, touchAgents, writeHostsUp } from "./cell/write-hosts.ts";
@@ -223,6 +224,10 @@ export class PostgresCellStore implements CellStore {
 
   unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]> {
     return readUnconfirmed(this.#pool, waitedMs, limit);
+  }
+
+  strays(limit: number): Promise<readonly string[]> {
+    return readStrays(this.#pool, limit);
   }
 
   releaseEvacuated(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {

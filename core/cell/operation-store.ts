@@ -222,4 +222,9 @@ export interface MigrationStore {
    * the migrations' uuids of each host.
    */
   releaseEvacuated(hosts: readonly string[]): Promise<readonly (readonly string[])[]>;
+  /**
+   * Consumers of the types that servers and moves have, and that are none of this cell: there is no server with a home, or no move that
+   * holds something. Sorted. Cost: looks at every consumer.
+   */
+  strays(limit: number): Promise<readonly string[]>;
 }

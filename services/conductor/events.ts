@@ -123,6 +123,16 @@ export class ConductorEvents {
     this.#logger.debug({ server: serverUuid }, "server deleted");
   }
 
+  /** Those that are known to be of nobody now. */
+  strays(consumers: readonly string[]): void {
+    this.#metrics.strays.set(consumers.length);
+    if (consumers.length === 0) return;
+    this.#logger.error(
+      { consumers: consumers.slice(0, 20), count: consumers.length },
+      "allocations belong to no server and no move of this cell: berth audit --heal gives them back",
+    );
+  }
+
   leftBehind(serverUuid: string, host: string, reason: string): void {
     this.#metrics.leftovers.inc();
     this.#logger.warn(
@@ -186,6 +196,11 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     handedOver: counter("handed_over_total", "tasks given back because other conductors reach their host"),
     settled: counter("guests_settled_total", "guests started or destroyed by what the database says", ["fate"]),
     missing: counter("guests_missing_total", "servers found missing on their home host"),
+    strays: new Gauge({
+      name: "berth_conductor_stray_consumers",
+      help: "consumers that hold something and are no server or move of the cell",
+      registers,
+    }),
     leftovers: counter("leftovers_total", "guests that may be left on a host"),
     eventsLost: counter("events_lost_total", "events that did not go up"),
     databaseFailures: counter("database_failures_total", "calls of the cell's database that failed", ["what"]),

@@ -10,6 +10,7 @@ import { StepCommitter } from "./commit-steps.ts";
 import { GuestComparer } from "./compare-guests.ts";
 import { ResizeConfirmer } from "./confirm-resizes.ts";
 import { ConductorEvents } from "./events.ts";
+import { StrayFinder } from "./find-strays.ts";
 import { HandOvers } from "./hand-over.ts";
 import { LeaseKeeper } from "./keep-lease.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
@@ -54,7 +55,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
   const close = closeOnce(async () => {
     ready = false;
     await parts.intake.stop();
-    await parts.confirmer.stop();
+    await Promise.all([parts.confirmer.stop(), parts.strays.stop()]);
     stop.abort();
     parts.runs.abandonAll();
     await parts.lease.stop();
@@ -77,6 +78,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
         parts.watch.start();
         await parts.intake.start();
         parts.confirmer.start();
+        parts.strays.start();
         ready = true;
       } catch (error) {
         await close();
@@ -139,8 +141,9 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const intake = new TaskIntake({ bus, store, commits, runs, handOvers, clock, events, settings });
   const lease = new LeaseKeeper({ store, clock, events, settings });
   const confirmer = new ResizeConfirmer({ store, clock, events, settings });
+  const strays = new StrayFinder({ store, clock, events, settings });
   const watch = new AgentWatch({ store, registry, trees, comparer, clock, events, settings });
-  return { registry, runs, intake, lease, watch, confirmer };
+  return { registry, runs, intake, lease, watch, confirmer, strays };
 }
 
 function dispatchReport(

@@ -31,6 +31,8 @@ export interface ConductorSettings {
   readonly tasksMax: number;
   /** A resize or cold migration that has waited so long is confirmed; 0: never. */
   readonly confirmAfterMs: number;
+  /** How often it is looked for allocations that belong to nobody. */
+  readonly strayLookMs: number;
   /** Hosts whose guests are compared with the database each second, in turn. */
   readonly auditHostsPerSecond: number;
 }
@@ -48,6 +50,7 @@ export const CONDUCTOR_DEFAULTS = {
   tasksMax: 20_000,
   auditHostsPerSecond: 20,
   confirmAfterMs: 0,
+  strayLookMs: 60_000,
 } as const satisfies Omit<ConductorSettings, "cell" | "conductorId" | "name">;
 
 /** All that a conductor is told; no address or password of anything above its cell (law 3). */

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { conductorId } from "./cell-fixtures.ts";
 import { dispatchContract } from "./cell-store-dispatch.ts";
 import { groupContract } from "./cell-store-groups.ts";
+import { holdingContract } from "./cell-store-holdings.ts";
 import { hostContract } from "./cell-store-hosts.ts";
 import { raceContract } from "./cell-store-races.ts";
 import { taskContract } from "./cell-store-tasks.ts";
@@ -22,6 +23,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
     describe("for conductors", () => taskContract(current));
     describe("for hosts", () => hostContract(current));
     describe("with operations", () => operationContract(current));
+    describe("of what is held", () => holdingContract(current));
     describe("with server groups", () => groupContract(current));
     describe("when several call at once", () => raceContract(current));
 

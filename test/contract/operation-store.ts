@@ -4,7 +4,6 @@ import type { OperationStep } from "../../core/cell/operation-store.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
-import { patchChange } from "../../core/tasks/patch-change.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import { type Begun, beginOperationOn, type Wished } from "../begin-operation.ts";
 import {
@@ -16,7 +15,6 @@ import {
   providerOf,
   serverId,
   taskId,
-  vcpusOf,
 } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
@@ -268,48 +266,6 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await store.releaseEvacuated(["host-1", "host-0", "nowhere"])).toEqual([[], [moveId], []]);
     expect(await store.releaseEvacuated(["host-0"])).toEqual([[]]);
     expect(await cell().used()).toEqual([0, 2, 0]);
-  });
-
-  test("a holding is patched: only as it was, only while nothing is done to the server, only if there is room", async () => {
-    const { store } = cell();
-    await boot();
-    const [holding] = await store.holdings([serverId(1)]);
-    const [server] = await store.servers([serverId(1)]);
-    if (!holding || !server) throw new Error("it holds nothing");
-    const spec = { ...server.spec, ports: [{ portId: "p", networkId: "n", tag: "" }] };
-    const patch = (more: number, less = 0, revision = 0) => {
-      const of = (amount: number) => (amount === 0 ? [] : vcpusOf(0, amount));
-      const change = patchChange(server.spec, holding, { more: of(more), less: of(less) });
-      return { serverUuid: serverId(1), revision, change, spec };
-    };
-    expect(await store.patchHoldings([patch(9), { ...patch(1), serverUuid: serverId(9) }])).toMatchObject([
-      { kind: "no-capacity" },
-      { kind: "gone" },
-    ]);
-    expect(await store.servers([serverId(1)])).toMatchObject([{ revision: 0, spec: { ports: [] } }]);
-    expect(await store.patchHoldings([patch(3, 1)])).toEqual([{ kind: "patched", xid: expect.any(Number) }]);
-    expect(await held(serverId(1))).toEqual([4]);
-    expect(await store.patchHoldings([patch(1), patch(1, 0, 1)])).toMatchObject([
-      { kind: "changed" },
-      { kind: "stale" },
-    ]);
-    expect(await store.servers([serverId(1)])).toMatchObject([{ revision: 1, spec: { ports: spec.ports } }]);
-    await begin({ kind: "stop" });
-    expect(await store.patchHoldings([patch(1, 0, 2)])).toEqual([{ kind: "busy", running: "stop" }]);
-  });
-
-  test("what was claimed for an attempt is known with its mapping, of builds and of moves", async () => {
-    const { store } = cell();
-    await boot();
-    await begin();
-    const attempts = [`${taskId(1)}/0`, `${moveId}/1`, `${moveId}/9`, `${taskId(7)}/0`, "nonsense"];
-    expect(await store.claimed(attempts)).toMatchObject([
-      { mappings: { "": providerOf(0) } },
-      { mappings: { "": providerOf(2) }, items: [{ provider: providerOf(2), amount: 3 }] },
-      null,
-      null,
-      null,
-    ]);
   });
 
   test("a status is reset only of a server at rest that is somewhere", async () => {

@@ -1,0 +1,21 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { ConductorEvents } from "./events.ts";
+import { StrayFinder } from "./find-strays.ts";
+
+test("an allocation of nobody is counted when two looks in a row have seen it, and no longer when it is gone", async () => {
+  const registry = new Registry();
+  const clock = new ManualClock(0);
+  const events = new ConductorEvents({ logger: pino({ level: "silent" }), registry, clock, taskCount: () => 0 });
+  const looks = [["a"], ["a", "b"], ["b"], ["b"], []];
+  const store = { strays: async () => looks.shift() ?? [] };
+  const finder = new StrayFinder({ store, clock, events, settings: { strayLookMs: 60_000 } });
+  const counts: number[] = [];
+  for (let look = 0; look < 5; look += 1) {
+    await finder.look();
+    counts.push((await registry.getSingleMetric("berth_conductor_stray_consumers")?.get())?.values[0]?.value ?? -1);
+  }
+  expect(counts).toEqual([0, 1, 1, 1, 0]);
+});

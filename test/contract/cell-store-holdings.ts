@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import { claim } from "../../core/ledger/allocation-change.ts";
+import { consumerUuid } from "../../core/ledger/ids.ts";
+import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
+import { patchChange } from "../../core/tasks/patch-change.ts";
+import { type Begun, beginOperationOn, type Wished } from "../begin-operation.ts";
+import { dispatchOf, numbered, providerOf, serverId, taskId, vcpusOf } from "./cell-fixtures.ts";
+import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+
+const moveId = numbered(0xe, 1);
+
+/** What users of what servers and moves hold may rely on. */
+export function holdingContract(cell: () => CellUnderTest): void {
+  /** Server 1, of two VCPUs, ACTIVE on host 0. */
+  const boot = async (): Promise<void> => {
+    const { store } = cell();
+    await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 2 })]);
+    await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+  };
+  const begin = (wished: Partial<Wished> = {}): Promise<Begun> =>
+    beginOperationOn(cell().store, {
+      ...{ server: 1, kind: "resize", hosts: [1, 2], vcpus: 3, taskId: moveId },
+      ...wished,
+    });
+  const held = async (uuid: string): Promise<number> =>
+    ((await cell().store.holdings([uuid]))[0]?.items ?? []).reduce((sum, item) => sum + item.amount, 0);
+
+  test("a holding is patched: only as it was, only while nothing is done to the server, only if there is room", async () => {
+    const { store } = cell();
+    await boot();
+    const [holding] = await store.holdings([serverId(1)]);
+    const [server] = await store.servers([serverId(1)]);
+    if (!holding || !server) throw new Error("it holds nothing");
+    const spec = { ...server.spec, ports: [{ portId: "p", networkId: "n", tag: "" }] };
+    const patch = (more: number, less = 0, revision = 0) => {
+      const of = (amount: number) => (amount === 0 ? [] : vcpusOf(0, amount));
+      const change = patchChange(server.spec, holding, { more: of(more), less: of(less) });
+      return { serverUuid: serverId(1), revision, change, spec };
+    };
+    expect(await store.patchHoldings([patch(9), { ...patch(1), serverUuid: serverId(9) }])).toMatchObject([
+      { kind: "no-capacity" },
+      { kind: "gone" },
+    ]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ revision: 0, spec: { ports: [] } }]);
+    expect(await store.patchHoldings([patch(3, 1)])).toEqual([{ kind: "patched", xid: expect.any(Number) }]);
+    expect(await held(serverId(1))).toBe(4);
+    expect(await store.patchHoldings([patch(1), patch(1, 0, 1)])).toMatchObject([
+      { kind: "changed" },
+      { kind: "stale" },
+    ]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ revision: 1, spec: { ports: spec.ports } }]);
+    await begin({ kind: "stop" });
+    expect(await store.patchHoldings([patch(1, 0, 2)])).toEqual([{ kind: "busy", running: "stop" }]);
+  });
+
+  test("what was claimed for an attempt is known with its mapping, of builds and of moves", async () => {
+    const { store } = cell();
+    await boot();
+    await begin();
+    const attempts = [`${taskId(1)}/0`, `${moveId}/1`, `${moveId}/9`, `${taskId(7)}/0`, "nonsense"];
+    expect(await store.claimed(attempts)).toMatchObject([
+      { mappings: { "": providerOf(0) } },
+      { mappings: { "": providerOf(2) }, items: [{ provider: providerOf(2), amount: 3 }] },
+      null,
+      null,
+      null,
+    ]);
+  });
+
+  test("what belongs to no server with a home and to no move that holds something is astray", async () => {
+    const { store, ledger } = cell();
+    await boot();
+    await begin();
+    expect(await store.strays(9)).toEqual([]);
+    const owner = { projectId: "p", userId: "u", type: CONSUMER_TYPE_INSTANCE };
+    const claimed = [
+      { uuid: numbered(0xe, 7), type: CONSUMER_TYPE_MIGRATION },
+      { uuid: numbered(0xe, 8), type: CONSUMER_TYPE_INSTANCE },
+      { uuid: numbered(0xe, 9), type: "CUSTOM" },
+    ];
+    for (const { uuid, type } of claimed)
+      await ledger.applyAllocations([claim(consumerUuid(uuid), { ...owner, type }, vcpusOf(0, 1))]);
+    expect(await store.strays(9)).toEqual([numbered(0xe, 7), numbered(0xe, 8)]);
+    expect(await store.strays(1)).toEqual([numbered(0xe, 7)]);
+  });
+}
