@@ -14,7 +14,7 @@ function standby(hosts: readonly Standby[]): StandbyHosts {
     count: hosts.length,
     weight: (at) => hosts[at]?.weight ?? 0,
     root: (at) => 100 + at,
-    hasRoomToSpare: (at) => hosts[at]?.tight !== true,
+    room: (at) => (hosts[at]?.tight ? 1 : 4),
     waysOn: (at, most) =>
       Array.from({ length: Math.min(most, hosts[at]?.ways ?? 1) }, (_, way) => ({
         items: [],

@@ -8,8 +8,8 @@ export interface StandbyHosts {
   weight(at: number): number;
   /** Slot of the host's root provider in the cell's view. */
   root(at: number): number;
-  /** Whether the request would fit there more than once, so that it probably fits later, too. */
-  hasRoomToSpare(at: number): boolean;
+  /** How often the request would fit there, as far as is worth counting: the more often, the likelier it fits later, too. */
+  room(at: number): number;
   /** Up to `most` ways in which the request fits there, the preferred one first; none: it does not fit after all. */
   waysOn(at: number, most: number): readonly AllocationRequest[];
 }
@@ -47,7 +47,7 @@ const WAYS_PER_HOST = 2;
 /**
  * Chooses the hosts to go to when the chosen one fails: the best of a few that are drawn at random, best first. Were they the best of
  * all, a burst of requests would share two alternates. A host that the request only just fits on is likely to be taken by the time that
- * somebody has to go there: it comes after those with room to spare. A failure domain that is used already (the chosen host's above
+ * somebody has to go there: it comes after those with more room. A failure domain that is used already (the chosen host's above
  * all) comes only after those that are not.
  *
  * Cost: independent of the number of hosts unless hardly any of them fits.
@@ -58,10 +58,10 @@ export function chooseAlternates(hosts: StandbyHosts, options: AlternateOptions)
   const drawn = drawPositions(hosts, options, random);
   const domains = new DomainCounts(options);
   if (options.domainOf) drawOtherDomains(hosts, options, drawn, random);
-  const spacious = new Set([...drawn].filter((at) => hosts.hasRoomToSpare(at)));
+  const room = new Map(Array.from(drawn, (at) => [at, hosts.room(at)]));
   const chosen: Alternate[] = [];
   while (chosen.length < options.most) {
-    const at = nextOf(drawn, hosts, { domains, spacious });
+    const at = nextOf(drawn, hosts, { domains, room });
     if (at === undefined) break;
     drawn.delete(at);
     const alternate = alternateAt(hosts, at);
@@ -111,11 +111,11 @@ function drawOtherDomains(
   }
 }
 
-/** The position with the least used failure domain, then with room to spare, then with the highest weight. */
+/** The position with the least used failure domain, then with the most room, then with the highest weight. */
 function nextOf(
   positions: ReadonlySet<number>,
   hosts: StandbyHosts,
-  { domains, spacious }: { readonly domains: DomainCounts; readonly spacious: ReadonlySet<number> },
+  { domains, room }: { readonly domains: DomainCounts; readonly room: ReadonlyMap<number, number> },
 ): number | undefined {
   let best: number | undefined;
   let bestUses = 0;
@@ -131,8 +131,8 @@ function nextOf(
   return best;
 
   function isBetter(at: number, than: number): boolean {
-    if (spacious.has(at) !== spacious.has(than)) return spacious.has(at);
-    return hosts.weight(at) > hosts.weight(than);
+    const more = (room.get(at) ?? 0) - (room.get(than) ?? 0);
+    return more === 0 ? hosts.weight(at) > hosts.weight(than) : more > 0;
   }
 }
 

@@ -81,7 +81,7 @@ export class RankedHosts {
   standby(ranking: CellRanking): StandbyHosts {
     const index = this.#class.rankings.indexOf(ranking);
     const { sorted, weights } = ranking;
-    const hasRoomToSpare = roomToSpare(ranking.request);
+    const roomOn = roomToSpare(ranking.request);
     // A few positions are asked for again and again, and each is a search.
     const known = new Map<number, number>();
     const rootAt = (at: number): number => {
@@ -96,7 +96,7 @@ export class RankedHosts {
       count: sorted.count,
       weight: (at) => weights[rootAt(at)]!,
       root: rootAt,
-      hasRoomToSpare: (at) => hasRoomToSpare(rootAt(at)),
+      room: (at) => roomOn(rootAt(at)),
       waysOn: (at, most) => {
         const root = rootAt(at);
         if (!this.#isAllowed(index, root)) return [];

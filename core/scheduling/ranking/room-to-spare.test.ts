@@ -20,7 +20,7 @@ function asks(groups: Readonly<Record<string, Readonly<Record<string, number>>>>
   };
 }
 
-test("a host has room to spare where the request fits twice, of every class and on providers that could each serve", () => {
+test("a host has room as often as the request fits, of every class and on providers that could each serve, up to four times", () => {
   const view = viewOf([
     ...provider("full", { VCPU: 3, MEMORY_MB: 64 }),
     ...provider("roomy", { VCPU: 4, MEMORY_MB: 64 }),
@@ -31,14 +31,15 @@ test("a host has room to spare where the request fits twice, of every class and 
   ]);
   const spare = (groups: Parameters<typeof asks>[0]) => {
     const tell = roomToSpare(new CompiledRequest(view, asks(groups)));
-    return ["full", "roomy", "scraps", "cards"].filter((host) => tell(view.slots.find(providerUuid(host))));
+    return ["full", "roomy", "scraps", "cards"].map((host) => tell(view.slots.find(providerUuid(host))));
   };
-  expect(spare({ "": { VCPU: 2, MEMORY_MB: 8 } })).toEqual(["roomy", "scraps", "cards"]);
-  expect(spare({ "": { VCPU: 1, MEMORY_MB: 33 } })).toEqual([]);
+  expect(spare({ "": { VCPU: 2, MEMORY_MB: 8 } })).toEqual([1, 2, 4, 4]);
+  expect(spare({ "": { VCPU: 1 } })).toEqual([3, 4, 4, 4]);
+  expect(spare({ "": { VCPU: 1, MEMORY_MB: 33 } })).toEqual([1, 1, 1, 1]);
   // Two like groups are asked for together.
-  expect(spare({ _A: { VCPU: 2 }, _B: { VCPU: 2 } })).toEqual(["scraps", "cards"]);
+  expect(spare({ _A: { VCPU: 2 }, _B: { VCPU: 2 } })).toEqual([0, 1, 2, 2]);
   // So are groups that differ.
-  expect(spare({ _A: { VCPU: 1 }, _B: { VCPU: 2 } })).toEqual(["scraps", "cards"]);
+  expect(spare({ _A: { VCPU: 1 }, _B: { VCPU: 2 } })).toEqual([1, 1, 2, 2]);
   // What is left of several cards is no card.
-  expect(spare({ "": { VCPU: 1 }, _GPU: { VGPU: 4 } })).toEqual(["cards"]);
+  expect(spare({ "": { VCPU: 1 }, _GPU: { VGPU: 4 } })).toEqual([0, 0, 0, 2]);
 });

@@ -1,7 +1,7 @@
 import type { CompiledRequest, Demand } from "../../candidates/compiled-request.ts";
 
-/** So often a request has to fit for a host to have room for it later, when others took some meanwhile. */
-const FITS_WANTED = 2;
+/** More room than for so many such requests tells nothing more of whether there will be room for one. */
+const ROOM_MAX = 4;
 
 /** One demand as all its like groups make it together. */
 interface WholeDemand {
@@ -13,21 +13,23 @@ interface WholeDemand {
 }
 
 /**
- * Tells of each host whether the request would fit there twice as far as amounts alone show, traits and rules between groups aside:
- * so it probably still fits once after others were placed there.
+ * Tells of each host how often the request would fit there, up to four times, as far as amounts alone show, traits and rules between
+ * groups aside: the more often, the likelier it still fits once after others were placed there.
  *
  * Cost: a few operations for each provider of the host's tree and class asked for; no allocation per host.
  */
-export function roomToSpare(request: CompiledRequest): (root: number) => boolean {
+export function roomToSpare(request: CompiledRequest): (root: number) => number {
   const demands = wholeDemands(request);
   const { slots } = request.view;
   return (root) => {
     const descendants = slots.descendants(root);
-    return demands.every((demand) => fitsTwice(demand, root, descendants));
+    let room = ROOM_MAX;
+    for (const demand of demands) room = Math.min(room, roomFor(demand, root, descendants));
+    return room;
   };
 }
 
-function fitsTwice({ demand, groups, ofClass }: WholeDemand, root: number, descendants: readonly number[]): boolean {
+function roomFor({ demand, groups, ofClass }: WholeDemand, root: number, descendants: readonly number[]): number {
   const { amount } = demand;
   const { free } = demand.column;
   const onRoot = Math.max(0, free[root]!);
@@ -38,7 +40,7 @@ function fitsTwice({ demand, groups, ofClass }: WholeDemand, root: number, desce
     sum += left;
     places += Math.floor(left / amount);
   }
-  return places >= FITS_WANTED * groups && sum >= FITS_WANTED * ofClass;
+  return Math.min(Math.floor(places / groups), Math.floor(sum / ofClass));
 }
 
 function wholeDemands({ unnumbered, numbered }: CompiledRequest): WholeDemand[] {
