@@ -9,8 +9,7 @@ import { nothingLost } from "./nothing-lost.ts";
 /** What holds for every run, whatever its load and its faults. */
 export const standardCheckers: readonly Checker[] = [
   acceptedCreatesEnd,
-  // A delete is accepted, and carried out when its cell can be reached: until then the server may still come up.
-  deletedStaysDeleted({ lookMs: Number.POSITIVE_INFINITY }),
+  deletedStaysDeleted(),
   noServerTwice,
   nothingLost,
   allOrNothing,
