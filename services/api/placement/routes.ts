@@ -189,7 +189,7 @@ function matchParts(pattern: readonly string[], parts: readonly string[]): Reado
 
 function decode(part: string): string | null {
   try {
-    const decoded = decodeURIComponent(part);
+    const decoded = part.includes("%") ? decodeURIComponent(part) : part;
     // Nothing has it in its name, and a database refuses to be asked.
     return decoded.includes("\0") ? null : decoded;
   } catch {

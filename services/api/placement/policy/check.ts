@@ -152,6 +152,7 @@ export function holds(check: Check, rules: ReadonlyMap<string, Check>, identity:
  * "None" of a name without a value, by which a caller without a project would own everything that has none; here nobody does.
  */
 function filledIn(value: string, target: Target): string | null {
+  if (!value.includes("%")) return value;
   let complete = true;
   const text = value.replace(FILLING, (_all, name: string | undefined) => {
     if (name === undefined) return "%";
