@@ -128,3 +128,20 @@ test("builds fail at a rate for as long as they are meant to", async () => {
   await nemesis.stop();
   expect(nemesis.failShare).toBe(0);
 });
+
+test("a run that is broken off does not wait until what was killed serves again", async () => {
+  const { cloud } = notedCloud();
+  const [api] = cloud.parts;
+  Object.assign(api as object, { start: () => new Promise(() => undefined) });
+  const history = new ChaosHistory();
+  const text =
+    "{ name: p, about: a, duration: 9s, load: { clients: 1 }, nemesis: [{ fault: kill, target: api, at: 0s }] }";
+  const plan = parsePlan(text, "test");
+  const ending = new AbortController();
+  const nemesis = new Nemesis({ cloud, history, random: () => 0, signal: ending.signal, nextFaultId: () => 1 });
+  nemesis.begin(scheduleOf(plan.rounds[0]?.nemesis ?? [], 9_000));
+  await eventually("the death", () => api?.running === false);
+  ending.abort(new Error("interrupted"));
+  await nemesis.stop();
+  expect(history.lines().map(({ what }) => what)).toEqual(["fault-begins", "fault-ends"]);
+});

@@ -97,7 +97,7 @@ export class Nemesis {
     try {
       await harm.begin();
       await Promise.race([pause(forMs, signal), cutShort.promise]);
-      await harm.end();
+      await unlessBrokenOff(harm.end(), signal);
     } catch (error) {
       if (error instanceof CannotHarmError) detail = { detail: `skipped: ${error.message}` };
       else {
@@ -106,6 +106,20 @@ export class Nemesis {
       }
     }
     history.write({ ...line, what: "fault-ends", ...detail });
+  }
+}
+
+/** Resolves with the work, or when the run is broken off; then its cloud ends it. */
+async function unlessBrokenOff(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  const brokenOff = Promise.withResolvers<void>();
+  const breakOff = () => brokenOff.resolve();
+  signal.addEventListener("abort", breakOff);
+  if (signal.aborted) breakOff();
+  try {
+    await Promise.race([work, brokenOff.promise]);
+  } finally {
+    signal.removeEventListener("abort", breakOff);
+    work.catch(() => undefined); // nobody waits for it any more
   }
 }
 
