@@ -33,6 +33,7 @@ import { DEFAULT_API_SETTINGS } from "../../services/api/settings.ts";
 import { FileJournal } from "../../services/compute-agent/file-journal.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import { createMemoryJournal } from "../../services/compute-agent/memory-journal.ts";
+import { createDispatchBatcher } from "../../services/scheduler/dispatch-batcher.ts";
 import { createScheduler } from "../../services/scheduler/service.ts";
 import { DEFAULT_SCHEDULER_SETTINGS } from "../../services/scheduler/settings.ts";
 import { openApiDatabase } from "../api-database.ts";
@@ -159,6 +160,17 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   };
   const shared = { store: observed, groups, reservations, moves, bus, clock: systemClock, tracing: noTracing };
   const decisions = new PostgresDecisionStore(pool);
+  const schedulerCells = cells.map((cell) => ({
+    name: cell.name,
+    store: cell.store,
+    // The schedulers share the process, so they share its transactions.
+    dispatches: createDispatchBatcher(cell.store, DEFAULT_SCHEDULER_SETTINGS.batchMax),
+    operations: cell.store,
+    bus: cell.bus,
+    view: cell.view,
+    facts: cell.facts,
+    source: cell.follower,
+  }));
   const { filters = [] } = options;
   const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
     const name = `scheduler-${index + 1}`;
@@ -170,15 +182,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
         decisions,
         filters,
         softState,
-        cells: cells.map((cell) => ({
-          name: cell.name,
-          store: cell.store,
-          operations: cell.store,
-          bus: cell.bus,
-          view: cell.view,
-          facts: cell.facts,
-          source: cell.follower,
-        })),
+        cells: schedulerCells,
         logger: options.logger.child({ scheduler: name }),
         registry: createRegistry({ service: "scheduler", withProcess: false }),
       },

@@ -4,10 +4,11 @@ import type { DeleteOutcome, Dispatch, DispatchOutcome } from "../../core/cell/c
 import type { LedgerView } from "../../core/ledger/view.ts";
 import type { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
-import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
+import { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { CellMoves } from "./cell-moves.ts";
 import { ClaimsInFlight } from "./claims-in-flight.ts";
+import { createDispatchBatcher, type DispatchBatcher } from "./dispatch-batcher.ts";
 import type { SchedulerCell } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
@@ -17,7 +18,7 @@ export class CellLink {
   readonly claims: ClaimsInFlight;
   /** An operator has closed it for new servers. */
   disabled = false;
-  readonly #dispatches: Batcher<Dispatch, DispatchOutcome>;
+  readonly #dispatches: DispatchBatcher;
   readonly #closes: Batcher<string, "closed" | "present">;
   readonly #deletes: Batcher<Task, DeleteOutcome>;
   /** Null: servers of this cell cannot be moved from here. */
@@ -39,13 +40,7 @@ export class CellLink {
     this.#clock = clock;
     this.#silentMs = settings.cellSilentMs;
     this.claims = new ClaimsInFlight({ view, source, clock, expiryMs: settings.claimExpiryMs });
-    const spacingMs = COMMIT_SPACING_MS;
-    this.#dispatches = new Batcher({
-      run: (dispatches) => store.dispatch(dispatches),
-      maxItems,
-      concurrency: 2,
-      spacingMs,
-    });
+    this.#dispatches = cell.dispatches ?? createDispatchBatcher(store, maxItems);
     this.#closes = new Batcher({ run: (uuids) => store.close(uuids), maxItems });
     this.#deletes = new Batcher({ run: (tasks) => store.requestDelete(tasks), maxItems });
     this.moves = operations ? new CellMoves(operations, maxItems) : null;

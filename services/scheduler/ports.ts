@@ -8,6 +8,7 @@ import type { LedgerView } from "../../core/ledger/view.ts";
 import type { ViewSource } from "../../core/ledger/view-source.ts";
 import type { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { Bus } from "../../runtime/bus.ts";
+import type { DispatchBatcher } from "./dispatch-batcher.ts";
 
 /** The part of the API database that a scheduler uses. */
 export type SchedulerStore = Pick<
@@ -44,6 +45,8 @@ export type SchedulerMoveStore = Pick<ServerStore, "servers"> &
 export interface SchedulerCell {
   readonly name: string;
   readonly store: SchedulerCellStore;
+  /** Of the process, where several schedulers share one; each has its own unless given. */
+  readonly dispatches?: DispatchBatcher;
   /** Without it no server of the cell is moved. */
   readonly operations?: SchedulerMoveStore;
   /** The cell's own bus: tasks go down there, events come up. */
