@@ -82,6 +82,40 @@ describe("what is done to servers", () => {
     await cloud.expectCleanAudit();
   });
 
+  test("a port comes and goes with what it asks of the host, and moves with its server", async () => {
+    const ask = { resource_request: { resources: { CUSTOM_SLOT: 2 } } };
+    const port = { network_id: "70a599e0-31e7-49b7-b260-868f441e862b", ...ask };
+    const created = await fetch(`${cloud.apiUrl}/network/v2.0/ports`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ port }),
+    });
+    const { id: portId } = ((await created.json()) as { port: { id: string } }).port;
+    const id = await cloud.compute.boot({ flavor: small });
+    await cloud.compute.endedOne(id);
+    const slots = async () => {
+      const [held] = await cell.store.holdings([id]);
+      return (held?.items ?? []).reduce(
+        (sum, item) => sum + (item.resourceClass === "CUSTOM_SLOT" ? item.amount : 0),
+        0,
+      );
+    };
+    const path = `/servers/${id}/os-interface`;
+    const attached = await cloud.compute.call("POST", path, { interfaceAttachment: { port_id: portId } });
+    expect([attached.status, await slots()]).toEqual([200, 2]);
+    await act(id, "os-migrateLive", { host: null, block_migration: "auto" });
+    await handedOver(id);
+    await settled(id);
+    expect(await slots()).toBe(2);
+    await eventually(
+      "the detach",
+      async () => (await cloud.compute.call("DELETE", `${path}/${portId}`)).status === 202,
+      PATIENT,
+    );
+    expect(await slots()).toBe(0);
+    await cloud.expectCleanAudit();
+  });
+
   test("a destination that fails: the cell goes to an alternate with all that is above gone", async () => {
     const moves = [
       ["resize", { flavorRef: other }, "VERIFY_RESIZE"],

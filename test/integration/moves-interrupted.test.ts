@@ -17,6 +17,18 @@ function twice(): (limit: number) => number {
   };
 }
 
+/** The first happening first, the one of this number again at the end. */
+function twiceOnly(at: number): (limit: number) => number {
+  let count = -1;
+  return (limit) => {
+    if (limit !== 10) return 0;
+    count += 1;
+    return count === at ? 0 : 1;
+  };
+}
+/** The last happening first: whatever may overtake overtakes. */
+const backwards = (limit: number): number => (limit === 10 ? 1 : limit - 1);
+
 async function openWorld(random = inOrder): Promise<OperationWorldModel> {
   const clock = new ManualClock(1_000_000);
   const ledger = new MemoryLedger();
@@ -131,11 +143,61 @@ describe.each(KINDS)("$kind", ({ kind }) => {
     );
   });
 
+  test("comes to the same end whichever of its messages comes again when all is over", async () => {
+    const [expected, length] = [await settled(), await lengthOf(kind)];
+    for (let at = 0; at <= length; at += 1) {
+      const world = await begun(kind, twiceOnly(at));
+      while (await world.step());
+      expect(await world.violations(), `number ${at} came twice`).toEqual([]);
+      await world.drain();
+      expect(await world.restViolations(), `number ${at} came twice`).toEqual([]);
+      expect(await statusOf(world), `number ${at} came twice`).toBe(expected);
+    }
+  });
+
+  test("comes to the same end when its messages overtake each other", async () => {
+    const world = await begun(kind, backwards);
+    while (await world.step());
+    await world.drain();
+    expect(await world.restViolations()).toEqual([]);
+    expect(await statusOf(world)).toBe(await settled());
+  });
+
   test("comes to the same end when things come twice", async () => {
     const world = await begun(kind, twice());
     for (let steps = 0; steps < 60; steps += 1) await world.step();
     await world.drain();
     expect(await world.restViolations()).toEqual([]);
     expect(await statusOf(world)).toBe(await settled());
+  });
+});
+
+describe("a delete", () => {
+  const FROM = [
+    ...OPERATION_KINDS.map((kind) => ({ kind, from: `after ${kind}` })),
+    { kind: null, from: "of what runs" },
+  ];
+  test.each(FROM)("ends the same when the conductors are killed at any of its steps, $from", async ({ kind }) => {
+    const ready = async (): Promise<OperationWorldModel> => {
+      const world = kind === null ? await openWorld() : await begun(kind);
+      while (await world.step());
+      await world.delete(0);
+      return world;
+    };
+    const uninterrupted = await ready();
+    let length = 0;
+    while (await uninterrupted.step()) length += 1;
+    // What is on no host is deleted at once.
+    if (kind !== "shelve-offload") expect(length).toBeGreaterThan(2);
+    for (let at = 0; at <= length; at += 1) {
+      const world = await ready();
+      for (let steps = 0; steps < at; steps += 1) await world.step();
+      await world.crash();
+      expect(await world.violations(), `killed after ${at} of ${length}`).toEqual([]);
+      await world.drain();
+      expect(await world.restViolations(), `killed after ${at} of ${length}`).toEqual([]);
+      expect(await statusOf(world)).toBe("DELETED");
+      expect(world.hosts.flatMap((host) => host.guests())).toEqual([]);
+    }
   });
 });

@@ -8,7 +8,7 @@ import { startTestCloud, type TestCloud } from "../test-cloud.ts";
 
 const host = (name: string): HostConfig => ({
   name,
-  inventories: { VCPU: { total: 16 }, MEMORY_MB: { total: 16_384 }, DISK_GB: { total: 10_000 } },
+  inventories: { VCPU: { total: 16 }, PCPU: { total: 4 }, MEMORY_MB: { total: 16_384 }, DISK_GB: { total: 10_000 } },
 });
 const CELLS = [{ name: "cell-1", hosts: ["one", "two", "three"].map(host) }];
 const launcher = join(import.meta.dirname, "../../bin/berth");
@@ -94,6 +94,54 @@ describe("the actions of a server, over a whole cloud", () => {
     const live = await done(id, "os-migrateLive", { host: null, block_migration: "auto" });
     expect(live.status).toBe("ACTIVE");
     expect(live.host).not.toBe(target);
+  });
+
+  test("migrates live a server of pinned CPUs: it has others at the destination, claimed before it moves", async () => {
+    const extra_specs = { "hw:cpu_policy": "dedicated" };
+    await call("POST", "/v2.1/flavors", { flavor: { id: "pinned", name: "pinned", vcpus: 2, ram: 64, disk: 1 } });
+    await call("POST", "/v2.1/flavors/pinned/os-extra_specs", { extra_specs });
+    const slow = { metadata: { "berth:fake": JSON.stringify({ hand_off_ms: 60_000 }) } };
+    const { id, host: first } = await boot({ flavorRef: "pinned", ...slow });
+    const { store } = cloud.cells[0]!;
+    const pinsOf = async (...consumers: readonly string[]) =>
+      (await store.holdings(consumers)).map((held) => held?.items.find((item) => item.resourceClass === "PCPU"));
+    const [before] = await pinsOf(id);
+    await act(id, "os-migrateLive", { host: null, block_migration: "auto" });
+    const running = await eventually("the migration to run", async () => {
+      const { migrations } = (await call("GET", `/v2.1/servers/${id}/migrations`)).json;
+      return migrations.find((one: { status: string }) => one.status === "running");
+    });
+    const [there, here] = await pinsOf(id, running.uuid);
+    expect([there?.amount, here]).toEqual([2, before]);
+    expect(there?.provider).not.toBe(before?.provider);
+    // It copies for a minute, unless it is told to hurry.
+    const path = `/v2.1/servers/${id}/migrations/${running.id}`;
+    expect((await call("POST", `${path}/action`, { force_complete: null })).status).toBe(202);
+    const moved = await settled(id);
+    expect([moved.status, moved.host === first, await pinsOf(id, running.uuid)]).toEqual([
+      "ACTIVE",
+      false,
+      [there, undefined],
+    ]);
+    await act(id, "forceDelete");
+  });
+
+  test("unshelves to the host, and into the zone, that was named", async () => {
+    const { id, host: first } = await boot();
+    const target = CELLS[0]!.hosts.map(({ name }) => name).find((name) => name !== first);
+    const offloaded = async () => expect((await done(id, "shelveOffload")).status).toBe("SHELVED_OFFLOADED");
+    await offloaded();
+    expect(await done(id, "unshelve", { host: target }, 91)).toMatchObject({ status: "ACTIVE", host: target });
+    await offloaded();
+    expect((await done(id, "unshelve", { availability_zone: "nova" }, 77)).status).toBe("ACTIVE");
+    await offloaded();
+    const codes = await Promise.all(
+      [{ host: "nowhere" }, { availability_zone: "nowhere" }].map(
+        async (where) => (await act(id, "unshelve", where, 91)).status,
+      ),
+    );
+    expect([codes, (await show(id)).status]).toEqual([[400, 400], "SHELVED_OFFLOADED"]);
+    await act(id, "forceDelete");
   });
 
   test("stops, starts, reboots, pauses, rebuilds and shelves", async () => {
