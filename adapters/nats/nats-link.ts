@@ -43,6 +43,7 @@ export class NatsLink {
   readonly #waiting = new Set<() => void>();
   #connection: NatsConnection | undefined;
   #closed = false;
+  #connecting = false;
   #delay: { timer: Timer; end: () => void } | undefined;
   readonly #running: Promise<void>;
 
@@ -123,7 +124,8 @@ export class NatsLink {
         await connection.close();
       }
     }
-    await this.#running;
+    // An attempt to connect to servers that do not answer takes its time; what it brings is closed at once.
+    if (!this.#connecting) await this.#running;
   }
 
   async #run(): Promise<void> {
@@ -131,7 +133,10 @@ export class NatsLink {
     let outageTold = false;
     while (!this.#closed) {
       try {
-        const connection = await this.#connect();
+        this.#connecting = true;
+        const connection = await this.#connect().finally(() => {
+          this.#connecting = false;
+        });
         // The owner may have closed the link in the meantime.
         if (this.#closed) await connection.close();
         else {

@@ -16,6 +16,8 @@ const pullExpiresMs = 30_000;
 const heartbeatMs = 1_000;
 /** Without any word for so long the pulls are taken for lost. */
 const silenceMsMax = 3 * heartbeatMs;
+/** How long the server may take to send what it had begun to. */
+const drainMsMax = 2_000;
 /** Pause after the server refused a pull (consumer gone, too many pulls). */
 const refusedPauseMs = 500;
 
@@ -94,10 +96,12 @@ export class NatsPuller implements Subscription, LinkUser {
     this.#link.detach(this);
     this.#watchTimer?.cancel();
     this.#ackTimer?.cancel();
-    const subscription = this.#subscription;
+    const [connection, subscription] = [this.#connection, this.#subscription];
     this.#subscription = undefined;
-    // What the server sent before it heard of the end is still handed over: nobody has to wait for its ack wait.
-    if (subscription !== undefined && !subscription.isClosed()) await subscription.drain().catch(() => {});
+    if (connection === undefined || subscription === undefined || subscription.isClosed()) return;
+    // What the server sent before it heard of the end is still handed over: nobody has to wait for its ack wait. Of a connection
+    // that is being lost the driver does not say that nothing will come.
+    await Promise.race([subscription.drain().catch(() => {}), connection.closed(), pause(this.#clock, drainMsMax)]);
   }
 
   /** A new inbox: whatever was asked before under another one is forgotten by the server, and cannot be counted twice. */
@@ -193,4 +197,8 @@ export class NatsPuller implements Subscription, LinkUser {
       this.#watchAckWaits();
     });
   }
+}
+
+function pause(clock: Clock, delayMs: number): Promise<void> {
+  return new Promise((resolve) => void clock.setTimer(delayMs, resolve));
 }

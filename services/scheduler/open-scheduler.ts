@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
+import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
 import {
   followerEvents,
   registerFollowerMetrics,
@@ -25,6 +26,7 @@ import { LedgerView } from "../../core/ledger/view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
+import { drainThenCut } from "../../runtime/drain-then-cut.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { createProbes } from "../../runtime/probes.ts";
@@ -33,6 +35,8 @@ import type { OpenedCell } from "./ports.ts";
 import { createScheduler } from "./service.ts";
 import { type SchedulerOptions, schedulerSettings } from "./settings.ts";
 
+/** How long what is in the works may wait for servers that perhaps have ended, too. */
+const DRAIN_MS = 2_000;
 const NAME = "berth scheduler";
 /** Batches of claims of one cell that are out at a time, closes and deletes beside them. */
 const CELL_CONNECTIONS_MAX = 6;
@@ -74,7 +78,8 @@ export async function openScheduler(
   const followers: WatchedFollower[] = [];
   registerFollowerMetrics(registry, followers);
   const tracing = startTracing({ service: "berth-scheduler", instance: settings.schedulerId, exportTo: otlpEndpoint });
-  const openCell = async (record: CellRecord) => openSchedulerCell(record, followers, logger);
+  const cellBuses = new Set<NatsBus>();
+  const openCell = async (record: CellRecord) => openSchedulerCell(record, { followers, cellBuses, logger });
   const scheduler = createScheduler(
     {
       store,
@@ -109,21 +114,30 @@ export async function openScheduler(
       await scheduler.start();
     },
     close: closeOnce(async () => {
-      await scheduler.close();
+      await drainThenCut(scheduler.close(), { graceMs: DRAIN_MS, cut: () => closeAll([bus, ...cellBuses]) });
       await Promise.all([probes.close(), bus.close(), softState.close(), tracing.close()]);
       await store.close();
     }),
   };
 }
 
+async function closeAll(buses: readonly NatsBus[]): Promise<void> {
+  await Promise.all(buses.map((bus) => bus.close()));
+}
+
 /** Opens a cell in the background: it takes part once its view has loaded. Throws when its record is incomplete. */
-function openSchedulerCell(record: CellRecord, followers: WatchedFollower[], logger: Logger): OpenedCell {
+function openSchedulerCell(
+  record: CellRecord,
+  of: { readonly followers: WatchedFollower[]; readonly cellBuses: Set<NatsBus>; readonly logger: Logger },
+): OpenedCell {
+  const { followers, cellBuses, logger } = of;
   const { name, databaseUrl, natsUrl } = record;
   if (natsUrl === null) throw new Error(`cell ${name} has no NATS URL`);
   const what = `cell ${name}`;
   const connectionsMax = CELL_CONNECTIONS_MAX;
   const pool = openLoggedPool({ url: databaseUrl, applicationName: NAME, connectionsMax, what, logger });
   const bus = openLoggedBus({ url: natsUrl, name: NAME, what, logger });
+  cellBuses.add(bus);
   const view = new LedgerView();
   const clock = systemClock;
   const facts = new LiveCellFacts(name, view);
@@ -146,6 +160,7 @@ function openSchedulerCell(record: CellRecord, followers: WatchedFollower[], log
     async close() {
       followers.splice(followers.indexOf(watched), 1);
       await Promise.all([follower.close(), bus.close()]);
+      cellBuses.delete(bus);
       await pool.end();
     },
   };

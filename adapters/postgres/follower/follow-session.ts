@@ -65,8 +65,11 @@ export class FollowSession {
       connectionTimeoutMillis: 10_000,
     });
     const session = new FollowSession(stream, questions, handlers);
+    const cut = (): void => void questions.connection.stream.destroy();
+    signal.addEventListener("abort", cut);
     try {
       await questions.connect();
+      signal.throwIfAborted();
       await session.#readCommitMode();
       const rows = await loadSnapshot(questions, stream.snapshot, handlers);
       // In one turn: no reader sees the view between the old state and the new.
@@ -80,6 +83,8 @@ export class FollowSession {
     } catch (error) {
       await session.close();
       throw error;
+    } finally {
+      signal.removeEventListener("abort", cut);
     }
   }
 
