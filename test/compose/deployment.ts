@@ -1,61 +1,60 @@
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { join } from "node:path";
+import { promisify } from "node:util";
 
 const ROOT = join(import.meta.dirname, "../..");
 const PROJECT = "berth-compose-test";
 /** Not the port of a deployment that may run beside it. */
 const PORT = "18774";
-const UP_MS_MAX = 900_000;
+/** Containers end within ten seconds each, and are then removed. */
+const DOWN_MS_MAX = 180_000;
 
-/** A deployment of deploy/cells.ts by docker-compose, with secrets and file of its own. */
+const runFile = promisify(execFile);
+
+/** A deployment of deploy/cells.ts by docker-compose, with secrets and file of its own. When `signal` aborts, all but `down` reject. */
 export class Deployment {
   readonly apiUrl = `http://127.0.0.1:${PORT}`;
   readonly #dir: string;
   readonly #env: NodeJS.ProcessEnv;
+  readonly #signal: AbortSignal;
 
-  constructor(dir: string, env: NodeJS.ProcessEnv) {
+  constructor(dir: string, env: NodeJS.ProcessEnv, signal: AbortSignal) {
     this.#dir = dir;
     this.#env = { ...env, BERTH_PORT: PORT };
+    this.#signal = signal;
   }
 
-  buildImages(local: boolean): void {
-    this.#run(join(ROOT, "deploy/build-images.sh"), local ? ["--local"] : []);
+  async buildImages(local: boolean): Promise<void> {
+    await this.#run(join(ROOT, "deploy/build-images.sh"), local ? ["--local"] : []);
   }
 
-  write(cells: number, hosts: number): void {
+  async write(cells: number, hosts: number): Promise<void> {
     const secrets = join(this.#dir, "secrets");
     const node = (script: string, args: readonly string[]) =>
       this.#run(process.execPath, [join(ROOT, "deploy", script), ...args]);
-    node("make-secrets.ts", [`${cells}`, "--out", secrets]);
-    node("cells.ts", [`${cells}`, "--hosts", `${hosts}`, "--secrets", secrets, "--out", this.#file]);
+    await node("make-secrets.ts", [`${cells}`, "--out", secrets]);
+    await node("cells.ts", [`${cells}`, "--hosts", `${hosts}`, "--secrets", secrets, "--out", this.#file]);
   }
 
-  up(): void {
-    this.compose(["up", "-d", "--no-build"]);
+  async up(): Promise<void> {
+    await this.compose(["up", "-d", "--no-build"]);
   }
 
   /** All containers end; those that took longer than ten seconds were killed. */
-  stop(): void {
-    this.compose(["stop"]);
+  async stop(): Promise<void> {
+    await this.compose(["stop"]);
   }
 
-  down(): void {
-    this.compose(["down", "-v", "--remove-orphans"]);
+  async down(): Promise<void> {
+    await this.compose(["down", "-v", "--remove-orphans"], AbortSignal.timeout(DOWN_MS_MAX));
   }
 
-  compose(args: readonly string[]): string {
-    return this.#run("docker-compose", [
-      "-p",
-      PROJECT,
-      "--project-directory",
-      join(ROOT, "deploy"),
-      "-f",
-      this.#file,
-      ...args,
-    ]);
+  compose(args: readonly string[], signal?: AbortSignal): Promise<string> {
+    const project = ["-p", PROJECT, "--project-directory", join(ROOT, "deploy"), "-f", this.#file];
+    return this.#run("docker-compose", [...project, ...args], signal);
   }
 
-  docker(args: readonly string[]): string {
+  docker(args: readonly string[]): Promise<string> {
     return this.#run("docker", args);
   }
 
@@ -64,32 +63,33 @@ export class Deployment {
   }
 
   /** A cell's queue keeps running; what the API tier says to it and hears from it does not pass. */
-  cutFromHub(cell: string): void {
-    this.docker(["network", "disconnect", `${PROJECT}_uplink-${cell}`, this.containerOf(`${cell}-nats`)]);
+  async cutFromHub(cell: string): Promise<void> {
+    await this.docker(["network", "disconnect", `${PROJECT}_uplink-${cell}`, this.containerOf(`${cell}-nats`)]);
   }
 
-  heal(cell: string): void {
+  async heal(cell: string): Promise<void> {
     const name = `${cell}-nats`;
-    this.docker(["network", "connect", "--alias", name, `${PROJECT}_uplink-${cell}`, this.containerOf(name)]);
+    await this.docker(["network", "connect", "--alias", name, `${PROJECT}_uplink-${cell}`, this.containerOf(name)]);
+  }
+
+  /** Carries out a plan of chaos on it; throws, with what was printed, unless it passes. */
+  chaos(plan: string, duration: string): Promise<string> {
+    const on = ["--target", "compose", "--project", PROJECT, "--compose-file", this.#file];
+    return this.#run(join(ROOT, "bin/berth"), ["chaos", "--plan", plan, "--duration", duration, ...on]);
   }
 
   /** Exit codes of containers that have ended, by service. */
-  exitCode(service: string): number {
-    return Number(this.docker(["inspect", "--format", "{{.State.ExitCode}}", this.containerOf(service)]));
+  async exitCode(service: string): Promise<number> {
+    return Number(await this.docker(["inspect", "--format", "{{.State.ExitCode}}", this.containerOf(service)]));
   }
 
   get #file(): string {
     return join(this.#dir, "compose.yaml");
   }
 
-  /** Its output; throws, with the output, unless it ends with 0. */
-  #run(command: string, args: readonly string[]): string {
-    return execFileSync(command, [...args], {
-      env: this.#env,
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "pipe"],
-      timeout: UP_MS_MAX,
-      maxBuffer: 1 << 26,
-    });
+  /** Its output; rejects, with what it said (`stderr`), unless it ends with 0. */
+  async #run(command: string, args: readonly string[], signal: AbortSignal = this.#signal): Promise<string> {
+    const { stdout } = await runFile(command, [...args], { env: this.#env, maxBuffer: 1 << 26, signal });
+    return stdout;
   }
 }

@@ -10,6 +10,13 @@ export interface Engine {
   stop(): Promise<void>;
 }
 
+/**
+ * The engine takes the place of a shell that has left a watcher behind: the watcher reads from our pipe, whose end (our death,
+ * SIGKILL included) makes it stop the engine, with all containers.
+ */
+const WATCHED =
+  'exec 3<&0; ( { read -r word; [ -n "$word" ] || kill -TERM $$; } <&3 >/dev/null 2>&1 & ); exec "$0" "$@" </dev/null 3<&-';
+
 /** Null, with the reason printed, where there is no engine and none can be started. */
 export async function openEngine(dir: string): Promise<Engine | null> {
   if (answers(process.env)) return { env: process.env, stop: async () => {} };
@@ -19,12 +26,15 @@ export async function openEngine(dir: string): Promise<Engine | null> {
   const logFile = join(dir, "dockerd.log");
   const log = openSync(logFile, "w");
   const own = ["--exec-root", join(dir, "exec"), "--pidfile", join(dir, "dockerd.pid"), "-H", socket];
-  const child = spawn("dockerd", own, { stdio: ["ignore", log, log] });
+  const child = spawn("/bin/sh", ["-c", WATCHED, "dockerd", ...own], { stdio: ["pipe", log, log] });
+  child.stdin?.on("error", () => undefined); // the watcher is gone already: nothing left to tell it
   let ended: string | null = null;
   child.once("error", (error) => {
     ended = error.message;
   });
   child.once("exit", (code) => {
+    // Its process id is free for others now: the watcher must not signal it.
+    child.stdin?.end("gone\n");
     ended ??= `dockerd ended with ${code}`;
   });
   await eventually("an answer of dockerd", () => ended !== null || answers(env), { everyMs: 500, withinMs: 60_000 });

@@ -10,31 +10,38 @@ import { openEngine } from "./engine.ts";
 const CELLS = ["cell1", "cell2"];
 const HOSTS_PER_CELL = 5;
 const SERVERS = 20;
+const CHAOS = ["conductor-massacre", "cell-cut-off", "redis-flushed"];
+const CHAOS_DURATION = "20s";
+/** Nothing was tried, for want of an engine; as test runners have it. */
+const SKIPPED = 77;
 const SLOW = { everyMs: 2_000, withinMs: 300_000 };
 const startedMs = performance.now();
+
+/** For all but the end: BERTH_COMPOSE_MINUTES, or forty. */
+const limitMs = Number(process.env.BERTH_COMPOSE_MINUTES ?? 40) * 60_000;
 
 /** Two small cells in containers, booted through failing hosts and a cut to the hub, audited, and ended within their grace. */
 async function main(): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "berth-compose-"));
   const engine = await openEngine(dir);
-  if (engine === null) return 1;
-  const deployment = new Deployment(dir, engine.env);
+  if (engine === null) return SKIPPED;
+  const deployment = new Deployment(dir, engine.env, AbortSignal.timeout(limitMs));
   try {
     step("images");
-    deployment.buildImages(process.env.BERTH_COMPOSE_REGISTRY === undefined);
-    deployment.write(CELLS.length, HOSTS_PER_CELL);
+    await deployment.buildImages(process.env.BERTH_COMPOSE_REGISTRY === undefined);
+    await deployment.write(CELLS.length, HOSTS_PER_CELL);
     step("up");
-    deployment.up();
+    await deployment.up();
     await tryOut(deployment);
     step("passed");
     return 0;
   } catch (error) {
-    const log = (error as { readonly stderr?: unknown }).stderr;
-    process.stderr.write(`${error instanceof Error ? error.message : error}\n${log === undefined ? "" : log}\n`);
+    const { stdout = "", stderr = "" } = error as { readonly stdout?: unknown; readonly stderr?: unknown };
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n${stdout}\n${stderr}\n`);
     return 1;
   } finally {
     try {
-      deployment.down();
+      await deployment.down();
     } finally {
       await engine.stop();
     }
@@ -53,20 +60,25 @@ async function tryOut(deployment: Deployment): Promise<void> {
   await expectActive(api, await api.bootMany(SERVERS, { flavor, fake }));
 
   step("cell1 is cut from the hub");
-  deployment.cutFromHub("cell1");
+  await deployment.cutFromHub("cell1");
   await expectActive(api, await api.bootMany(SERVERS, { flavor }));
-  deployment.heal("cell1");
+  await deployment.heal("cell1");
   step("cell1 is healed");
   await expectActive(api, await api.bootMany(SERVERS, { flavor }));
   const servers = await api.list();
   await Promise.all(servers.slice(0, SERVERS).map(({ id }) => api.delete(id)));
   await api.gone(servers.slice(0, SERVERS).map(({ id }) => id));
 
+  for (const plan of CHAOS) {
+    step(`chaos: ${plan}`);
+    process.stdout.write(await deployment.chaos(plan, CHAOS_DURATION));
+  }
+
   step("audit");
-  process.stdout.write(deployment.compose(["run", "--rm", "-T", "berth", "audit"]));
+  process.stdout.write(await deployment.compose(["run", "--rm", "-T", "berth", "audit"]));
 
   step("end");
-  deployment.stop();
+  await deployment.stop();
   const ours = [
     "api-1",
     "api-2",
@@ -75,10 +87,10 @@ async function tryOut(deployment: Deployment): Promise<void> {
     "scheduler-3",
     ...CELLS.flatMap((cell) => [...conductorNames(cell), `${cell}-agent`]),
   ];
-  const codes = ours.map((service) => `${service} ${deployment.exitCode(service)}`);
+  const codes = await Promise.all(ours.map(async (service) => `${service} ${await deployment.exitCode(service)}`));
   const bad = codes.filter((line) => !line.endsWith(" 0"));
   for (const line of bad) {
-    const log = deployment.compose(["logs", "--no-color", "--timestamps", "--tail=12", line.split(" ")[0] ?? ""]);
+    const log = await deployment.compose(["logs", "--no-color", "--timestamps", "--tail=12", line.split(" ")[0] ?? ""]);
     process.stderr.write(`${log}\n`);
   }
   if (bad.length > 0) throw new Error(`did not end by themselves within ten seconds: ${bad.join(", ")}`);
