@@ -160,17 +160,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   };
   const shared = { store: observed, groups, reservations, moves, bus, clock: systemClock, tracing: noTracing };
   const decisions = new PostgresDecisionStore(pool);
-  const schedulerCells = cells.map((cell) => ({
-    name: cell.name,
-    store: cell.store,
-    // The schedulers share the process, so they share its transactions.
-    dispatches: createDispatchBatcher(cell.store, DEFAULT_SCHEDULER_SETTINGS.batchMax),
-    operations: cell.store,
-    bus: cell.bus,
-    view: cell.view,
-    facts: cell.facts,
-    source: cell.follower,
-  }));
+  const schedulerCells = cells.map(seenByScheduler);
   const { filters = [] } = options;
   const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
     const name = `scheduler-${index + 1}`;
@@ -206,6 +196,12 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     await store.close();
   };
   return { api, schedulers, close };
+}
+
+/** The schedulers share the process, so they share its transactions. */
+function seenByScheduler(cell: EmbeddedCell) {
+  const dispatches = createDispatchBatcher(cell.store, DEFAULT_SCHEDULER_SETTINGS.batchMax);
+  return { ...seenFromAbove(cell), operations: cell.store, dispatches };
 }
 
 function seenFromAbove({ name, store, admin, bus, view, facts, follower }: EmbeddedCell) {
