@@ -12,9 +12,14 @@ export class SubtreeRules {
 
   constructor(parent: Int32Array, sameSubtrees: readonly (readonly string[])[], variables: readonly Variable[]) {
     this.#parent = parent;
-    this.#rules = sameSubtrees.map((suffixes) =>
-      variables.flatMap((variable, at) => (variable.granular && suffixes.includes(variable.group.suffix) ? [at] : [])),
-    );
+    this.#rules = sameSubtrees.map((suffixes) => {
+      const named: number[] = [];
+      for (let at = 0; at < variables.length; at += 1) {
+        const { granular, group } = variables[at]!;
+        if (granular && suffixes.includes(group.suffix)) named.push(at);
+      }
+      return named;
+    });
     this.#variables = variables;
   }
 

@@ -34,8 +34,8 @@ export class TreeEnumerator {
     this.#query = query;
     this.#bound = bound;
     this.#variables = variables.toSorted((a, b) => a.options.length - b.options.length || amountOf(b) - amountOf(a));
-    this.#tried = this.#variables.map(() => -1);
-    this.#chosen = this.#variables.map(() => -1);
+    this.#tried = new Array<number>(variables.length).fill(-1);
+    this.#chosen = new Array<number>(variables.length).fill(-1);
     this.#distinct = query.isolate
       ? new DistinctProviders(this.#variables.map((variable) => (variable.granular ? variable.options : null)))
       : null;
@@ -133,11 +133,12 @@ export class TreeEnumerator {
     const { traitSet } = this.#view.slots;
     let bits = 0;
     let wanted = 0;
-    this.#variables.forEach((variable, at) => {
-      if (variable.granular) return;
-      wanted = variable.group.requiredAll;
-      bits |= variable.group.requiredBits(traitSet[this.#chosen[at]!]!);
-    });
+    for (let at = 0; at < this.#variables.length; at += 1) {
+      const { granular, group } = this.#variables[at]!;
+      if (granular || group.requiredAll === 0) continue;
+      wanted = group.requiredAll;
+      bits |= group.requiredBits(traitSet[this.#chosen[at]!]!);
+    }
     return bits === wanted;
   }
 

@@ -49,17 +49,22 @@ function granularOptions(
   tree: readonly number[],
   lenders: readonly number[],
 ): readonly number[] {
-  if (group.findsNothing) return [];
-  const { slots } = view;
-  const serves = (slot: number): boolean =>
-    group.needs.every((need) => hasRoom(need, slot)) &&
+  const own: number[] = [];
+  if (group.findsNothing) return own;
+  for (const slot of tree) if (servesAlone(view, group, slot)) own.push(slot);
+  for (const slot of lenders) if (servesAlone(view, group, slot)) own.push(slot);
+  return own;
+}
+
+function servesAlone({ slots }: LedgerView, group: CompiledGroup, slot: number): boolean {
+  for (const need of group.needs) if (!hasRoom(need, slot)) return false;
+  return (
     // Without resources upstream does not look at in_tree.
     (group.treeRoot < 0 || group.needs.length === 0 || slots.root[slot] === group.treeRoot) &&
     group.traitsServe(slots.traitSet[slot]!) &&
     group.isMember(slots.aggregateSet[slot]!) &&
-    !group.isForbiddenMember(slots.aggregateSet[slot]!);
-  const own = tree.filter(serves);
-  return lenders.length === 0 ? own : [...own, ...lenders.filter(serves)];
+    !group.isForbiddenMember(slots.aggregateSet[slot]!)
+  );
 }
 
 /**
@@ -78,11 +83,13 @@ function classOptions(
   const rootSet = slots.aggregateSet[root]!;
   if (group.isForbiddenMember(rootSet)) return [];
   const rootIsMember = group.isMember(rootSet);
-  const serves = (slot: number): boolean =>
+  const serves = (slot: number, isMember: boolean): boolean =>
     hasRoom(need, slot) &&
     !group.traitsForbidden(slots.traitSet[slot]!) &&
-    !group.isForbiddenMember(slots.aggregateSet[slot]!);
-  const own = tree.filter((slot) => serves(slot) && (rootIsMember || group.isMember(slots.aggregateSet[slot]!)));
-  if (lenders.length === 0 || group.treeRoot >= 0) return own;
-  return [...own, ...lenders.filter((slot) => serves(slot) && group.isMember(slots.aggregateSet[slot]!))];
+    !group.isForbiddenMember(slots.aggregateSet[slot]!) &&
+    (isMember || group.isMember(slots.aggregateSet[slot]!));
+  const found: number[] = [];
+  for (const slot of tree) if (serves(slot, rootIsMember)) found.push(slot);
+  if (group.treeRoot < 0) for (const slot of lenders) if (serves(slot, false)) found.push(slot);
+  return found;
 }
