@@ -313,6 +313,11 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return unconfirmedOf(this.#cell, this.#clock.now() - waitedMs, limit);
   }
 
+  async fencedSources(): Promise<readonly string[]> {
+    const held = [...this.#cell.migrations.values()].flatMap((row) => (row.holdsSource ? (row.sourceHost ?? []) : []));
+    return [...new Set(held)].filter((host) => this.#cell.forcedDown.has(host)).sort(compare);
+  }
+
   async strays(limit: number): Promise<readonly string[]> {
     const { consumers } = await this.#ledger.dump();
     return straysOf(this.#cell, consumers).slice(0, limit);

@@ -47,7 +47,7 @@ import {
   readServers,
   readServersChangedSince,
 } from "./cell/read-servers.ts";
-import { readStrays } from "./cell/read-strays.ts";
+import { readFencedSources, readStrays } from "./cell/read-strays.ts";
 import { resetStatus } from "./cell/reset-status.ts";
 import { giveUpLease, handOverTasks, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./cell/take-tasks.ts";
 import { agentArrived, expireAgents, readHosts, readSightings, touchAgents, writeHostsUp } from "./cell/write-hosts.ts";
@@ -224,6 +224,10 @@ export class PostgresCellStore implements CellStore {
 
   unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]> {
     return readUnconfirmed(this.#pool, waitedMs, limit);
+  }
+
+  fencedSources(): Promise<readonly string[]> {
+    return readFencedSources(this.#pool);
   }
 
   strays(limit: number): Promise<readonly string[]> {

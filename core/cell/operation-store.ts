@@ -222,6 +222,8 @@ export interface MigrationStore {
    * the migrations' uuids of each host.
    */
   releaseEvacuated(hosts: readonly string[]): Promise<readonly (readonly string[])[]>;
+  /** Hosts that an operator has forced down, which is to say fenced, and at which evacuations still hold something. Sorted. */
+  fencedSources(): Promise<readonly string[]>;
   /**
    * Consumers of the types that servers and moves have, and that are none of this cell: there is no server with a home, or no move that
    * holds something. Sorted. Cost: looks at every consumer.

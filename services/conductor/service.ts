@@ -15,6 +15,7 @@ import { HandOvers } from "./hand-over.ts";
 import { LeaseKeeper } from "./keep-lease.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
 import { EventPublisher } from "./publish-events.ts";
+import { FencedRelease } from "./release-fenced.ts";
 import type { ConductorSettings } from "./settings.ts";
 import { GuestSettler } from "./settle-guests.ts";
 import { TaskIntake } from "./take-tasks.ts";
@@ -55,7 +56,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
   const close = closeOnce(async () => {
     ready = false;
     await parts.intake.stop();
-    await Promise.all([parts.confirmer.stop(), parts.strays.stop()]);
+    await Promise.all([parts.confirmer.stop(), parts.strays.stop(), parts.fenced.stop()]);
     stop.abort();
     parts.runs.abandonAll();
     await parts.lease.stop();
@@ -79,6 +80,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
         await parts.intake.start();
         parts.confirmer.start();
         parts.strays.start();
+        parts.fenced.start();
         ready = true;
       } catch (error) {
         await close();
@@ -141,9 +143,10 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const intake = new TaskIntake({ bus, store, commits, runs, handOvers, clock, events, settings });
   const lease = new LeaseKeeper({ store, clock, events, settings });
   const confirmer = new ResizeConfirmer({ store, clock, events, settings });
+  const fenced = new FencedRelease({ store, clock, events });
   const strays = new StrayFinder({ store, clock, events, settings });
   const watch = new AgentWatch({ store, registry, trees, comparer, clock, events, settings });
-  return { registry, runs, intake, lease, watch, confirmer, strays };
+  return { registry, runs, intake, lease, watch, confirmer, strays, fenced };
 }
 
 function dispatchReport(

@@ -1,17 +1,28 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { HostStore, ServerStore, TaskStore } from "../../core/cell/cell-store.ts";
+import type { CellStore } from "../../core/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
 import { aggregateUuid, trait } from "../../core/ledger/ids.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import type { Provider } from "../../core/ledger/model.ts";
+import { factsOf } from "../../core/tasks/operation-facts.ts";
+import { writeOf } from "../../core/tasks/operation-writes.ts";
+import { beginOperationOn } from "../begin-operation.ts";
 import { inventory, spec, tree } from "../ledger-builders.ts";
-import { hostTree as oneProvider, providerOf } from "./cell-fixtures.ts";
+import {
+  conductorId,
+  dispatchOf,
+  numbered,
+  hostTree as oneProvider,
+  providerOf,
+  serverId,
+  taskId,
+} from "./cell-fixtures.ts";
 import { GPU, HOST, hostTree } from "./ledger-scene.ts";
 
 export interface HostAdminSubject {
   readonly admin: HostAdminStore;
   readonly ledger: Ledger;
-  readonly cell: HostStore & Pick<ServerStore, "hosts"> & Pick<TaskStore, "renewLease">;
+  readonly cell: CellStore;
   close(): Promise<void>;
 }
 
@@ -45,6 +56,38 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       Object.fromEntries(
         (await admin.inventories(host)).map((one) => [one.resourceClass, [one.allocationRatio, one.reportedRatio]]),
       );
+
+    test("a host that is forced down is fenced: what evacuations hold there can be given back", async () => {
+      const { cell, ledger } = subject;
+      await ledger.putTrees([oneProvider(8, 4)]);
+      await cell.renewLease({ id: conductorId(0), name: "c", leaseMs: 3_600_000 });
+      await cell.dispatch([dispatchOf({ server: 1, task: 1, hosts: [7] })]);
+      const take = async (id: string) => {
+        const [taken] = await cell.takeTasks(conductorId(0), [id]);
+        if (taken === undefined) throw new Error("it cannot be taken");
+        return { taskId: id, serverUuid: serverId(1), epoch: taken.epoch };
+      };
+      await cell.commitActive([{ ...(await take(taskId(1))), selection: 0 }]);
+      await admin.setForcedDown("host-7", true);
+      const moveId = numbered(0xe, 1);
+      const begun = await beginOperationOn(cell, { server: 1, kind: "evacuate", hosts: [8], taskId: moveId });
+      if (begun.task === null) throw new Error("it did not begin");
+      const facts = factsOf(begun.task);
+      const at = { selection: 0, reason: "", noted: [], unseenMs: 0 };
+      const claim = await take(moveId);
+      const arrows = [
+        { ...at, from: { stage: "preparing", selection: 0 }, to: "starting" },
+        { ...at, from: { stage: "starting", selection: 0 }, to: "succeed" },
+      ] as const;
+      for (const [index, arrow] of arrows.entries())
+        await cell.commitStep([{ ...claim, step: index + 1, ...writeOf(facts, arrow) }]);
+      expect(await cell.fencedSources()).toEqual(["host-7"]);
+      await admin.setForcedDown("host-7", false);
+      expect(await cell.fencedSources()).toEqual([]);
+      await admin.setForcedDown("host-7", true);
+      expect(await cell.releaseEvacuated(await cell.fencedSources())).toEqual([[moveId]]);
+      expect(await cell.fencedSources()).toEqual([]);
+    });
 
     test("a host is shown with what is known of it", async () => {
       const [host] = await admin.adminHosts(["host"]);

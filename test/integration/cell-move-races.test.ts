@@ -117,6 +117,24 @@ test("an evacuated host that comes back starts nothing, loses its guest, and is 
   await eventually("the allocation to go", async () => Object.keys(await cell.holds(migration)).length === 0);
 });
 
+test("an evacuated host that is forced down is fenced: what was held there is given back, and its guest goes when it comes back", async () => {
+  await start();
+  await lose(0);
+  await isDown(0);
+  const migration = await cell.operate({ server: 1, kind: "evacuate", hosts: [1], unseenMs: UNSEEN_MS });
+  await eventually("it to run elsewhere", () => cell.runsOn(1).join() === "host-1");
+  await cell.rest(1);
+  expect(await cell.holds(migration)).toEqual({ "host-0": 1 });
+  const admin = cell.store.hostAdmin();
+  await admin.setForcedDown("host-0", true);
+  await eventually("the allocation to go", async () => Object.keys(await cell.holds(migration)).length === 0);
+  await startAgent(0);
+  await admin.setForcedDown("host-0", false);
+  await cell.hostsUp(3);
+  await eventually("the old guest to go", () => cell.existsOn(1).join() === "host-1");
+  expect([cell.runsOn(1), await cell.holds(serverId(1))]).toEqual([["host-1"], { "host-1": 1 }]);
+});
+
 test("an evacuation against a host that comes back: the server stays, and runs once", async () => {
   await start({ 1: { duration_ms: 1_500 } });
   await lose(0);

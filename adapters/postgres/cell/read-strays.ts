@@ -2,6 +2,17 @@ import type { Pool } from "pg";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
 import { queryStored } from "../store-query.ts";
 
+/** Cost: one round trip; looks at the evacuations that hold something. */
+export async function readFencedSources(pool: Pool): Promise<readonly string[]> {
+  const rows = await queryStored<{ name: string }>(pool, {
+    name: "fenced_sources",
+    text: `select distinct h.name collate "C" as name from migrations m join hosts h on h.name = m.source_host
+      where m.holds_source and h.forced_down order by 1`,
+    values: [],
+  });
+  return rows.map((row) => row.name);
+}
+
 /** One snapshot: what claims for a server writes the server, too. */
 export async function readStrays(pool: Pool, limit: number): Promise<readonly string[]> {
   const rows = await queryStored<{ uuid: string }>(pool, {
