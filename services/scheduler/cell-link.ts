@@ -1,11 +1,11 @@
 import { cellTasksSubject } from "../../adapters/nats/streams.ts";
-import { taskBytes } from "../../adapters/task-bytes.ts";
 import type { DeleteOutcome, Dispatch, DispatchOutcome } from "../../core/cell/cell-store.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
 import type { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
-import type { Task } from "../../proto/gen/berth/cell.ts";
+import { Task } from "../../proto/gen/berth/cell.ts";
 import { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { encodeOnce } from "../../runtime/encode-once.ts";
 import { CellMoves } from "./cell-moves.ts";
 import { ClaimsInFlight } from "./claims-in-flight.ts";
 import { createDispatchBatcher, type DispatchBatcher } from "./dispatch-batcher.ts";
@@ -100,7 +100,7 @@ export class CellLink {
 
   /** Brings a stored task to the cell's conductors sooner than their own sweep would. */
   publish(task: Task, headers: Readonly<Record<string, string>>): Promise<void> {
-    return this.cell.bus.publish(cellTasksSubject(this.name), taskBytes(task), { id: task.id, headers });
+    return this.cell.bus.publish(cellTasksSubject(this.name), encodeOnce(Task, task), { id: task.id, headers });
   }
 
   close(): void {

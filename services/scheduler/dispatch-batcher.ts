@@ -1,12 +1,11 @@
-import type { Dispatch, DispatchOutcome } from "../../core/cell/cell-store.ts";
+import type { Dispatch, DispatchOutcome, DispatchStore } from "../../core/cell/cell-store.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
-import type { SchedulerCellStore } from "./ports.ts";
 
 /** Dispatches to one cell that come together, as one transaction. */
 export type DispatchBatcher = Pick<Batcher<Dispatch, DispatchOutcome>, "submit">;
 
 /** Two batches are out at a time: the next one fills while the first is written. */
-export function createDispatchBatcher(store: Pick<SchedulerCellStore, "dispatch">, maxItems: number): DispatchBatcher {
+export function createDispatchBatcher(store: Pick<DispatchStore, "dispatch">, maxItems: number): DispatchBatcher {
   return new Batcher({
     run: (dispatches) => store.dispatch(dispatches),
     maxItems,

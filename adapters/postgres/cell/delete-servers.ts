@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
 import type { DeleteOutcome } from "../../../core/cell/cell-store.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
-import { taskBytes } from "../../task-bytes.ts";
+import { encodeOnce } from "../../../runtime/encode-once.ts";
 import { inRounds } from "../in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
 import { packBytes } from "../pack-bytes.ts";
@@ -18,7 +18,7 @@ interface DeleteRow {
 /** Stores delete tasks and fences what else runs for their servers. Cost: one round trip. */
 export function requestDeletes(pool: Pool, tasks: readonly Task[]): Promise<readonly DeleteOutcome[]> {
   return inRounds(tasks, serverOf, async (round) => {
-    const packed = packBytes(round.map((task) => taskBytes(task)));
+    const packed = packBytes(round.map((task) => encodeOnce(Task, task)));
     const rows = await queryStored<DeleteRow>(pool, {
       name: "cell_request_delete",
       text: "select at, outcome, payload from cell_request_delete($1, $2, $3, $4, $5)",

@@ -5,9 +5,9 @@ import { groupsEntangle, isHardGroup } from "../../../core/cell/group-rule.ts";
 import { attemptIdOf } from "../../../core/cell/server.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
-import type { Task } from "../../../proto/gen/berth/cell.ts";
+import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { taskBytes } from "../../task-bytes.ts";
+import { encodeOnce } from "../../../runtime/encode-once.ts";
 import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
 import { inRounds } from "../in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
@@ -60,7 +60,7 @@ function dispatchQuery(dispatches: readonly Dispatch[]): StoreQuery {
   const tasks = dispatches.map((dispatch) => dispatch.task);
   const specs = tasks.map(specOf);
   // Spec and payload of each in turn: even parts are specs, odd ones payloads.
-  const packed = packBytes(tasks.flatMap((task, at) => [encodeSpec(specs[at]), taskBytes(task)]));
+  const packed = packBytes(tasks.flatMap((task, at) => [encodeSpec(specs[at]), encodeOnce(Task, task)]));
   const isSpec = (_: number, at: number): boolean => at % 2 === 0;
   const isPayload = (_: number, at: number): boolean => at % 2 === 1;
   return {

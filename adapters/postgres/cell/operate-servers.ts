@@ -15,8 +15,9 @@ import type {
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
 import { HEARD_AT } from "../../../core/tasks/operation-routes.ts";
+import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { taskBytes } from "../../task-bytes.ts";
+import { encodeOnce } from "../../../runtime/encode-once.ts";
 import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
 import { inRounds } from "../in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
@@ -59,7 +60,7 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
       refused: conflict ? describeGroupConflict(conflict) : null,
     };
   });
-  const packed = packBytes(begins.map(({ task }) => taskBytes(task)));
+  const packed = packBytes(begins.map(({ task }) => encodeOnce(Task, task)));
   const rows = await queryRows<AnswerRow & { readonly xid: number | string }>(client, {
     name: "cell_begin",
     text: "select at, outcome, detail, xid from cell_begin($1, $2, $3, $4, $5)",

@@ -1,14 +1,14 @@
 import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
-import { taskBytes } from "../../../adapters/task-bytes.ts";
 import type { DeleteOutcome } from "../../../core/cell/cell-store.ts";
 import type { AdminHost, HostAdminStore } from "../../../core/cell/host-admin-store.ts";
 import type { BeginOperation, BeginOutcome, Holding } from "../../../core/cell/operation-store.ts";
 import type { Attempt, Host, Server } from "../../../core/cell/server.ts";
-import type { Task } from "../../../proto/gen/berth/cell.ts";
+import { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
+import { encodeOnce } from "../../../runtime/encode-once.ts";
 import type { ApiEvents } from "../events.ts";
 import type { CellPort } from "../ports.ts";
 import type { CellSettings } from "../settings.ts";
@@ -150,7 +150,7 @@ export class CellClient {
    * Rejects as `Bus.publish` does.
    */
   publishTask(task: Task, headers: Readonly<Record<string, string>>, messageId: string = task.id): Promise<void> {
-    return this.#cell.bus.publish(cellTasksSubject(this.name), taskBytes(task), { id: messageId, headers });
+    return this.#cell.bus.publish(cellTasksSubject(this.name), encodeOnce(Task, task), { id: messageId, headers });
   }
 
   async #readServers(uuids: readonly string[]): Promise<(Server | null)[]> {
