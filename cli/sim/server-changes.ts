@@ -52,6 +52,9 @@ const BLIND_SHARE = 0.1;
 /** A change that is called off, or overtaken by a delete, soon after it began. */
 const REGRET_SHARE = 0.15;
 const REGRET_MS_MAX = 2_500;
+/** Who resizes looks so often whether it is there. */
+const SETTLE_LOOKS_MAX = 20;
+const SETTLE_LOOK_MS = 600;
 
 /** Resizes, migrations, evacuations, shelving, rebuilds and power: what is done to servers after their boot. */
 export class ServerChanges {
@@ -86,7 +89,9 @@ export class ServerChanges {
       const name = server === null ? undefined : this.#choose(server);
       if (name === undefined) continue;
       const isBegun = await this.#act(uuid, name.action, name.body);
-      if (isBegun && this.#random() < REGRET_SHARE) await this.#regret(uuid, name.action);
+      if (!isBegun) return;
+      if (this.#random() < REGRET_SHARE) await this.#regret(uuid, name.action);
+      else if (name.action === "resize" || name.action === "migrate") await this.#settle(uuid);
       return;
     }
   }
@@ -141,6 +146,19 @@ export class ServerChanges {
         return { reboot: { type: name.toUpperCase() } };
       default:
         return { [name]: null };
+    }
+  }
+
+  /** Waits for a resize or a cold migration to be there, and confirms or reverts it. */
+  async #settle(uuid: string): Promise<void> {
+    for (let looks = 0; looks < SETTLE_LOOKS_MAX; looks += 1) {
+      await this.#pause(SETTLE_LOOK_MS * (0.5 + this.#random()));
+      if (this.#user.isOver()) return;
+      const server = this.#user.look(uuid);
+      if (server === null || server.status !== "VERIFY_RESIZE" || server.taskState !== null) continue;
+      const action = this.#random() < 0.5 ? "confirmResize" : "revertResize";
+      await this.#act(uuid, action, { [action]: null });
+      return;
     }
   }
 

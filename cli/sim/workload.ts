@@ -24,6 +24,7 @@ export class Workload {
   readonly #changes: ServerChanges;
   #open = 0;
   #stopped = false;
+  #wantsLast = false;
 
   constructor(world: World, cloud: SimCloud) {
     this.#world = world;
@@ -48,9 +49,9 @@ export class Workload {
     return this.#changes.begun;
   }
 
-  /** No call is under way. */
+  /** No call is under way, or wanted. */
   get isIdle(): boolean {
-    return this.#open === 0;
+    return this.#open === 0 && !this.#wantsLast;
   }
 
   /** So many operations, spread over the time until `untilMs`. */
@@ -70,6 +71,20 @@ export class Workload {
   /** Nothing new is begun. */
   stop(): void {
     this.#stopped = true;
+  }
+
+  /** One server more, asked for until it is accepted: a cloud that is whole again takes requests. */
+  createLast(): void {
+    const accepted = this.accepted.size;
+    this.#wantsLast = true;
+    const again = async (tries: number): Promise<void> => {
+      await this.#create(0);
+      this.#wantsLast = this.accepted.size === accepted;
+      if (!this.#wantsLast) return;
+      if (tries === TRIES_MAX) this.#world.find(5, "the faults are over and nothing is accepted");
+      else this.#world.clock.setTimer(RETRY_MS, () => void again(tries + 1));
+    };
+    void again(1);
   }
 
   /** Deletes every server that is left, again and again until each is gone. */

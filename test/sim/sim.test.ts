@@ -6,8 +6,10 @@ import { type SimOptions, simulate } from "../../cli/sim/simulate.ts";
 
 const SIZE = { cells: 2, apis: 2, schedulers: 2, conductors: 2, hosts: 12, operations: 60, busyMs: 20_000 };
 /** Fresh seeds: so many times as many. */
-const SLICES = 4;
-const SLICE = 50;
+const SLICES = 8;
+const SLICE = 25;
+/** In which the only api has no power while users are there: found by a fresh seed. */
+const ONE_API_OUT = mixedWorld(500_807);
 /** Heartbeats, leases and sweeps of 18 processes. */
 const QUIET_STEPS_PER_SECOND = 200;
 /** Each bug that is put in must show within so many seeds. */
@@ -43,6 +45,12 @@ test.each(Array.from({ length: SLICES }, (_, slice) => FIRST + slice * SLICE))(
     }
   },
 );
+
+test("an api that is away as long as users are there is no broken law", { timeout: TIMEOUT_MS }, async () => {
+  const { findings, counts } = await simulate(ONE_API_OUT);
+  expect(findings).toEqual([]);
+  expect(counts.accepted).toBeGreaterThan(0);
+});
 
 test("a quiet cloud is no work: time goes from event to event", { timeout: TIMEOUT_MS }, async () => {
   const quiet = (busyMs: number) => simulate(world(3, "calm", { operations: 5, busyMs }));
