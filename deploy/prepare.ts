@@ -3,8 +3,6 @@ import { apiStreams } from "../adapters/nats/streams.ts";
 import { putCell, readCells } from "../adapters/postgres/cell-records.ts";
 import { migrate } from "../adapters/postgres/migrate.ts";
 
-/** Copies of the queue of accepted requests: one on each server of the hub. */
-const QUEUE_REPLICAS = 3;
 const BUS_UP_MS = 60_000;
 
 /** A required variable of the environment. */
@@ -24,7 +22,7 @@ async function prepare(): Promise<void> {
   const bus = createNatsBus({ url: given("BERTH_NATS_URL"), name: "berth prepare" });
   try {
     await bus.whenConnected(BUS_UP_MS);
-    await bus.ensureStreams(apiStreams.map((stream) => ({ ...stream, replicas: QUEUE_REPLICAS })));
+    await bus.ensureStreams(apiStreams);
   } finally {
     await bus.close();
   }

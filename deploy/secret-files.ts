@@ -43,7 +43,11 @@ function filesAbove(cells: readonly string[], passwordOf: (what: string) => stri
     "redis.conf": `bind 0.0.0.0\nrequirepass ${passwordOf("redis")}\nsave ""\nappendonly no\nmaxmemory 48mb\ndir /tmp\n`,
     "above.env": environment([
       ["BERTH_DATABASE_URL", databaseUrl("postgres", passwordOf("postgres"))],
-      ["BERTH_NATS_URL", natsUrl(HUB_SERVERS, natsUserOfApi, passwordOf("nats api"))],
+      // A copy of the queue of accepted requests on each server.
+      [
+        "BERTH_NATS_URL",
+        `${natsUrl(HUB_SERVERS, natsUserOfApi, passwordOf("nats api"))}?replicas=${HUB_SERVERS.length}`,
+      ],
       ["BERTH_REDIS_URL", `redis://:${passwordOf("redis")}@redis:6379`],
     ]),
     "cells.env": environment([["BERTH_CELLS", cells.join(",")], ...cellUrls]),

@@ -49,6 +49,7 @@ export interface LocalNatsCluster {
 
 const PATIENT = { triesMax: 100, delayMs: 100, delayMsMax: 500 };
 const CALL_MS = 2_000;
+const STARTS_MAX = 5;
 
 /** Starts the servers and resolves when they have elected leaders and all streams are laid out. */
 export async function startLocalNatsCluster(options: LocalClusterOptions): Promise<LocalNatsCluster> {
@@ -87,14 +88,18 @@ class Cluster implements LocalNatsCluster {
   }
 
   static async start(options: LocalClusterOptions, dir: string): Promise<Cluster> {
-    const ports = await freePorts(2 * (options.servers ?? 3));
-    const cluster = new Cluster(options, dir, ports);
-    try {
-      await Promise.all(cluster.servers.map((name) => cluster.restart(name)));
-      return cluster;
-    } catch (error) {
-      await cluster.stop();
-      throw error;
+    for (let attempt = 1; ; attempt += 1) {
+      const ports = await freePorts(2 * (options.servers ?? 3));
+      const cluster = new Cluster(options, dir, ports);
+      const started = await Promise.allSettled(cluster.servers.map((name) => cluster.restart(name)));
+      const failed = started.find((one) => one.status === "rejected");
+      if (failed === undefined) return cluster;
+      await Promise.all(cluster.servers.map((name) => cluster.kill(name)));
+      // Somebody else may have taken a port between our look and a server's bind.
+      if (attempt === STARTS_MAX || !/address already in use/i.test(String(failed.reason))) {
+        await cluster.stop();
+        throw failed.reason;
+      }
     }
   }
 
