@@ -167,6 +167,12 @@ describe("an operation", () => {
     expect(begin(world, { stage: "handing-over", step: 2, signal: "force" }).effects).toMatchObject([{ force: true }]);
   });
 
+  test("that is forced stays so when the host was away: the unforced question would begin the copy anew", () => {
+    const forced = begin(worldOf("live-migrate"), { stage: "handing-over", step: 2, signal: "force" });
+    const again = stepOperation(worldOf("live-migrate"), forced.state, { kind: "host-connected" });
+    expect(again).toEqual(forced);
+  });
+
   test("hears no answer to another step, and nothing once it is fenced", () => {
     const world = worldOf("resize");
     const first = begin(world);

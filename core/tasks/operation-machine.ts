@@ -15,8 +15,8 @@ interface Position {
 }
 
 export type OperationState =
-  /** A host was asked what the stage asks. */
-  | ({ readonly kind: "asking" } & Position)
+  /** A host was asked what the stage asks; by force, if it was told so when the stage was entered. */
+  | ({ readonly kind: "asking"; readonly signal: OperationSignal | null } & Position)
   /** The arrow is being written. */
   | { readonly kind: "writing"; readonly at: Position; readonly arrow: Arrow }
   /** `refused`: the database would not have a step that it cannot refuse by rights; whoever takes the task next tries again. */
@@ -94,7 +94,7 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
   }
   switch (event.kind) {
     case "host-connected":
-      return { state, effects: [askOf(world, state, null)] };
+      return { state, effects: [askOf(world, state, state.signal)] };
     case "done":
     case "failed":
     case "gone":
@@ -118,7 +118,7 @@ function askOf(world: OperationWorld, at: Position, signal: OperationSignal | nu
 /** (arrow committed) → asking; or, where nobody is asked, along the next arrow. */
 function enter(world: OperationWorld, at: Position, signal: OperationSignal | null): OperationStep {
   if (asksOf(world, at.stage) === "nothing") return answered(world, at, { kind: "done", step: at.step });
-  return { state: { kind: "asking", ...at }, effects: [askOf(world, at, signal)] };
+  return { state: { ...at, kind: "asking", signal }, effects: [askOf(world, at, signal)] };
 }
 
 /** asking → writing the arrow that the answer leads along. */
