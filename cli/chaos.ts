@@ -88,7 +88,6 @@ async function runOn(plan: Plan, settings: Settings, signal: AbortSignal): Promi
     live.stop();
     if (!(error instanceof BrokenOffError)) throw error;
     write(settings, error.history);
-    if (error.cause instanceof PlanError) throw error.cause;
     process.stderr.write(`berth chaos: ${error.message}\n`);
     return 1;
   } finally {

@@ -46,8 +46,8 @@ export class ChaosApi {
     this.#signal = options.signal;
   }
 
-  /** Asks, and writes down what was asked and what became of it. */
-  async ask(call: Call): Promise<Outcome> {
+  /** Asks, and writes down what was asked and what became of it, by its `id`. */
+  async ask(call: Call): Promise<Outcome & { readonly id: number }> {
     this.#requests += 1;
     const id = this.#requests;
     const line = { who: call.who, op: call.op, id, ...(call.server === undefined ? {} : { server: call.server }) };
@@ -62,7 +62,7 @@ export class ChaosApi {
     const twice = call.op === "list" ? namedTwice(outcome) : [];
     const doubled = twice.length === 0 ? {} : { twice };
     this.#history.write({ ...line, ...server, what: outcome.kind, ms, ...status, ...reason, ...doubled });
-    return outcome;
+    return { ...outcome, id };
   }
 
   /** Asks without a word in the history. */
@@ -85,6 +85,11 @@ export class ChaosApi {
       if (code === "ECONNREFUSED") return { kind: "refused", status: 0, reason: message || code };
       return { kind: "unknown", status: null, reason: message };
     }
+  }
+
+  /** Throws the signal's reason when nothing more is to be asked. */
+  throwIfBrokenOff(): void {
+    this.#signal?.throwIfAborted();
   }
 
   close(): Promise<void> {

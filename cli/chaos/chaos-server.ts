@@ -4,6 +4,8 @@ export interface ChaosServer {
   readonly name: string;
   readonly client: string;
   readonly invokedMs: number;
+  /** Of its create, in the history; null: not answered yet, or given up. */
+  requestId: number | null;
   /** Null: not known, or there is none. */
   uuid: string | null;
   create: "asked" | "accepted" | "refused" | "unknown";
@@ -31,7 +33,17 @@ export function isOpen(server: ChaosServer): boolean {
 
 export function newServer(name: string, client: string, invokedMs: number): ChaosServer {
   return {
-    ...{ name, client, invokedMs, uuid: null, create: "asked", acceptedMs: 0, state: "open", endedMs: null },
+    ...{
+      name,
+      client,
+      invokedMs,
+      requestId: null,
+      uuid: null,
+      create: "asked",
+      acceptedMs: 0,
+      state: "open",
+      endedMs: null,
+    },
     ...{ deleting: "no", deleteAcceptedMs: 0, host: null, launchedAtMs: null, fault: null, lost: false },
   };
 }

@@ -115,6 +115,7 @@ export class Load {
     const wantsDelete = random() < plan.deletes;
     const early = random() < 0.5;
     const answer = await api.ask({ who: client, op: "create", method: "POST", path: "/servers", body });
+    server.requestId = answer.id;
     if (answer.kind !== "ok") {
       server.create = answer.kind;
       if (plan.retry) this.#asked -= 1;

@@ -122,6 +122,16 @@ export interface Settled {
   readonly ms: number;
 }
 
+/** After load and faults: what came of a create that no answer accepted, found by its name. */
+export interface ServerFound {
+  readonly atMs: number;
+  readonly who: "runner";
+  readonly what: "found";
+  /** Of the create. */
+  readonly id: number;
+  readonly server: string;
+}
+
 /** What the audit says of one law. */
 export interface Verdict {
   readonly atMs: number;
@@ -150,6 +160,7 @@ export type HistoryLine =
   | Invoked
   | Answered
   | StateSeen
+  | ServerFound
   | FaultBegins
   | FaultEnds
   | Settled

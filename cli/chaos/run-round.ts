@@ -5,7 +5,7 @@ import type { ChaosCloud } from "./chaos-cloud.ts";
 import type { ChaosHistory } from "./chaos-history.ts";
 import { type ChaosServer, isOpen } from "./chaos-server.ts";
 import { deleteServer, Load } from "./drive-load.ts";
-import { listServers } from "./list-servers.ts";
+import { findUnanswered, lookForReturned } from "./find-unanswered.ts";
 import { Nemesis } from "./nemesis.ts";
 import type { Plan, Round } from "./plan.ts";
 import { figuresOfRound, type RoundFigures } from "./round-figures.ts";
@@ -75,13 +75,13 @@ export class RoundRun {
     readonly report: AuditReport;
     readonly failures: readonly string[];
   }> {
-    const { plan, round, cloud, history } = this.#options;
+    const { plan, round, cloud, api, history } = this.#options;
     this.#watch.begin();
     try {
       await this.#harm();
       this.#stage = "settling";
       await this.#unlessBrokenOff(cloud.makeWhole());
-      const doubled = await this.#findUnanswered();
+      const doubled = await findUnanswered({ servers: this.servers, api, history });
       const isSettled = await this.#settle();
       this.#stage = "audit";
       const report = await this.#audit();
@@ -105,22 +105,6 @@ export class RoundRun {
       await Promise.all([this.#nemesis.stop(), this.#load.stop()]);
     }
     signal.throwIfAborted();
-  }
-
-  /** Creates without an answer: who has come of them, by name. Says what is there twice. */
-  async #findUnanswered(): Promise<readonly string[]> {
-    const listed = Map.groupBy(await listServers(this.#options.api), ({ name }) => name);
-    const doubled: string[] = [];
-    for (const server of this.servers) {
-      const found = listed.get(server.name) ?? [];
-      if (found.length > 1) doubled.push(`${server.name} is there ${found.length} times`);
-      const [first] = found;
-      if (server.uuid !== null || first === undefined) continue;
-      if (server.create === "refused") doubled.push(`${server.name} was refused and is there`);
-      server.acceptedMs = server.invokedMs;
-      server.uuid = first.uuid;
-    }
-    return doubled;
   }
 
   async #settle(): Promise<boolean> {
@@ -152,17 +136,18 @@ export class RoundRun {
   /** Deletes every server; then nothing of them may be left. Says what is. */
   async #sweep(): Promise<readonly string[]> {
     const { cloud, api, history } = this.#options;
-    for (let tries = 1; tries <= SWEEP_TRIES; tries += 1) {
-      const left = this.servers.filter(({ uuid, state, lost }) => uuid !== null && state !== "DELETED" && !lost);
+    for (let tries = 1; tries <= SWEEP_TRIES && this.#staying().length > 0; tries += 1) {
+      const left = [...this.#staying()];
       const workers = Array.from({ length: SWEPT_AT_ONCE }, async () => {
         for (let server = left.pop(); server !== undefined; server = left.pop()) {
           await deleteServer(server, { api, history });
         }
       });
       await Promise.all(workers);
-      if (await this.#until(() => !this.servers.some(isOpen), GONE_MS_MAX)) break;
+      await this.#until(() => !this.servers.some(isOpen), GONE_MS_MAX);
     }
-    const stay = this.servers.filter(({ uuid, state, lost }) => uuid !== null && state !== "DELETED" && !lost);
+    await lookForReturned({ servers: this.servers, api });
+    const stay = this.#staying();
     if (stay.length > 0) return [`${stay.length} servers could not be deleted: ${stay[0]?.uuid}`];
     const own = new Set(this.servers.flatMap(({ uuid }) => uuid ?? []));
     let holding: readonly string[] = [];
@@ -171,6 +156,11 @@ export class RoundRun {
       return holding.length === 0;
     }, GONE_MS_MAX);
     return isEmpty ? [] : [`${holding.length} deleted servers hold something: ${holding[0]}`];
+  }
+
+  /** Also those whose delete got no clear answer: they are asked to go again. */
+  #staying(): readonly ChaosServer[] {
+    return this.servers.filter(({ uuid, state, lost }) => uuid !== null && state !== "DELETED" && !lost);
   }
 
   /** Rejects at once when the run is broken off; what goes on then is the cloud's to end. */
@@ -184,6 +174,7 @@ export class RoundRun {
       return await Promise.race([work, broken.promise]);
     } finally {
       signal.removeEventListener("abort", breakOff);
+      work.catch(() => undefined); // perhaps nobody waits for it any more
     }
   }
 

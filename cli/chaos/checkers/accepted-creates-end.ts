@@ -4,7 +4,7 @@ import { type Checker, outcomeOf } from "./checker.ts";
 
 /**
  * Every server whose create was accepted becomes ACTIVE or ERROR, or was deleted; and every one whose delete was accepted is gone in the
- * end. Cannot tell before the run has settled or was given up.
+ * end; all of it as long as the run waited. Cannot tell before the run has settled or was given up.
  */
 export const acceptedCreatesEnd: Checker = {
   name: "accepted creates end",
@@ -13,12 +13,18 @@ export const acceptedCreatesEnd: Checker = {
       return { kind: "unknown", why: "the run was not waited for" };
     const endMs = endOf(history);
     const stuck = serverLives(history).filter(isStuck);
-    return outcomeOf(
-      stuck.map(({ server, deletes, end }) => {
+    return outcomeOf([
+      ...stuck.map(({ server, deletes, end }) => {
         const was = end === null ? "was accepted and was never seen ACTIVE or ERROR" : `is still ${end.state}`;
         const asked = deletes.some(({ answer }) => answer === "ok") ? " though its delete was accepted" : "";
         return { atMs: endMs, server, what: `server ${server} ${was}${asked}` };
       }),
-    );
+      // By now they may have ended, or been swept away with the rest.
+      ...history.flatMap((line) =>
+        line.what === "not-settled" && line.open > 0
+          ? [{ atMs: line.atMs, what: `${line.open} servers had come to no end when that was waited for no longer` }]
+          : [],
+      ),
+    ]);
   },
 };

@@ -13,26 +13,16 @@ export const allOrNothing: Checker = {
   check(history) {
     const endMs = endOf(history);
     const wasWaitedFor = history.some(({ what }) => what === "settled" || what === "not-settled");
-    const refused = new Set(
-      clientCalls(history).flatMap(({ op, answer, server }) =>
-        op === "create" && answer === "refused" && server !== null ? [server] : [],
-      ),
-    );
-    return outcomeOf(
-      serverLives(history).flatMap((life): readonly Finding[] => [
+    return outcomeOf([
+      ...serverLives(history).flatMap((life): readonly Finding[] => [
         ...(wasWaitedFor ? unfinished(life, endMs) : []),
         ...wrongDelete(life),
-        ...(refused.has(life.server) && life.states[0] !== undefined && life.create === null
-          ? [
-              {
-                atMs: life.states[0].atMs,
-                server: life.server,
-                what: `server ${life.server} is there, its create was refused`,
-              },
-            ]
-          : []),
       ]),
-    );
+      ...clientCalls(history).flatMap(({ op, answer, server, toMs }): readonly Finding[] => {
+        if (op !== "create" || answer !== "refused" || server === null) return [];
+        return [{ atMs: toMs ?? endMs, server, what: `server ${server} is there, its create was refused` }];
+      }),
+    ]);
   },
 };
 

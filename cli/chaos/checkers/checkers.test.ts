@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { madeUpHistory } from "../../../test/made-up-history.ts";
-import type { HistoryLine } from "../history-line.ts";
+import type { HistoryLine, Settled } from "../history-line.ts";
 import { acceptedCreatesEnd } from "./accepted-creates-end.ts";
 import { allOrNothing } from "./all-or-nothing.ts";
 import { type Checker, checkHistory, failuresOf } from "./checker.ts";
@@ -30,7 +30,14 @@ const seen = (atMs: number, server: string, state: "ACTIVE" | "ERROR" | "DELETED
 const notFound = (atMs: number, id: number, server: string): HistoryLine => ({
   ...{ atMs, who, what: "refused", op: "show", id, server, ms: 5, status: 404 },
 });
-const settled: HistoryLine = { atMs: 60_000, who: "runner", what: "settled", open: 0, ms: 10 };
+const shown = (atMs: number, server: string): readonly HistoryLine[] => [
+  invoke(atMs, 9, "show", server),
+  { atMs: atMs + 5, who, what: "ok", op: "show", id: 9, server, ms: 5, status: 200 },
+];
+const found = (atMs: number, id: number, server: string): HistoryLine => ({
+  ...{ atMs, who: "runner", what: "found", id, server },
+});
+const settled: Settled = { atMs: 60_000, who: "runner", what: "settled", open: 0, ms: 10 };
 
 /** A server `a` that was accepted, and deleted, when these answers came; without: neither. */
 function lifeOf({ ok = 5, deleted }: { readonly ok?: number; readonly deleted?: number }): readonly HistoryLine[] {
@@ -56,6 +63,30 @@ const WRONG: readonly (readonly [string, Checker, readonly HistoryLine[], string
     deletedStaysDeleted(),
     [...lifeOf({ deleted: 900 }), seen(950, "a", "DELETED"), seen(1_000, "a", "ACTIVE")],
     "is ACTIVE after it was deleted",
+  ],
+  [
+    "a deleted server that is shown again",
+    deletedStaysDeleted(),
+    [...lifeOf({ deleted: 900 }), seen(950, "a", "DELETED"), ...shown(1_000, "a")],
+    "is there again after it was deleted",
+  ],
+  [
+    "what had not ended when the run waited no longer, though it was swept away later",
+    acceptedCreatesEnd,
+    [...lifeOf({ deleted: 70_000 }), { ...settled, what: "not-settled", open: 1 }, seen(71_000, "a", "DELETED")],
+    "1 servers had come to no end",
+  ],
+  [
+    "a server left unfinished by a create without an answer, as the runner finds it",
+    allOrNothing,
+    [invoke(0, 1), answer(5_000, 1, "unknown"), found(6_000, 1, "a"), settled],
+    "unfinished",
+  ],
+  [
+    "a server of a refused create, as the runner finds it",
+    allOrNothing,
+    [invoke(0, 1), answer(5, 1, "refused"), found(6_000, 1, "a"), settled],
+    "its create was refused",
   ],
   [
     "a server that becomes ACTIVE long after its delete was accepted",
@@ -136,6 +167,11 @@ const RIGHT: readonly (readonly [string, Checker, readonly HistoryLine[]])[] = [
       seen(6_000, "a", "DELETED"),
       settled,
     ],
+  ],
+  [
+    "a look that began before the server was seen gone",
+    deletedStaysDeleted(),
+    [...lifeOf({ deleted: 900 }), ...shown(940, "a"), seen(943, "a", "DELETED")],
   ],
   [
     "a look under way when the delete was answered",

@@ -8,8 +8,9 @@ import { type ChaosServer, isOpen, newServer } from "../chaos-server.ts";
 import { checkHistory, failuresOf } from "../checkers/checker.ts";
 import { standardCheckers } from "../checkers/standard-checkers.ts";
 import { deleteServer } from "../drive-load.ts";
+import { findUnanswered, lookForReturned } from "../find-unanswered.ts";
 import { lawVerdicts } from "../law-verdicts.ts";
-import { createFlavor, listServers } from "../list-servers.ts";
+import { createFlavor } from "../list-servers.ts";
 import { ServerWatch } from "../watch-servers.ts";
 import { createBody, type Operation, type Turn, type WantedServer } from "./generators.ts";
 import type { Stage } from "./nemesis.ts";
@@ -63,12 +64,13 @@ class SuiteRun<Cloud extends SuiteCloud> {
       this.#flavor = await createFlavor(this.#api);
       watch.begin();
       await this.#loadAndHarm();
-      await this.#settle();
+      const doubled = await this.#settle();
       await this.#audit();
       const servers = this.#outcome();
       await this.#removeAll();
       await watch.stop();
-      const failures = failuresOf(checkHistory(history.lines(), [...standardCheckers, ...checkers]));
+      const found = failuresOf(checkHistory(history.lines(), [...standardCheckers, ...checkers]));
+      const failures = [...doubled, ...found];
       history.write({ who: "runner", what: "end", passed: failures.length === 0, failures });
       return { failures, servers, history: history.lines() };
     } finally {
@@ -137,6 +139,7 @@ class SuiteRun<Cloud extends SuiteCloud> {
     const asked = fake === undefined ? wanted : { ...wanted, fake };
     const body = createBody(server.name, asked, this.#flavor);
     const answer = await this.#api.ask({ who, op: "create", method: "POST", path: "/servers", body });
+    server.requestId = answer.id;
     server.create = answer.kind === "ok" ? "accepted" : answer.kind;
     if (answer.kind !== "ok") return;
     server.uuid = (answer.body as { readonly server: { readonly id: string } }).server.id;
@@ -166,19 +169,15 @@ class SuiteRun<Cloud extends SuiteCloud> {
     };
   }
 
-  /** Creates without an answer are looked for by their names; then everything is waited for. */
-  async #settle(): Promise<void> {
+  /** Creates without an answer are looked for by their names; then everything is waited for. Says what is there twice. */
+  async #settle(): Promise<readonly string[]> {
     const begunMs = this.#history.now();
-    const listed = new Map((await listServers(this.#api)).map(({ name, uuid }) => [name, uuid]));
-    for (const server of this.#servers) {
-      if (server.uuid !== null) continue;
-      server.uuid = listed.get(server.name) ?? null;
-      server.acceptedMs = server.invokedMs;
-    }
+    const doubled = await findUnanswered({ servers: this.#servers, api: this.#api, history: this.#history });
     const isSettled = await this.#untilEnded();
     const open = this.#servers.filter(isOpen).length;
     const ms = Math.round(this.#history.now() - begunMs);
     this.#history.write({ who: "runner", what: isSettled ? "settled" : "not-settled", open, ms });
+    return doubled;
   }
 
   async #audit(): Promise<void> {
@@ -202,6 +201,7 @@ class SuiteRun<Cloud extends SuiteCloud> {
     const left = this.#servers.filter(({ uuid, state, lost }) => uuid !== null && state !== "DELETED" && !lost);
     await Promise.all(left.map((server) => deleteServer(server, { api: this.#api, history: this.#history })));
     await this.#untilEnded();
+    await lookForReturned({ servers: this.#servers, api: this.#api });
   }
 
   async #untilEnded(): Promise<boolean> {

@@ -10,6 +10,7 @@ export interface ClientCall {
   readonly toMs: number | null;
   /** Null: none. That a server to look at or to delete is not there is an answer like any other: `ok`, with status 404. */
   readonly answer: Answered["what"] | null;
+  /** Of a create that no answer accepted: what the runner found by its name. */
   readonly server: string | null;
   readonly reason: string | null;
   readonly status: number | null;
@@ -18,7 +19,11 @@ export interface ClientCall {
 /** All requests, in the order in which they were sent. */
 export function clientCalls(history: readonly HistoryLine[]): readonly ClientCall[] {
   const answers = new Map<number, Answered>();
-  for (const line of history) if (isAnswer(line)) answers.set(line.id, line);
+  const found = new Map<number, string>();
+  for (const line of history) {
+    if (isAnswer(line)) answers.set(line.id, line);
+    else if (line.what === "found") found.set(line.id, line.server);
+  }
   const calls: ClientCall[] = [];
   for (const line of history) {
     if (line.what !== "invoke") continue;
@@ -27,7 +32,7 @@ export function clientCalls(history: readonly HistoryLine[]): readonly ClientCal
       ...{ id: line.id, client: line.who, op: line.op, fromMs: line.atMs },
       toMs: answer?.atMs ?? null,
       answer: answer === undefined ? null : meaningOf(answer),
-      server: answer?.server ?? line.server ?? null,
+      server: answer?.server ?? line.server ?? found.get(line.id) ?? null,
       reason: answer?.reason ?? null,
       status: answer?.status ?? null,
     });

@@ -1,0 +1,157 @@
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterEach, expect, test } from "vitest";
+import type { ChaosCloud } from "./chaos-cloud.ts";
+import { parsePlan } from "./read-plan.ts";
+import { BrokenOffError, runPlan } from "./run-plan.ts";
+
+/** How an API behaves that is not as it should be. */
+interface Manners {
+  /** Of the first create, which is done all the same. */
+  readonly createStatus?: number;
+  /** Of the first delete, which is not done. */
+  readonly deleteStatus?: number;
+  /** Builds end when the audit begins. */
+  readonly slow?: boolean;
+  /** What was gone is back as soon as somebody lists. */
+  readonly undead?: boolean;
+  /** Of lists. */
+  readonly listStatus?: number;
+}
+
+interface Row {
+  readonly id: string;
+  readonly name: string;
+  gone: boolean;
+}
+
+/** The least that a run needs of an API and of a cloud: servers in this process' memory, each ACTIVE at once. */
+class PretendedCloud {
+  readonly rows: Row[] = [];
+  readonly server: Server;
+  readonly #manners: Manners;
+  #creates = 0;
+  #deletes = 0;
+  #audited = false;
+
+  constructor(manners: Manners) {
+    this.#manners = manners;
+    this.server = createServer(async (request, response) => {
+      const [status, body] = await this.#answer(request);
+      response.writeHead(status).end(JSON.stringify(body));
+    });
+  }
+
+  get cloud(): ChaosCloud {
+    const nothing = async () => {};
+    const audit = async () => {
+      this.#audited = true;
+      const counts = { providers: 0, consumers: 0, servers: 0, requests: 0, hosts: 0, hostsAsked: 0 };
+      return { violations: [], cells: [], unread: {}, unreadGuests: {}, counts };
+    };
+    return {
+      ...{ target: "local", cells: [], parts: [], links: [], deaths: () => [], logs: async () => [], close: nothing },
+      apiUrls: [`http://127.0.0.1:${(this.server.address() as AddressInfo).port}`],
+      ...{ flushRedis: nothing, failover: nothing, restoreStandby: nothing, fillDisk: nothing, freeDisk: nothing },
+      ...{ makeWhole: nothing, holders: async () => [], audit },
+    };
+  }
+
+  async #answer(request: IncomingMessage): Promise<readonly [number, object]> {
+    const { pathname } = new URL(request.url ?? "", "http://api");
+    const id = pathname.split("/")[3] ?? "";
+    if (pathname === "/v2.1/flavors") return [409, {}];
+    if (pathname.includes("os-instance-actions")) return [404, {}];
+    if (request.method === "POST") return this.#create((JSON.parse(await text(request)) as { server: Row }).server);
+    if (request.method === "DELETE") return this.#delete(id);
+    return id === "" || id === "detail" ? this.#list() : this.#show(id);
+  }
+
+  #create({ name }: { readonly name: string }): readonly [number, object] {
+    const row = { id: `id-${this.rows.length}`, name, gone: false };
+    this.rows.push(row);
+    this.#creates += 1;
+    const { createStatus = 202 } = this.#manners;
+    return [this.#creates === 1 ? createStatus : 202, { server: { id: row.id } }];
+  }
+
+  #delete(id: string): readonly [number, object] {
+    this.#deletes += 1;
+    const { deleteStatus } = this.#manners;
+    if (this.#deletes === 1 && deleteStatus !== undefined) return [deleteStatus, {}];
+    for (const row of this.rows) if (row.id === id) row.gone = true;
+    return [204, {}];
+  }
+
+  #list(): readonly [number, object] {
+    const { undead = false, listStatus = 200 } = this.#manners;
+    if (undead) for (const row of this.rows) row.gone = false;
+    return [listStatus, { servers: this.rows.filter(({ gone }) => !gone) }];
+  }
+
+  #show(id: string): readonly [number, object] {
+    const row = this.rows.find((one) => one.id === id && !one.gone);
+    const isBuilt = !(this.#manners.slow ?? false) || this.#audited;
+    return row ? [200, { server: { ...row, status: isBuilt ? "ACTIVE" : "BUILD" } }] : [404, {}];
+  }
+}
+
+let pretended: PretendedCloud;
+afterEach(() => {
+  pretended.server.closeAllConnections();
+  pretended.server.close();
+});
+
+async function run(manners: Manners, signal = new AbortController().signal) {
+  pretended = new PretendedCloud(manners);
+  await new Promise<void>((resolve) => pretended.server.listen(0, "127.0.0.1", resolve));
+  const plan = parsePlan(
+    "{ name: p, about: a, duration: 5s, settle: 500ms, load: { clients: 1, creates: 2, next: accepted } }",
+    "test",
+  );
+  return runPlan({ plan, cloud: pretended.cloud, seed: 1, signal });
+}
+
+const left = () => pretended.rows.filter(({ gone }) => !gone);
+
+test("what came of a create without an answer is found by its name, waited for and swept away", async () => {
+  const { failures, history } = await run({ createStatus: 503 });
+  expect(failures).toEqual([]);
+  expect(history.filter(({ what }) => what === "found")).toMatchObject([{ id: 1, server: "id-0" }]);
+  expect([pretended.rows.length, left()]).toEqual([2, []]);
+});
+
+test("a refused create that is there fails the run", async () => {
+  const { failures } = await run({ createStatus: 400 });
+  expect(failures).toEqual([expect.stringContaining("server id-0 is there, its create was refused")]);
+});
+
+test("a delete that got no clear answer while sweeping is asked for again", async () => {
+  const { failures } = await run({ deleteStatus: 503 });
+  expect([failures, left()]).toEqual([[], []]);
+});
+
+test("servers that end only after the time that they may take fail the run", async () => {
+  const { failures } = await run({ slow: true });
+  expect(failures.join()).toContain("2 servers had come to no end");
+});
+
+test("servers that are back when all have been deleted fail the run", async () => {
+  const { failures } = await run({ undead: true });
+  expect(failures).toHaveLength(2);
+  expect(failures[0]).toContain("server id-0 is there again after it was deleted");
+});
+
+test("an API that does not serve after the faults is no bad plan: the run is broken off", async () => {
+  const broken = await run({ listStatus: 400 }).catch((error: unknown) => error);
+  expect(broken).toBeInstanceOf(BrokenOffError);
+  expect((broken as BrokenOffError).cause).toMatchObject({ code: "not-served" });
+});
+
+test("a run that is broken off does not go on asking an API that gives no answer", async () => {
+  const ending = new AbortController();
+  const running = run({ listStatus: 503 }, ending.signal);
+  ending.abort(new Error("interrupted"));
+  await expect(running).rejects.toThrow("broken off: interrupted");
+});
