@@ -45,14 +45,17 @@ export function harmOf(step: FaultStep, context: HarmContext): Harm | null {
         end: () => eachOf(parts, ({ name }) => cloud.freeDisk(name)),
       }));
     case "failover":
-      return overParts(picked(step, context), (parts) => {
-        const cells = parts.flatMap(({ cell }) => cell ?? []);
-        return {
-          target: namesOf(parts),
-          begin: () => eachOf(cells, (cell) => cloud.failover(cell)),
-          end: () => eachOf(context.signal.aborted ? [] : cells, (cell) => cloud.restoreStandby(cell)),
-        };
-      });
+      return overParts(
+        picked(step, context, ({ cell }) => cell !== null),
+        (parts) => {
+          const cells = parts.flatMap(({ cell }) => cell ?? []);
+          return {
+            target: namesOf(parts),
+            begin: () => eachOf(cells, (cell) => cloud.failover(cell)),
+            end: () => eachOf(context.signal.aborted ? [] : cells, (cell) => cloud.restoreStandby(cell)),
+          };
+        },
+      );
     case "cut":
       return overLinks(step, context, (link) => link.cut(step.way));
     case "slow":
@@ -71,9 +74,13 @@ export function harmOf(step: FaultStep, context: HarmContext): Harm | null {
 }
 
 /** Those of the parts meant that are whole, as many as the step picks. */
-function picked({ target, pick }: FaultStep, { cloud, random }: HarmContext): readonly Part[] {
+function picked(
+  { target, pick }: FaultStep,
+  { cloud, random }: HarmContext,
+  isFit: (part: Part) => boolean = () => true,
+): readonly Part[] {
   if (target.kind !== "parts") return [];
-  const whole = partsMeant(target.which, cloud.parts).filter((part) => part.running);
+  const whole = partsMeant(target.which, cloud.parts).filter((part) => part.running && isFit(part));
   return pick === "all" ? whole : sample(whole, pick, random);
 }
 

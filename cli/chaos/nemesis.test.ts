@@ -78,7 +78,7 @@ function begin(nemesisText: string, random: () => number = () => 0) {
   nemesis.begin(scheduleOf(plan.rounds[0]?.nemesis ?? [], 9_000));
   const told = () =>
     history.lines().map((line) => (line.who === "nemesis" && "target" in line ? `${line.what} ${line.target}` : ""));
-  return { nemesis, deeds, history, told };
+  return { nemesis, deeds, history, told, cloud };
 }
 
 test("does what the plan says, undoes it, and writes both down", async () => {
@@ -120,6 +120,17 @@ test("harm that the target cannot do is skipped, and the history says so", async
   await eventually("the end", () => nemesis.done);
   await nemesis.stop();
   expect(history.lines().at(-1)).toMatchObject({ what: "fault-ends", detail: "skipped: not here" });
+});
+
+test("harm that fails half-way is undone all the same, and stops the run", async () => {
+  const { nemesis, deeds, cloud } = begin("{ fault: pause, target: conductor@cell1, pick: all, at: 0s, for: 9s }");
+  const pause = async () => {
+    throw new Error("no such process");
+  };
+  Object.assign(cloud.parts[2] as object, { pause });
+  await eventually("the end", () => nemesis.done);
+  await expect(nemesis.stop()).rejects.toThrow("no such process");
+  expect(deeds).toEqual(["pause cell1-conductor-1", "resume cell1-conductor-1", "resume cell1-conductor-2"]);
 });
 
 test("builds fail at a rate for as long as they are meant to", async () => {

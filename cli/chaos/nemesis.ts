@@ -103,6 +103,8 @@ export class Nemesis {
       else {
         detail = { detail: (error as Error).message };
         this.#error ??= error;
+        // Some of it may have been done, to a deployment that stays.
+        await unlessBrokenOff(harm.end(), signal).catch(() => undefined);
       }
     }
     history.write({ ...line, what: "fault-ends", ...detail });

@@ -54,6 +54,8 @@ describe("a bad plan is refused by a line that names the field", () => {
     ["fault: cut", "fault: slow", /^some\.yaml: nemesis\[1\]\.delay: is missing/],
     ["every: 2s, ", "until: 5s, ", /^some\.yaml: nemesis\[0\]\.until: needs every/],
     ["expect: {", "rounds: [{ name: one, nemesis: [] }]\nexpect: {", /^some\.yaml: rounds: give either/],
+    ["duration: 20s", "duration: 1441m", /^some\.yaml: 1441m is not a duration/],
+    ["at: 25%", "at: 1441m", /^some\.yaml: 1441m is not a duration/],
     ["about: Says what.", "about: [", /^some\.yaml: /],
   ])("%s → %s", (good, bad, message) => {
     const whole = WHOLE.replace("load: { clients: 4, rate: 5, build: 1.5s }", "load: { clients: 4 }");

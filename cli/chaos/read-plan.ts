@@ -44,6 +44,16 @@ export function readPlan(fileOrName: string): Plan {
 
 /** `source` is what messages call it. Throws a PlanError. */
 export function parsePlan(text: string, source: string): Plan {
+  const plan = parsedText(text, source);
+  try {
+    return planOf(plan);
+  } catch (error) {
+    if (error instanceof PlanError) throw new PlanError(`${source}: ${error.message}`);
+    throw error;
+  }
+}
+
+function parsedText(text: string, source: string): PlanText {
   let parsed: unknown;
   try {
     parsed = parse(text);
@@ -52,14 +62,17 @@ export function parsePlan(text: string, source: string): Plan {
   }
   const fault = firstFault(parsed);
   if (fault !== null) throw new PlanError(`${source}: ${fault}`);
-  const plan = parsed as PlanText;
+  return parsed as PlanText;
+}
+
+function planOf(plan: PlanText): Plan {
   if (plan.nemesis !== undefined && plan.rounds !== undefined) {
-    throw new PlanError(`${source}: rounds: give either nemesis or rounds`);
+    throw new PlanError("rounds: give either nemesis or rounds");
   }
   const steps = (list: readonly FaultText[], field: string) =>
     list.map((step, index) => {
       const why = faultOf(step);
-      if (why !== null) throw new PlanError(`${source}: ${field}[${index}].${why}`);
+      if (why !== null) throw new PlanError(`${field}[${index}].${why}`);
       return stepOf(step);
     });
   const rounds = plan.rounds?.map(({ name, nemesis }, index) => ({
@@ -150,8 +163,12 @@ function momentOf(text: string): Moment {
   return text.endsWith("%") ? { share: Number(text.slice(0, -1)) / 100 } : { ms: msOf(text) };
 }
 
+/** Throws a PlanError for what is longer than a day. */
 function msOf(text: string): number {
-  return duration({ minMs: 0, maxMs: 86_400_000 }).parse(text) ?? 0;
+  const kind = duration({ minMs: 0, maxMs: 86_400_000 });
+  const ms = kind.parse(text);
+  if (ms === undefined) throw new PlanError(`${text} is not ${kind.allowed}`);
+  return ms;
 }
 
 /** Where the text first breaks its schema, as `load.clients`, and how; null: it does not. */

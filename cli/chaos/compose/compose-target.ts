@@ -130,8 +130,14 @@ export class ComposeTarget implements ChaosCloud {
 
   /** The deployment stays as it is, with every link and part whole. */
   async close(): Promise<void> {
-    await Promise.all(this.links.map((link) => link.heal()));
-    await Promise.all(this.parts.map((part) => part.resume().then(() => (part.running ? undefined : part.start()))));
+    // Whatever cannot be mended must not keep the rest from it.
+    const healed = await Promise.allSettled(this.links.map((link) => link.heal()));
+    const mend = async (part: ContainerPart) => {
+      await part.resume();
+      if (!part.running) await part.start();
+    };
+    const mended = await Promise.allSettled(this.parts.map(mend));
+    for (const one of [...healed, ...mended]) if (one.status === "rejected") throw one.reason;
   }
 
   async #hostsUp(): Promise<void> {

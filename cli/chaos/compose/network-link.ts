@@ -9,6 +9,8 @@ export class NetworkLink implements Link {
   readonly #network: string;
   readonly #member: ContainerPart;
   #cut = false;
+  /** What was begun last: Docker refuses to do a thing twice at the same time. */
+  #last: Promise<unknown> = Promise.resolve();
 
   /** `member`: who is taken off. */
   constructor(options: {
@@ -25,18 +27,29 @@ export class NetworkLink implements Link {
 
   async cut(way: Way): Promise<void> {
     if (way !== "both") throw new CannotHarmError("a container leaves a network both ways or not at all");
-    if (this.#cut) return;
-    await docker(["docker", "network", "disconnect", this.#network, this.#member.id]);
-    this.#cut = true;
+    await this.#inTurn(async () => {
+      if (this.#cut) return;
+      await docker(["docker", "network", "disconnect", this.#network, this.#member.id]);
+      this.#cut = true;
+    });
   }
 
   async slow(): Promise<void> {
     throw new CannotHarmError("networks of containers cannot be made slow");
   }
 
+  /** Also while somebody else heals it: a run that is broken off does not wait for its faults to end. */
   async heal(): Promise<void> {
-    if (!this.#cut) return;
-    await docker(["docker", "network", "connect", "--alias", this.#member.name, this.#network, this.#member.id]);
-    this.#cut = false;
+    await this.#inTurn(async () => {
+      if (!this.#cut) return;
+      await docker(["docker", "network", "connect", "--alias", this.#member.name, this.#network, this.#member.id]);
+      this.#cut = false;
+    });
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined); // whoever began it hears of it
+    return done;
   }
 }
