@@ -3,16 +3,18 @@ import type { HostCheck, HostFilter } from "./host-filter.ts";
 const MESSAGE_CHARS_MAX = 100;
 
 /**
- * A filter that may be wrong: one that throws refuses the host instead, and says so, so that the request ends with a reason that leads to the
- * mistake.
+ * A filter that may be wrong, and need not have been compiled: one that throws, or answers what no filter may, refuses the host instead, and
+ * says so, so that the request ends with a reason that leads to the mistake.
  */
 export function guardFilter(filter: HostFilter): HostFilter {
   return {
     ...filter,
     bind(spec, cell) {
       try {
-        const check = filter.bind(spec, cell);
-        return check && guardCheck(filter.name, check);
+        const check: unknown = filter.bind(spec, cell);
+        if (check === null) return null;
+        if (typeof check !== "function") throw new TypeError("bind gave neither null nor a function");
+        return guardCheck(filter.name, check as HostCheck);
       } catch (error) {
         const refusal = describe(filter.name, error);
         return () => refusal;
@@ -24,7 +26,9 @@ export function guardFilter(filter: HostFilter): HostFilter {
 function guardCheck(name: string, check: HostCheck): HostCheck {
   return (host) => {
     try {
-      return check(host);
+      const verdict: unknown = check(host);
+      if (verdict === null || typeof verdict === "string") return verdict;
+      throw new TypeError("its verdict is neither null nor words");
     } catch (error) {
       return describe(name, error);
     }

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { guardFilter } from "./guard-filter.ts";
+import type { HostCheck } from "./host-filter.ts";
+
+/** Filters come from JavaScript, too, where nobody holds them to their types. */
+function boundTo(bind: () => unknown): HostCheck | null {
+  const filter = guardFilter({ name: "Mine", decidedBy: "kind", bind: bind as () => HostCheck | null });
+  return filter.bind({} as never, {} as never);
+}
+
+test("what a filter may say is passed on", () => {
+  expect(boundTo(() => null)).toBeNull();
+  expect(boundTo(() => () => null)?.({} as never)).toBeNull();
+  expect(boundTo(() => () => "is odd")?.({} as never)).toBe("is odd");
+});
+
+test.each([
+  ["a verdict of undefined", () => () => undefined, "Mine failed: its verdict is neither null nor words"],
+  ["a verdict of true", () => () => true, "Mine failed: its verdict is neither null nor words"],
+  ["a promise of a verdict", () => async () => null, "Mine failed: its verdict is neither null nor words"],
+  ["no check", () => undefined, "Mine failed: bind gave neither null nor a function"],
+])("%s refuses the host by a reason that tells of the mistake", (_, bind, reason) => {
+  expect(boundTo(bind)?.({} as never)).toBe(reason);
+});
