@@ -16,6 +16,8 @@ export class DatabaseServer implements Part {
   #standby: EmbeddedPostgres | null = null;
   #standbys = 0;
   #running = true;
+  /** A server that is being started. */
+  #starting: Promise<unknown> = Promise.resolve();
 
   private constructor(options: { name: string; cell: string | null; dir: string }, serving: EmbeddedPostgres) {
     this.name = options.name;
@@ -58,7 +60,9 @@ export class DatabaseServer implements Part {
   }
 
   async start(): Promise<void> {
-    this.#serving = await startEmbedded({ ...OPTIONS, dataDir: this.#serving.dataDir });
+    const starting = startEmbedded({ ...OPTIONS, dataDir: this.#serving.dataDir });
+    this.#starting = starting;
+    this.#serving = await starting;
     this.#running = true;
   }
 
@@ -80,7 +84,9 @@ export class DatabaseServer implements Part {
     if (this.#standby !== null) return;
     this.#standbys += 1;
     const dataDir = join(this.#dir, `standby-${this.#standbys}`);
-    this.#standby = await startStandby(this.#serving, { ...OPTIONS, dataDir, synchronous: true });
+    const starting = startStandby(this.#serving, { ...OPTIONS, dataDir, synchronous: true });
+    this.#starting = starting;
+    this.#standby = await starting;
   }
 
   /** The server dies for ever and its standby serves instead. Throws when there is none. */
@@ -96,6 +102,8 @@ export class DatabaseServer implements Part {
 
   async close(): Promise<void> {
     this.#running = false;
+    // A run that is broken off does not wait for what it started; that must not outlive us.
+    await this.#starting.catch(() => undefined);
     // Nothing has to be kept, and one that is paused would take its time.
     await Promise.all([this.#serving.kill(), this.#standby?.kill()]);
   }

@@ -9,6 +9,7 @@ import { ChildServerPart } from "./child-server-part.ts";
 import { DatabaseServer } from "./database-server.ts";
 import { atPort, type Links } from "./links.ts";
 import { AgentProcess, ConductorProcess } from "./local-service.ts";
+import type { Openings } from "./openings.ts";
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -60,16 +61,19 @@ export class LocalCell {
     this.parts = [servers.database, bus, ...services.conductors, ...services.agents];
   }
 
-  /** Its two servers run; `startServices` follows once the databases are prepared. */
+  /** Its two servers run; `startServices` follows once the databases are prepared. When it rejects, `openings` has them. */
   static async open(
     name: string,
-    options: LocalCellOptions & { readonly dir: string },
+    options: LocalCellOptions & { readonly dir: string; readonly openings: Openings },
     links: Links,
   ): Promise<LocalCell> {
     const dir = join(options.dir, name);
+    const { openings } = options;
     const [database, nats] = await Promise.all([
-      DatabaseServer.open({ name: `${name}-postgres`, cell: name, dir }),
-      startLocalNats({ cells: [name], writeConfig: natsConfig, dir: join(dir, "nats") }),
+      openings.add(DatabaseServer.open({ name: `${name}-postgres`, cell: name, dir }), (one) => one.close()),
+      openings.add(startLocalNats({ cells: [name], writeConfig: natsConfig, dir: join(dir, "nats") }), (one) =>
+        one.kill(),
+      ),
     ]);
     await ensureDatabase(database.url("postgres"), "cell");
     const portsFor = async (from: LinkEnd): Promise<ServerPorts> => ({

@@ -9,6 +9,7 @@ import { DatabaseServer } from "./database-server.ts";
 import { atPort, Links } from "./links.ts";
 import { type Environment, LocalCell, type LocalCellOptions } from "./local-cell.ts";
 import { LocalService } from "./local-service.ts";
+import { Openings } from "./openings.ts";
 import { makeScratchDir, type ScratchDir } from "./scratch-dir.ts";
 import { ServiceProcess } from "./service-process.ts";
 
@@ -86,14 +87,14 @@ export class LocalCloud {
     // What one process has compiled the others need not.
     const env = { ...options.env, NODE_COMPILE_CACHE: join(dir.path, "compiled") };
     const links = new Links(options.proxied ?? false);
-    const cellOptions = { ...DEFAULTS, ...options, env, dir: dir.path };
-    const opening = {
-      tier: startTier(dir.path),
-      cells: Promise.all(options.cells.map((name) => LocalCell.open(name, cellOptions, links))),
-    };
-    const [tier, cells] = await Promise.all([opening.tier, opening.cells]).catch(async (error) => {
-      // What hangs on our pipes ends with them; the rest has to be told.
-      await Promise.allSettled([opening.tier.then(closeTier), opening.cells.then(closeAll)]);
+    const openings = new Openings();
+    const cellOptions = { ...DEFAULTS, ...options, env, dir: dir.path, openings };
+    const tierOpening = startTier(dir.path, openings);
+    const cellsOpening = options.cells.map((name) => LocalCell.open(name, cellOptions, links));
+    const [tier, cells] = await Promise.all([tierOpening, Promise.all(cellsOpening)]).catch(async (error) => {
+      // The others may be on their way still, with servers and links to come.
+      await Promise.allSettled([tierOpening, ...cellsOpening]);
+      await openings.undo();
       await links.close();
       await dir.remove();
       throw error;
@@ -226,11 +227,12 @@ function openTierLinks(
   );
 }
 
-async function startTier(dir: string): Promise<Tier> {
+async function startTier(dir: string, openings: Openings): Promise<Tier> {
+  const above = join(dir, "above");
   const [database, nats, redis] = await Promise.all([
-    DatabaseServer.open({ name: "postgres", cell: null, dir: join(dir, "above") }),
-    startLocalNats({ cells: [], writeConfig: natsConfig, dir: join(dir, "above", "nats") }),
-    startLocalRedis(),
+    openings.add(DatabaseServer.open({ name: "postgres", cell: null, dir: above }), (one) => one.close()),
+    openings.add(startLocalNats({ cells: [], writeConfig: natsConfig, dir: join(above, "nats") }), (one) => one.kill()),
+    openings.add(startLocalRedis(), (one) => one.stop()),
   ]);
   await ensureDatabase(database.url("postgres"), "api");
   return { database, nats, redis };
