@@ -1,4 +1,5 @@
-import { writeFileSync } from "node:fs";
+import { accessSync, constants, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { duration, integer, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import type { ChaosCloud } from "./chaos/chaos-cloud.ts";
@@ -42,6 +43,7 @@ type Settings = ValuesOf<typeof declaration.settings>;
 export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const plan = planOf(settings);
+    requireFolders(settings);
     const ending = new AbortController();
     const end = () => ending.abort(new Error("interrupted"));
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, end);
@@ -62,6 +64,18 @@ function planOf({ plan }: Settings): Plan {
   } catch (error) {
     if (error instanceof PlanError) throw new SettingsError(error.message);
     throw error;
+  }
+}
+
+/** What a long run has seen must not be lost in the end for want of a place. */
+function requireFolders({ history, report, json }: Settings): void {
+  for (const file of [history, report, json]) {
+    if (file === null) continue;
+    try {
+      accessSync(dirname(file), constants.W_OK);
+    } catch (error) {
+      throw new SettingsError(`${file} cannot be written: ${(error as Error).message}`);
+    }
   }
 }
 

@@ -30,7 +30,7 @@ export class Load {
   readonly #deleting = new Set<Promise<void>>();
   readonly #deleteAtEnd = new Set<ChaosServer>();
   #asked = 0;
-  #stopped = false;
+  readonly #stopping = new AbortController();
   #clients: Promise<unknown> = Promise.resolve();
   #open = 0;
 
@@ -58,7 +58,7 @@ export class Load {
 
   /** No more requests; resolves when all that were sent are answered, or given up. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stopping.abort();
     for (const resolve of this.#waiting.values()) resolve();
     await this.#clients;
     await Promise.all(this.#deleting);
@@ -68,7 +68,7 @@ export class Load {
   onEnd(server: ChaosServer): void {
     this.#waiting.get(server)?.();
     this.#waiting.delete(server);
-    if (this.#deleteAtEnd.delete(server) && !this.#stopped) this.#delete(server);
+    if (this.#deleteAtEnd.delete(server) && !this.#stopping.signal.aborted) this.#delete(server);
   }
 
   /** Each next server when the last one is done with. */
@@ -86,7 +86,7 @@ export class Load {
     const { plan, history } = this.#options;
     const creating = new Set<Promise<unknown>>();
     let nextMs = history.now() + (index * everyMs) / plan.clients;
-    while (!this.#stopped) {
+    while (!this.#stopping.signal.aborted) {
       await this.#pause(nextMs - history.now());
       if (!this.#mayAsk()) break;
       nextMs += everyMs;
@@ -98,7 +98,7 @@ export class Load {
 
   #mayAsk(): boolean {
     const { creates } = this.#options.plan;
-    if (this.#stopped || (creates !== null && this.#asked >= creates)) return false;
+    if (this.#stopping.signal.aborted || (creates !== null && this.#asked >= creates)) return false;
     this.#asked += 1;
     return true;
   }
@@ -136,12 +136,13 @@ export class Load {
 
   /** Also when it is deleted, which the watch need not see as an end. */
   #ended(server: ChaosServer): Promise<void> {
-    if (this.#stopped || server.state !== "open" || server.deleting !== "no") return Promise.resolve();
+    if (this.#stopping.signal.aborted || server.state !== "open" || server.deleting !== "no") return Promise.resolve();
     return new Promise((resolve) => this.#waiting.set(server, resolve));
   }
 
   async #pause(ms: number): Promise<void> {
-    if (ms > 0) await delay(ms);
+    // Ended early by the end of the load, which is no error.
+    if (ms > 0) await delay(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
   }
 }
 

@@ -53,6 +53,7 @@ export class ServerWatch {
     this.#stopped = true;
     await this.#watching;
     await Promise.all(this.#telling);
+    await this.#tellEnded(); // what came while all of them were about to end
   }
 
   async #watch(): Promise<void> {
