@@ -5,6 +5,7 @@ import type { Clock } from "../../runtime/clock.ts";
 export class MemoryPortStore implements PortStore {
   readonly #ports = new Map<string, PortRecord>();
   readonly #clock: Pick<Clock, "now">;
+  #boundAtMs = 0;
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
@@ -30,15 +31,22 @@ export class MemoryPortStore implements PortStore {
       const port = this.#ports.get(id);
       const holder = port?.binding?.serverUuid ?? serverUuid;
       if (port === undefined || (holder !== serverUuid && !instead.includes(holder))) return false;
-      this.#ports.set(id, { ...port, binding: { serverUuid, atMs: this.#clock.now() } });
+      // No two at the same time: Postgres tells them apart, too.
+      this.#boundAtMs = Math.max(this.#clock.now(), this.#boundAtMs + 0.001);
+      this.#ports.set(id, { ...port, binding: { serverUuid, atMs: this.#boundAtMs } });
       return true;
     });
   }
 
-  async unbindPorts(ids: readonly string[], serverUuid: string): Promise<void> {
+  async unbindPorts(
+    ids: readonly string[],
+    serverUuid: string,
+    boundUntilMs = Number.POSITIVE_INFINITY,
+  ): Promise<void> {
     for (const id of ids) {
       const port = this.#ports.get(id);
-      if (port?.binding?.serverUuid === serverUuid) this.#ports.set(id, { ...port, binding: null });
+      if (port?.binding?.serverUuid !== serverUuid || port.binding.atMs > boundUntilMs) continue;
+      this.#ports.set(id, { ...port, binding: null });
     }
   }
 

@@ -13,8 +13,8 @@ interface PortRow {
   bound_at_ms: number | null;
 }
 
-const COLUMNS = `id, project_id, network_id, name, groups, created_at_ms::float8, server_uuid,
-  (extract(epoch from bound_at) * 1000)::float8 as bound_at_ms`;
+const BOUND_AT_MS = "(extract(epoch from bound_at) * 1000)::float8";
+const COLUMNS = `id, project_id, network_id, name, groups, created_at_ms::float8, server_uuid, ${BOUND_AT_MS} as bound_at_ms`;
 
 /** Ports in the API database: each write is one statement. Throws `StoreError`. */
 export class PostgresPortStore implements PortStore {
@@ -69,13 +69,18 @@ export class PostgresPortStore implements PortStore {
     return rows.map((row) => row.id);
   }
 
-  async unbindPorts(ids: readonly string[], serverUuid: string): Promise<void> {
+  async unbindPorts(
+    ids: readonly string[],
+    serverUuid: string,
+    boundUntilMs = Number.POSITIVE_INFINITY,
+  ): Promise<void> {
     await queryStored(this.#pool, {
       name: "unbind_ports",
       text: `update ports set server_uuid = null, bound_at = null where id in (
-          select p.id from ports p where p.id = any ($1::uuid[]) and p.server_uuid = $2 order by p.id for update
+          select p.id from ports p
+          where p.id = any ($1::uuid[]) and p.server_uuid = $2 and ${BOUND_AT_MS} <= $3::float8 order by p.id for update
         )`,
-      values: [onlyUuids(ids), serverUuid],
+      values: [onlyUuids(ids), serverUuid, boundUntilMs],
     });
   }
 

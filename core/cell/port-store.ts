@@ -37,6 +37,9 @@ export interface PortStore {
    * so. Returns the ids of those that are its own now. Of two at once one gets it.
    */
   bindPorts(ids: readonly string[], serverUuid: string, instead: readonly string[]): Promise<readonly string[]>;
-  /** Of those that the server has. Repeatable. */
-  unbindPorts(ids: readonly string[], serverUuid: string): Promise<void>;
+  /**
+   * Of those that the server has, and that were not given to it after `boundUntilMs` (by their bindings), if that is said: whoever gives
+   * it one anew keeps it. Repeatable.
+   */
+  unbindPorts(ids: readonly string[], serverUuid: string, boundUntilMs?: number): Promise<void>;
 }

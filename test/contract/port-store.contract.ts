@@ -59,6 +59,21 @@ export function portStoreContract(name: string, makeStore: () => Promise<PortSto
       expect(await store.ports([one.id])).toEqual([one]);
     });
 
+    test("a port is not let go of by whoever speaks of an older binding", async () => {
+      const one = port();
+      await store.createPort(one);
+      const server = randomUUID();
+      const bind = async () => {
+        await store.bindPorts([one.id], server, []);
+        return (await store.ports([one.id]))[0]?.binding;
+      };
+      const [before, since] = [await bind(), await bind()];
+      await store.unbindPorts([one.id], server, before?.atMs);
+      expect((await store.ports([one.id]))[0]?.binding).toEqual(since);
+      await store.unbindPorts([one.id], server, since?.atMs);
+      expect(await store.ports([one.id])).toEqual([one]);
+    });
+
     test("what is deleted is gone, once", async () => {
       const one = port({ groups: [] });
       await store.createPort(one);

@@ -12,11 +12,13 @@ export async function detachInterface(deps: ServerDeps, call: KnownCall, id: str
   const portId = canonicalUuid(port);
   const missing = notFound(`Port id ${port.slice(0, 100)} could not be found.`);
   if (portId === null) throw missing;
+  const [known] = (await deps.networkPorts?.ports([portId])) ?? [];
   await patchServer(target, async (served) => {
     const { spec } = served.server;
     if (spec.ports.every((one) => one.portId !== portId)) throw missing;
     const { spec: without, items } = detachChange(spec, portId, served);
     return { spec: without, more: [], less: items };
   });
-  await deps.networkPorts?.unbindPorts([portId], target.server.uuid);
+  // Whoever attaches it again from here on gives it to the server anew, and is not to lose it.
+  if (known?.binding) await deps.networkPorts?.unbindPorts([portId], target.server.uuid, known.binding.atMs);
 }

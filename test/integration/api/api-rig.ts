@@ -53,6 +53,7 @@ export class ApiRig {
   readonly operators = new MemoryAggregateStore({ clock: systemClock });
   readonly decisions = new MemoryDecisionStore();
   readonly softState = new MemorySoftState(systemClock);
+  readonly networkPorts = new MemoryPortStore(systemClock);
   readonly #brokers: MemoryBroker[] = [];
   /** Servers that the schedulers were told of. */
   readonly reservations = new MemoryReservationStore({
@@ -88,7 +89,7 @@ export class ApiRig {
         reservations: this.reservations,
         decisions: this.decisions,
         images: new MemoryImageStore(),
-        networkPorts: new MemoryPortStore(systemClock),
+        networkPorts: this.networkPorts,
         cells: cells.map((cell) => ({
           name: cell.name,
           store: mortal(cell, cell.store),
