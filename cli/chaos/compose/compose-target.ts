@@ -57,6 +57,7 @@ export class ComposeTarget implements ChaosCloud {
     });
     const balancer = listed.find(([, name]) => name === LOAD_BALANCER)?.[0];
     if (balancer === undefined) throw new DockerError(`no deployment of the name ${project} runs here`);
+    await Promise.all(parts.map((part) => part.look()));
     const [address = ""] = (await docker(["docker", "port", balancer, API_PORT])).split("\n");
     const compose: [string, ...string[]] = [...(await composeCommand()), "-p", project, "-f", file];
     const target = new ComposeTarget({ parts, apiUrl: `http://${address.trim()}`, compose, project });

@@ -38,6 +38,13 @@ export class ContainerPart implements Part {
     return this.#running;
   }
 
+  /** Sees how it stands: a run that was killed may have left it dead or paused. */
+  async look(): Promise<void> {
+    const status = (await docker(["docker", "inspect", "--format", "{{.State.Status}}", this.id])).trim();
+    this.#paused = status === "paused";
+    this.#running = this.#paused || status === "running" || status === "restarting";
+  }
+
   async kill(): Promise<void> {
     this.#running = false;
     // Only what runs can be killed, and only what is not paused.

@@ -8,8 +8,9 @@ import { NetworkLink } from "./network-link.ts";
 const path = process.env.PATH;
 let dir = "";
 
-/** A `docker` that notes what it is told, and refuses to do a thing while it is at it, as the real one does. */
+/** A `docker` that notes what it is told, and refuses to do a thing while it is at it, as the real one does. All containers are dead. */
 const DOCKER = `#!/bin/sh
+[ "$1" = inspect ] && echo exited && exit
 mkdir "$0.busy" || exit 1
 echo "$@" >> "$0.log"
 rmdir "$0.busy"
@@ -35,4 +36,11 @@ test("a link that is healed by the end of its fault and by the end of the run at
     "network disconnect deploy_uplink-cell1 c0ffee",
     "network connect --alias cell1-nats deploy_uplink-cell1 c0ffee",
   ]);
+});
+
+test("a container that a run which was killed has left dead is seen to be so", async () => {
+  const part = new ContainerPart({ name: "api-1", role: "api", cell: null, id: "c0ffee" });
+  expect(part.running).toBe(true);
+  await part.look();
+  expect(part.running).toBe(false);
 });
