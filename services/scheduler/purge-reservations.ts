@@ -17,7 +17,7 @@ export class ReservationPurge {
     deps: {
       readonly store: Pick<ReservationStore, "purge">;
       readonly clock: Clock;
-      readonly events: SchedulerEvents;
+      readonly events: Pick<SchedulerEvents, "sweepFailed">;
     },
     settings: { readonly reservationsKeptMs: number },
   ) {
@@ -39,8 +39,9 @@ export class ReservationPurge {
     return this.#ticker.stop();
   }
 
-  /** One round: one batch. Rejects when the store could not be asked. */
+  /** One round, batch after batch until none is left. Rejects when the store could not be asked. */
   async purge(): Promise<void> {
-    await this.#store.purge(this.#keptMs, BATCH_MAX);
+    let purged = BATCH_MAX;
+    while (purged === BATCH_MAX) purged = await this.#store.purge(this.#keptMs, BATCH_MAX);
   }
 }

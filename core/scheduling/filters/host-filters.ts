@@ -57,9 +57,8 @@ const made = new WeakMap<SchedulingSettings, WeakMap<readonly HostFilter[], read
 const NO_FILTERS: readonly HostFilter[] = [];
 
 /**
- * The enabled filters, in order, after them what weighed metrics require, and at last the cloud's `own`, which no setting turns off, and
- * which refuse where they throw.
- * Remembered by both arguments.
+ * The enabled filters, in order, after them what weighed metrics require, and at last the cloud's `own`, which no setting turns off and
+ * which refuse where they throw. Remembered by both arguments.
  */
 export function hostFilters(
   settings: SchedulingSettings,
