@@ -26,6 +26,9 @@ export interface WeightPart {
   readonly multiplier: number;
 }
 
+/** All are weighed anew after at least one change for so many hosts, so that it costs each change little. */
+const HOSTS_PER_CHANGE = 2;
+
 interface RelativePart {
   readonly weigher: RelativeWeigher;
   readonly weighedBy: WeighedBy;
@@ -126,8 +129,7 @@ export class HostClass {
   }
 
   get #rangesMoved(): boolean {
-    // After at least one change for every host, so that it costs each change little.
-    const mayWait = this.#changedSinceWeighed < this.count;
+    const mayWait = this.#changedSinceWeighed * HOSTS_PER_CHANGE < this.count;
     return this.#relative.some(({ said, range }) => said && (mayWait ? range.isPoint : range.drifted));
   }
 
