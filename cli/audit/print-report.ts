@@ -1,7 +1,6 @@
-import type { FoundViolation } from "../../core/audit/violation.ts";
+import { type FoundViolation, LAW_NAMES } from "../../core/audit/violation.ts";
 import type { AuditReport } from "./audit-report.ts";
 
-const LAWS = ["no oversubscription", "no orphans", "no up-calls", "one home", "every accepted request ends"] as const;
 /** A broken cloud breaks by the thousand; the first of each law tell enough. */
 const SHOWN_PER_LAW_MAX = 20;
 
@@ -12,7 +11,7 @@ export function auditText(report: AuditReport): string {
     `audit of ${report.cells.length} cells: ${counts.providers} providers, ${counts.consumers} consumers, ${counts.servers} servers, ` +
       `${counts.requests} open requests, ${counts.hostsAsked} hosts asked what runs there`,
   ];
-  for (const [index, name] of LAWS.entries()) {
+  for (const [index, name] of LAW_NAMES.entries()) {
     const broken = report.violations.filter((violation) => violation.law === index + 1);
     const verdict = broken.length > 0 ? `${broken.length} violations` : verdictOf(index + 1, counts);
     lines.push(`  law ${index + 1}, ${name.padEnd(28)} ${verdict}`);

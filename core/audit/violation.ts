@@ -1,3 +1,12 @@
+/** The five laws, the first one first. */
+export const LAW_NAMES = [
+  "no oversubscription",
+  "no orphans",
+  "no up-calls",
+  "one home",
+  "every accepted request ends",
+] as const;
+
 /** A law that does not hold: which, of what, where, and how that is known. */
 export interface Violation {
   readonly law: 1 | 2 | 3 | 4 | 5;

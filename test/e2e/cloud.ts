@@ -1,17 +1,12 @@
 import { onTestFailed } from "vitest";
 import type { LocalNats } from "../../adapters/nats/local-server.ts";
-import { isClean } from "../../cli/audit/audit-report.ts";
-import { auditTwice } from "../../cli/audit/audit-twice.ts";
-import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.ts";
-import { auditText } from "../../cli/audit/print-report.ts";
 import { LocalCloud, type LocalCloudOptions } from "../../cli/chaos/local/local-cloud.ts";
 import type { LocalService } from "../../cli/chaos/local/local-service.ts";
-import { eventually } from "../eventually.ts";
 import { E2eCell } from "./cell.ts";
+import { expectCleanAudit } from "./clean-audit.ts";
 import { ComputeApi } from "./client.ts";
 
 const LOG_LINES = 25;
-const PATIENT = { everyMs: 250, withinMs: 60_000 };
 
 /** A whole cloud of separate processes, for tests: with a client, and a look into its databases. */
 export class Cloud {
@@ -82,25 +77,14 @@ export class Cloud {
 
   /** Waits until nothing is in flight any more and the audit of the five laws, guests included, finds nothing. */
   async expectCleanAudit(): Promise<void> {
-    let last = "";
-    const clean = async () => {
+    await expectCleanAudit(async () => {
       const guests = await Promise.all(this.cells.map((cell) => cell.runningGuests()));
-      const report = await auditTwice({
-        apiUrl: this.databaseUrl,
-        cells: this.cells.map(({ name, databaseUrl }, index) => ({
-          name,
-          databaseUrl,
-          runningGuests: () => guests[index] ?? new Map(),
-        })),
-        pauseMs: 0,
-        patienceMs: 0,
-        conductorSettings: conductorSettingNames,
-      });
-      last = auditText(report);
-      return isClean(report);
-    };
-    await eventually("a clean audit", clean, PATIENT).catch((error: Error) => {
-      throw new Error(`${error.message}: ${last}`);
+      const cells = this.cells.map(({ name, databaseUrl }, index) => ({
+        name,
+        databaseUrl,
+        runningGuests: () => guests[index] ?? new Map(),
+      }));
+      return { apiUrl: this.databaseUrl, cells };
     });
   }
 

@@ -4,16 +4,13 @@ import { ensureDatabase } from "../../adapters/postgres/databases.ts";
 import { type EmbeddedPostgres, startEmbedded } from "../../adapters/postgres/embedded.ts";
 import { promoteStandby, startStandby } from "../../adapters/postgres/embedded-standby.ts";
 import { type LocalRedis, startLocalRedis } from "../../adapters/redis/local-server.ts";
-import { isClean } from "../../cli/audit/audit-report.ts";
-import { auditTwice } from "../../cli/audit/audit-twice.ts";
-import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.ts";
-import { auditText } from "../../cli/audit/print-report.ts";
 import { AgentProcess, ConductorProcess, runningGuests } from "../../cli/chaos/local/local-service.ts";
 import { makeScratchDir, type ScratchDir } from "../../cli/chaos/local/scratch-dir.ts";
 import { ServiceProcess } from "../../cli/chaos/local/service-process.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
 import { eventually } from "../eventually.ts";
+import { expectCleanAudit } from "./clean-audit.ts";
 import { ComputeApi } from "./client.ts";
 
 export const CELL = "cell-1";
@@ -83,21 +80,10 @@ export class StandingCloud {
 
   /** Waits until nothing is in flight any more and the audit of the five laws, guests included, finds nothing. */
   async expectCleanAudit(): Promise<void> {
-    let last = "";
-    const clean = async () => {
+    await expectCleanAudit(async () => {
       const running = await runningGuests(this.#agents);
-      const report = await auditTwice({
-        apiUrl: this.#servers.above.url("api"),
-        cells: [{ name: CELL, databaseUrl: this.cellUrl, runningGuests: () => running }],
-        pauseMs: 0,
-        patienceMs: 0,
-        conductorSettings: conductorSettingNames,
-      });
-      last = auditText(report);
-      return isClean(report);
-    };
-    await eventually("a clean audit", clean, PATIENT).catch((error: Error) => {
-      throw new Error(`${error.message}: ${last}`);
+      const cell = { name: CELL, databaseUrl: this.cellUrl, runningGuests: () => running };
+      return { apiUrl: this.#servers.above.url("api"), cells: [cell] };
     });
   }
 

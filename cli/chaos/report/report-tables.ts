@@ -1,16 +1,10 @@
+import { LAW_NAMES } from "../../../core/audit/violation.ts";
 import { percentileCells } from "./fault-table.ts";
 import type { ChaosFigures } from "./figures.ts";
 import { formatCount, formatMoment, formatMs, plural, shorten, shortUuid } from "./format.ts";
 import { type Html, html } from "./html.ts";
 import type { ReasonCount } from "./retries.ts";
 
-export const LAW_NAMES = [
-  "no oversubscription",
-  "no orphans",
-  "no up-calls",
-  "one home",
-  "every accepted request ends",
-] as const;
 const VIOLATIONS_MAX = 10;
 const REASONS_MAX = 15;
 const REASON_LENGTH_MAX = 300;
