@@ -3,7 +3,12 @@ import type { GuestName, GuestState, JournalRecord } from "./journal.ts";
 
 /** A guest, or the word that is left of a failed one. */
 export type GuestEntry =
-  | (GuestName & { readonly state: GuestState; readonly atMs: number; readonly revision?: number | undefined })
+  | (GuestName & {
+      readonly state: GuestState;
+      readonly atMs: number;
+      readonly revision?: number | undefined;
+      readonly orderId?: string;
+    })
   | (GuestName & {
       readonly state: "failed";
       readonly failure: AttemptFailure;

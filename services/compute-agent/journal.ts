@@ -12,12 +12,13 @@ export type GuestState = "building" | "prepared" | "running" | "stopped" | "paus
 
 /** One thing that happened on a host. Later records of the same guest replace earlier ones. Times: ms since the epoch. */
 export type JournalRecord =
-  /** The guest is about to be made, or is in this state. `revision`: of the latest order that it obeyed. */
+  /** The guest is about to be made, or is in this state. `revision`: of the latest order that it obeyed; `orderId`: if that put it there. */
   | (GuestName & {
       readonly kind: "guest";
       readonly state: GuestState;
       readonly atMs: number;
       readonly revision?: number | undefined;
+      readonly orderId?: string;
     })
   /** The attempt failed and left nothing but this word. */
   | (GuestName & {

@@ -80,15 +80,16 @@ async function open(): Promise<void> {
 
 const power = (verb: string, order: number, revision = order) =>
   orders.power({ ...NAME, verb, orderId: `o/${order}`, revision }, stream);
-const handOff = (order: number, toHost = "other") =>
+/** The forced form of a step's order has another id and the same revision. */
+const handOff = (order: number, force = false) =>
   orders.handOff(
     {
       ...NAME,
-      toHost,
+      toHost: "other",
       toAttemptId: "t/1",
       live: true,
-      force: false,
-      orderId: `o/${order}`,
+      force,
+      orderId: `o/${order}${force ? "/forced" : ""}`,
       revision: order,
       timeoutMs: 0,
     },
@@ -139,6 +140,59 @@ test("a hand-over that is done leaves the guest stopped", async () => {
   driver.letGo.resolve();
   await answered(1);
   expect([answers[0]?.failed, state()]).toEqual(["", "stopped"]);
+});
+
+test("a plain hand-over that comes after the forced one of its step calls nothing off", async () => {
+  handOff(2, true);
+  await eventually("the forced one", () => driver.calls.length === 1);
+  handOff(2);
+  await answered(1);
+  expect(answers).toMatchObject([{ orderId: "o/2", failed: "a later order was given" }]);
+  driver.letGo.resolve();
+  await answered(2);
+  expect(answers[1]).toMatchObject({ orderId: "o/2/forced", failed: "" });
+  handOff(2);
+  await answered(3);
+  expect([answers[2]?.failed, driver.calls.length, state()]).toEqual(["a later order was given", 1, "stopped"]);
+});
+
+test("a forced hand-over calls off the plain one of its step, and is done when that one is", async () => {
+  handOff(2);
+  await eventually("the plain one", () => driver.calls.length === 1);
+  handOff(2, true);
+  await answered(1);
+  expect(answers[0]).toMatchObject({ orderId: "o/2", failed: "called off" });
+  await eventually("the forced one", () => driver.calls.length === 2);
+  driver.letGo.resolve();
+  await answered(2);
+  handOff(3);
+  await answered(3);
+  handOff(3, true);
+  await answered(4);
+  expect([answers[3]?.failed, driver.calls.length]).toEqual(["", 3]);
+});
+
+test("a guest that was handed over is not copied again after the agent's death: its copy may run by now", async () => {
+  handOff(2);
+  driver.letGo.resolve();
+  await answered(1);
+  await open();
+  handOff(2);
+  handOff(2, true);
+  power("start", 7, 2);
+  await answered(3);
+  expect(answers.map((answer) => answer.failed)).toEqual(["", "", "a later order was given"]);
+  expect([driver.calls.length, state()]).toEqual([1, "stopped"]);
+});
+
+test("a guest that an order started, and that its host lost since, is started again by that order", async () => {
+  power("start", 2);
+  await answered(1);
+  await store.record({ kind: "guest", ...NAME, state: "stopped", atMs: 3, revision: 2 });
+  await open();
+  power("start", 2);
+  await answered(1);
+  expect([answers[0]?.failed, driver.calls, state()]).toEqual(["", ["start", "start"], "running"]);
 });
 
 test("a guest that is not there, or was destroyed here, obeys nothing", async () => {

@@ -35,6 +35,7 @@ export interface OrderDeps {
 interface Work {
   readonly orderId: string;
   readonly revision: number;
+  readonly handsOver: boolean;
   readonly asked: Set<ConductorStream>;
   readonly cancel: AbortController;
   readonly run: (signal: AbortSignal) => Promise<void>;
@@ -47,9 +48,12 @@ interface Latest {
   answer: string | null;
 }
 
+const LATER_GIVEN = "a later order was given";
+
 /**
- * Carries out orders that change a guest's power: one at a time for each guest, each at most once as long as the agent lives, and
- * none that is older than one it has obeyed. A newer order calls off the one that runs.
+ * Carries out orders that change a guest's power: one at a time for each guest, each at most once as long as the agent lives and never
+ * again once it was obeyed, and none that is older than one it has obeyed. A newer order calls off the one that runs. A step of an
+ * operation gives one order, so that two of one revision are its plain and its forced form: the forced one comes later.
  */
 export class GuestOrders {
   readonly #deps: OrderDeps;
@@ -75,7 +79,7 @@ export class GuestOrders {
         const driven = state === "prepared" && verb === "start" ? driver.start(name) : driver.power(name, verb);
         await withDeadline(driven, POWER_TIMEOUT_MS, `the driver's ${verb}`, clock);
       }
-      await this.#record(name, STATE_AFTER[verb], order.revision);
+      await this.#record(name, STATE_AFTER[verb], order);
     });
   }
 
@@ -91,7 +95,7 @@ export class GuestOrders {
       );
       const driven = driver.handOff({ ...name, toHost, toAttemptId, live, force, orderId }, signal);
       await withDeadline(driven, timeoutMs, "handing over", clock);
-      await this.#record(name, "stopped", order.revision);
+      await this.#record(name, "stopped", order);
     });
   }
 
@@ -110,7 +114,8 @@ export class GuestOrders {
     if (said !== null) return;
     before?.work.cancel.abort();
     const cancel = new AbortController();
-    const work = { orderId: order.orderId, revision: order.revision, asked: new Set([from]), cancel, run };
+    const { orderId, revision } = order;
+    const work: Work = { orderId, revision, handsOver: "toHost" in order, asked: new Set([from]), cancel, run };
     const entry: Latest = { work, answer: null, ended: Promise.resolve() };
     entry.ended = (before?.ended ?? Promise.resolve())
       .then(() => this.#run(name, work))
@@ -126,13 +131,27 @@ export class GuestOrders {
     if (this.#deps.store.isBuried(name)) return "the server was destroyed here before";
     if (latest?.work.orderId === order.orderId)
       return latest.answer === null ? "asked" : latest.answer === "" ? "" : null;
-    return order.revision < this.revisionOf(name) ? "a later order was given" : null;
+    const revision = this.revisionOf(name);
+    if (order.revision !== revision) return order.revision < revision ? LATER_GIVEN : null;
+    return this.#knownOfStep(order, name, latest?.work.revision === revision ? latest : undefined);
+  }
+
+  /** As `#known`, by what the guest was told in the same step; without `latest` the journal alone knows of it. */
+  #knownOfStep(order: Power | HandOff, name: GuestName, latest: Latest | undefined): string | null {
+    const guest = this.#deps.store.guest(name.host, name.attemptId);
+    const obeyed = guest === undefined || guest.state === "failed" ? undefined : guest.orderId;
+    if (latest === undefined && (obeyed === undefined || obeyed === order.orderId))
+      return obeyed === undefined ? null : "";
+    if (!("force" in order && order.force)) return LATER_GIVEN;
+    if (latest === undefined) return guest?.state === "stopped" ? "" : LATER_GIVEN;
+    if (!latest.work.handsOver) return LATER_GIVEN;
+    return latest.answer === "" ? "" : null;
   }
 
   /** Empty: done. Else why not. */
   async #run(name: GuestName, work: Work): Promise<string> {
     const { store, driver, events } = this.#deps;
-    if (work.cancel.signal.aborted) return "a later order was given";
+    if (work.cancel.signal.aborted) return LATER_GIVEN;
     try {
       await work.run(work.cancel.signal);
     } catch (error) {
@@ -154,10 +173,10 @@ export class GuestOrders {
     return entry;
   }
 
-  async #record(name: GuestName, state: GuestState, revision: number): Promise<void> {
+  async #record(name: GuestName, state: GuestState, { revision, orderId }: Power | HandOff): Promise<void> {
     const { store, reporter, clock } = this.#deps;
     if (store.isBuried(name) || store.guest(name.host, name.attemptId) === undefined) return;
-    await store.record({ kind: "guest", ...name, state, atMs: clock.now(), revision });
+    await store.record({ kind: "guest", ...name, state, atMs: clock.now(), revision, orderId });
     reporter.detach(name.attemptId);
   }
 }
