@@ -1,4 +1,4 @@
-import type { PortQuery, PortRecord, PortStore } from "../../core/cell/port-store.ts";
+import type { PortBinding, PortQuery, PortRecord, PortStore } from "../../core/cell/port-store.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 /** The in-process twin of the ports' table. */
@@ -26,15 +26,19 @@ export class MemoryPortStore implements PortStore {
     return found.sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1)).slice(0, limit);
   }
 
-  async bindPorts(ids: readonly string[], serverUuid: string, instead: readonly string[]): Promise<readonly string[]> {
-    return [...new Set(ids)].filter((id) => {
+  async bindPorts(
+    ids: readonly string[],
+    serverUuid: string,
+    instead: readonly string[],
+  ): Promise<readonly PortBinding[]> {
+    return [...new Set(ids)].flatMap((id) => {
       const port = this.#ports.get(id);
-      const holder = port?.binding?.serverUuid ?? serverUuid;
-      if (port === undefined || (holder !== serverUuid && !instead.includes(holder))) return false;
+      const holder = port?.binding?.serverUuid;
+      if (port === undefined || (holder !== undefined && holder !== serverUuid && !instead.includes(holder))) return [];
       // No two at the same time: Postgres tells them apart, too.
       this.#boundAtMs = Math.max(this.#clock.now(), this.#boundAtMs + 0.001);
       this.#ports.set(id, { ...port, binding: { serverUuid, atMs: this.#boundAtMs } });
-      return true;
+      return [{ id, atMs: this.#boundAtMs, wasOwn: holder === serverUuid }];
     });
   }
 

@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import type { PortGroup, PortQuery, PortRecord, PortStore } from "../../core/cell/port-store.ts";
+import type { PortBinding, PortGroup, PortQuery, PortRecord, PortStore } from "../../core/cell/port-store.ts";
 import { onlyUuids, queryStored } from "./store-query.ts";
 
 interface PortRow {
@@ -54,19 +54,24 @@ export class PostgresPortStore implements PortStore {
     return rows.map(recordOf);
   }
 
-  async bindPorts(ids: readonly string[], serverUuid: string, instead: readonly string[]): Promise<readonly string[]> {
-    const rows = await queryStored<{ id: string }>(this.#pool, {
+  async bindPorts(
+    ids: readonly string[],
+    serverUuid: string,
+    instead: readonly string[],
+  ): Promise<readonly PortBinding[]> {
+    const rows = await queryStored<{ id: string; bound_at_ms: number; was_own: boolean }>(this.#pool, {
       name: "bind_ports",
       text: `update ports set server_uuid = $2, bound_at = clock_timestamp()
-        where id in (
-          select p.id from ports p
+        from (
+          select p.id, p.server_uuid is not null and p.server_uuid = $2 as was_own from ports p
           where p.id = any ($1::uuid[]) and (p.server_uuid is null or p.server_uuid = $2 or p.server_uuid = any ($3::uuid[]))
           order by p.id for update
-        )
-        returning id`,
+        ) as free
+        where ports.id = free.id
+        returning ports.id, ${BOUND_AT_MS} as bound_at_ms, free.was_own`,
       values: [onlyUuids(ids), serverUuid, onlyUuids(instead)],
     });
-    return rows.map((row) => row.id);
+    return rows.map((row) => ({ id: row.id, atMs: row.bound_at_ms, wasOwn: row.was_own }));
   }
 
   async unbindPorts(

@@ -18,6 +18,14 @@ export interface PortRecord {
   readonly binding: { readonly serverUuid: string; readonly atMs: number } | null;
 }
 
+/** A port that was given to a server. */
+export interface PortBinding {
+  readonly id: string;
+  readonly atMs: number;
+  /** The server had it before, perhaps by another call that is under way: it is not for this one to let go of. */
+  readonly wasOwn: boolean;
+}
+
 export interface PortQuery {
   /** Null: of all projects. */
   readonly projectId: string | null;
@@ -34,9 +42,9 @@ export interface PortStore {
   deletePort(id: string): Promise<boolean>;
   /**
    * Gives ports to a server: those that nobody has, that it has itself, or that one of `instead` has, which let go of them without saying
-   * so. Returns the ids of those that are its own now. Of two at once one gets it.
+   * so. Returns those that are its own now. Of two at once one gets it.
    */
-  bindPorts(ids: readonly string[], serverUuid: string, instead: readonly string[]): Promise<readonly string[]>;
+  bindPorts(ids: readonly string[], serverUuid: string, instead: readonly string[]): Promise<readonly PortBinding[]>;
   /**
    * Of those that the server has, and that were not given to it after `boundUntilMs` (by their bindings), if that is said: whoever gives
    * it one anew keeps it. Repeatable.

@@ -48,13 +48,14 @@ export function portStoreContract(name: string, makeStore: () => Promise<PortSto
       const bound = await Promise.all(
         [some, other].map((server) => store.bindPorts([one.id, randomUUID()], server, [])),
       );
-      expect(bound.flat()).toEqual([one.id]);
+      expect(bound.flat()).toEqual([{ id: one.id, atMs: expect.any(Number), wasOwn: false }]);
       const [winner, loser] = bound[0]?.length === 1 ? [some, other] : [other, some];
-      expect((await store.ports([one.id]))[0]?.binding).toEqual({ serverUuid: winner, atMs: expect.any(Number) });
-      expect(await store.bindPorts([one.id], winner, [])).toEqual([one.id]);
+      const first = { serverUuid: winner, atMs: bound.flat()[0]?.atMs };
+      expect((await store.ports([one.id]))[0]?.binding).toEqual(first);
+      expect(await store.bindPorts([one.id], winner, [])).toMatchObject([{ id: one.id, wasOwn: true }]);
       await store.unbindPorts([one.id], loser);
       expect(await store.bindPorts([one.id], loser, [randomUUID()])).toEqual([]);
-      expect(await store.bindPorts([one.id], loser, [winner])).toEqual([one.id]);
+      expect(await store.bindPorts([one.id], loser, [winner])).toMatchObject([{ id: one.id, wasOwn: false }]);
       await store.unbindPorts([one.id], loser);
       expect(await store.ports([one.id])).toEqual([one]);
     });
@@ -63,13 +64,10 @@ export function portStoreContract(name: string, makeStore: () => Promise<PortSto
       const one = port();
       await store.createPort(one);
       const server = randomUUID();
-      const bind = async () => {
-        await store.bindPorts([one.id], server, []);
-        return (await store.ports([one.id]))[0]?.binding;
-      };
+      const bind = async () => (await store.bindPorts([one.id], server, []))[0];
       const [before, since] = [await bind(), await bind()];
       await store.unbindPorts([one.id], server, before?.atMs);
-      expect((await store.ports([one.id]))[0]?.binding).toEqual(since);
+      expect((await store.ports([one.id]))[0]?.binding).toEqual({ serverUuid: server, atMs: since?.atMs });
       await store.unbindPorts([one.id], server, since?.atMs);
       expect(await store.ports([one.id])).toEqual([one]);
     });

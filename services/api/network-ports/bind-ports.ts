@@ -1,4 +1,4 @@
-import type { PortRecord, PortStore } from "../../../core/cell/port-store.ts";
+import type { PortBinding, PortRecord, PortStore } from "../../../core/cell/port-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { conflict } from "../http/fault.ts";
 import type { RequestsPort } from "../ports.ts";
@@ -9,7 +9,7 @@ const YOUNG_MS = 60_000;
 
 /**
  * Gives the server its ports, all of them or, with a 409, none that it did not have. Who has one and is gone, or never came to use it, has
- * let go of it. Cost: one write; where somebody else has a port, questions after him.
+ * let go of it. Returns how it has them. Cost: one write; where somebody else has a port, questions after him.
  */
 export async function bindPorts(
   deps: {
@@ -20,23 +20,32 @@ export async function bindPorts(
   },
   ports: readonly PortRecord[],
   serverUuid: string,
-): Promise<void> {
+): Promise<readonly PortBinding[]> {
   const { networkPorts } = deps;
-  if (ports.length === 0 || networkPorts === null) return;
+  if (ports.length === 0 || networkPorts === null) return [];
   const ids = ports.map(({ id }) => id);
-  const bound = new Set(await networkPorts.bindPorts(ids, serverUuid, []));
-  const missing = ids.filter((id) => !bound.has(id));
-  if (missing.length === 0) return;
+  const bound = await networkPorts.bindPorts(ids, serverUuid, []);
+  const missing = ids.filter((id) => bound.every((one) => one.id !== id));
+  if (missing.length === 0) return bound;
   const held = await networkPorts.ports(missing);
   const idle = await Promise.all(
     held.map(async (port) => ((await isIdle(deps, port)) ? port.binding?.serverUuid : null)),
   );
   const holders = idle.filter((holder) => typeof holder === "string");
-  const taken = new Set(await networkPorts.bindPorts(missing, serverUuid, holders));
-  const stuck = missing.find((id) => !taken.has(id));
-  if (stuck === undefined) return;
-  await networkPorts.unbindPorts([...bound, ...taken], serverUuid);
+  const taken = [...bound, ...(await networkPorts.bindPorts(missing, serverUuid, holders))];
+  const stuck = missing.find((id) => taken.every((one) => one.id !== id));
+  if (stuck === undefined) return taken;
+  for (const binding of taken) await letGoOf(networkPorts, binding, serverUuid);
   throw conflict(`Port ${stuck} is still in use.`);
+}
+
+/** Takes a binding back: unless the server had the port already, or was given it anew since. */
+export async function letGoOf(
+  networkPorts: Pick<PortStore, "unbindPorts">,
+  { id, atMs, wasOwn }: PortBinding,
+  serverUuid: string,
+): Promise<void> {
+  if (!wasOwn) await networkPorts.unbindPorts([id], serverUuid, atMs);
 }
 
 /** Whether the server that has the port is gone, or does not have it after all. */

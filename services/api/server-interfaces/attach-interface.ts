@@ -1,5 +1,5 @@
 import { type Candidate, CandidateSearch } from "../../../core/candidates/search.ts";
-import type { PortRecord } from "../../../core/cell/port-store.ts";
+import type { PortBinding, PortRecord } from "../../../core/cell/port-store.ts";
 import type { Shortfall } from "../../../core/ledger/allocation-change.ts";
 import { translatePort } from "../../../core/scheduling/request/translate-port.ts";
 import { attachChange, groupsToAttach } from "../../../core/tasks/port-change.ts";
@@ -7,7 +7,7 @@ import type { PortResourceRequest, ServerPort } from "../../../proto/gen/berth/s
 import type { KnownCall } from "../http/call.ts";
 import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { badRequest, conflict, invalidField, notFound, unavailable } from "../http/fault.ts";
-import { bindPorts } from "../network-ports/bind-ports.ts";
+import { bindPorts, letGoOf } from "../network-ports/bind-ports.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { AttachBody } from "./interface-schemas.ts";
@@ -36,7 +36,7 @@ export async function attachInterface(
   const isOwn = ({ server }: Pick<ServedServer, "server">) => server.spec.ports.some((one) => one.portId === portId);
   const inUse = () => conflict(`Port ${portId} is still in use.`);
   if (isOwn(target)) throw inUse();
-  await bindPorts(deps, [port], uuid);
+  const [binding] = await bindPorts(deps, [port], uuid);
   const attached: ServerPort = { portId, networkId: port.networkId, tag };
   const ways = new WaysOnHost(target);
   try {
@@ -51,7 +51,7 @@ export async function attachInterface(
       return { spec, more: items, less: [] };
     });
   } catch (error) {
-    await letGo(deps, target, portId);
+    if (binding !== undefined) await letGo(deps, target, binding);
     throw error;
   }
   return attached;
@@ -81,11 +81,18 @@ async function findPort({ networkPorts }: ServerDeps, { identity }: KnownCall, i
   return port;
 }
 
-/** After a refusal: unless another call has given the server the port meanwhile, nobody has it. */
-async function letGo({ networkPorts }: ServerDeps, { cell, server }: ActionTarget, portId: string): Promise<void> {
+/**
+ * After a refusal: nobody has the port, unless another call has given it to the server or is about to. What that one leaves, should it fail
+ * too, is let go of when it is old.
+ */
+async function letGo(
+  { networkPorts }: ServerDeps,
+  { cell, server }: ActionTarget,
+  binding: PortBinding,
+): Promise<void> {
   const now = await cell.server(server.uuid);
-  if (now.kind !== "answer" || now.value?.spec.ports.some((port) => port.portId === portId)) return;
-  await networkPorts?.unbindPorts([portId], server.uuid);
+  if (now.kind !== "answer" || now.value?.spec.ports.some((port) => port.portId === binding.id)) return;
+  if (networkPorts !== null) await letGoOf(networkPorts, binding, server.uuid);
 }
 
 /** Ways to serve request groups on one host, by this process's view; what the cell had no room for is passed over. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
@@ -31,4 +31,61 @@ test("a detach against an attach of the same port to the same server: whoever at
 
   expect(await attach(other)).toBe(409);
   expect((await rig.get(`/network/v2.0/ports/${port_id}`)).json().port.device_id).toBe(server);
+});
+
+describe("an attach that is refused against another of the same port to the same server", () => {
+  /** Two servers, a port, and what becomes of each patch of holdings, in turn: when it may go on, and whether it is refused. */
+  async function scene(turns: readonly { readonly goesOn: Promise<void>; readonly isRefused: boolean }[]) {
+    const [server, other] = [await rig.bootActive("north", 0), await rig.bootActive("north", 1)];
+    const created = await rig.post("/network/v2.0/ports", { port: { network_id: randomUUID() } });
+    const port_id: string = created.json().port.id;
+    const attach = async (to: string) =>
+      (await rig.post(`/v2.1/servers/${to}/os-interface`, { interfaceAttachment: { port_id } })).statusCode;
+    const { store } = rig.cell("north");
+    const patch = store.patchHoldings.bind(store);
+    const arrived = turns.map(() => Promise.withResolvers<void>());
+    let next = 0;
+    store.patchHoldings = async (patches) => {
+      const [turn, here] = [turns[next], arrived[next]];
+      next += 1;
+      here?.resolve();
+      await turn?.goesOn;
+      return turn?.isRefused ? patches.map(() => ({ kind: "busy", running: "resize" })) : patch(patches);
+    };
+    const holder = async (): Promise<string> => (await rig.get(`/network/v2.0/ports/${port_id}`)).json().port.device_id;
+    return { server, other, attach, holder, arrived };
+  }
+
+  test("whoever attached it while the refused one let go keeps it", async () => {
+    const atOnce = Promise.resolve();
+    const { server, other, attach, holder } = await scene([{ goesOn: atOnce, isRefused: true }]);
+    const [lettingGo, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const unbind = rig.networkPorts.unbindPorts.bind(rig.networkPorts);
+    rig.networkPorts.unbindPorts = async (...asked) => {
+      lettingGo.resolve();
+      await goOn.promise;
+      return unbind(...asked);
+    };
+    const refused = attach(server);
+    await lettingGo.promise;
+    expect(await attach(server)).toBe(200);
+    goOn.resolve();
+    expect(await refused).toBe(409);
+    expect([await attach(other), await holder()]).toEqual([409, server]);
+  });
+
+  test("whoever bound it first, and attaches it after the refusal, keeps it", async () => {
+    const goOn = Promise.withResolvers<void>();
+    const turns = [
+      { goesOn: goOn.promise, isRefused: false },
+      { goesOn: Promise.resolve(), isRefused: true },
+    ];
+    const { server, other, attach, holder, arrived } = await scene(turns);
+    const first = attach(server);
+    await arrived[0]?.promise;
+    expect(await attach(server)).toBe(409);
+    goOn.resolve();
+    expect(await first).toBe(200);
+    expect([await attach(other), await holder()]).toEqual([409, server]);
+  });
 });
