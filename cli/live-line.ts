@@ -6,7 +6,7 @@ export interface ProgressOutput {
 }
 
 export const TERMINAL_EVERY_MS = 100;
-const LINES_EVERY_MS = 2_000;
+export const LINES_EVERY_MS = 2_000;
 const COLUMNS = 120;
 
 /** Shows one line: written over the last one on a terminal, a line of its own elsewhere. */

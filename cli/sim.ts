@@ -4,7 +4,7 @@ import { optional, SettingsError, setting, type ValuesOf } from "../runtime/sett
 import { runCommand } from "./run-command.ts";
 import { mixedWorld } from "./sim/mixed.ts";
 import { MUTATIONS } from "./sim/mutations.ts";
-import { printFailure, printHeld, printJson, printOne, printTotal } from "./sim/print-results.ts";
+import { printFailure, printHeld, printJson, printOne, printTotal, SeedProgress } from "./sim/print-results.ts";
 import { PROFILES } from "./sim/profiles.ts";
 import { type SimOptions, simulate } from "./sim/simulate.ts";
 
@@ -46,7 +46,10 @@ const declaration = {
   },
 };
 
-/** `berth sim`: exit code 0 when every seed held, 1 when one failed. */
+/** What a shell says of a command that was interrupted. */
+const INTERRUPTED = 130;
+
+/** `berth sim`: exit code 0 when every seed held, 1 when one failed, 130 when it was stopped before the last one. */
 export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const one = settings.seed ?? null;
@@ -60,7 +63,9 @@ export function run(argv: readonly string[]): Promise<number> {
       startedCpu: process.cpuUsage(),
     };
     let isStopped = false;
-    if (settings.soak) process.once("SIGINT", () => (isStopped = true)).once("SIGTERM", () => (isStopped = true));
+    // The world that runs is ended first, so that what is printed is true; a second signal does not wait.
+    process.once("SIGINT", () => (isStopped = true)).once("SIGTERM", () => (isStopped = true));
+    const progress = settings.soak || one !== null ? null : new SeedProgress(process.stderr, last - first + 1);
     for (let seed = first; seed <= last && !isStopped; seed += 1) {
       const options = worldOf(settings, seed);
       const result = await simulate(options);
@@ -75,9 +80,12 @@ export function run(argv: readonly string[]): Promise<number> {
         await printFailure(options, result, argv);
         if (!settings.soak) return 1;
       } else if (settings.soak && !settings.json) printHeld(result, options);
+      progress?.show(total);
     }
+    progress?.end();
     if (!settings.json) printTotal(total, settings.profile);
-    return total.failed === 0 ? 0 : 1;
+    if (total.failed > 0) return 1;
+    return settings.soak || total.seeds === last - first + 1 ? 0 : INTERRUPTED;
   });
 }
 

@@ -1,3 +1,4 @@
+import { LINES_EVERY_MS, type ProgressOutput, shareParts, showLine, TERMINAL_EVERY_MS } from "../live-line.ts";
 import { shrink } from "./shrink.ts";
 import type { SimOptions, SimResult } from "./simulate.ts";
 
@@ -54,6 +55,38 @@ export async function printFailure(options: SimOptions, failed: SimResult, argv:
 export function printHeld({ seed, simulatedMs, counts }: SimResult, { profile, hosts, cells }: SimOptions): void {
   const where = `${profile.name}, ${hosts} hosts in ${cells} ${cells === 1 ? "cell" : "cells"}`;
   process.stdout.write(`seed ${seed} (${where}): ${seconds(simulatedMs)}, ${counts.accepted} servers: held\n`);
+}
+
+/** How far a call with many seeds is. Shown between two worlds: within one there is no time but its own. */
+export class SeedProgress {
+  readonly #output: ProgressOutput;
+  readonly #seeds: number;
+  #shownMs: number;
+  #isShown = false;
+
+  constructor(output: ProgressOutput, seeds: number) {
+    this.#output = output;
+    this.#seeds = seeds;
+    this.#shownMs = performance.now();
+  }
+
+  show({ seeds, simulatedMs, startedMs }: SimTotal): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#shownMs < (this.#output.isTTY ? TERMINAL_EVERY_MS : LINES_EVERY_MS)) return;
+    this.#shownMs = nowMs;
+    this.#isShown = true;
+    const leftMs = ((nowMs - startedMs) / seeds) * (this.#seeds - seeds);
+    const share = shareParts(seeds / this.#seeds, this.#output.isTTY === true);
+    showLine(
+      this.#output,
+      [...share, `${seeds} seeds held`, `${seconds(simulatedMs)} simulated`, `${seconds(leftMs)} left`].join("  "),
+    );
+  }
+
+  /** What comes next begins a line of its own. */
+  end(): void {
+    if (this.#isShown && this.#output.isTTY) this.#output.write("\n");
+  }
 }
 
 function seconds(ms: number): string {
