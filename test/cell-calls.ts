@@ -40,6 +40,7 @@ export type CellCall =
         readonly from: number;
         readonly to: number;
         readonly vcpus: number;
+        readonly result: "failed" | "skipped";
       }[];
     }
   | { readonly kind: "hosts-up"; readonly agent: number; readonly hosts: readonly number[] }
@@ -57,6 +58,7 @@ const conductor = fc.constantFrom(...CONDUCTORS);
 const some = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value[]> =>
   fc.array(value, { minLength: 1, maxLength: 4 });
 const vcpus = fc.integer({ min: 1, max: 4 });
+const result = fc.constantFrom("failed" as const, "skipped" as const);
 // Counted from the newest: mostly one that is still good.
 const back = fc.oneof({ weight: 2, arbitrary: fc.nat({ max: 2 }) }, { weight: 1, arbitrary: fc.nat({ max: 8 }) });
 const selection = fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.nat({ max: 2 }) });
@@ -100,7 +102,7 @@ const anyCall: fc.Arbitrary<CellCall> = fc.oneof(
     weight: 5,
     arbitrary: fc.record({
       kind: fc.constant("hop" as const),
-      hops: some(fc.record({ claim: back, from: selection, to: selection, vcpus })),
+      hops: some(fc.record({ claim: back, from: selection, to: selection, vcpus, result })),
     }),
   },
   {
@@ -153,12 +155,12 @@ export function perform(call: CellCall, drawn: Drawn): (store: CellStore) => Pro
         await store.agentsSeen(["agent-0", "agent-1"]),
       ];
     case "hop": {
-      const hops = call.hops.flatMap(({ claim: back, from, to, vcpus }): Hop[] => {
+      const hops = call.hops.flatMap(({ claim: back, from, to, vcpus, result }): Hop[] => {
         const claim = claimAt(drawn, back);
         if (claim === null) return [];
         const change = swapTo(serverOf(claim), to, vcpus);
         const group = groupOf(serverOf(claim));
-        return [{ ...claim, from, reason: `failed ${from}`, to, toHost: hostName(to), change, group }];
+        return [{ ...claim, from, reason: `failed ${from}`, result, to, toHost: hostName(to), change, group }];
       });
       return (store) => store.hop(hops);
     }

@@ -217,6 +217,7 @@ export class SmallCell {
       readonly fake?: FakeScript | Record<string, unknown>;
       readonly lost?: boolean;
       readonly vcpus?: number;
+      readonly attemptsMax?: number;
     } = {},
   ): Promise<Uint8Array> {
     const metadata: Record<string, string> =
@@ -227,6 +228,7 @@ export class SmallCell {
       hosts,
       spec: { metadata },
       ...(options.vcpus ? { vcpus: options.vcpus } : {}),
+      ...(options.attemptsMax ? { attemptsMax: options.attemptsMax } : {}),
     });
     const [outcome] = await this.store.dispatch([dispatch]);
     if (outcome?.kind !== "dispatched") throw new Error(`not dispatched: ${JSON.stringify(outcome)}`);

@@ -86,7 +86,7 @@ export function hopStep(tx: CellTransaction, hop: Hop): HopOutcome {
   if (found === null) return FENCED;
   const { task, server } = found;
   const failed = tx.cell.attempts.get(attemptIdOf(task.id, hop.from));
-  if (failed?.result === null) endAttempt(tx, attemptIdOf(task.id, hop.from), "failed", hop.reason);
+  if (failed?.result === null) endAttempt(tx, attemptIdOf(task.id, hop.from), hop.result ?? "failed", hop.reason);
   const why = whyNotTo(tx, hop);
   tx.cell.putAttempt({
     taskId: task.id,

@@ -86,9 +86,10 @@ export interface TakenTask {
 export type CommitOutcome = { readonly kind: "committed" } | Fenced;
 
 export interface Hop extends TaskClaim {
-  /** Index of the selection that failed, and why. */
+  /** Index of the selection that is left, and why; `skipped`: its host was never called. */
   readonly from: number;
   readonly reason: string;
+  readonly result?: "failed" | "skipped";
   /** Index of the alternate to go to, its host, its attempt, and the swap that gives back `from`'s allocation and claims its own. */
   readonly to: number;
   readonly toHost: string;

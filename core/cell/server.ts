@@ -38,7 +38,7 @@ export interface Server {
   readonly revision: number;
 }
 
-/** What became of one selection of a build. `skipped`: an alternate that no longer fitted; counts as no attempt. */
+/** What became of one selection of a build. `skipped`: an alternate that no longer fitted, or a host that was not connected; counts as no attempt. */
 export interface Attempt {
   readonly taskId: string;
   readonly selection: number;

@@ -36,7 +36,9 @@ describe("a build", () => {
   });
 
   test("goes to the alternate when another host may do better, and cleans up behind itself", () => {
-    expect(lastOf([failed(0, "disk full")]).effects).toEqual([{ kind: "hop", from: 0, to: 1, reason: "disk full" }]);
+    expect(lastOf([failed(0, "disk full")]).effects).toEqual([
+      { kind: "hop", from: 0, to: 1, reason: "disk full", result: "failed" },
+    ]);
     expect(lastOf([failed(0, "disk full"), { kind: "hop-committed" }]).effects).toEqual([
       { kind: "destroy-guest", selection: 0 },
       { kind: "tell-attempt-failed", selection: 0, reason: "disk full" },
@@ -46,7 +48,7 @@ describe("a build", () => {
 
   test("passes over an alternate that has no room, without calling it", () => {
     const step = lastOf([failed(0, "disk full"), { kind: "hop-skipped", why: "no room" }]);
-    expect(step.effects).toEqual([{ kind: "hop", from: 0, to: 2, reason: "disk full" }]);
+    expect(step.effects).toEqual([{ kind: "hop", from: 0, to: 2, reason: "disk full", result: "failed" }]);
   });
 
   test("tries another way to fit on a host whose first way is gone, but none on a host that failed", () => {
@@ -55,10 +57,10 @@ describe("a build", () => {
       events.reduce((step, event) => stepBuild(ways, step.state, event), beginBuild(0, []));
     const skipped: BuildEvent = { kind: "hop-skipped", why: "no room" };
     expect(stepped([failed(0, "disk full"), skipped]).effects).toEqual([
-      { kind: "hop", from: 0, to: 2, reason: "disk full" },
+      { kind: "hop", from: 0, to: 2, reason: "disk full", result: "failed" },
     ]);
     const after = [failed(0, "disk full"), skipped, { kind: "hop-committed" } as const, failed(2, "broken")];
-    expect(stepped(after).effects).toEqual([{ kind: "hop", from: 2, to: 4, reason: "broken" }]);
+    expect(stepped(after).effects).toEqual([{ kind: "hop", from: 2, to: 4, reason: "broken", result: "failed" }]);
   });
 
   test("calls as many hosts as it may, and passes over any number that are full", () => {
@@ -67,9 +69,44 @@ describe("a build", () => {
       events.reduce((step, event) => stepBuild(plan, step.state, event), beginBuild(0, []));
     const skipped: BuildEvent = { kind: "hop-skipped", why: "no room" };
     const events = [failed(0, "disk full"), skipped, skipped];
-    expect(stepped(events).effects).toEqual([{ kind: "hop", from: 0, to: 3, reason: "disk full" }]);
+    expect(stepped(events).effects).toEqual([{ kind: "hop", from: 0, to: 3, reason: "disk full", result: "failed" }]);
     const end = stepped([...events, { kind: "hop-committed" }, failed(3, "broken")]);
     expect(end.effects).toMatchObject([{ kind: "commit-error", selection: 3 }]);
+  });
+
+  describe("whose hosts are not connected", () => {
+    const uncalled = (selection: number): BuildEvent => ({ kind: "uncalled", selection, reason: "not connected" });
+    const committed: BuildEvent = { kind: "hop-committed" };
+    const stepped = (events: readonly BuildEvent[], hosts: readonly string[] = plan.hosts): BuildStep =>
+      events.reduce((step, event) => stepBuild({ hosts, attemptsMax: 2 }, step.state, event), beginBuild(0, []));
+
+    test("passes over them without using up an attempt", () => {
+      const events = [uncalled(0), committed, uncalled(1), committed, failed(2, "broken")];
+      expect(stepped(events.slice(0, 1)).effects).toMatchObject([{ kind: "hop", to: 1, result: "skipped" }]);
+      expect(stepped(events.slice(0, 3)).effects).toMatchObject([{ kind: "hop", to: 2 }]);
+      const four = [...plan.hosts, "host-d"];
+      expect(stepped(events, four).effects).toMatchObject([{ kind: "hop", from: 2, to: 3, result: "failed" }]);
+      const last = [...events, committed, failed(3, "broken")];
+      expect(stepped(last, [...four, "host-e"]).effects).toMatchObject([{ kind: "commit-error", selection: 3 }]);
+    });
+
+    test("ends when none is, and says that none was tried", () => {
+      const none = [uncalled(0), committed, uncalled(1), committed, uncalled(2)];
+      const why = "not tried, not connected";
+      expect(stepped(none).effects).toMatchObject([
+        { kind: "commit-error", message: `No valid host: host-a: ${why}; host-b: ${why}; host-c: ${why}` },
+      ]);
+      const rounds = ["host-a", "host-b", "host-a", "host-b"];
+      expect(stepped([uncalled(0), committed, uncalled(1), committed, uncalled(3)], rounds).effects).toMatchObject([
+        { kind: "commit-error", selection: 3 },
+      ]);
+    });
+
+    test("knows after a takeover that they were no attempts", () => {
+      const past = [{ selection: 0, host: "host-a", result: "skipped", reason: "not connected" }] as const;
+      const step = stepBuild({ ...plan, attemptsMax: 2 }, beginBuild(1, past).state, failed(1, "broken"));
+      expect(step.effects).toMatchObject([{ kind: "hop", from: 1, to: 2 }]);
+    });
   });
 
   describe("of a plan with repetitions, three rounds of three hosts", () => {
@@ -82,9 +119,9 @@ describe("a build", () => {
 
     test("stays on the host that failed when all others are full, for three attempts in all", () => {
       const second = [failed(0, "cold"), skipped, skipped];
-      expect(stepped(second).effects).toEqual([{ kind: "hop", from: 0, to: 3, reason: "cold" }]);
+      expect(stepped(second).effects).toEqual([{ kind: "hop", from: 0, to: 3, reason: "cold", result: "failed" }]);
       const third = [...second, committed, failed(3, "cold")];
-      expect(stepped(third).effects).toEqual([{ kind: "hop", from: 3, to: 6, reason: "cold" }]);
+      expect(stepped(third).effects).toEqual([{ kind: "hop", from: 3, to: 6, reason: "cold", result: "failed" }]);
       expect(stepped([...third, committed, failed(6, "cold")]).effects).toMatchObject([
         { kind: "commit-error", selection: 6 },
       ]);
@@ -92,7 +129,7 @@ describe("a build", () => {
 
     test("stays on the alternate that failed when the rest are full", () => {
       const second = [failed(0, "cold"), committed, failed(1, "cold"), skipped];
-      expect(stepped(second).effects).toEqual([{ kind: "hop", from: 1, to: 4, reason: "cold" }]);
+      expect(stepped(second).effects).toEqual([{ kind: "hop", from: 1, to: 4, reason: "cold", result: "failed" }]);
       expect(stepped([...second, committed, failed(4, "cold")]).effects).toMatchObject([{ kind: "commit-error" }]);
     });
 
@@ -170,6 +207,7 @@ function answerTo(effect: BuildEffect, dice: number): BuildEvent | null {
   switch (effect.kind) {
     case "call-host":
       if (dice < 40) return { kind: "prepared", selection: effect.selection };
+      if (dice < 55) return { kind: "uncalled", selection: effect.selection, reason: `away ${dice}` };
       return failed(effect.selection, `reason ${dice}`, dice < 90 ? "reschedule" : "abort");
     case "commit-active":
       return dice < 95 ? { kind: "active-committed" } : { kind: "fenced" };
@@ -195,7 +233,7 @@ interface World {
 }
 
 /** Answers each effect, the answers sometimes twice, with stale messages between them. */
-function play(hosts: readonly string[], dice: Iterator<number>): World {
+function play(hosts: readonly string[], dice: Iterator<number>, attemptsMax = 0): World {
   const roll = () => dice.next().value as number;
   const world: World = { states: [], effects: [] };
   const queue: BuildEvent[] = [];
@@ -207,13 +245,13 @@ function play(hosts: readonly string[], dice: Iterator<number>): World {
       if (answer === null) continue;
       if (roll() < 30) queue.push(noise(roll()));
       queue.push(answer);
-      if (roll() < 30 && (answer.kind === "prepared" || answer.kind === "failed")) queue.push(answer);
+      if (roll() < 30 && ["prepared", "failed", "uncalled"].includes(answer.kind)) queue.push(answer);
     }
   };
   take(beginBuild(0, []));
   for (let turn = 0; queue.length > 0; turn += 1) {
     if (turn > 1_000) throw new Error("the build does not end");
-    take(stepBuild({ hosts }, world.states.at(-1)!, queue.shift()!));
+    take(stepBuild({ hosts, attemptsMax }, world.states.at(-1)!, queue.shift()!));
   }
   return world;
 }
@@ -263,6 +301,18 @@ describe("whatever the world answers", () => {
       const called = world.effects.filter((effect) => effect.kind === "call-host").map((effect) => effect.selection);
       expect(called).toEqual([...called].sort((a, b) => a - b));
     });
+  });
+
+  test("as many hosts as it may fail, and any number are passed over", () => {
+    fc.assert(
+      fc.property(hostCount, fc.integer({ min: 1, max: 4 }), answers, (count, attemptsMax, dice) => {
+        const hosts = Array.from({ length: count }, (_, index) => `host-${index}`);
+        const { effects } = play(hosts, dice[Symbol.iterator](), attemptsMax);
+        const hops = effects.filter((effect) => effect.kind === "hop" && effect.result === "failed");
+        expect(new Set(hops.map((effect) => effect.kind === "hop" && effect.from)).size).toBeLessThan(attemptsMax);
+      }),
+      { numRuns: 500 },
+    );
   });
 
   test("an error names every host that was called", () => {

@@ -14,7 +14,7 @@ export type AttemptFailure = "reschedule" | "abort";
  */
 export interface BuildHosts {
   readonly hosts: readonly string[];
-  /** Attempts that may be made, however many hosts there are; 0 or none: one on each. */
+  /** Attempts that may be made, however many hosts there are; 0 or none: one on each. A host that was never called is none. */
   readonly attemptsMax?: number;
 }
 
@@ -33,6 +33,8 @@ export type BuildState =
       readonly from: number;
       readonly to: number;
       readonly reason: string;
+      /** Of `from`. */
+      readonly result: PastAttempt["result"];
       readonly past: readonly PastAttempt[];
     }
   /** The end is being written: ERROR, nothing held. */
@@ -52,6 +54,8 @@ export type BuildEvent =
   | { readonly kind: "prepared"; readonly selection: number }
   /** By the host's own word, or because it is gone or took too long. */
   | { readonly kind: "failed"; readonly selection: number; readonly failure: AttemptFailure; readonly reason: string }
+  /** The host could not be called, and was not: it is passed over. */
+  | { readonly kind: "uncalled"; readonly selection: number; readonly reason: string }
   | { readonly kind: "active-committed" }
   | { readonly kind: "hop-committed" }
   | { readonly kind: "hop-skipped"; readonly why: string }
@@ -62,7 +66,14 @@ export type BuildEvent =
 export type BuildEffect =
   | { readonly kind: "call-host"; readonly selection: number }
   | { readonly kind: "commit-active"; readonly selection: number }
-  | { readonly kind: "hop"; readonly from: number; readonly to: number; readonly reason: string }
+  /** `result`: of `from`. */
+  | {
+      readonly kind: "hop";
+      readonly from: number;
+      readonly to: number;
+      readonly reason: string;
+      readonly result: PastAttempt["result"];
+    }
   | {
       readonly kind: "commit-error";
       readonly selection: number;
@@ -115,7 +126,7 @@ type StateOf<Kind extends BuildState["kind"]> = Extract<BuildState, { kind: Kind
 
 const unchanged = (state: BuildState): BuildStep => ({ state, effects: [] });
 
-/** preparing → preparing (the host is back: call it again), settling (prepared), hopping or failing (failed). */
+/** preparing → preparing (the host is back: call it again), settling (prepared), hopping or failing (failed, or not there to be called). */
 function stepPreparing(plan: BuildHosts, state: StateOf<"preparing">, event: BuildEvent): BuildStep {
   if (!("selection" in event) || event.selection !== state.selection) return unchanged(state);
   switch (event.kind) {
@@ -127,9 +138,10 @@ function stepPreparing(plan: BuildHosts, state: StateOf<"preparing">, event: Bui
         effects: [{ kind: "commit-active", selection: state.selection }],
       };
     case "failed":
-      return event.failure === "abort"
-        ? abort(plan, state, event.reason)
-        : leave(plan, { from: state.selection, to: state.selection + 1, reason: event.reason, past: state.past });
+      if (event.failure === "abort") return abort(plan, state, event.reason);
+      return leave(plan, { ...hopFrom(state), reason: event.reason, result: "failed" });
+    case "uncalled":
+      return leave(plan, { ...hopFrom(state), reason: event.reason, result: "skipped" });
     default:
       return event satisfies never;
   }
@@ -137,15 +149,15 @@ function stepPreparing(plan: BuildHosts, state: StateOf<"preparing">, event: Bui
 
 /** hopping → preparing on the alternate; or, the alternate being too full, hopping to the next one or failing. */
 function stepHopping(plan: BuildHosts, state: StateOf<"hopping">, event: BuildEvent): BuildStep {
-  const { from, to, reason, past } = state;
+  const { from, to, reason, result, past } = state;
   if (event.kind === "hop-skipped") {
     const skipped: PastAttempt = { selection: to, host: hostOf(plan, to), result: "skipped", reason: event.why };
-    return leave(plan, { from, to: to + 1, reason, past: [...past, skipped] });
+    return leave(plan, { from, to: to + 1, reason, result, past: [...past, skipped] });
   }
   if (event.kind !== "hop-committed") return unchanged(state);
-  const failed: PastAttempt = { selection: from, host: hostOf(plan, from), result: "failed", reason };
+  const left: PastAttempt = { selection: from, host: hostOf(plan, from), result, reason };
   return {
-    state: { kind: "preparing", selection: to, past: [...past, failed] },
+    state: { kind: "preparing", selection: to, past: [...past, left] },
     effects: [
       { kind: "destroy-guest", selection: from },
       { kind: "tell-attempt-failed", selection: from, reason },
@@ -154,17 +166,25 @@ function stepHopping(plan: BuildHosts, state: StateOf<"hopping">, event: BuildEv
   };
 }
 
-/** preparing | hopping → hopping to the alternate `to`, or → failing when there is none left. */
-function leave(
-  plan: BuildHosts,
-  hop: { readonly from: number; readonly to: number; readonly reason: string; readonly past: readonly PastAttempt[] },
-): BuildStep {
-  const { from, reason, past } = hop;
+type LeftHost = Omit<StateOf<"hopping">, "kind">;
+
+const hopFrom = ({ selection, past }: StateOf<"preparing">): Pick<LeftHost, "from" | "to" | "past"> => ({
+  from: selection,
+  to: selection + 1,
+  past,
+});
+
+/** preparing | hopping → hopping to the alternate `to` or one after it, or → failing when there is none left. */
+function leave(plan: BuildHosts, hop: LeftHost): BuildStep {
+  const { from, reason, result, past } = hop;
   const to = nextSelection(plan, hop);
   if (to < plan.hosts.length) {
-    return { state: { kind: "hopping", from, to, reason, past }, effects: [{ kind: "hop", from, to, reason }] };
+    return {
+      state: { kind: "hopping", from, to, reason, result, past },
+      effects: [{ kind: "hop", from, to, reason, result }],
+    };
   }
-  const last: PastAttempt = { selection: from, host: hostOf(plan, from), result: "failed", reason };
+  const last: PastAttempt = { selection: from, host: hostOf(plan, from), result, reason };
   const message = exhaustedBuildMessage([...past, last]);
   return {
     state: { kind: "failing", selection: from, failure: "reschedule", reason, message },
@@ -173,15 +193,13 @@ function leave(
 }
 
 /** The next selection from `to` on that may be tried; none: the length of the list. */
-function nextSelection(
-  { hosts, attemptsMax = 0 }: BuildHosts,
-  { from, to: first, past }: { readonly from: number; readonly to: number; readonly past: readonly PastAttempt[] },
-): number {
-  const failed = past.filter(({ result }) => result === "failed").map(({ host }) => host);
-  if (attemptsMax > 0 && failed.length + 1 >= attemptsMax) return hosts.length;
+function nextSelection({ hosts, attemptsMax = 0 }: BuildHosts, { from, to: first, result, past }: LeftHost): number {
+  const failed = past.filter((one) => one.result === "failed").map(({ host }) => host);
+  const attempts = failed.length + (result === "failed" ? 1 : 0);
+  if (attemptsMax > 0 && attempts >= attemptsMax) return hosts.length;
   const rounds = hosts.filter((host) => host === hosts[0]).length;
   const again = hosts.indexOf(hosts[0] ?? "", 1);
-  const mayRepeat = failed.length + 1 < rounds;
+  const mayRepeat = attempts < rounds;
   for (let to = first; to < hosts.length; to += 1) {
     const isHere = hosts[to] === hosts[from];
     const isFresh = again === -1 || to < again;

@@ -1,4 +1,4 @@
-/** What became of an earlier selection of a build. `skipped`: it had no room left, so it was never called. */
+/** What became of an earlier selection of a build. `skipped`: it had no room left, or was not connected, and was never called. */
 export interface PastAttempt {
   readonly selection: number;
   readonly host: string;

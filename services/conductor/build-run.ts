@@ -37,6 +37,8 @@ export class BuildRun implements TaskRun {
   #deadline: Timer | null = null;
   /** Selection that `#deadline` is for. */
   #called = -1;
+  /** The latest selection whose host was called, or may have been by whoever had the task before. */
+  #maybeCalled = -1;
 
   constructor(taken: TakenTask, plan: BuildPlan, server: ServerSpec, span: TaskSpan, ports: RunPorts) {
     this.claim = { taskId: taken.task.id, serverUuid: server.uuid, epoch: taken.epoch };
@@ -54,7 +56,9 @@ export class BuildRun implements TaskRun {
 
   /** From where the database says that it is. `past`: what became of the selections before. */
   begin(selection: number, past: readonly PastAttempt[]): void {
-    if (!this.#abandoned) this.#apply(beginBuild(selection, past));
+    if (this.#abandoned) return;
+    if (this.claim.epoch > 1) this.#maybeCalled = selection;
+    this.#apply(beginBuild(selection, past));
   }
 
   abandon(): void {
@@ -172,6 +176,7 @@ export class BuildRun implements TaskRun {
     }
     this.#grace?.cancel();
     this.#grace = null;
+    this.#maybeCalled = selection;
     const build = {
       host: chosen.host,
       attemptId: attemptIdOf(this.claim.taskId, selection),
@@ -198,18 +203,21 @@ export class BuildRun implements TaskRun {
     const unreached = await this.#ports.handOvers.tryHandOver(this.claim, this.#hostOf(selection), HAND_OVERS_MAX);
     if (unreached === "handed-over") this.#forgo();
     // It was connected meanwhile.
-    if (this.#grace === grace) this.#giveUp(selection, "the host is not connected");
+    if (this.#grace !== grace) return;
+    const reason = "the host is not connected";
+    if (this.#maybeCalled === selection) this.#giveUp(selection, reason);
+    else this.#step({ kind: "uncalled", selection, reason });
   }
 
   #giveUp(selection: number, reason: string): void {
     this.#step({ kind: "failed", selection, failure: "reschedule", reason });
   }
 
-  #hop({ from, to, reason }: Extract<BuildEffect, { kind: "hop" }>): void {
+  #hop({ from, to, reason, result }: Extract<BuildEffect, { kind: "hop" }>): void {
     const alternate = this.#selections[to] as Selection;
     const { group } = this.#server;
     const change = hopChange(this.#server, alternate);
-    const hop = { ...this.claim, from, reason, to, toHost: alternate.host, change, group };
+    const hop = { ...this.claim, from, reason, result, to, toHost: alternate.host, change, group };
     this.#ports.commits.hop(hop).then(
       (outcome) => {
         if (outcome.kind === "skipped")

@@ -80,8 +80,9 @@ export function dispatchOf(input: {
   readonly hosts: readonly number[];
   readonly vcpus?: number;
   readonly spec?: Partial<ServerSpec>;
+  readonly attemptsMax?: number;
 }): Dispatch {
-  const { server, task, hosts, vcpus = 1, spec = {} } = input;
+  const { server, task, hosts, vcpus = 1, spec = {}, attemptsMax = 0 } = input;
   const selections = hosts.map((host) => ({
     host: hostName(host),
     rootProvider: providerOf(host),
@@ -91,7 +92,7 @@ export function dispatchOf(input: {
   const build: Task = {
     id: taskId(task),
     server: serverSpec(server, spec),
-    work: { $case: "build", value: { selections, attemptsMax: 0 } },
+    work: { $case: "build", value: { selections, attemptsMax } },
   };
   return { task: build, change: claim(consumerUuid(serverId(server)), owner, vcpusOf(hosts[0] ?? 0, vcpus)) };
 }

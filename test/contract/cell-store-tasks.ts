@@ -209,7 +209,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       await store.hop([hopOf(claim, 1, 0, 1)]);
       const other = claimOf(await cell().take(2));
       await store.commitError([{ ...other, selection: 0, attemptReason: "broken", reason: "broken" }]);
-      const again = hopOf(claim, 1, 0, 1);
+      const again = { ...hopOf(claim, 1, 0, 1), result: "skipped" as const };
       expect(await store.hop([again, again])).toEqual([committed, committed]);
       expect(await cell().used()).toEqual([0, 1, 0]);
       expect(await store.attempts(serverId(1))).toMatchObject([
@@ -226,9 +226,10 @@ export function taskContract(cell: () => CellUnderTest): void {
       const stale = claimOf(await cell().take(3));
       const [one, two, three] = [claimOf(await cell().take(1)), claimOf(await cell().take(2)), await cell().take(3)];
       await store.commitError([{ ...claimOf(three), selection: 0, attemptReason: "broken", reason: "broken" }]);
-      expect(await store.hop([hopOf(stale, 3, 0, 2, 10), hopOf(one, 1, 0, 1, 10), hopOf(two, 2, 0, 1, 10, 0)])).toEqual(
-        [fenced, committed, committed],
-      );
+      const uncalled = { ...hopOf(two, 2, 0, 1, 10, 0), result: "skipped" as const };
+      const hops = [hopOf(stale, 3, 0, 2, 10), hopOf(one, 1, 0, 1, 10), uncalled];
+      expect(await store.hop(hops)).toEqual([fenced, committed, committed]);
+      expect(await store.attempts(serverId(2))).toMatchObject([{ result: "skipped", reason: uncalled.reason }, {}]);
       expect(await cell().used()).toEqual([10, 10, 0]);
       expect(await store.attempts(serverId(3))).toHaveLength(1);
     });

@@ -101,9 +101,19 @@ describe("a build", () => {
 
   test("goes elsewhere when its host is not connected, once the grace is over", async () => {
     await cell.ledger.putTrees([hostTree(5, 8)]);
-    await cell.boot(1, [5, 2]);
+    await cell.boot(1, [5, 2], { attemptsMax: 1 });
     expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-2" });
-    expect(await cell.store.attempts(serverId(1))).toMatchObject([{ reason: "the host is not connected" }, {}]);
+    expect(await cell.store.attempts(serverId(1))).toMatchObject([
+      { result: "skipped", reason: "the host is not connected" },
+      { result: "success" },
+    ]);
+  });
+
+  test("ends in ERROR when none of its hosts is connected", async () => {
+    await cell.ledger.putTrees([5, 6].map((host) => hostTree(host, 8)));
+    await cell.boot(1, [5, 6, 5, 6], { attemptsMax: 2 });
+    const { fault } = await cell.become(1, "ERROR");
+    expect(fault?.message).toContain("host-6: not tried, the host is not connected");
   });
 
   test("says what is wrong with a script that cannot be read", async () => {

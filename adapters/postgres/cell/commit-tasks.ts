@@ -112,7 +112,7 @@ interface HopRow {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-/** Cost: three round trips (a transaction's), a fourth when an alternate is skipped. */
+/** Cost: three round trips (a transaction's), one more when an alternate is skipped, and one when a host was never called. */
 export function hopTasks(pool: Pool, hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
   return inRounds(
     hops,
@@ -152,6 +152,8 @@ async function hopRound(client: PoolClient, asked: readonly Hop[]): Promise<read
     outcomes[row.at - 1] = why === null ? COMMITTED : { kind: "skipped", why };
   }
   if (skipped.length > 0) await noteSkipped(client, skipped);
+  const uncalled = rows.flatMap(({ at }) => hops[at - 1] ?? []).filter(({ result }) => result === "skipped");
+  if (uncalled.length > 0) await noteUncalled(client, uncalled);
   return outcomes;
 }
 
@@ -175,6 +177,17 @@ async function noteSkipped(
       arrayLiteral(skipped.map(({ hop }) => hop.to)),
       textArrayLiteral(skipped.map(({ why }) => why)),
     ],
+  });
+}
+
+/** What `cell_hop` has noted as failed in this transaction; what was noted before stays. */
+async function noteUncalled(client: PoolClient, uncalled: readonly Hop[]): Promise<void> {
+  await queryRows(client, {
+    name: "note_uncalled",
+    text: `update attempts a set result = 'skipped'
+      from unnest($1::uuid[], $2::int[]) as w (task_id, selection)
+      where a.task_id = w.task_id and a.selection = w.selection and a.result = 'failed' and a.ended_at = now()`,
+    values: [textArrayLiteral(uncalled.map(({ taskId }) => taskId)), arrayLiteral(uncalled.map(({ from }) => from))],
   });
 }
 
