@@ -1,8 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { parse } from "yaml";
+import { parse, stringify } from "yaml";
+import { groupsOf, namesIn, type Scrapes, scrapedSeries } from "../test/scraped-series.ts";
 import { composeText } from "./compose-file.ts";
 
 interface ComposeFile {
@@ -17,9 +19,6 @@ interface ComposeFile {
     >
   >;
 }
-interface Scrapes {
-  readonly scrape_configs: readonly { readonly static_configs: readonly { readonly targets: readonly string[] }[] }[];
-}
 interface Collector {
   readonly receivers: object;
   readonly processors: object;
@@ -32,12 +31,11 @@ interface Collector {
 }
 interface Dashboard {
   readonly panels: readonly {
-    readonly targets?: readonly { readonly expr: string }[];
+    readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
     readonly datasource?: { readonly uid: string };
   }[];
 }
 
-const ROOT = join(import.meta.dirname, "..");
 const DIR = join(import.meta.dirname, "observability");
 const PROMETHEUS_FILE = join(DIR, "prometheus.yaml");
 const { services } = parse(composeText({ cells: 3, hosts: 50, secretsDir: "./secrets" })) as ComposeFile;
@@ -68,20 +66,41 @@ test.skipIf(!hasPromtool)("promtool takes Prometheus' file", () => {
   expect(checked.stdout + checked.stderr).toContain("SUCCESS");
 });
 
-test("the dashboard shows only metrics that a service has", () => {
-  const dashboards = readdirSync(join(DIR, "dashboards")).map((file) => read<Dashboard>("dashboards", file));
-  const shown = dashboards.flatMap(({ panels }) =>
-    panels.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => expr.match(/\bberth_\w+/g) ?? [])),
-  );
-  const code = ["services", "adapters"].flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
-      .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
-      .map((file) => readFileSync(join(ROOT, folder, file), "utf8")),
-  );
-  const known = new Set(code.flatMap((text) => text.match(/"berth_\w+"/g) ?? []).map((name) => name.slice(1, -1)));
-  expect(shown.length).toBeGreaterThan(10);
-  const unknown = shown.filter((name) => !known.has(name) && !known.has(name.replace(/_(bucket|sum|count)$/, "")));
-  expect(unknown).toEqual([]);
+const dashboard = read<Dashboard>("dashboards", "berth.json");
+const curves = dashboard.panels.flatMap(({ targets = [] }) => targets);
+
+test("the dashboard asks only for series that a service has, by labels that they have", () => {
+  const series = scrapedSeries(read<Scrapes>("prometheus.yaml"));
+  expect(curves.length).toBeGreaterThan(10);
+  const asked = curves.flatMap(({ expr }) => namesIn(expr).map((name) => ({ expr, name })));
+  expect(asked.filter(({ name }) => !series.has(name))).toEqual([]);
+  for (const { expr, name } of asked) {
+    const labels = series.get(name) ?? new Set();
+    expect([expr, groupsOf(expr).filter((label) => !labels.has(label))]).toEqual([expr, []]);
+  }
+});
+
+test("the dashboard names its curves by labels that they are left with", () => {
+  const series = scrapedSeries(read<Scrapes>("prometheus.yaml"));
+  for (const { expr, legendFormat } of curves) {
+    const left = /\b(sum|max|min|avg|count)\b/.test(expr)
+      ? groupsOf(expr)
+      : namesIn(expr).flatMap((name) => [...(series.get(name) ?? [])]);
+    const used = [...legendFormat.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map(([, label = ""]) => label);
+    expect([expr, used.filter((label) => !left.includes(label))]).toEqual([expr, []]);
+  }
+});
+
+test.skipIf(!hasPromtool)("promtool takes each expression of the dashboard", () => {
+  const rules = curves.map(({ expr }, index) => ({ record: `dashboard:${index}`, expr }));
+  const dir = mkdtempSync(join(tmpdir(), "berth-rules-"));
+  try {
+    writeFileSync(join(dir, "rules.yaml"), stringify({ groups: [{ name: "dashboard", rules }] }));
+    const checked = spawnSync("promtool", ["check", "rules", join(dir, "rules.yaml")], { encoding: "utf8" });
+    expect(checked.stdout + checked.stderr).toContain(`SUCCESS: ${rules.length} rules found`);
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
 });
 
 test("the collector's pipelines are made of what is configured, and lead to a service that is there", () => {
@@ -106,6 +125,6 @@ test("Grafana finds its sources and its dashboards", () => {
   const mounted = services.grafana?.volumes?.map((volume) => volume.split(":")[1]);
   for (const { options } of providers) expect(mounted).toContain(options.path);
   const uids = new Set(datasources.map(({ uid }) => uid));
-  const used = read<Dashboard>("dashboards", "berth.json").panels.flatMap(({ datasource }) => datasource?.uid ?? []);
+  const used = dashboard.panels.flatMap(({ datasource }) => datasource?.uid ?? []);
   expect(used.filter((uid) => !uids.has(uid))).toEqual([]);
 });

@@ -95,6 +95,11 @@ export class ApiEvents {
     );
   }
 
+  /** Its series begins at 0: a rate says nothing of a series whose first value is a failure. */
+  cellKnown(cell: string): void {
+    this.#unreachable.inc({ cell }, 0);
+  }
+
   cellUnreachable(cell: string, error: unknown): void {
     this.#unreachable.inc({ cell });
     this.#logger.warn({ cell, err: error }, "the cell does not answer");

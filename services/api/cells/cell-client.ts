@@ -43,6 +43,7 @@ export class CellClient {
     this.#cell = cell;
     this.#clock = deps.clock;
     this.#events = deps.events;
+    deps.events.cellKnown(cell.name);
     this.#settings = settings;
     this.#reads = new Batcher({ run: (uuids) => this.#readServers(uuids), maxItems: 1000, concurrency: 4 });
     this.#begins = new Batcher({

@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { MemoryBroker } from "../../../adapters/memory/memory-bus.ts";
+import { MemoryCellStore } from "../../../adapters/memory/memory-cell-store.ts";
+import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
+import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
+import { createLogger } from "../../../runtime/logger.ts";
+import { ManualClock } from "../../../runtime/manual-clock.ts";
+import { ApiEvents } from "../events.ts";
+import { CellClient } from "./cell-client.ts";
+
+test("counts the failures of a cell from 0, before there is any", async () => {
+  const clock = new ManualClock();
+  const registry = createRegistry({ service: "api", withProcess: false });
+  const events = new ApiEvents(createLogger({ name: "test", level: "silent" }), registry);
+  const store = new MemoryCellStore({ clock, ledger: new MemoryLedger() });
+  const bus = new MemoryBroker(clock).connect();
+  new CellClient({ name: "cell-1", store, bus, view: null }, { clock, events }, { deadlineMs: 1_000, retryMs: 1_000 });
+  expect(await registry.metrics()).toContain('berth_api_cell_unreachable_total{cell="cell-1",service="api"} 0');
+});
