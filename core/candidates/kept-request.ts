@@ -37,14 +37,14 @@ export class KeptRequest {
     return compiled;
   }
 
-  /** A name that is new to the view comes with a set that is new; a class with a column. */
+  /** A name that is new to the view comes with a set that is new; a class with a column, which may be renamed to another. */
   #isCurrent(): boolean {
-    const { layout, traits, aggregates } = this.#view;
+    const { layout, traits, aggregates, slots } = this.#view;
     if (this.#namesTrees || layout !== this.#layout) return false;
     if (traits.count !== this.#traitSets || aggregates.count !== this.#aggregateSets) return false;
     for (const { resourceClass, column, roomDecides, amount } of this.#demands) {
       const now = this.#view.column(resourceClass);
-      if (now === undefined ? column.free.length !== this.#view.slots.capacity : now !== column) return false;
+      if (now === undefined ? column.count > 0 || column.free.length !== slots.capacity : now !== column) return false;
       if (roomDecides && (column.unevenCount > 0 || amount > column.maxUnitAtLeast)) return false;
     }
     return true;
