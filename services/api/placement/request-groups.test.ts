@@ -59,8 +59,18 @@ describe("a query for candidates", () => {
     ["required1=A&resources=VCPU:1", 35, "orphaned traits keys: required1", undefined],
     ["member_of1=11111111-1111-4111-8111-111111111111&resources=VCPU:1", 35, "orphaned member_of", undefined],
     ["", 35, "At least one request group", undefined],
+    ["resources=VCPU:1&limit=x&limit=5", 39, "limit", undefined],
+    ["resources=VCPU:1&limit=-1&limit=5", 39, "limit", undefined],
+    ["resources1=VCPU:1&resources2=VCPU:1&group_policy=x&group_policy=none", 39, "group_policy", undefined],
   ])("%j at 1.%d is refused", (query, minor, message, code) => {
     expect(() => read(query, minor)).toThrow(refused(message, code));
+  });
+
+  test("counts the first limit and the first group_policy of several, as upstream does", () => {
+    expect(read("resources=VCPU:1&limit=2&limit=5&group_policy=isolate&group_policy=none")).toMatchObject({
+      limit: 2,
+      groupPolicy: "isolate",
+    });
   });
 
   test("takes a trait that is required and forbidden before 1.22 forbade them", () => {

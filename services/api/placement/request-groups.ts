@@ -2,7 +2,9 @@ import type { CandidateQuery, QueryGroup, TraitRules } from "../../../core/place
 import type { Call } from "./http.ts";
 import { badRequest, ERROR_CODES } from "./placement-error.ts";
 import { aggregateRules, inTree, parseResources, rootTraitRules, traitRules } from "./query-values.ts";
-import { NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./schemas/patterns.ts";
+import { LIMIT_PATTERN, NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./schemas/patterns.ts";
+
+const LIMIT = new RegExp(LIMIT_PATTERN);
 
 /** Reads the groups and what concerns them all. Throws 400, in upstream's order of checks. */
 export function readCandidateQuery(call: Call): CandidateQuery {
@@ -12,21 +14,35 @@ export function readCandidateQuery(call: Call): CandidateQuery {
   const groups = readGroups(call);
   checkGroups(call, groups, new Set(sameSubtrees.flat()));
   if (call.version.has(22)) checkConflicts(groups);
-  const policy = query.get("group_policy") as "none" | "isolate" | null;
+  const policy = readGroupPolicy(query);
   if (policy === null && groups.filter((group) => group.suffix !== "").length > 1) {
     throw badRequest(
       'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.',
     );
   }
-  const limit = query.get("limit");
   return {
     groups,
     groupPolicy: policy ?? undefined,
-    limit: limit === null ? undefined : Number(limit),
+    limit: readLimit(query),
     rootTraits,
     sameSubtrees,
     nested: call.version.has(29),
   };
+}
+
+// Of several the first counts, as upstream has it, but the schema has looked at the last alone.
+
+function readGroupPolicy(query: URLSearchParams): "none" | "isolate" | null {
+  const policy = query.get("group_policy");
+  if (policy === null || policy === "none" || policy === "isolate") return policy;
+  throw badRequest(`The "group_policy" parameter is "none" or "isolate". Got: ${policy}`);
+}
+
+function readLimit(query: URLSearchParams): number | undefined {
+  const limit = query.get("limit");
+  if (limit === null) return undefined;
+  if (!LIMIT.test(limit)) throw badRequest(`The "limit" parameter is a number of at least 1. Got: ${limit}`);
+  return Number(limit);
 }
 
 function readRootTraits(query: URLSearchParams): TraitRules {

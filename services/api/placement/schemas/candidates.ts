@@ -1,7 +1,7 @@
-import { NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./patterns.ts";
+import { LIMIT_PATTERN, NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./patterns.ts";
 
 const text = { type: "string" };
-const limit = { type: "string", pattern: "^[1-9][0-9]*$" };
+const limit = { type: "string", pattern: LIMIT_PATTERN };
 const group_policy = { type: "string", enum: ["none", "isolate"] };
 
 const plain = (properties: Readonly<Record<string, unknown>>) => ({

@@ -8,6 +8,8 @@ export const CONSUMER_TYPE_FILTER_PATTERN = "^[A-Z0-9_]+$|^all$|^unknown$";
 /** Suffix of a request group: a number, from 1.33 on a name. */
 export const NUMBER_SUFFIX_PATTERN = "[1-9][0-9]*";
 export const NAME_SUFFIX_PATTERN = "[a-zA-Z0-9_-]{1,64}";
+/** How many candidates to answer with. */
+export const LIMIT_PATTERN = "^[1-9][0-9]*$";
 
 /** The largest number that a column takes. */
 export const MAX_INT = 2_147_483_647;
