@@ -15,6 +15,12 @@ export interface Need {
   readonly amount: number;
 }
 
+/** Some rules on traits that several providers have to keep together: which of them one set keeps, as bits, and all of them. */
+export interface SharedOut {
+  readonly bitsOf: (set: number) => number;
+  readonly all: number;
+}
+
 /** A group made ready for one view, as it is now. */
 export interface CompiledGroup {
   readonly suffix: string;
@@ -22,9 +28,8 @@ export interface CompiledGroup {
   readonly traitsServe: SetTest;
   /** The set holds a forbidden trait. */
   readonly traitsForbidden: SetTest;
-  /** For the group without suffix, whose providers may share out the required traits: those of one set, as bits. */
-  readonly requiredBits: (set: number) => number;
-  readonly requiredAll: number;
+  /** For the group without suffix, whose providers may share out the required traits; in parts whose bits fit a number. */
+  readonly sharedOut: readonly SharedOut[];
   readonly isMember: SetTest;
   readonly hasMemberRules: boolean;
   readonly isForbiddenMember: SetTest;
@@ -46,8 +51,8 @@ export interface CompiledQuery {
   readonly flatOnly: boolean;
 }
 
-/** Most any-of rules that one group may have: their bits fit a number. */
-export const REQUIRED_RULES_MAX = 30;
+/** Rules whose bits fit a number, without its sign. */
+const SHARED_OUT_RULES_MAX = 31;
 
 /** Makes a query ready for a view. Null: no provider of the view can serve (a class or tree it has never heard of). */
 export function compileQuery(view: LedgerView, query: CandidateQuery): CompiledQuery | null {
@@ -90,8 +95,7 @@ function compileGroup(view: LedgerView, group: QueryGroup, classes: Map<Resource
     needs,
     traitsServe: traitTest(view.traits, group.required, group.forbidden),
     traitsForbidden: anyTest(view.traits, group.forbidden),
-    requiredBits: bitsTest(view.traits, group.required),
-    requiredAll: 2 ** group.required.length - 1,
+    sharedOut: sharedOut(view.traits, group.required),
     isMember: allTest(view.aggregates, memberOf),
     hasMemberRules: memberOf.length > 0,
     isForbiddenMember: anyTest(view.aggregates, forbiddenAggregates),
@@ -144,11 +148,17 @@ function traitTest(
   return (set) => has(set) && !bad(set);
 }
 
-function bitsTest(sets: Readonly<NamedSets<Trait>>, rules: readonly (readonly Trait[])[]): (set: number) => number {
-  const idRules = rules.map((any) => any.map((name) => sets.idOf(name)).filter((id) => id >= 0));
-  return memoised((set) =>
-    idRules.reduce((bits, any, at) => (any.some((id) => sets.has(set, id)) ? bits + 2 ** at : bits), 0),
-  );
+function sharedOut(sets: Readonly<NamedSets<Trait>>, rules: readonly (readonly Trait[])[]): readonly SharedOut[] {
+  const parts: SharedOut[] = [];
+  for (let from = 0; from < rules.length; from += SHARED_OUT_RULES_MAX) {
+    const part = rules.slice(from, from + SHARED_OUT_RULES_MAX);
+    const idRules = part.map((any) => any.map((name) => sets.idOf(name)).filter((id) => id >= 0));
+    const bitsOf = memoised((set) =>
+      idRules.reduce((bits, any, at) => (any.some((id) => sets.has(set, id)) ? bits + 2 ** at : bits), 0),
+    );
+    parts.push({ bitsOf, all: 2 ** part.length - 1 });
+  }
+  return parts;
 }
 
 /** Whether one provider alone has room for so much, units considered. Cost: a few array reads. */

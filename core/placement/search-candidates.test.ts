@@ -263,6 +263,16 @@ describe("the search for Placement's candidates", () => {
     expect(search([lender, ...borrowers], query([group("", { DISK_GB: 1, VCPU: 1 })])).found).toHaveLength(2);
   });
 
+  test("lets providers share out a hundred required traits, and misses the one that none has", () => {
+    const traits = Array.from({ length: 100 }, (_, at) => trait(`CUSTOM_${at}`));
+    const root = provider("root", null, { VCPU: {} }, { traits: new Set(traits.slice(0, 40)) });
+    const child = provider("child", root, { DISK_GB: {} }, { traits: new Set(traits.slice(40)) });
+    const poor = provider("child", root, { DISK_GB: {} }, { traits: new Set(traits.slice(40, 99)) });
+    const wanted = query([group("", { VCPU: 1, DISK_GB: 1 }, { required: traits.map((name) => [name]) })]);
+    expect(search([root, child], wanted).found).toHaveLength(1);
+    expect(search([root, poor], wanted).found).toEqual([]);
+  });
+
   test("tells every provider of the trees it took from, and no other", () => {
     const [root, child] = wide(1) as [Provider, Provider];
     const { providers } = search([root, child, provider("other", null, {})], query([group("1", { VGPU: 1 })]));

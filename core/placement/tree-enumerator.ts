@@ -1,8 +1,10 @@
 import type { LedgerView } from "../ledger/view.ts";
-import type { CompiledQuery } from "./compiled-query.ts";
+import type { CompiledQuery, SharedOut } from "./compiled-query.ts";
 import { DistinctProviders } from "./distinct-providers.ts";
 import { SubtreeRules } from "./subtree-rules.ts";
 import type { Variable } from "./tree-variables.ts";
+
+const NOTHING: readonly SharedOut[] = [];
 
 /** Bounds the work of a whole search: each provider tried for a choice is one step. */
 export interface WorkBound {
@@ -22,6 +24,8 @@ export class TreeEnumerator {
   readonly #query: CompiledQuery;
   readonly #bound: WorkBound;
   readonly #variables: readonly Variable[];
+  /** What the providers of the group without suffix have to have together. */
+  readonly #sharedOut: readonly SharedOut[];
   readonly #distinct: DistinctProviders | null;
   readonly #subtrees: SubtreeRules | null;
   /** By variable: the option being tried, -1 before the first. */
@@ -34,6 +38,7 @@ export class TreeEnumerator {
     this.#query = query;
     this.#bound = bound;
     this.#variables = variables.toSorted((a, b) => a.options.length - b.options.length || amountOf(b) - amountOf(a));
+    this.#sharedOut = variables.find((variable) => !variable.granular)?.group.sharedOut ?? NOTHING;
     this.#tried = new Array<number>(variables.length).fill(-1);
     this.#chosen = new Array<number>(variables.length).fill(-1);
     this.#distinct = query.isolate
@@ -131,15 +136,13 @@ export class TreeEnumerator {
 
   #hasRequiredTraits(): boolean {
     const { traitSet } = this.#view.slots;
-    let bits = 0;
-    let wanted = 0;
-    for (let at = 0; at < this.#variables.length; at += 1) {
-      const { granular, group } = this.#variables[at]!;
-      if (granular || group.requiredAll === 0) continue;
-      wanted = group.requiredAll;
-      bits |= group.requiredBits(traitSet[this.#chosen[at]!]!);
+    for (const { bitsOf, all } of this.#sharedOut) {
+      let bits = 0;
+      for (let at = 0; at < this.#variables.length; at += 1)
+        if (!this.#variables[at]!.granular) bits |= bitsOf(traitSet[this.#chosen[at]!]!);
+      if (bits !== all) return false;
     }
-    return bits === wanted;
+    return true;
   }
 
   #hasOneProviderPerTree(): boolean {
