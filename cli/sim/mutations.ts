@@ -1,6 +1,7 @@
 import type { MemoryApiStore } from "../../adapters/memory/memory-api-store.ts";
 import type { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
 import type { MemoryMoveStore } from "../../adapters/memory/memory-move-store.ts";
+import { StoreError } from "../../adapters/postgres/store-error.ts";
 import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
@@ -95,6 +96,14 @@ export const MUTATIONS: readonly Mutation[] = [
           await store.markDeleted([uuid]);
           return record;
         },
+      }),
+  },
+  {
+    name: "deletes-put-off",
+    about: "no delete is ever accepted",
+    apiStore: (store) =>
+      overriding(store, {
+        cancel: () => Promise.reject(new StoreError("unavailable", "cancel", new Error("put off"))),
       }),
   },
   {

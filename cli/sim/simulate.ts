@@ -102,7 +102,7 @@ class Simulation {
       await this.#settle("everything accepted");
       const counts = await this.#count();
       // Whatever became of them, every server can still be deleted, and then nothing is left of it.
-      this.#workload.deleteAll();
+      this.#workload.deleteAll(await this.#left());
       await this.#settle("every delete");
       await this.#checkEmpty();
       return {
@@ -222,14 +222,21 @@ class Simulation {
     };
   }
 
+  /** Servers that an api knows and that are not deleted, whoever heard of them. */
+  async #left(): Promise<readonly string[]> {
+    const { api } = await this.#cloud.facts();
+    return (api?.requests ?? []).filter(({ state }) => state !== "deleted").map(({ serverUuid }) => serverUuid);
+  }
+
   async #checkEmpty(): Promise<void> {
     if (this.#world.findings.length > 0) return;
-    const facts = await this.#cloud.facts();
-    for (const cell of facts.cells) {
-      const held = cell.ledger.consumers.filter(
-        ({ uuid, items }) => items.length > 0 && this.#workload.deleted.has(uuid),
-      );
-      for (const { uuid } of held) this.#world.find(2, `server ${uuid} was deleted and still holds something`);
+    for (const uuid of await this.#left()) this.#world.find(5, `server ${uuid} was deleted and is still there`);
+    for (const { ledger, runningGuests } of (await this.#cloud.facts()).cells) {
+      for (const { uuid, items } of ledger.consumers)
+        if (items.length > 0) this.#world.find(2, `server ${uuid} was deleted and still holds something`);
+      for (const [host, guests] of runningGuests)
+        for (const { serverUuid } of guests)
+          this.#world.find(4, `server ${serverUuid} was deleted and runs on ${host}`);
     }
   }
 }

@@ -23,6 +23,8 @@ export class Workload {
   readonly deleted = new Set<string>();
   readonly #changes: ServerChanges;
   #open = 0;
+  /** Deletes that have not come to their end: between two tries none of them is open. */
+  #deleting = 0;
   #stopped = false;
   #wantsLast = false;
 
@@ -51,7 +53,7 @@ export class Workload {
 
   /** No call is under way, or wanted. */
   get isIdle(): boolean {
-    return this.#open === 0 && !this.#wantsLast;
+    return this.#open === 0 && this.#deleting === 0 && !this.#wantsLast;
   }
 
   /** So many operations, spread over the time until `untilMs`. */
@@ -87,9 +89,10 @@ export class Workload {
     void again(1);
   }
 
-  /** Deletes every server that is left, again and again until each is gone. */
-  deleteAll(): void {
-    for (const uuid of this.#servers.splice(0)) void this.#delete(uuid);
+  /** Deletes these, also those of which no user heard that they were accepted: each until somebody says that it is done. */
+  deleteAll(uuids: readonly string[]): void {
+    this.#servers.length = 0;
+    for (const uuid of uuids) void this.#delete(uuid);
   }
 
   async #create(choice: number): Promise<void> {
@@ -122,6 +125,12 @@ export class Workload {
   }
 
   async #delete(uuid: string): Promise<void> {
+    this.#deleting += 1;
+    await this.#deleteAgain(uuid);
+    this.#deleting -= 1;
+  }
+
+  async #deleteAgain(uuid: string): Promise<void> {
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
       // Each other time as one that cannot wait.
       const url = `/v2.1/servers/${uuid}`;
