@@ -69,6 +69,32 @@ describe("a server that is to move", () => {
     });
   });
 
+  test("waits while its cell has said nothing for a while, and moves once that answers", async () => {
+    await withServer([4, 4, 4]);
+    const [healed, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const dispatch = cell.store.dispatch.bind(cell.store);
+    cell.store.dispatch = async (dispatches) => {
+      asked.resolve();
+      await healed.promise;
+      return dispatch(dispatches);
+    };
+    await rig.accept([rig.wants(2)]);
+    await asked.promise;
+    rig.clock.advance(DEFAULT_SCHEDULER_SETTINGS.cellSilentMs);
+    const move = moveRequest(1);
+    await moves.accept([move]);
+    await deliver(move);
+    await eventually("it to be put off, or begun", async () => {
+      const [record] = await moves.moves([move.id]);
+      return rig.putOff.length > 0 || record?.state !== "accepted";
+    });
+    expect(await moves.moves([move.id])).toMatchObject([{ state: "accepted" }]);
+    healed.resolve();
+    await eventually("the other to be placed", () => rig.acked.includes(serverId(2)));
+    await deliver(move);
+    expect((await ended(move)).state).toBe("begun");
+  });
+
   test("stays as it is where no other host has room, and the move says why", async () => {
     await withServer([4]);
     const [before] = await cell.store.servers([serverId(1)]);

@@ -93,7 +93,7 @@ export class MovePlacer {
     const record = await this.#writes.read(move.id);
     if (record?.state !== "accepted") return { kind: "ended" };
     const link = this.#links.get(move.cell);
-    if (!link?.cell.source.ready) return { kind: "later", why: `cell ${move.cell}, where it lives, cannot be reached` };
+    if (!link?.answers) return { kind: "later", why: `cell ${move.cell}, where it lives, cannot be reached` };
     if (link.moves === null) return { kind: "later", why: `this scheduler moves no servers of cell ${move.cell}` };
     const kind = operationKind(move.kind);
     if (kind === null) return this.#refuse(move, `This version knows no operation ${move.kind}.`);

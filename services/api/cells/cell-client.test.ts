@@ -8,6 +8,24 @@ import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { ApiEvents } from "../events.ts";
 import { CellClient } from "./cell-client.ts";
 
+test("asks together what was claimed for attempts that are asked for together", async () => {
+  const clock = new ManualClock();
+  const registry = createRegistry({ service: "api", withProcess: false });
+  const events = new ApiEvents(createLogger({ name: "test", level: "silent" }), registry);
+  const store = new MemoryCellStore({ clock, ledger: new MemoryLedger() });
+  const asked: number[] = [];
+  const claimed = store.claimed.bind(store);
+  store.claimed = (attemptIds) => {
+    asked.push(attemptIds.length);
+    return claimed(attemptIds);
+  };
+  const cell = { name: "cell-1", store, bus: new MemoryBroker(clock).connect(), view: null };
+  const client = new CellClient(cell, { clock, events }, { deadlineMs: 1_000, retryMs: 1_000 });
+  const answers = await Promise.all(["a/0", "b/0", "c/0"].map((attempt) => client.claimed(attempt)));
+  expect(answers).toEqual([null, null, null].map((value) => ({ kind: "answer", value })));
+  expect(asked).toEqual([3]);
+});
+
 test("counts the failures of a cell from 0, before there is any", async () => {
   const clock = new ManualClock();
   const registry = createRegistry({ service: "api", withProcess: false });

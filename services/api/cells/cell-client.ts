@@ -36,6 +36,7 @@ export class CellClient {
   readonly #deletes: Batcher<Task, DeleteOutcome>;
   readonly #begins: Batcher<BeginOperation, BeginOutcome>;
   readonly #holdings: Batcher<string, Holding | null>;
+  readonly #claims: Batcher<string, AllocationRequest | null>;
   #shutUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(cell: CellPort, deps: { readonly clock: Clock; readonly events: ApiEvents }, settings: CellSettings) {
@@ -52,6 +53,7 @@ export class CellClient {
       spacingMs: COMMIT_SPACING_MS,
     });
     this.#holdings = new Batcher({ run: (uuids) => cell.store.holdings(uuids), maxItems: 1000 });
+    this.#claims = new Batcher({ run: (attemptIds) => cell.store.claimed(attemptIds), maxItems: 1000 });
     this.#deletes = new Batcher({
       run: (tasks) => cell.store.requestDelete(tasks),
       maxItems: 200,
@@ -113,8 +115,8 @@ export class CellClient {
   }
 
   /** What was claimed for the attempt, with its mapping. */
-  async claimed(attemptId: string): Promise<CellAnswer<AllocationRequest | null>> {
-    return this.#ask(async () => (await this.#cell.store.claimed([attemptId]))[0] ?? null);
+  claimed(attemptId: string): Promise<CellAnswer<AllocationRequest | null>> {
+    return this.#ask(() => this.#claims.submit(attemptId));
   }
 
   /** False: the view does not show all that was committed before the call, and not soon. */
