@@ -45,10 +45,15 @@ export async function printFailure(options: SimOptions, failed: SimResult, argv:
   const { busyMs, result } = await shrink(options, failed);
   write(`the shortest prefix that fails: users and faults for ${seconds(busyMs)}. What happened last:`);
   for (const line of result.history.slice(-40)) write(`  ${line.trimEnd()}`);
-  const others = argv.filter(
-    (word, at) => !/^--(seeds?|history)\b/.test(word) && !/^--(seeds?|history)$/.test(argv[at - 1] ?? ""),
+  write(`to see it again: ${replayCommand(options.seed, argv)}`);
+}
+
+/** The command that shows a failed world again; `argv`: the words of the call that found it, which may have been for many seeds. */
+export function replayCommand(seed: number, argv: readonly string[]): string {
+  const own = argv.filter(
+    (word, at) => !/^--(seeds?|history|(no-)?soak)(=|$)/.test(word) && !/^--(seeds?|history)$/.test(argv[at - 1] ?? ""),
   );
-  write(`to see it again: berth sim --seed ${options.seed} ${others.join(" ")} --history history.jsonl`.trimEnd());
+  return ["berth sim", `--seed ${seed}`, ...own, "--history history.jsonl"].join(" ");
 }
 
 /** A world that held, in a line; a call of `berth sim --seed` with the profile shows it again. */
