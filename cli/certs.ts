@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { certificatePlan } from "../deploy/certificate-plan.ts";
+import { certificatePlan, SameFileError } from "../deploy/certificate-plan.ts";
 import { type CertificateReport, MissingKeyError, makeCertificates } from "../deploy/make-certificates.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { boolean, integer, listOf, text } from "../runtime/setting-kinds.ts";
@@ -17,7 +17,8 @@ const declaration = {
     out: setting(text(), { about: "directory of the files", default: "certs" }),
     cells: setting(listOf(cellName), { about: "names of the cells", default: "cell1,cell2,cell3" }),
     names: optional(listOf(hostName), {
-      about: "hosts that get a certificate from every cell's authority, beside those of the compose file",
+      about:
+        "hosts that get a certificate from every cell's authority, beside those of the compose file: CELL-HOST.pem",
     }),
     days: setting(integer({ min: 1, max: 3_650 }), { about: "how long a certificate lasts", default: "825" }),
     renew: setting(boolean, {
@@ -41,7 +42,7 @@ const WORDS: Readonly<Record<CertificateReport["state"], string>> = {
 export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async ({ out, cells, names, days, renew, renewWithin, force }) => {
     if (renew && force) throw new SettingsError("give either --renew or --force");
-    const plan = certificatePlan(cells, names ?? []);
+    const plan = planOf(cells, names ?? []);
     const replace = force ? "force" : renew ? "renew" : "missing";
     const options = { nowMs: systemClock.now(), days, renewWithinDays: renewWithin, replace } as const;
     try {
@@ -59,4 +60,12 @@ export function run(argv: readonly string[]): Promise<number> {
       return 1;
     }
   });
+}
+
+function planOf(cells: readonly string[], names: readonly string[]) {
+  try {
+    return certificatePlan(cells, names);
+  } catch (error) {
+    throw error instanceof SameFileError ? new SettingsError(error.message) : error;
+  }
 }

@@ -3,13 +3,15 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { type AuthorityPlan, certificatePlan, SameFileError } from "./certificate-plan.ts";
 import { type CertificateOptions, makeCertificates } from "./make-certificates.ts";
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.UTC(2026, 0, 1);
+const itself = (host: string) => ({ name: host, host });
 const PLAN = [
-  { name: "east", members: ["east-agent", "127.0.0.1"] },
-  { name: "west", members: ["west-agent"] },
+  { name: "east", members: [itself("east-agent"), { name: "east-127.0.0.1", host: "127.0.0.1" }] },
+  { name: "west", members: [itself("west-agent")] },
 ];
 const OPTIONS: CertificateOptions = { nowMs: NOW_MS, days: 90, renewWithinDays: 30, replace: "missing" };
 
@@ -20,14 +22,14 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const read = (file: string) => new X509Certificate(readFileSync(join(dir, file)));
-const make = async (options: Partial<CertificateOptions> = {}, plan = PLAN) =>
+const make = async (options: Partial<CertificateOptions> = {}, plan: readonly AuthorityPlan[] = PLAN) =>
   (await makeCertificates(dir, plan, { ...OPTIONS, ...options })).map(({ file, state }) => `${file} ${state}`);
 
 test("each authority issues its members' certificates, by name or address, and nobody else's", async () => {
   expect(await make()).toEqual([
     "east-ca.pem made",
     "east-agent.pem made",
-    "127.0.0.1.pem made",
+    "east-127.0.0.1.pem made",
     "west-ca.pem made",
     "west-agent.pem made",
   ]);
@@ -37,7 +39,7 @@ test("each authority issues its members' certificates, by name or address, and n
   expect(read("west-agent.pem").verify(east.publicKey)).toBe(false);
   expect(west.fingerprint256).not.toBe(east.fingerprint256);
   expect(read("east-agent.pem").checkHost("east-agent")).toBe("east-agent");
-  expect(read("127.0.0.1.pem").checkIP("127.0.0.1")).toBe("127.0.0.1");
+  expect(read("east-127.0.0.1.pem").checkIP("127.0.0.1")).toBe("127.0.0.1");
   expect(read("east-agent.pem").validToDate.getTime()).toBe(NOW_MS + 90 * DAY_MS);
 });
 
@@ -60,7 +62,7 @@ test("what is there is kept; only force replaces it", async () => {
 
 test("a member that joins later gets one of the authority that is there", async () => {
   await make();
-  await make({}, [{ name: "east", members: ["east-late"] }]);
+  await make({}, [{ name: "east", members: [itself("east-late")] }]);
   expect(read("east-late.pem").verify(read("east-ca.pem").publicKey)).toBe(true);
 });
 
@@ -95,4 +97,25 @@ test("without an authority's key nothing is issued, and what needs nothing goes 
   await make();
   rmSync(join(dir, "east-agent.pem"));
   await expect(make()).rejects.toThrow(/east-ca-key\.pem is not there/);
+});
+
+test("a host of several cells gets a certificate of each", async () => {
+  const plan = certificatePlan(["east", "west"], ["edge.example"]);
+  expect(await make({}, plan)).toEqual(
+    expect.arrayContaining(["east-edge.example.pem made", "west-edge.example.pem made"]),
+  );
+  for (const cell of ["east", "west"]) {
+    const certificate = read(`${cell}-edge.example.pem`);
+    expect(certificate.verify(read(`${cell}-ca.pem`).publicKey)).toBe(true);
+    expect(certificate.checkHost("edge.example")).toBe("edge.example");
+  }
+});
+
+test.each([
+  ["a cell that is called as the API tier", ["above"], []],
+  ["a cell that is named twice", ["east", "east"], []],
+  ["a host that is called as an authority", ["east"], ["ca"]],
+  ["a host that is called as the cell's own", ["east"], ["agent"]],
+])("one file never stands for two: %s is refused", (_what, cells, hosts) => {
+  expect(() => certificatePlan(cells, hosts)).toThrow(SameFileError);
 });

@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { issueCa, issueCertificate, type KeyPair } from "../adapters/x509/issue-certificate.ts";
-import { type AuthorityPlan, authorityFiles, certificateFiles } from "./certificate-plan.ts";
+import { type AuthorityPlan, authorityFiles, certificateFiles, type MemberPlan } from "./certificate-plan.ts";
 
 export interface CertificateOptions {
   readonly nowMs: number;
@@ -68,13 +68,13 @@ async function makeAuthority(
 async function makeMember(
   dir: string,
   of: {
-    readonly member: string;
+    readonly member: MemberPlan;
     readonly authority: { readonly certificate: string; readonly key: string };
     readonly own: X509Certificate;
   },
   options: CertificateOptions,
 ): Promise<CertificateReport> {
-  const files = certificateFiles(of.member);
+  const files = certificateFiles(of.member.name);
   const path = join(dir, files.certificate);
   const found = options.replace === "force" ? null : readCertificate(path);
   const state = found === null ? "made" : stateOf(found, of.own, options);
@@ -82,7 +82,7 @@ async function makeMember(
     const ca = readPair(dir, of.authority);
     const daysLeft = Math.floor((of.own.validToDate.getTime() - options.nowMs) / DAY_MS);
     const lifetime = { nowMs: options.nowMs, days: Math.min(options.days, daysLeft) };
-    write(dir, files, await issueCertificate({ names: [of.member], ca, lifetime }));
+    write(dir, files, await issueCertificate({ names: [of.member.host], ca, lifetime }));
   }
   return { file: files.certificate, state, validTo: (readCertificate(path) as X509Certificate).validToDate };
 }

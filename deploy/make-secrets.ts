@@ -44,7 +44,7 @@ async function main(argv: readonly string[]): Promise<number> {
 async function certificatesOf(dir: string, cells: readonly string[]): Promise<void> {
   const plan = certificatePlan(cells);
   await makeCertificates(dir, plan, { nowMs: Date.now(), days: VALID_DAYS, renewWithinDays: 30, replace: "renew" });
-  for (const key of plan.flatMap(({ members }) => members.map((member) => join(dir, certificateFiles(member).key)))) {
+  for (const key of plan.flatMap(({ members }) => members.map(({ name }) => join(dir, certificateFiles(name).key)))) {
     if (process.getuid?.() === 0) chownSync(key, CONTAINER_UID, CONTAINER_UID);
     else chmodSync(key, 0o644);
   }
