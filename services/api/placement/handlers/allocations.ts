@@ -17,6 +17,11 @@ import { noSuchProvider, providerInPath } from "./providers.ts";
 const INCOMPLETE_OWNER = "00000000-0000-0000-0000-000000000000";
 /** Type of consumers that were made before 1.38. */
 const UNKNOWN_TYPE = "unknown";
+/**
+ * Past every max_unit, which an int holds: refused as what it stands for would be. So little past it that the amounts of one
+ * request have a sum that the ledger can count.
+ */
+const AMOUNT_MAX = 2 ** 40;
 
 type Resources = Readonly<Record<string, number>>;
 interface ListBody {
@@ -146,8 +151,7 @@ function itemsFrom(body: ConsumerBody): readonly AllocationItem[] {
     return Object.entries(resources).map(([name, amount]) => ({
       provider: providerUuid(provider),
       resourceClass: resourceClass(name),
-      // Past every max_unit, which an int holds: refused as what it stands for would be.
-      amount: Math.min(amount, Number.MAX_SAFE_INTEGER),
+      amount: Math.min(amount, AMOUNT_MAX),
     }));
   });
 }
