@@ -89,6 +89,8 @@ class ChangeEncoder {
   readonly #inventories = new Interned<string>();
   readonly #inventoryProvider: number[] = [];
   readonly #inventoryClass: number[] = [];
+  /** By inventory: the last step that names it. */
+  readonly #inventoryStep: number[] = [];
   readonly #changeStepEnd: number[] = [];
   readonly #changeBumps: string[] = [];
   readonly #stepConsumer: number[] = [];
@@ -152,7 +154,7 @@ class ChangeEncoder {
   }
 
   #addItems(items: readonly AllocationItem[]): void {
-    const first = this.#itemInventory.length;
+    const step = this.#stepConsumer.length;
     for (const { provider, resourceClass, amount } of items) {
       assert(
         Number.isSafeInteger(amount) && amount > 0,
@@ -165,10 +167,8 @@ class ChangeEncoder {
         this.#inventoryProvider.push(providerIndex);
         this.#inventoryClass.push(classIndex);
       }
-      assert(
-        this.#itemInventory.indexOf(inventory, first) === -1,
-        `${resourceClass} of provider ${provider} is listed twice`,
-      );
+      assert(this.#inventoryStep[inventory] !== step, `${resourceClass} of provider ${provider} is listed twice`);
+      this.#inventoryStep[inventory] = step;
       this.#itemInventory.push(inventory);
       this.#itemAmount.push(amount);
     }
