@@ -56,6 +56,11 @@ describe("a bad plan is refused by a line that names the field", () => {
     ["expect: {", "rounds: [{ name: one, nemesis: [] }]\nexpect: {", /^some\.yaml: rounds: give either/],
     ["duration: 20s", "duration: 1441m", /^some\.yaml: 1441m is not a duration/],
     ["at: 25%", "at: 1441m", /^some\.yaml: 1441m is not a duration/],
+    [
+      "every: 2s, ",
+      "every: 1ms, ",
+      /^some\.yaml: nemesis\[0\]\.every: 1 ms makes \d+ faults in 20 s, .* at most 10000/,
+    ],
     ["about: Says what.", "about: [", /^some\.yaml: /],
   ])("%s → %s", (good, bad, message) => {
     const whole = WHOLE.replace("load: { clients: 4, rate: 5, build: 1.5s }", "load: { clients: 4 }");

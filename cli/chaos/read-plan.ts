@@ -6,6 +6,7 @@ import { duration } from "../../runtime/setting-kinds.ts";
 import type { ChaosFault } from "./history-line.ts";
 import type { FaultStep, Moment, Plan, Target } from "./plan.ts";
 import { type FaultText, PlanText } from "./plan-schema.ts";
+import { countOf, OCCURRENCES_MAX } from "./schedule.ts";
 
 /** A plan that cannot be carried out; the message names the file's field and what is wrong with it. */
 export class PlanError extends Error {
@@ -79,7 +80,25 @@ function planOf(plan: PlanText): Plan {
     name,
     nemesis: steps(nemesis, `rounds[${index}].nemesis`),
   }));
-  return { ...wholePlan(plan), rounds: rounds ?? [{ name: "", nemesis: steps(plan.nemesis ?? [], "nemesis") }] };
+  const whole = wholePlan(plan);
+  const read = { ...whole, rounds: rounds ?? [{ name: "", nemesis: steps(plan.nemesis ?? [], "nemesis") }] };
+  requireFewFaults(read, whole.durationMs);
+  return read;
+}
+
+/** Throws a PlanError if a round that lasts so long had more faults than may be; it names the step that has most. */
+export function requireFewFaults({ rounds }: Plan, durationMs: number): void {
+  for (const [at, { name, nemesis }] of rounds.entries()) {
+    const counts = nemesis.map((step) => countOf(step, durationMs));
+    const sum = counts.reduce((all, one) => all + one, 0);
+    if (sum <= OCCURRENCES_MAX) continue;
+    const most = counts.indexOf(Math.max(...counts));
+    const field = `${name === "" ? "" : `rounds[${at}].`}nemesis[${most}]`;
+    const { everyMs } = nemesis[most] as FaultStep;
+    throw new PlanError(
+      `${field}.every: ${everyMs} ms makes ${counts[most]} faults in ${durationMs / 1_000} s, ${sum} with the round's others; at most ${OCCURRENCES_MAX} are allowed`,
+    );
+  }
 }
 
 function wholePlan({ name, about, duration: lasts, settle, cloud, load, expect }: PlanText): Omit<Plan, "rounds"> {

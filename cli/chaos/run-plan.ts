@@ -11,7 +11,7 @@ import type { HistoryLine } from "./history-line.ts";
 import { lawVerdicts } from "./law-verdicts.ts";
 import { createFlavor } from "./list-servers.ts";
 import type { Plan } from "./plan.ts";
-import { PlanError } from "./read-plan.ts";
+import { PlanError, requireFewFaults } from "./read-plan.ts";
 import type { RoundFigures } from "./round-figures.ts";
 import { RoundRun } from "./run-round.ts";
 import { linksMeant, partsMeant } from "./select.ts";
@@ -53,12 +53,13 @@ export class BrokenOffError extends Error {
 
 /**
  * Carries out a plan on a cloud that serves: load and faults, then rest, then the audit of the five laws; at last it deletes every
- * server, and nothing of them may be left. Throws a PlanError if the cloud lacks what the plan names, a BrokenOffError when it
+ * server, and nothing of them may be left. Throws a PlanError if the cloud lacks what the plan names or the round is too long for it, a BrokenOffError when it
  * could not be carried through. The cloud stays, whole.
  */
 export async function runPlan(options: RunOptions): Promise<RunResult> {
   const { plan, cloud, seed } = options;
   requireMeant(plan, cloud);
+  requireFewFaults(plan, options.durationMs ?? plan.durationMs);
   const history = new ChaosHistory();
   const parts = cloud.parts.map(({ name }) => name);
   history.write({ who: "runner", what: "start", plan: plan.name, target: cloud.target, seed, parts });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parsePlan } from "./read-plan.ts";
-import { scheduleOf } from "./schedule.ts";
+import { countOf, scheduleOf } from "./schedule.ts";
 
 function scheduleFor(nemesis: string, durationMs: number) {
   const plan = parsePlan(`{ name: p, about: a, duration: 9s, load: { clients: 1 }, nemesis: [${nemesis}] }`, "test");
@@ -29,6 +29,16 @@ test("what repeats does so until the end of the round, or until it is told", () 
   expect(scheduleFor("{ fault: kill, target: api, at: 1s, every: 2s, until: 50% }", 6_000)).toEqual([
     ["kill", 1_000, 3_000],
   ]);
+});
+
+test("what is counted is what happens", () => {
+  const text = "{ fault: kill, target: api, at: 10%, every: 0.7s, until: 95% }, { fault: kill-all, at: 50% }";
+  const plan = parsePlan(`{ name: p, about: a, duration: 9s, load: { clients: 1 }, nemesis: [${text}] }`, "test");
+  const steps = plan.rounds[0]?.nemesis ?? [];
+  for (const durationMs of [0, 1, 700, 6_000, 9_999]) {
+    const counted = steps.reduce((sum, step) => sum + countOf(step, durationMs), 0);
+    expect(scheduleOf(steps, durationMs)).toHaveLength(counted);
+  }
 });
 
 test("what would begin at the end or later does not happen", () => {

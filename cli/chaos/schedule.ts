@@ -1,3 +1,4 @@
+import { assert } from "../../core/assert.ts";
 import type { FaultStep, Moment } from "./plan.ts";
 
 /** A fault that is to happen. Times count from the begin of the round. */
@@ -8,22 +9,32 @@ export interface Occurrence {
 }
 
 /** Faults of one round at most, so that a plan's slip cannot fill the memory. */
-const OCCURRENCES_MAX = 10_000;
+export const OCCURRENCES_MAX = 10_000;
 
-/** When which faults of a round happen, by time. What would begin at its end or later does not. */
+/** How often a step happens in a round. */
+export function countOf(step: FaultStep, durationMs: number): number {
+  const lastsMs = untilOf(step, durationMs) - msOf(step.at, durationMs);
+  if (lastsMs <= 0) return 0;
+  return step.everyMs === null ? 1 : Math.ceil(lastsMs / intervalOf(step));
+}
+
+/** When which faults of a round happen, by time. What would begin at its end or later does not. More than may be are an error of who calls. */
 export function scheduleOf(steps: readonly FaultStep[], durationMs: number): readonly Occurrence[] {
   const all: Occurrence[] = [];
   for (const step of steps) {
-    const untilMs = Math.min(durationMs, step.until === null ? durationMs : msOf(step.until, durationMs));
     const forMs = msOf(step.for, durationMs);
-    let atMs = msOf(step.at, durationMs);
-    while (atMs < untilMs && all.length < OCCURRENCES_MAX) {
-      all.push({ step, atMs, forMs });
-      atMs = step.everyMs === null ? untilMs : atMs + Math.max(1, step.everyMs);
+    for (let time = 0; time < countOf(step, durationMs); time += 1) {
+      assert(all.length < OCCURRENCES_MAX, "a plan was read that makes more faults than may be");
+      all.push({ step, atMs: msOf(step.at, durationMs) + time * intervalOf(step), forMs });
     }
   }
   return all.sort((one, other) => one.atMs - other.atMs);
 }
+
+const intervalOf = ({ everyMs }: FaultStep): number => Math.max(1, everyMs ?? 1);
+
+const untilOf = ({ until }: FaultStep, durationMs: number): number =>
+  Math.min(durationMs, until === null ? durationMs : msOf(until, durationMs));
 
 function msOf(moment: Moment, durationMs: number): number {
   return "ms" in moment ? moment.ms : moment.share * durationMs;
