@@ -114,7 +114,17 @@ describe("figures of a chaos run", () => {
     expect(readHistory(text)).toEqual(history);
     expect(readHistory(text.slice(0, -20))).toEqual(history.slice(0, -1));
     expect(() => readHistory(`${text}nonsense\n`)).toThrow(`line ${history.length + 1}: no JSON`);
-    expect(() => readHistory('{"atMs": 0}\n')).toThrow("line 1");
+    expect(() => readHistory('{"atMs": 0}\n')).toThrow("line 1: what: is missing");
+    const malformed = (fields: object) => () => readHistory(`${text}${JSON.stringify({ ...fields, atMs: 1 })}\n`);
+    const last = `line ${history.length + 1}`;
+    expect(malformed({ who: "client-1", what: "ok", op: "create", id: 1, ms: "5" })).toThrow(
+      `${last}: ms: must be number`,
+    );
+    expect(malformed({ who: "client-1", what: "invoke", op: "boot", id: 1 })).toThrow(`${last}: op: `);
+    expect(malformed({ who: "runner", what: "end", passed: true })).toThrow(
+      `${last}: must have required properties failures`,
+    );
+    expect(malformed({ who: "x", what: "toString" })).toThrow(`${last}: what: toString is none of start, `);
     expect(() => readHistory("")).toThrow("there is no line");
   });
 });

@@ -1,4 +1,5 @@
 import type { HistoryLine } from "../history-line.ts";
+import { faultOfLine } from "./line-schema.ts";
 
 /** A text that is no history of a chaos run. */
 export class HistoryError extends Error {
@@ -39,8 +40,7 @@ function parseLine(text: string, number: number): HistoryLine {
   } catch {
     throw new HistoryError(number, "no JSON");
   }
-  const { atMs, who, what } = (parsed ?? {}) as Partial<HistoryLine>;
-  if (typeof atMs !== "number" || typeof who !== "string" || typeof what !== "string")
-    throw new HistoryError(number, "atMs, who and what are wanted");
+  const fault = faultOfLine(parsed);
+  if (fault !== null) throw new HistoryError(number, fault);
   return parsed as HistoryLine;
 }
