@@ -1,8 +1,9 @@
-import { type ChaosCloud, isServer, type Link, type Part } from "./chaos-cloud.ts";
+import { CannotHarmError, type ChaosCloud, isServer, type Link, type Part, type Way } from "./chaos-cloud.ts";
+import { type Holds, holdsOn, type LinkDeed } from "./holds.ts";
 import type { FaultStep } from "./plan.ts";
 import { linksMeant, partsMeant } from "./select.ts";
 
-/** One thing that is done to a cloud and undone again. */
+/** One thing that is done to a cloud and undone again. Of several on one target at the same time each undoes its own. */
 export interface Harm {
   /** For people. */
   readonly target: string;
@@ -37,13 +38,9 @@ export function harmOf(step: FaultStep, context: HarmContext): Harm | null {
         (parts) => ({ ...killing(parts, context), target: "everything" }),
       );
     case "pause":
-      return overParts(picked(step, context), pausing);
+      return overParts(picked(step, context), (parts) => pausing(parts, context));
     case "disk-full":
-      return overParts(picked(step, context), (parts) => ({
-        target: namesOf(parts),
-        begin: () => eachOf(parts, ({ name }) => cloud.fillDisk(name)),
-        end: () => eachOf(parts, ({ name }) => cloud.freeDisk(name)),
-      }));
+      return overParts(picked(step, context), (parts) => fillingDisks(parts, context));
     case "failover":
       return overParts(
         picked(step, context, ({ cell }) => cell !== null),
@@ -57,15 +54,11 @@ export function harmOf(step: FaultStep, context: HarmContext): Harm | null {
         },
       );
     case "cut":
-      return overLinks(step, context, (link) => link.cut(step.way));
+      return overLinks(step, context, { kind: "cut", way: step.way });
     case "slow":
-      return overLinks(step, context, (link) => link.slow(step.delayMs));
+      return overLinks(step, context, { kind: "slow", ms: step.delayMs });
     case "fail-builds":
-      return {
-        target: "hosts",
-        begin: async () => context.setFailShare(step.share),
-        end: async () => context.setFailShare(0),
-      };
+      return failingBuilds(step.share, context);
     case "redis-flush":
       return flushing(context);
     default:
@@ -88,7 +81,7 @@ function overParts(parts: readonly Part[], make: (parts: readonly Part[]) => Har
   return parts.length === 0 ? null : make(parts);
 }
 
-function overLinks(step: FaultStep, context: HarmContext, harm: (link: Link) => Promise<void>): Harm | null {
+function overLinks(step: FaultStep, context: HarmContext, deed: LinkDeed): Harm | null {
   const { target, pick } = step;
   if (target.kind !== "links") return null;
   const meant = linksMeant(target.from, target.to, context.cloud.links);
@@ -97,11 +90,29 @@ function overLinks(step: FaultStep, context: HarmContext, harm: (link: Link) => 
   const links = meant.filter(({ from }) => chosen.includes(from.name));
   if (links.length === 0) return null;
   const way = step.way === "both" ? "" : ` (${step.way})`;
+  const held = holdsOn(context.cloud).links;
   return {
     target: `${chosen.join(", ")} → ${[...new Set(links.map(({ to }) => to.name))].join(", ")}${way}`,
-    begin: () => eachOf(links, harm),
-    end: () => eachOf(links, (link) => link.heal()),
+    begin: () => heldOver({ held, targets: links, deed }, harmLink),
+    end: () => eachOf(links, (link) => endOnLink(link, deed, held.remove(link, deed))),
   };
+}
+
+/** As it is with all of these. */
+async function harmLink(link: Link, deeds: readonly LinkDeed[]): Promise<void> {
+  const [way, ...others] = new Set(deeds.flatMap((deed): Way[] => (deed.kind === "cut" ? [deed.way] : [])));
+  const delays = deeds.flatMap((deed) => (deed.kind === "slow" ? [deed.ms] : []));
+  if (way !== undefined) await link.cut(others.length === 0 ? way : "both");
+  if (delays.length > 0) await link.slow(Math.max(...delays));
+}
+
+async function endOnLink(link: Link, ended: LinkDeed, left: readonly LinkDeed[]): Promise<void> {
+  if (!left.some(({ kind }) => kind === ended.kind)) {
+    // Healed, a link that is still cut would let through what it holds back.
+    if (ended.kind === "slow" && left.length > 0) return link.slow(0);
+    await link.heal();
+  }
+  await harmLink(link, left);
 }
 
 function killing(parts: readonly Part[], { pause, signal }: HarmContext): Harm {
@@ -126,12 +137,65 @@ function killing(parts: readonly Part[], { pause, signal }: HarmContext): Harm {
   };
 }
 
-function pausing(parts: readonly Part[]): Harm {
+function pausing(parts: readonly Part[], { cloud }: HarmContext): Harm {
+  const held = holdsOn(cloud).paused;
+  const deed = {};
   return {
     target: namesOf(parts),
-    begin: () => eachOf(parts, (part) => part.pause()),
-    end: () => eachOf(parts, async (part) => (part.running ? part.resume() : undefined)),
+    begin: () =>
+      eachOf(parts, (part) => {
+        held.add(part.name, deed);
+        return part.pause();
+      }),
+    end: () =>
+      eachOf(parts, async (part) => {
+        if (held.remove(part.name, deed).length === 0 && part.running) await part.resume();
+      }),
   };
+}
+
+function fillingDisks(parts: readonly Part[], { cloud }: HarmContext): Harm {
+  const held = holdsOn(cloud).fullDisks;
+  const deed = {};
+  const targets = parts.map(({ name }) => name);
+  return {
+    target: namesOf(parts),
+    begin: () => heldOver({ held, targets, deed }, (name) => cloud.fillDisk(name)),
+    end: () =>
+      eachOf(targets, async (name) => {
+        if (held.remove(name, deed).length === 0) await cloud.freeDisk(name);
+      }),
+  };
+}
+
+function failingBuilds(share: number, { cloud, setFailShare }: HarmContext): Harm {
+  const held = holdsOn(cloud).failingBuilds;
+  const deed = { share };
+  return {
+    target: "hosts",
+    begin: async () => {
+      held.add("hosts", deed);
+      setFailShare(share);
+    },
+    end: async () => setFailShare(held.remove("hosts", deed).at(-1)?.share ?? 0),
+  };
+}
+
+/** Does it to each; what the cloud cannot do is not held either. */
+async function heldOver<Target, Deed extends object>(
+  {
+    held,
+    targets,
+    deed,
+  }: { readonly held: Holds<Target, Deed>; readonly targets: readonly Target[]; readonly deed: Deed },
+  act: (target: Target, all: readonly Deed[]) => Promise<unknown>,
+): Promise<void> {
+  try {
+    await eachOf(targets, (target) => act(target, held.add(target, deed)));
+  } catch (error) {
+    if (error instanceof CannotHarmError) for (const target of targets) held.remove(target, deed);
+    throw error;
+  }
 }
 
 /** Once a second, until the end. */

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { eventually } from "../../test/eventually.ts";
 import { CannotHarmError, type ChaosCloud, type Link, type Part } from "./chaos-cloud.ts";
 import { ChaosHistory } from "./chaos-history.ts";
@@ -37,8 +37,9 @@ function notedCloud() {
       from: { name: "above", role: "above", cell: null },
       to: { name: `${cell}-nats`, role: "nats", cell },
       cut: async (way) => void deeds.push(`cut ${cell} ${way}`),
-      slow: async () => {
-        throw new CannotHarmError("not here");
+      slow: async (ms) => {
+        if (cell === "cell2") throw new CannotHarmError("not here");
+        deeds.push(`slow ${cell} ${ms}`);
       },
       heal: async () => void deeds.push(`heal ${cell}`),
     }),
@@ -120,6 +121,54 @@ test("harm that the target cannot do is skipped, and the history says so", async
   await eventually("the end", () => nemesis.done);
   await nemesis.stop();
   expect(history.lines().at(-1)).toMatchObject({ what: "fault-ends", detail: "skipped: not here" });
+});
+
+describe("faults that overlap on one target", () => {
+  const done = async (nemesisText: string) => {
+    const { nemesis, deeds } = begin(nemesisText);
+    await eventually("the end", () => nemesis.done);
+    return deeds;
+  };
+
+  test("a part stands still until the last of them ends", async () => {
+    const pause = (atMs: number, forMs: number) => `{ fault: pause, target: api, at: ${atMs}ms, for: ${forMs}ms }`;
+    expect(await done(`${pause(0, 60)}, ${pause(10, 200)}`)).toEqual(["pause api-1", "pause api-1", "resume api-1"]);
+  });
+
+  test("a link that is cut twice, both ways in all, and slow besides, gets whole piece by piece", async () => {
+    const cut = (way: string, atMs: number, forMs: number) =>
+      `{ fault: cut, target: above -> cell1, way: ${way}, at: ${atMs}ms, for: ${forMs}ms }`;
+    const slow = (delay: string, atMs: number, forMs: number) =>
+      `{ fault: slow, target: above -> cell1, delay: ${delay}, at: ${atMs}ms, for: ${forMs}ms }`;
+    expect(await done(`${cut("there", 0, 100)}, ${cut("back", 50, 150)}`)).toEqual([
+      "cut cell1 there",
+      "cut cell1 both",
+      "cut cell1 back",
+      "heal cell1",
+    ]);
+    expect(await done(`${cut("both", 0, 100)}, ${slow("1s", 50, 150)}`)).toEqual([
+      "cut cell1 both",
+      ...["cut cell1 both", "slow cell1 1000"],
+      ...["heal cell1", "slow cell1 1000"],
+      "heal cell1",
+    ]);
+    expect(await done(`${slow("1s", 0, 100)}, ${cut("both", 50, 150)}`)).toEqual([
+      "slow cell1 1000",
+      ...["cut cell1 both", "slow cell1 1000"],
+      "slow cell1 0",
+      "heal cell1",
+    ]);
+  });
+
+  test("builds fail at the rate that is left", async () => {
+    const { nemesis } = begin(
+      "{ fault: fail-builds, share: 0.3, at: 0s, for: 9s }, { fault: fail-builds, share: 0.5, at: 20ms, for: 50ms }",
+    );
+    await eventually("the higher rate", () => nemesis.failShare === 0.5);
+    await eventually("the lower one again", () => nemesis.failShare === 0.3);
+    await nemesis.stop();
+    expect(nemesis.failShare).toBe(0);
+  });
 });
 
 test("harm that fails half-way is undone all the same, and stops the run", async () => {
