@@ -36,9 +36,9 @@ export class E2eCell {
     this.#hostCount = cell.hostCount;
   }
 
-  /** Waits until every host is up. */
+  /** Waits until every host is up; also where the database is older than this version. */
   async hostsUp(): Promise<void> {
-    const up = async () => (await this.store.hosts()).filter((host) => host.up).length === this.#hostCount;
+    const up = async () => (await this.query("select from hosts where up")).length === this.#hostCount;
     await eventually(`all hosts of ${this.name} to be up`, up, PATIENT);
   }
 

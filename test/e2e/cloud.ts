@@ -49,6 +49,11 @@ export class Cloud {
     return this.#local.databaseUrl;
   }
 
+  /** Berth's own processes. */
+  get services(): readonly LocalService[] {
+    return this.#local.services;
+  }
+
   /** The cell of this name. */
   cell(name: string): E2eCell {
     const found = this.cells.find((cell) => cell.name === name);

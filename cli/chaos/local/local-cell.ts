@@ -22,6 +22,8 @@ export interface LocalCellOptions {
   /** Settings of all services of the cell. */
   readonly env: Environment;
   readonly conductorEnv: Environment;
+  /** The `berth` that a part, named so, is started with: each time anew, so that versions can be mixed. */
+  readonly berth: (part: string) => string;
 }
 
 const ABOVE: LinkEnd = { name: "above", role: "above", cell: null };
@@ -131,6 +133,7 @@ interface Making {
 function conductorOf({ name, options, database, nats }: Making, id: string, ports: ServerPorts): ConductorProcess {
   const conductor: ConductorProcess = new ConductorProcess({
     ...{ name: id, role: "conductor", cell: name, argv: ["conductor"] },
+    berth: () => options.berth(id),
     env: () => ({
       ...options.env,
       ...options.conductorEnv,
@@ -158,6 +161,7 @@ async function agentOf(
   }
   return new AgentProcess({
     ...{ id, cell: name, hosts: hosts.map((host) => host.name), journal: join(dir, `${id}.journal`) },
+    berth: () => options.berth(id),
     env: () => ({
       ...options.env,
       BERTH_AGENT_ID: id,

@@ -11,7 +11,7 @@ import { type Environment, LocalCell, type LocalCellOptions } from "./local-cell
 import { LocalService } from "./local-service.ts";
 import { Openings } from "./openings.ts";
 import { makeScratchDir, type ScratchDir } from "./scratch-dir.ts";
-import { ServiceProcess } from "./service-process.ts";
+import { OWN_BERTH, ServiceProcess } from "./service-process.ts";
 
 export interface LocalCloudOptions extends Partial<LocalCellOptions> {
   readonly cells: readonly string[];
@@ -28,6 +28,7 @@ const DEFAULTS: LocalCellOptions = {
   slotsPerHost: 1_000,
   env: {},
   conductorEnv: {},
+  berth: () => OWN_BERTH,
 };
 
 /** The servers of the API tier. */
@@ -52,6 +53,7 @@ export class LocalCloud {
   readonly parts: readonly Part[];
   readonly #dir: ScratchDir;
   readonly #env: Environment;
+  readonly #berth: LocalCellOptions["berth"];
   readonly #apiPorts: number[] = [];
   #clientPorts: readonly (() => number)[] = [];
 
@@ -59,7 +61,7 @@ export class LocalCloud {
     tier: Tier,
     cells: readonly LocalCell[],
     links: Links,
-    made: { readonly dir: ScratchDir; readonly env: Environment },
+    made: { readonly dir: ScratchDir; readonly env: Environment; readonly berth: LocalCellOptions["berth"] },
     ports: readonly TierPorts[],
   ) {
     this.cells = cells;
@@ -69,6 +71,7 @@ export class LocalCloud {
     this.links = links;
     this.#dir = made.dir;
     this.#env = made.env;
+    this.#berth = made.berth;
     const services = ports.map((own) => this.#service(own));
     this.apis = services.filter(({ role }) => role === "api");
     this.schedulers = services.filter(({ role }) => role === "scheduler");
@@ -100,7 +103,7 @@ export class LocalCloud {
       throw error;
     });
     const ports = await openTierLinks(links, tier, { apis: options.apis ?? 1, schedulers: options.schedulers ?? 2 });
-    const cloud = new LocalCloud(tier, cells, links, { dir, env }, ports);
+    const cloud = new LocalCloud(tier, cells, links, { dir, env, berth: cellOptions.berth }, ports);
     try {
       await cloud.#begin();
       return cloud;
@@ -158,6 +161,7 @@ export class LocalCloud {
     const { databaseUrl, natsUrl } = cell.addressesForAbove;
     return new ServiceProcess({
       name: `cell add ${cell.name}`,
+      berth: () => this.#berth(`cell add ${cell.name}`),
       argv: ["cell", "add", cell.name],
       env: () => ({
         ...this.#env,
@@ -177,9 +181,10 @@ export class LocalCloud {
       BERTH_REDIS_URL: atPort(this.redis.url, redis()),
       BERTH_LISTEN: "127.0.0.1:0",
     });
-    if (role !== "api") return new LocalService({ name, role, cell: null, argv: [role], env });
+    const spec = { name, role, cell: null, argv: [role], env, berth: () => this.#berth(name) };
+    if (role !== "api") return new LocalService(spec);
     const at = this.#apiPorts.push(0) - 1;
-    return new ApiProcess({ name, role, cell: null, argv: ["api"], env }, (port) => {
+    return new ApiProcess(spec, (port) => {
       this.#apiPorts[at] = port;
     });
   }

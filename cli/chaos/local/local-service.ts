@@ -29,8 +29,9 @@ export class AgentProcess extends LocalService {
     readonly hosts: readonly string[];
     readonly journal: string;
     readonly env: ServiceSpec["env"];
+    readonly berth?: () => string;
   }) {
-    super({ name: options.id, role: "agent", cell: options.cell, argv: ["compute-agent"], env: options.env });
+    super({ name: options.id, role: "agent", argv: ["compute-agent"], ...options });
     this.id = options.id;
     this.hosts = options.hosts;
     this.journal = options.journal;

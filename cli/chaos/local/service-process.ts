@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
-const BERTH = join(import.meta.dirname, "../../../bin/berth");
+/** The `berth` of this tree. */
+export const OWN_BERTH = join(import.meta.dirname, "../../../bin/berth");
 const LOG_CHARS_MAX = 1_000_000;
 const LINE_CHARS_MAX = 400;
 
@@ -20,6 +21,8 @@ export interface ServiceSpec {
   readonly argv: readonly string[];
   /** All that it knows of its surroundings, beside the PATH. Asked anew for each start. */
   readonly env: () => Readonly<Record<string, string>>;
+  /** The `berth` that is started, asked anew for each start; that of this tree unless given. */
+  readonly berth?: () => string;
 }
 
 interface Life {
@@ -107,7 +110,8 @@ export class ServiceProcess {
 
   #spawn(): Life {
     const env = { PATH: process.env.PATH ?? "", ...this.#spec.env() };
-    const child = spawn("/bin/sh", ["-c", WATCHED, BERTH, ...this.#spec.argv], {
+    const berth = this.#spec.berth?.() ?? OWN_BERTH;
+    const child = spawn("/bin/sh", ["-c", WATCHED, berth, ...this.#spec.argv], {
       stdio: ["pipe", "pipe", "pipe"],
       detached: true,
       env,
