@@ -1,4 +1,3 @@
-import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
 import { dropDatabase, ensureDatabase, withClient } from "./databases.ts";
@@ -33,16 +32,41 @@ test("lets ten installers of an empty database run at once, each migration appli
   }
 });
 
-test("refuses a database that is newer than the code, and one whose migrations were changed", async () => {
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  await client.query("insert into schema_migrations values ('9999-from-the-future', 'api', '')");
-  await expect(migrate(database.url, "api")).rejects.toMatchObject({
-    code: "too-new",
-    message: expect.stringContaining("9999"),
+const FROM_THE_FUTURE =
+  "insert into schema_migrations (name, kind, checksum, breaking) values ('9999-future', 'api', '', $1)";
+
+test("leaves a newer database alone, and lets services of the version before start on it", async () => {
+  await withClient(database.url, async (client) => {
+    await client.query(FROM_THE_FUTURE, [false]);
+    await expect(migrate(database.url, "api")).rejects.toMatchObject({
+      code: "too-new",
+      message: expect.stringContaining("9999"),
+    });
+    expect(await pendingMigrations(client, "api")).toEqual([]);
+    await client.query("delete from schema_migrations where name like '9999%'");
   });
-  await client.query("delete from schema_migrations where name like '9999%'");
-  await client.query("update schema_migrations set checksum = 'x' where name like '0001%'");
-  await expect(pendingMigrations(client, "api")).rejects.toMatchObject({ code: "changed" });
-  await client.end();
+});
+
+test("lets no service start on a database with an unknown migration that breaks older programs", async () => {
+  await withClient(database.url, async (client) => {
+    await client.query(FROM_THE_FUTURE, [true]);
+    await expect(pendingMigrations(client, "api")).rejects.toMatchObject({ code: "too-new" });
+    await client.query("delete from schema_migrations where name like '9999%'");
+  });
+});
+
+test("reads and migrates a database that was installed before migrations could be marked as breaking", async () => {
+  await withClient(database.url, async (client) => {
+    await client.query("alter table schema_migrations drop column breaking");
+    expect(await pendingMigrations(client, "api")).toEqual([]);
+    expect(await migrate(database.url, "api")).toEqual([]);
+    await client.query("select breaking from schema_migrations");
+  });
+});
+
+test("refuses a database whose migrations were changed", async () => {
+  await withClient(database.url, async (client) => {
+    await client.query("update schema_migrations set checksum = 'x' where name like '0001%'");
+    await expect(pendingMigrations(client, "api")).rejects.toMatchObject({ code: "changed" });
+  });
 });

@@ -5,6 +5,7 @@ import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
 import { followerEvents, registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
 import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
+import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
@@ -54,6 +55,8 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     const groups = new PostgresServerGroupStore(pool);
     const reservations = new PostgresReservationStore(pool);
     closers.push(() => store.close());
+    const pending = await pendingMigrations(pool, "api");
+    if (pending.length > 0) throw new Error(`the API database lacks ${pending.join(", ")}; run \`berth db migrate\``);
     const bus = openBus(settings.natsUrl, "API tier", logger, closers);
     const opened = (await store.cells()).map((cell) => openCell(cell, logger, closers));
     const registry = createRegistry({ service: "api" });

@@ -63,6 +63,28 @@ test("a command that only reads leaves the tables of a running older cloud alone
   }
 });
 
+test("services do not start on a database that lacks migrations", async () => {
+  const older = await freshDatabase("api");
+  try {
+    await withClient(older.url, (client) => client.query("delete from schema_migrations where name = '0002-arrived'"));
+    // Nobody listens there: they must not come so far.
+    const where = [
+      "--database-url",
+      older.url,
+      "--nats-url",
+      "nats://127.0.0.1:1",
+      "--redis-url",
+      "redis://127.0.0.1:1",
+    ];
+    const services = ["api", "scheduler"];
+    const ends = await Promise.all(services.map((service) => berth([service, ...where])));
+    const lacking = { code: 1, err: expect.stringContaining("lacks 0002-arrived; run `berth db migrate`") };
+    expect(ends).toMatchObject(services.map(() => lacking));
+  } finally {
+    await older.drop();
+  }
+});
+
 test("refuses a cell whose database is the API tier's, and does not add it", async () => {
   const result = await berth(["cell", "add", "c2", "--database-url", api.url, "--cell-database-url", api.url]);
   expect(result).toMatchObject({ code: 1, err: "berth: this is a database of kind api, not cell\n" });
