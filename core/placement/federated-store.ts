@@ -57,12 +57,17 @@ export class FederatedStore implements PlacementStore {
 
   /** Uuids and names are unique across cells; within one the database holds that, across them it is looked up first. */
   async #createIn(cell: NamedStore, provider: Parameters<PlacementStore["createProvider"]>[0]) {
-    const elsewhere = this.#cells.filter((one) => one !== cell);
-    for (const other of elsewhere) {
-      if (await other.store.provider(provider.uuid)) return { kind: "uuid-taken" } as const;
-      if ((await other.store.providers({ name: provider.name })).length > 0) return { kind: "name-taken" } as const;
+    for (const other of this.#cells) {
+      if (other !== cell && (await other.store.provider(provider.uuid))) return { kind: "uuid-taken" } as const;
     }
+    if (await this.#isNameElsewhere(cell, provider.name)) return { kind: "name-taken" } as const;
     return cell.store.createProvider(provider);
+  }
+
+  async #isNameElsewhere(cell: NamedStore, name: string): Promise<boolean> {
+    const others = this.#cells.filter((one) => one !== cell);
+    const found = await Promise.all(others.map((other) => other.store.providers({ name })));
+    return found.some((providers) => providers.length > 0);
   }
 
   async updateProvider(uuid: ProviderUuid, change: Parameters<PlacementStore["updateProvider"]>[1]) {
@@ -72,6 +77,7 @@ export class FederatedStore implements PlacementStore {
       const parentCell = await this.#homeOf(change.parent);
       if (parentCell !== null && parentCell !== cell) return { kind: "parent-elsewhere" } as const;
     }
+    if (await this.#isNameElsewhere(cell, change.name)) return { kind: "name-taken" } as const;
     return cell.store.updateProvider(uuid, change);
   }
 

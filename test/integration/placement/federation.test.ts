@@ -57,6 +57,11 @@ describe("three cells as one", () => {
     expect((await rig.client.call("POST", "/resource_providers", { body: taken, ...inOther })).status).toBe(409);
     const sameName = { name: hosts[0]!.root };
     expect((await rig.client.call("POST", "/resource_providers", { body: sameName, ...inOther })).status).toBe(409);
+    const rename = (uuid: string, name: string) =>
+      rig.client.call("PUT", `/resource_providers/${uuid}`, { body: { name } });
+    expect((await rename(hosts[1]!.root, hosts[0]!.root)).status).toBe(409);
+    expect((await rename(hosts[1]!.root, hosts[1]!.root)).status).toBe(200);
+    expect((await rename(randomUUID(), hosts[0]!.root)).status).toBe(404);
   });
 
   test("lists, filters and candidates are the union", async () => {
