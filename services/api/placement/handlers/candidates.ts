@@ -12,7 +12,8 @@ const STALENESS_HEADER = "x-berth-staleness-ms";
 
 /**
  * GET /allocation_candidates. Everything is read from the ledger view, also which names exist; so with the header
- * `x-berth-staleness-ms: N` the answer shows at least what was acknowledged N milliseconds before, without asking a database.
+ * `x-berth-staleness-ms: N` the answer shows at least what was acknowledged N milliseconds before, and a database is asked only when
+ * the view was not known to be up to date since then.
  */
 export async function listCandidates(call: Call, _store: PlacementStore, source: CandidateSource): Promise<Answer> {
   checkQuery(call, querySchema);
