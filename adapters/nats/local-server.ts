@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startChildServer } from "../../runtime/child-server.ts";
+import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import { natsUserOfApi, natsUserOfApiIn, natsUserOfConductors } from "./streams.ts";
 
 /** What the configuration of a local server is made from; `deploy/nats-config.ts` turns it into text. */
@@ -40,11 +40,13 @@ export interface LocalNats {
   /** Starts it again after `kill`, on the same port and streams. */
   restart(): Promise<void>;
   stop(): Promise<void>;
+  /** Of the server that runs at this moment: resolves with how, if it ends without having been told to. */
+  readonly died: Promise<string>;
 }
 
 /** Starts a nats-server (from the PATH) and resolves when it answers. Rejects when there is none or it does not start. */
 export async function startLocalNats(options: LocalNatsOptions): Promise<LocalNats> {
-  const dir = options.dir ?? mkdtempSync(join(tmpdir(), "berth-nats-"));
+  const dir = options.dir ?? makeOwnedDir("nats");
   mkdirSync(dir, { recursive: true });
   const passwords = new Map<string, string>();
   const passwordOf = (user: string) => {
@@ -85,6 +87,9 @@ export async function startLocalNats(options: LocalNatsOptions): Promise<LocalNa
     port,
     get pid() {
       return server.pid;
+    },
+    get died() {
+      return server.died;
     },
     apiUrl: urlOf(natsUserOfApi, port),
     cellApiUrl: (cell) => urlOf(natsUserOfApiIn(cell), port),

@@ -1,19 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import {
-  closeSync,
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../runtime/free-port.ts";
+import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import { signalTree } from "../../runtime/process-tree.ts";
 import { type Binaries, findBinaries } from "./embedded-binaries.ts";
 import { type Cluster, openCluster, removeCluster, socketDirOf, urlsOf } from "./embedded-cluster.ts";
@@ -65,7 +55,7 @@ const LOG_BYTES_MAX = 16 << 20;
 export async function startEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedPostgres> {
   const user = choosePostgresUser();
   const binaries = findBinaries(user, SHARED_DIR);
-  const dataDir = resolve(options.dataDir ?? mkdtempSync(join(tmpdir(), "berth-postgres-")));
+  const dataDir = resolve(options.dataDir ?? makeOwnedDir("postgres"));
   const cluster = openCluster(dataDir, SHARED_DIR, user, binaries);
   await clearStalePidFile(dataDir, cluster);
   keepLogShort(logFileOf(dataDir));

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { startChildServer } from "../../runtime/child-server.ts";
+import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 
 /** A redis-server on 127.0.0.1 that keeps nothing on disk. */
 export interface LocalRedis {
@@ -13,11 +12,13 @@ export interface LocalRedis {
   /** Starts it again, empty, on the same port. */
   restart(): Promise<void>;
   stop(): Promise<void>;
+  /** Of the server that runs at this moment: resolves with how, if it ends without having been told to. */
+  readonly died: Promise<string>;
 }
 
 /** Starts a redis-server (from the PATH) and resolves when it answers. Rejects when there is none or it does not start. */
 export async function startLocalRedis(options: { readonly port?: number } = {}): Promise<LocalRedis> {
-  const dir = mkdtempSync(join(tmpdir(), "berth-redis-"));
+  const dir = makeOwnedDir("redis");
   const start = (port: number | undefined) =>
     startChildServer({
       command: "redis-server",
@@ -46,6 +47,9 @@ export async function startLocalRedis(options: { readonly port?: number } = {}):
     port,
     get pid() {
       return server.pid;
+    },
+    get died() {
+      return server.died;
     },
     url: `redis://127.0.0.1:${port}`,
     kill: () => server.kill(),

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
@@ -26,6 +25,7 @@ import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
 import { createApi } from "../../services/api/service.ts";
@@ -88,7 +88,7 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
     return closing;
   };
   try {
-    const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "berth-cloud-"));
+    const dataDir = options.dataDir ?? makeOwnedDir("cloud");
     if (options.dataDir === null) started.push(async () => rmSync(dataDir, { recursive: true, force: true }));
     const database = await openApiDatabase({ databaseUrl: options.databaseUrl, dataDir });
     started.push(() => database.close());

@@ -1,11 +1,13 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { generateHosts, readHostsFile, treeOf } from "./host-config.ts";
 
 function fileOf(content: unknown): string {
-  const path = join(mkdtempSync(join(tmpdir(), "berth-hosts-")), "hosts.json");
+  const dir = mkdtempSync(join(tmpdir(), "berth-hosts-"));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const path = join(dir, "hosts.json");
   writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content));
   return path;
 }

@@ -1,13 +1,17 @@
-import { appendFile, mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { agentJournalContract } from "../../test/contract/agent-journal.contract.ts";
 import { FileJournal } from "./file-journal.ts";
 import type { JournalRecord } from "./journal.ts";
 import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
 
-const freshPath = async () => join(await mkdtemp(join(tmpdir(), "berth-journal-")), "agent.journal");
+async function freshPath(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "berth-journal-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  return join(dir, "agent.journal");
+}
 
 agentJournalContract("a file", async () => {
   const path = await freshPath();
