@@ -9,6 +9,7 @@ const readyMsMax = 20_000;
 const stopMsMax = 10_000;
 const pollMs = 20;
 const logCharsMax = 4_000;
+const LAST_LINES = 2;
 
 /** What it takes to run a server as a child process on a port of 127.0.0.1. */
 export interface ChildServerSpec {
@@ -30,6 +31,8 @@ export interface ChildServer {
   stop(): Promise<void>;
   /** SIGKILL: what a crash is like. Resolves when the process is gone. */
   kill(): Promise<void>;
+  /** Resolves with how, if it ends without having been told to. */
+  readonly died: Promise<string>;
 }
 
 /**
@@ -121,11 +124,22 @@ function answers(spec: ChildServerSpec, port: number): Promise<boolean> {
 }
 
 function handleOf(running: Running, port: number): ChildServer {
+  let isTold = false;
+  const told = (signal: "SIGTERM" | "SIGKILL") => {
+    isTold = true;
+    return end(running, signal);
+  };
   return {
     port,
     pid: running.child.pid as number,
-    stop: () => end(running, "SIGTERM"),
-    kill: () => end(running, "SIGKILL"),
+    stop: () => told("SIGTERM"),
+    kill: () => told("SIGKILL"),
+    died: new Promise((resolve) => {
+      running.child.once("exit", () => {
+        if (!isTold)
+          resolve(`${running.ended()} ${running.log().trim().split("\n").slice(-LAST_LINES).join(" ")}`.trim());
+      });
+    }),
   };
 }
 

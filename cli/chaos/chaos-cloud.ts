@@ -59,6 +59,15 @@ export class CannotHarmError extends Error {
   }
 }
 
+/** A part ended without having been told to, and was started again. */
+export interface Death {
+  readonly part: string;
+  /** Of a server that the cloud stands on. */
+  readonly isServer: boolean;
+  /** How it ended, and what it said before; for people. */
+  readonly words: string;
+}
+
 /** A cloud that chaos is done to. What it cannot do throws CannotHarmError. */
 export interface ChaosCloud {
   readonly target: ChaosTarget;
@@ -82,8 +91,8 @@ export interface ChaosCloud {
   audit(options: { readonly pauseMs: number; readonly patienceMs: number }): Promise<AuditReport>;
   /** Uuids of all that hold allocations; null where the databases are out of reach. */
   holders(): Promise<readonly string[] | null>;
-  /** Processes that ended without having been told to, for people; each was started again. */
-  deaths(): readonly string[];
+  /** Since the beginning, in turn. */
+  deaths(): readonly Death[];
   /** The last lines that each part logged, for people. */
   logs(): Promise<readonly { readonly part: string; readonly text: string }[]>;
   /** Ends everything that it started; nothing of it is left. */

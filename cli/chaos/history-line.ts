@@ -132,6 +132,16 @@ export interface ServerFound {
   readonly server: string;
 }
 
+/** A part ended without having been told to; it was started again. Of a server this fails the run. */
+export interface PartDied {
+  readonly atMs: number;
+  readonly who: "runner";
+  readonly what: "died";
+  readonly part: string;
+  /** How, and what it said before. */
+  readonly detail: string;
+}
+
 /** What the audit says of one law. */
 export interface Verdict {
   readonly atMs: number;
@@ -163,6 +173,7 @@ export type HistoryLine =
   | ServerFound
   | FaultBegins
   | FaultEnds
+  | PartDied
   | Settled
   | Verdict
   | RunEnds;

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
-import type { ChaosCloud } from "./chaos-cloud.ts";
+import type { ChaosCloud, Death } from "./chaos-cloud.ts";
 import { parsePlan } from "./read-plan.ts";
 import { BrokenOffError, runPlan } from "./run-plan.ts";
 
@@ -18,6 +18,8 @@ interface Manners {
   readonly undead?: boolean;
   /** Of lists. */
   readonly listStatus?: number;
+  /** These parts die once the first server is asked for. */
+  readonly dying?: readonly Death[];
 }
 
 interface Row {
@@ -31,6 +33,7 @@ class PretendedCloud {
   readonly rows: Row[] = [];
   readonly server: Server;
   readonly #manners: Manners;
+  #deaths: readonly Death[] = [];
   #creates = 0;
   #deletes = 0;
   #audited = false;
@@ -51,7 +54,15 @@ class PretendedCloud {
       return { violations: [], cells: [], unread: {}, unreadGuests: {}, counts };
     };
     return {
-      ...{ target: "local", cells: [], parts: [], links: [], deaths: () => [], logs: async () => [], close: nothing },
+      ...{
+        target: "local",
+        cells: [],
+        parts: [],
+        links: [],
+        deaths: () => this.#deaths,
+        logs: async () => [],
+        close: nothing,
+      },
       apiUrls: [`http://127.0.0.1:${(this.server.address() as AddressInfo).port}`],
       ...{ flushRedis: nothing, failover: nothing, restoreStandby: nothing, fillDisk: nothing, freeDisk: nothing },
       ...{ makeWhole: nothing, holders: async () => [], audit },
@@ -72,6 +83,7 @@ class PretendedCloud {
     const row = { id: `id-${this.rows.length}`, name, gone: false };
     this.rows.push(row);
     this.#creates += 1;
+    this.#deaths = this.#manners.dying ?? [];
     const { createStatus = 202 } = this.#manners;
     return [this.#creates === 1 ? createStatus : 202, { server: { id: row.id } }];
   }
@@ -130,6 +142,13 @@ test("a refused create that is there fails the run", async () => {
 test("a delete that got no clear answer while sweeping is asked for again", async () => {
   const { failures } = await run({ deleteStatus: 503 });
   expect([failures, left()]).toEqual([[], []]);
+});
+
+test("a server of the cloud that dies on its own fails the run, a service does not; the history tells of both", async () => {
+  const [nats, api] = ["cell1-nats", "api-1"].map((part) => ({ part, isServer: part !== "api-1", words: "killed" }));
+  const { failures, history } = await run({ dying: [nats!, api!] });
+  expect(failures).toEqual(["cell1-nats, a server that the cloud stands on, ended by itself: killed"]);
+  expect(history.filter(({ what }) => what === "died")).toMatchObject([{ part: "cell1-nats" }, { part: "api-1" }]);
 });
 
 test("servers that end only after the time that they may take fail the run", async () => {

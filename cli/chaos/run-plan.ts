@@ -7,6 +7,7 @@ import type { ChaosCloud } from "./chaos-cloud.ts";
 import { ChaosHistory } from "./chaos-history.ts";
 import { checkHistory, failuresOf } from "./checkers/checker.ts";
 import { standardCheckers } from "./checkers/standard-checkers.ts";
+import { DeathWatch } from "./death-watch.ts";
 import type { HistoryLine } from "./history-line.ts";
 import { lawVerdicts } from "./law-verdicts.ts";
 import { createFlavor } from "./list-servers.ts";
@@ -69,17 +70,20 @@ export async function runPlan(options: RunOptions): Promise<RunResult> {
     timeoutMs: plan.load.timeoutMs,
     signal: options.signal,
   });
+  const watch = new DeathWatch(cloud, history);
   try {
     const { figures, failures, reports } = await runRounds(options, history, api);
+    const died = watch.stop();
     for (const verdict of lawVerdicts(reports)) history.write({ who: "auditor", what: "verdict", ...verdict });
     const found = failuresOf(checkHistory(history.lines(), standardCheckers));
-    const all = [...new Set([...failures, ...found])];
+    const all = [...new Set([...died, ...failures, ...found])];
     history.write({ who: "runner", what: "end", passed: all.length === 0, failures: all });
-    const deaths = cloud.deaths();
+    const deaths = cloud.deaths().map(({ part, words }) => `${part}: ${words}`);
     return { passed: all.length === 0, failures: all, rounds: figures, history: history.lines(), deaths };
   } catch (error) {
     throw new BrokenOffError(history.lines(), options.signal.aborted ? options.signal.reason : error);
   } finally {
+    watch.stop();
     await api.close();
   }
 }

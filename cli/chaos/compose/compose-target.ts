@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { AuditReport } from "../../audit/audit-report.ts";
-import { CannotHarmError, type ChaosCloud, isServer, type Link } from "../chaos-cloud.ts";
+import { CannotHarmError, type ChaosCloud, type Death, isServer, type Link } from "../chaos-cloud.ts";
 import { ContainerPart, roleOf } from "./container-part.ts";
 import { composeCommand, DockerError, docker } from "./docker.ts";
 import { NetworkLink } from "./network-link.ts";
@@ -116,7 +116,7 @@ export class ComposeTarget implements ChaosCloud {
     return null;
   }
 
-  deaths(): readonly string[] {
+  deaths(): readonly Death[] {
     return [];
   }
 

@@ -5,6 +5,8 @@ interface ChildServer {
   readonly pid: number;
   kill(): Promise<void>;
   restart(): Promise<void>;
+  /** Of the server that runs at this moment. */
+  readonly died: Promise<string>;
 }
 
 /** A nats-server or redis-server of a local cloud as a part of it. */
@@ -14,12 +16,15 @@ export class ChildServerPart implements Part {
   readonly cell: string | null;
   readonly #server: ChildServer;
   #running = true;
+  /** How it ended by itself the last time. */
+  lastWords = "";
 
   constructor(what: { readonly name: string; readonly role: Role; readonly cell: string | null }, server: ChildServer) {
     this.name = what.name;
     this.role = what.role;
     this.cell = what.cell;
     this.#server = server;
+    this.#watch();
   }
 
   get running(): boolean {
@@ -34,6 +39,7 @@ export class ChildServerPart implements Part {
   async start(): Promise<void> {
     await this.#server.restart();
     this.#running = true;
+    this.#watch();
   }
 
   async pause(): Promise<void> {
@@ -42,5 +48,12 @@ export class ChildServerPart implements Part {
 
   async resume(): Promise<void> {
     process.kill(this.#server.pid, "SIGCONT");
+  }
+
+  #watch(): void {
+    void this.#server.died.then((how) => {
+      this.#running = false;
+      this.lastWords = how;
+    });
   }
 }

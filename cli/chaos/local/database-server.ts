@@ -16,6 +16,8 @@ export class DatabaseServer implements Part {
   #standby: EmbeddedPostgres | null = null;
   #standbys = 0;
   #running = true;
+  /** How it ended by itself the last time. */
+  lastWords = "";
   /** A server that is being started. */
   #starting: Promise<unknown> = Promise.resolve();
 
@@ -24,6 +26,7 @@ export class DatabaseServer implements Part {
     this.cell = options.cell;
     this.#dir = options.dir;
     this.#serving = serving;
+    this.#watch();
   }
 
   static async open(options: {
@@ -64,6 +67,7 @@ export class DatabaseServer implements Part {
     this.#starting = starting;
     this.#serving = await starting;
     this.#running = true;
+    this.#watch();
   }
 
   async pause(): Promise<void> {
@@ -98,6 +102,16 @@ export class DatabaseServer implements Part {
     await promoteStandby(next);
     this.#serving = next;
     this.#standby = null;
+    this.#watch();
+  }
+
+  #watch(): void {
+    const serving = this.#serving;
+    void serving.died.then((how) => {
+      if (serving !== this.#serving) return;
+      this.#running = false;
+      this.lastWords = how;
+    });
   }
 
   async close(): Promise<void> {

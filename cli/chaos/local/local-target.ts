@@ -7,8 +7,10 @@ import type { AuditReport } from "../../audit/audit-report.ts";
 import { auditTwice } from "../../audit/audit-twice.ts";
 import { conductorSettingNames } from "../../audit/conductor-setting-names.ts";
 import { readGuests } from "../../audit/read-guests.ts";
-import { CannotHarmError, type ChaosCloud, isServer, type Link, type Part } from "../chaos-cloud.ts";
+import { CannotHarmError, type ChaosCloud, type Death, isServer, type Link, type Part } from "../chaos-cloud.ts";
 import type { CloudShape } from "../plan.ts";
+import { ChildServerPart } from "./child-server-part.ts";
+import { DatabaseServer } from "./database-server.ts";
 import type { Environment } from "./local-cell.ts";
 import { LocalCloud } from "./local-cloud.ts";
 import { LocalService } from "./local-service.ts";
@@ -30,7 +32,7 @@ export class LocalTarget implements ChaosCloud {
   readonly links: readonly Link[];
   readonly #cloud: LocalCloud;
   readonly #supervised: readonly SupervisedPart[];
-  readonly #deaths: string[] = [];
+  readonly #deaths: Death[] = [];
   readonly #full = new Set<string>();
 
   private constructor(cloud: LocalCloud) {
@@ -40,7 +42,7 @@ export class LocalTarget implements ChaosCloud {
     this.#supervised = cloud.parts.map(
       (part) =>
         new SupervisedPart(part, {
-          died: () => this.#deaths.push(`${part.name}: ${lastWords(part)}`),
+          died: () => this.#deaths.push({ part: part.name, isServer: isServer(part), words: lastWords(part) }),
           started: () => (this.#full.has(part.name) ? this.#limit(part.name, true) : undefined),
         }),
     );
@@ -114,6 +116,9 @@ export class LocalTarget implements ChaosCloud {
   }
 
   async makeWhole(): Promise<void> {
+    await Promise.all(this.links.map((link) => link.heal()));
+    for (const agent of [...this.#full]) await this.freeDisk(agent);
+    await Promise.all(this.#supervised.map(async (part) => (part.running ? part.resume() : undefined)));
     for (const part of this.#supervised.filter(isServer)) await part.startAgain();
     await Promise.all(this.#supervised.map((part) => part.startAgain()));
     const deadline = performance.now() + HOSTS_UP_MS_MAX;
@@ -153,7 +158,7 @@ export class LocalTarget implements ChaosCloud {
     return found.flat().map(({ uuid }) => uuid);
   }
 
-  deaths(): readonly string[] {
+  deaths(): readonly Death[] {
     return this.#deaths;
   }
 
@@ -186,5 +191,7 @@ export class LocalTarget implements ChaosCloud {
 
 /** How it ended, and what it said before. */
 function lastWords(part: Part): string {
-  return part instanceof LocalService ? part.logSinceMark(LAST_LINES).replaceAll("\n", " ").slice(-LAST_CHARS) : "";
+  const isServerPart = part instanceof ChildServerPart || part instanceof DatabaseServer;
+  const words = part instanceof LocalService ? part.logSinceMark(LAST_LINES) : isServerPart ? part.lastWords : "";
+  return words.replaceAll("\n", " ").slice(-LAST_CHARS);
 }

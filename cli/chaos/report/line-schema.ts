@@ -45,6 +45,7 @@ const LINES: Readonly<Record<HistoryLine["what"], TObject>> = {
   found: line({ id: Id, server: Text }),
   "fault-begins": FAULT,
   "fault-ends": FAULT,
+  died: line({ part: Text, detail: Text }),
   settled: SETTLED,
   "not-settled": SETTLED,
   verdict: line({ law: Type.Integer({ minimum: 1, maximum: 5 }), holds: Type.Boolean(), violations: Texts }),

@@ -1,0 +1,39 @@
+import type { ChaosCloud } from "./chaos-cloud.ts";
+import type { ChaosHistory } from "./chaos-history.ts";
+
+const LOOK_MS = 100;
+
+/**
+ * Writes down which parts of a cloud end without having been told to, from its making until `stop`. Services may, and are started again; a
+ * server that does has harmed the cloud in a way that is not the plan's, so that nothing can be said of the run.
+ */
+export class DeathWatch {
+  readonly #cloud: Pick<ChaosCloud, "deaths">;
+  readonly #history: ChaosHistory;
+  readonly #timer: NodeJS.Timeout;
+  readonly #failures = new Set<string>();
+  #seen: number;
+
+  constructor(cloud: Pick<ChaosCloud, "deaths">, history: ChaosHistory) {
+    this.#cloud = cloud;
+    this.#history = history;
+    this.#seen = cloud.deaths().length;
+    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+  }
+
+  /** Looks once more. What fails the run, for people. */
+  stop(): readonly string[] {
+    clearInterval(this.#timer);
+    this.#look();
+    return [...this.#failures];
+  }
+
+  #look(): void {
+    const deaths = this.#cloud.deaths();
+    for (const { part, isServer, words } of deaths.slice(this.#seen)) {
+      this.#history.write({ who: "runner", what: "died", part, detail: words });
+      if (isServer) this.#failures.add(`${part}, a server that the cloud stands on, ended by itself: ${words}`);
+    }
+    this.#seen = deaths.length;
+  }
+}
