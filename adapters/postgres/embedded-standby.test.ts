@@ -3,9 +3,11 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { eventually } from "../../test/eventually.ts";
 import { withClient } from "./databases.ts";
 import { type EmbeddedPostgres, startEmbedded } from "./embedded.ts";
 import { promoteStandby, startStandby } from "./embedded-standby.ts";
+import { createPool } from "./pool.ts";
 
 const SETTINGS = { shared_buffers: "16MB", max_connections: "30" };
 let dir: string;
@@ -52,6 +54,47 @@ test("what the primary has committed its promoted standby has, again and again",
   await promoteStandby(third);
   await insert(third, 4);
   expect(await values(third)).toEqual([1, 2, 3, 4]);
+});
+
+test("a standby is synchronous when it is there, not some time later", async () => {
+  const first = await startEmbedded(optionsOf("first"));
+  running.push(first);
+  await followed(first, "second");
+  const { rows } = await withClient(first.url("postgres"), (client) =>
+    client.query("select sync_state from pg_stat_replication"),
+  );
+  expect(rows).toEqual([{ sync_state: "sync" }]);
+});
+
+test("nobody goes on with an old primary that lives on beside its successor", { timeout: 120_000 }, async () => {
+  const first = await startEmbedded(optionsOf("first"));
+  running.push(first);
+  const second = await followed(first, "second");
+  const hosts = `127.0.0.1:${first.port},127.0.0.1:${second.port}`;
+  const url = first.url("postgres").replace(`127.0.0.1:${first.port}`, hosts);
+  const pool = createPool({ url, applicationName: "old", connectionsMax: 2 });
+  try {
+    const ports = async () => {
+      const clients = [await pool.connect(), await pool.connect()];
+      const asked = clients.map((client) => client.query<{ port: number }>("select inet_server_port() as port"));
+      const answers = await Promise.allSettled(asked);
+      for (const client of clients) client.release();
+      return answers.flatMap((answer) =>
+        answer.status === "fulfilled" ? answer.value.rows.map(({ port }) => port) : [],
+      );
+    };
+    expect(await ports()).toEqual([first.port, first.port]);
+    await promoteStandby(second);
+    // One connection is lost; the other stays, and so does the old primary.
+    await withClient(first.url("postgres"), (client) =>
+      client.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'old' limit 1"),
+    );
+    await eventually("both connections to be to the new primary", async () =>
+      (await ports()).every((port, _, all) => port === second.port && all.length === 2),
+    );
+  } finally {
+    await pool.end();
+  }
 });
 
 test("a server that was killed is started again on its files", async () => {

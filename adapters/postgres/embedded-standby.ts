@@ -36,10 +36,12 @@ export async function startStandby(
   });
   try {
     await withClient(primary.url("postgres"), async (client) => {
-      await untilFollowed(client);
+      await untilFollowed(client, "state = 'streaming'");
       if (!synchronous) return;
       await client.query("alter system set synchronous_standby_names = '*'");
       await client.query("select pg_reload_conf()");
+      // The reload is only asked for: until then commits are answered that the standby lacks.
+      await untilFollowed(client, "sync_state = 'sync'");
     });
   } catch (error) {
     await standby.stop();
@@ -96,10 +98,10 @@ async function copyFiles(from: string, to: string, user: PostgresUser | null): P
   throw new EmbeddedError("cannot-start", `the files of ${from} could not be copied`);
 }
 
-async function untilFollowed(client: pg.Client): Promise<void> {
+async function untilFollowed(client: pg.Client, how: "state = 'streaming'" | "sync_state = 'sync'"): Promise<void> {
   const deadline = performance.now() + FOLLOWS_MS_MAX;
   for (;;) {
-    const { rowCount } = await client.query("select from pg_stat_replication where state = 'streaming'");
+    const { rowCount } = await client.query(`select from pg_stat_replication where ${how}`);
     if (rowCount !== 0) return;
     if (performance.now() > deadline) throw new EmbeddedError("cannot-start", "the standby does not follow");
     await delay(POLL_MS);

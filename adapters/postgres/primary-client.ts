@@ -13,7 +13,8 @@ const finders = new Map<string, PrimaryFinder>();
 
 /**
  * A connection to a database whose URL may name several servers, of which one at a time takes writes: to that one. With one
- * server it is node-pg's own client. A connection does not follow a failover: it is lost, and the next one finds the new primary.
+ * server it is node-pg's own client. A connection does not follow a failover: it is lost, and the next one finds the new primary; one
+ * to an old primary that lives on is cut when the new one has been found.
  */
 export class PrimaryClient extends pg.Client {
   readonly #finder: PrimaryFinder | null;
@@ -41,10 +42,15 @@ export class PrimaryClient extends pg.Client {
     const target: Target = { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 5_432) };
     Object.assign(this, target);
     const lost = () => finder.distrust(primary);
-    this.once("error", lost);
+    this.once("error", () => finder.suspect(primary));
     this.once("end", lost);
     try {
-      return await super.connect();
+      const connected = await super.connect();
+      this.once(
+        "end",
+        finder.cutWhenReplaced(primary, () => void this.connection.stream.destroy()),
+      );
+      return connected;
     } catch (error) {
       lost();
       throw error;

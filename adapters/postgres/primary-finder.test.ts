@@ -54,3 +54,21 @@ test("of two that can be written to the one promoted last counts, and a primary 
   finder.distrust(second);
   await expect(finder.find()).rejects.toThrow(/a primary of timeline 1, replaced since/);
 });
+
+test("what is connected to a primary that was replaced is cut, and nothing else", async () => {
+  const { finder, says } = finderOf({ [ONE]: 1, [TWO]: null });
+  const first = await finder.find();
+  const cut: string[] = [];
+  finder.cutWhenReplaced(first, () => cut.push("first"));
+  finder.cutWhenReplaced(first, () => cut.push("ended by itself"))();
+  finder.suspect(first);
+  expect(await finder.find()).toEqual(first);
+  expect(cut).toEqual([]);
+  says[TWO] = 2;
+  finder.suspect(first);
+  const second = await finder.find();
+  finder.cutWhenReplaced(second, () => cut.push("second"));
+  finder.suspect(second);
+  await finder.find();
+  expect(cut).toEqual(["first"]);
+});

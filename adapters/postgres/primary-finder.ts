@@ -34,6 +34,7 @@ export class PrimaryFinder {
   #trusted: Primary | null = null;
   #looking: Promise<Primary> | null = null;
   #timelineMin = 0;
+  readonly #watched = new Set<{ readonly timeline: number; readonly cut: () => void }>();
 
   /** `probe` answers with the timeline of a server that takes writes, with null for a standby. */
   constructor(urls: readonly string[], probe: (url: string) => Promise<number | null> = askTimeline) {
@@ -51,8 +52,26 @@ export class PrimaryFinder {
   }
 
   /** A connection to it failed, or was lost. */
-  distrust(primary: Primary): void {
-    if (this.#trusted === primary) this.#trusted = null;
+  distrust({ url, timeline }: Primary): void {
+    if (this.#trusted?.url === url && this.#trusted.timeline === timeline) this.#trusted = null;
+  }
+
+  /**
+   * As `distrust`, and all are asked at once, though nobody wants a connection: what is still connected to it may have to be cut.
+   */
+  suspect(primary: Primary): void {
+    this.distrust(primary);
+    if (this.#watched.size > 0) void this.find().catch(() => undefined);
+  }
+
+  /**
+   * Has a connection to it cut when a primary that was promoted later has been found: what an old one that lives on reads is
+   * stale, and what it writes is lost. Returns how to stop that.
+   */
+  cutWhenReplaced({ timeline }: Primary, cut: () => void): () => void {
+    const one = { timeline, cut };
+    this.#watched.add(one);
+    return () => this.#watched.delete(one);
   }
 
   async #look(): Promise<Primary> {
@@ -69,6 +88,11 @@ export class PrimaryFinder {
     if (best === null) throw new NoPrimaryError(reasons);
     this.#timelineMin = best.timeline;
     this.#trusted = best;
+    for (const one of [...this.#watched]) {
+      if (one.timeline >= best.timeline) continue;
+      this.#watched.delete(one);
+      one.cut();
+    }
     return best;
   }
 }
