@@ -54,6 +54,18 @@ test("a cell is cut off, links are slow, messages and soft state get lost: every
   expect(faults).toEqual(new Set(["cut", "slow", "kill", "redis-flush"]));
 });
 
+test("what somebody left standing still, cut off and full is whole again", async () => {
+  const [cell] = cloud.cells;
+  const [nats, agent] = ["nats", "agent"].map((role) =>
+    cloud.parts.find((one) => one.role === role && one.cell === cell),
+  );
+  await Promise.all([nats?.pause(), agent?.pause(), ...cloud.links.map((link) => link.cut("both"))]);
+  await cloud.fillDisk(agent?.name ?? "");
+  await cloud.makeWhole();
+  const { failures } = await outcomeOf("nothing", "- { fault: fail-builds, share: 0, at: 1s, for: 1s }");
+  expect(failures).toEqual([]);
+});
+
 test("a cell's Postgres fails over under load: nothing that was answered is lost", async () => {
   const { failures, faults } = await outcomeOf(
     "failover",
