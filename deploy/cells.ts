@@ -6,7 +6,7 @@ import { composeText } from "./compose-file.ts";
 const USAGE = `usage: node deploy/cells.ts [N] [--hosts H] [--out FILE] [--secrets DIR]
 
 Writes a compose file for N cells (3) of H hosts each (50).
-  --out FILE      deploy/compose.yaml unless given
+  --out FILE      deploy/compose.yaml unless given; for one that lies elsewhere Compose wants --project-directory deploy
   --secrets DIR   where deploy/make-secrets.ts writes; ./secrets beside the compose file unless given`;
 
 function main(argv: readonly string[]): number {
