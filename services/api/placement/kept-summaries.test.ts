@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { providerUuid, resourceClass, trait } from "../../../core/ledger/ids.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
@@ -58,4 +59,53 @@ test("summaries say what became of a provider since the answer before: use, trai
     rows.push(...change);
     for (const limit of [1_000, 7, 30]) expect(await answer(view, limit)).toEqual(await answer(viewOf(rows), limit));
   }
+});
+
+const [roots, children] = ["r", "c"].map((kind) => [0, 1, 2].map((at) => providerUuid(`${kind}${at}`))) as [
+  ReturnType<typeof providerUuid>[],
+  ReturnType<typeof providerUuid>[],
+];
+const someProvider = fc.constantFrom(...roots, ...children);
+/** What may happen to three hosts and three providers that wander between them. */
+const someRows: fc.Arbitrary<readonly RowChange[]> = fc.oneof(
+  fc
+    .record({ uuid: fc.constantFrom(...children), root: fc.constantFrom(...roots) })
+    .map(({ uuid, root }) => [
+      ...provider(root, { VCPU: 4 }),
+      ...provider(uuid, { VCPU: 2, CUSTOM_X: 1 }, { parent: root }),
+    ]),
+  fc.constantFrom(...children).map((uuid) => [{ kind: "provider-removed" as const, uuid }]),
+  // A host goes with all that may be below it, and its slots with it.
+  fc
+    .constantFrom(...roots)
+    .map((uuid) => [...children, uuid].map((gone) => ({ kind: "provider-removed" as const, uuid: gone }))),
+  fc
+    .record({ uuid: someProvider, vcpus: fc.integer({ min: 1, max: 9 }), used: fc.integer({ min: 0, max: 1 }) })
+    .map(({ uuid, vcpus, used }) => provider(uuid, { VCPU: vcpus, CUSTOM_X: 1 }, { used }).slice(1)),
+  someProvider.map((uuid) => [
+    { kind: "inventory-removed" as const, provider: uuid, resourceClass: resourceClass("CUSTOM_X") },
+  ]),
+  fc
+    .record({ kind: fc.constantFrom("trait-added" as const, "trait-removed" as const), provider: someProvider })
+    .map((change) => [{ ...change, trait: trait("CUSTOM_T") }]),
+  fc.constant([
+    { kind: "class-renamed" as const, from: resourceClass("CUSTOM_X"), to: resourceClass("CUSTOM_Y") },
+    { kind: "class-renamed" as const, from: resourceClass("CUSTOM_Y"), to: resourceClass("CUSTOM_X") },
+    { kind: "class-renamed" as const, from: resourceClass("CUSTOM_X"), to: resourceClass("CUSTOM_Z") },
+  ]),
+);
+
+test("summaries that were kept are those that a new view has, whatever happened between two answers", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(someRows, fc.boolean()), { maxLength: 40 }), async (steps) => {
+      const rows: RowChange[] = [{ kind: "class-known", resourceClass: resourceClass("VCPU") }];
+      for (const root of roots) rows.push(...provider(root, { VCPU: 4 }));
+      const view = viewOf(rows);
+      for (const [change, asks] of steps) {
+        view.applyAll(change);
+        rows.push(...change);
+        if (asks) expect(await answer(view, 50)).toEqual(await answer(viewOf(rows), 50));
+      }
+    }),
+  );
 });
