@@ -26,7 +26,8 @@ export async function openEngine(dir: string): Promise<Engine | null> {
   const logFile = join(dir, "dockerd.log");
   const log = openSync(logFile, "w");
   const own = ["--exec-root", join(dir, "exec"), "--pidfile", join(dir, "dockerd.pid"), "-H", socket];
-  const child = spawn("/bin/sh", ["-c", WATCHED, "dockerd", ...own], { stdio: ["pipe", log, log] });
+  // Not of the terminal's group: Ctrl-C would end it before the containers that are to be brought down.
+  const child = spawn("/bin/sh", ["-c", WATCHED, "dockerd", ...own], { stdio: ["pipe", log, log], detached: true });
   child.stdin?.on("error", () => undefined); // the watcher is gone already: nothing left to tell it
   let ended: string | null = null;
   child.once("error", (error) => {

@@ -26,14 +26,21 @@ async function main(): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "berth-compose-"));
   const engine = await openEngine(dir);
   if (engine === null) return SKIPPED;
-  const deployment = new Deployment(dir, engine.env, AbortSignal.timeout(limitMs));
+  // Broken off, it is brought down like one that failed: containers outlive the engine that started them.
+  const stop = new AbortController();
+  const stopped = new Promise<never>((_, reject) => {
+    for (const name of ["SIGINT", "SIGTERM"] as const) {
+      process.once(name, () => {
+        stop.abort();
+        reject(new Error(`ended by ${name}`));
+      });
+    }
+  });
+  stopped.catch(() => undefined); // also when nobody waits for it any more
+  const deployment = new Deployment(dir, engine.env, AbortSignal.any([stop.signal, AbortSignal.timeout(limitMs)]));
   try {
-    step("images");
-    await deployment.buildImages(process.env.BERTH_COMPOSE_REGISTRY === undefined);
-    await deployment.write(CELLS.length, HOSTS_PER_CELL);
-    step("up");
-    await deployment.up();
-    await tryOut(deployment);
+    await Promise.race([bringUp(deployment), stopped]);
+    await Promise.race([tryOut(deployment), stopped]);
     step("passed");
     return 0;
   } catch (error) {
@@ -48,6 +55,14 @@ async function main(): Promise<number> {
     }
     rmSync(dir, { recursive: true, force: true });
   }
+}
+
+async function bringUp(deployment: Deployment): Promise<void> {
+  step("images");
+  await deployment.buildImages(process.env.BERTH_COMPOSE_REGISTRY === undefined);
+  await deployment.write(CELLS.length, HOSTS_PER_CELL);
+  step("up");
+  await deployment.up();
 }
 
 async function tryOut(deployment: Deployment): Promise<void> {
