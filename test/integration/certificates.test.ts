@@ -39,7 +39,10 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 describe("agents and conductors", () => {
   /** How a dial ends: with the message that arrived, or with why none did. */
   async function dial(of: { readonly listener: string; readonly agent: string | null }): Promise<string> {
-    const listener = await createGrpcAgentListener({ listen: `${HOST}:0`, tls: files(HOST, of.listener) });
+    const listener = await createGrpcAgentListener({
+      listen: `${HOST}:0`,
+      tls: files(`${of.listener}-${HOST}`, of.listener),
+    });
     const tls = of.agent === null ? null : files(`${of.agent}-agent`, of.agent);
     const dialer = createGrpcDialer({ tls, connectTimeoutMs: 3_000 });
     try {
@@ -81,7 +84,7 @@ describe("NATS", () => {
 
   beforeAll(async () => {
     password = "secret";
-    const { ca, cert, key } = files(HOST, "east");
+    const { ca, cert, key } = files(`east-${HOST}`, "east");
     const tls = `tls { cert_file: "${cert}", key_file: "${key}", ca_file: "${ca}", verify: true }\n`;
     server = await startChildServer({
       command: "nats-server",
@@ -134,7 +137,7 @@ describe("Postgres", () => {
     // Its own account has to read the files, and nobody else may.
     home = mkdtempSync(join(tmpdir(), "berth-certs-postgres-"));
     const user = choosePostgresUser();
-    const { cert, key } = files(HOST, "east");
+    const { cert, key } = files(`east-${HOST}`, "east");
     for (const file of [cert, key]) cpSync(file, join(home, file === key ? "key.pem" : "cert.pem"));
     if (user !== null) for (const path of [home, join(home, "key.pem")]) chownSync(path, user.uid, user.gid);
     const settings = { shared_buffers: "16MB", max_connections: "20" };
