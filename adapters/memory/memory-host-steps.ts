@@ -68,8 +68,8 @@ export function homeOf(cell: CellState, row: ServerRow | undefined): Home | null
 }
 
 function moveOf(migration: MigrationRow): Home["move"] {
-  const { uuid, sourceHost, sourceAttemptId, destHost, destAttemptId, runs } = migration;
+  const { uuid, kind, sourceHost, sourceAttemptId, destHost, destAttemptId, runs } = migration;
   const source =
     sourceHost === null || sourceAttemptId === null ? null : { host: sourceHost, attemptId: sourceAttemptId };
-  return { uuid, source, dest: { host: destHost, attemptId: destAttemptId }, runs };
+  return { uuid, kind, source, dest: { host: destHost, attemptId: destAttemptId }, runs };
 }

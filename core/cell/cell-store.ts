@@ -1,6 +1,7 @@
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import type { AllocationChange, Shortfall } from "../ledger/allocation-change.ts";
+import type { OperationKind } from "../tasks/operation-kinds.ts";
 import type { GroupConflict } from "./group-rule.ts";
 import type { HypervisorFacts } from "./hypervisor-facts.ts";
 import type { OperationStore } from "./operation-store.ts";
@@ -160,6 +161,7 @@ export interface Home {
   /** The move that is not over, if any: its guests are kept although they are not at home. */
   readonly move: {
     readonly uuid: string;
+    readonly kind: OperationKind;
     readonly source: { readonly host: string; readonly attemptId: string } | null;
     readonly dest: { readonly host: string; readonly attemptId: string };
     /** Whether the server runs while it waits for its confirmation. */

@@ -25,7 +25,13 @@ const home = (
 });
 
 const here = { host: "host-a", attemptId: "t/0" };
-const kept = { uuid: "m", source: here, dest: { host: "host-b", attemptId: "m/0" }, runs: false };
+const kept = {
+  uuid: "m",
+  kind: "resize" as const,
+  source: here,
+  dest: { host: "host-b", attemptId: "m/0" },
+  runs: false,
+};
 const other = { ...kept, source: { host: "host-b", attemptId: "x/0" } };
 
 test.each([
@@ -43,6 +49,18 @@ test.each([
   ["a server that was shut off", "stopped", home("SHUTOFF"), "leave"],
   ["a server that an operation is at", "stopped", home("ACTIVE", "host-a", "t/0", { busy: true }), "leave"],
   ["a move's source, kept for a revert", "stopped", home("VERIFY_RESIZE", "host-b", "m/0", { move: kept }), "leave"],
+  [
+    "a move's source, by a word from before",
+    "running",
+    home("VERIFY_RESIZE", "host-b", "m/0", { move: kept }),
+    "leave",
+  ],
+  [
+    "an evacuated host that is back",
+    "running",
+    home("ACTIVE", "host-b", "m/0", { move: { ...kept, kind: "evacuate" } }),
+    "destroy",
+  ],
   ["a move's destination", "prepared", home("ACTIVE", "host-b", "x/0", { move: { ...kept, dest: here } }), "leave"],
   ["an earlier destination of a move", "prepared", home("ACTIVE", "host-b", "x/0", { move: other }), "destroy"],
   ["a resized server", "stopped", home("VERIFY_RESIZE", "host-a", "t/0", { move: { ...kept, runs: true } }), "start"],

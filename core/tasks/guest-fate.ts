@@ -18,8 +18,12 @@ export function guestFate(guest: FoundGuest, home: Home | null): "start" | "dest
   const isAt = (place: { readonly host: string | null; readonly attemptId: string | null } | null): boolean =>
     place !== null && place.host === guest.host && place.attemptId === guest.attemptId;
   if (!isAt(home)) {
-    const isKept = home.move !== null && (isAt(home.move.source) || isAt(home.move.dest));
-    return isKept && guest.state !== "running" ? "leave" : "destroy";
+    const { move } = home;
+    const isKept = move !== null && (isAt(move.source) || isAt(move.dest));
+    // Home leaves a source only after that said that its guest stands: whoever says that it runs said so before, and it is wanted for
+    // the way back. Only the source of an evacuation was not asked.
+    const isOldWord = move !== null && isAt(move.source) && move.kind !== "evacuate";
+    return isKept && (guest.state !== "running" || isOldWord) ? "leave" : "destroy";
   }
   if (home.busy) return "leave";
   const shouldRun = home.status === "ACTIVE" || (home.status === "VERIFY_RESIZE" && home.move?.runs === true);

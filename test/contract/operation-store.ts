@@ -85,7 +85,11 @@ export function operationContract(cell: () => CellUnderTest): void {
         },
       ]);
       expect(await store.homes([serverId(1)])).toMatchObject([
-        { busy: true, revision: 1, move: { uuid: moveId, dest: { host: "host-1", attemptId: `${moveId}/0` } } },
+        {
+          busy: true,
+          revision: 1,
+          move: { uuid: moveId, kind: "resize", dest: { host: "host-1", attemptId: `${moveId}/0` } },
+        },
       ]);
       const [position] = await store.positions([moveId, "nonsense", taskId(1)]);
       expect(position).toEqual({

@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import type { Home } from "../../../core/cell/cell-store.ts";
 import type { Attempt, AttemptResult, Server, ServerStatus } from "../../../core/cell/server.ts";
+import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { textArrayLiteral } from "../literals.ts";
 import { onlyUuids, queryStored, selectMs } from "../store-query.ts";
@@ -122,6 +123,7 @@ interface HomeRow {
   readonly revision: number;
   readonly busy: boolean;
   readonly migration: string | null;
+  readonly kind: OperationKind | null;
   readonly source_host: string | null;
   readonly source_attempt_id: string | null;
   readonly dest_host: string | null;
@@ -131,7 +133,7 @@ interface HomeRow {
 
 const SELECT_HOME = `select s.uuid, s.status, s.host, s.attempt_id, s.revision,
     exists (select from tasks t where t.server_uuid = s.uuid and t.outcome is null and t.kind <> 'build') as busy,
-    m.uuid as migration, m.source_host, m.source_attempt_id, m.dest_host, m.dest_attempt_id, m.runs
+    m.uuid as migration, m.kind, m.source_host, m.source_attempt_id, m.dest_host, m.dest_attempt_id, m.runs
   from servers s left join migrations m on m.server_uuid = s.uuid and not m.ended`;
 
 export async function readHomes(pool: Pool, serverUuids: readonly string[]): Promise<readonly Home[]> {
@@ -159,13 +161,13 @@ export async function readResidents(pool: Pool, hosts: readonly string[]): Promi
 }
 
 function homeOf(row: HomeRow): Home {
-  const { uuid, status, host, attempt_id, revision, busy, migration, runs } = row;
+  const { uuid, status, host, attempt_id, revision, busy, migration, kind, runs } = row;
   const { source_host, source_attempt_id, dest_host, dest_attempt_id } = row;
   const source =
     source_host === null || source_attempt_id === null ? null : { host: source_host, attemptId: source_attempt_id };
   const move =
-    migration === null || dest_host === null || dest_attempt_id === null
+    migration === null || kind === null || dest_host === null || dest_attempt_id === null
       ? null
-      : { uuid: migration, source, dest: { host: dest_host, attemptId: dest_attempt_id }, runs: runs ?? false };
+      : { uuid: migration, kind, source, dest: { host: dest_host, attemptId: dest_attempt_id }, runs: runs ?? false };
   return { serverUuid: uuid, status, host, attemptId: attempt_id, revision, busy, move };
 }
