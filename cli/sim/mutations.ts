@@ -2,6 +2,7 @@ import type { MemoryApiStore } from "../../adapters/memory/memory-api-store.ts";
 import type { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
 import type { MemoryMoveStore } from "../../adapters/memory/memory-move-store.ts";
 import { StoreError } from "../../adapters/postgres/store-error.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
@@ -11,6 +12,8 @@ import type { Journal } from "../../services/compute-agent/journal.ts";
 export interface Mutation {
   readonly name: string;
   readonly about: string;
+  /** In which worlds it shows; `storm` unless given. */
+  readonly profile?: string;
   /** A cell's ledger, at each change within a transaction. */
   readonly ledger?: (change: AllocationChange, apply: ApplyChange) => AllocationOutcome;
   readonly cellStore?: (store: MemoryCellStore) => MemoryCellStore;
@@ -24,6 +27,11 @@ type ApplyChange = (change: AllocationChange) => AllocationOutcome;
 const COMMITTED: AllocationOutcome = { kind: "committed", generations: new Map() };
 const isRelease = ({ steps: [step] }: AllocationChange) => step?.kind === "replace" && step.items.length === 0;
 const isClaim = ({ steps: [step] }: AllocationChange) => step?.kind === "replace" && step.expected === null;
+/** As if each came from whoever has the task. */
+const asOwners = <Write extends TaskClaim>(store: MemoryCellStore, writes: readonly Write[]): Write[] => {
+  const epochs = new Map(store.tasks().map(({ id, epoch }) => [id, epoch]));
+  return writes.map((write) => ({ ...write, epoch: epochs.get(write.taskId) ?? write.epoch }));
+};
 
 export const MUTATIONS: readonly Mutation[] = [
   {
@@ -51,6 +59,19 @@ export const MUTATIONS: readonly Mutation[] = [
     about: "a conductor's lease does not run out",
     cellStore: (store) =>
       overriding(store, { renewLease: (conductor) => store.renewLease({ ...conductor, leaseMs: 86_400_000 }) }),
+  },
+  {
+    name: "fence-dropped",
+    about: "what is written for a task is taken from whoever had it before, too",
+    profile: "stalls",
+    cellStore: (store) =>
+      overriding(store, {
+        commitActive: (commits) => store.commitActive(asOwners(store, commits)),
+        hop: (hops) => store.hop(asOwners(store, hops)),
+        commitError: (errors) => store.commitError(asOwners(store, errors)),
+        commitDeleted: (deletes) => store.commitDeleted(asOwners(store, deletes)),
+        commitStep: (steps) => store.commitStep(asOwners(store, steps)),
+      }),
   },
   {
     name: "door-left-open",

@@ -1,9 +1,12 @@
 import type { Fault, Profile } from "./profiles.ts";
+import type { SimCell } from "./sim-cell.ts";
 import type { SimCloud } from "./sim-cloud.ts";
 import type { World } from "./world.ts";
 
 /** Hosts without power stay so for longer than conductors take to say that they are down. */
 const HOST_DARK_MS_MIN = 8_000;
+/** A stall is longer than a conductor's lease: others take over its tasks, and it does not know. */
+const STALL_MS_MIN = 6_000;
 
 /** Does harm at random moments, until it is told to stop; then it makes everything whole again. */
 export class Nemesis {
@@ -71,6 +74,9 @@ export class Nemesis {
         this.#cloud.losePower(agent, darkMs);
         break;
       }
+      case "conductor-stall":
+        this.#stall(cell, STALL_MS_MIN + durationMs, chance);
+        break;
       case "cut-cell":
         this.#cut(this.#ways(["api", "scheduler"], [cell.name], chance), durationMs);
         break;
@@ -105,6 +111,25 @@ export class Nemesis {
       default:
         fault satisfies never;
     }
+  }
+
+  /**
+   * A conductor stands still, or has no database, and an agent that it may wait for is away for a part of that time; or the database
+   * answers so late that whoever lost a task can be ahead of the one who took it.
+   */
+  #stall({ name, databasePlace }: SimCell, forMs: number, chance: number): void {
+    const { supervisor } = this.#cloud;
+    const conductor = this.#pick(supervisor.names("conductor").filter((one) => one.startsWith(`${name}-`)));
+    const agent = this.#pick(supervisor.names("agent").filter((one) => one.startsWith(`${name}-`)));
+    const awayMs = this.#random() * forMs;
+    if (chance >= 0.6) {
+      this.#slow(databasePlace, 100 + 1_000 * (chance - 0.6), forMs);
+      return;
+    }
+    if (chance < 0.3) supervisor.pause(conductor, forMs);
+    else this.#cut(this.#ways([conductor], [databasePlace], (chance - 0.3) / 0.3), forMs);
+    if (this.#random() < 0.5) supervisor.kill(agent, awayMs);
+    else this.#cut(this.#ways([agent], [`${name}-conductor`], 1), awayMs);
   }
 
   /** All pairs, both ways or only one. */

@@ -1,5 +1,5 @@
-/** Faults that a nemesis knows. */
-export const FAULTS = [
+/** Faults of a storm, and those that a swarm draws from. */
+const STORM = [
   "kill",
   "pause",
   "power-loss",
@@ -15,7 +15,8 @@ export const FAULTS = [
   "kill-all",
   "host-power",
 ] as const;
-export type Fault = (typeof FAULTS)[number];
+/** A fault that a nemesis knows. */
+export type Fault = (typeof STORM)[number] | "conductor-stall";
 
 export interface Profile {
   readonly name: string;
@@ -34,7 +35,7 @@ export const PROFILES: readonly Profile[] = [
   {
     name: "swarm",
     about: "each seed draws some of all faults",
-    faults: FAULTS,
+    faults: STORM,
     swarm: true,
     everyMs: 2_000,
     skewMs: 2_000,
@@ -63,5 +64,13 @@ export const PROFILES: readonly Profile[] = [
     everyMs: 2_000,
     skewMs: 5_000,
   },
-  { name: "storm", about: "everything at once", faults: FAULTS, swarm: false, everyMs: 500, skewMs: 2_000 },
+  {
+    name: "stalls",
+    about: "conductors stand still or are off their database for longer than their lease",
+    faults: ["conductor-stall", "slow-place"],
+    swarm: false,
+    everyMs: 1_000,
+    skewMs: 2_000,
+  },
+  { name: "storm", about: "everything at once", faults: STORM, swarm: false, everyMs: 500, skewMs: 2_000 },
 ];

@@ -51,6 +51,9 @@ const EVACUATE_MS = 2_000;
 const BLIND_SHARE = 0.1;
 /** A change that is called off, or overtaken by a delete, soon after it began. */
 const REGRET_SHARE = 0.15;
+/** Live migrations are the only changes that can be called off; the others of which somebody thinks again are hurried. */
+const LIVE_REGRET_SHARE = 0.7;
+const CALLED_OFF_SHARE = 0.7;
 const REGRET_MS_MAX = 2_500;
 /** Who resizes looks so often whether it is there. */
 const SETTLE_LOOKS_MAX = 20;
@@ -90,7 +93,8 @@ export class ServerChanges {
       if (name === undefined) continue;
       const isBegun = await this.#act(uuid, name.action, name.body);
       if (!isBegun) return;
-      if (this.#random() < REGRET_SHARE) await this.#regret(uuid, name.action);
+      if (this.#random() < (name.action === "live" ? LIVE_REGRET_SHARE : REGRET_SHARE))
+        await this.#regret(uuid, name.action);
       else if (name.action === "resize" || name.action === "migrate") await this.#settle(uuid);
       return;
     }
@@ -178,7 +182,7 @@ export class ServerChanges {
     if (migration === undefined) return;
     const one = `${url}/${migration.id}`;
     const answer = await this.#user.call(
-      this.#random() < 0.5
+      this.#random() < CALLED_OFF_SHARE
         ? { method: "DELETE", url: one }
         : { method: "POST", url: `${one}/action`, payload: { force_complete: null } },
     );

@@ -171,6 +171,12 @@ export class SimCell {
     return [...misheld, ...left];
   }
 
+  /** Moves that were called off in time and have come to where they were to go all the same. */
+  calledOffInVain(): string[] {
+    const tasks = this.#store.tasks();
+    return tasks.filter(({ signal, outcome }) => signal === "abort" && outcome === "success").map(({ id }) => id);
+  }
+
   close(): void {
     this.#broker.close();
   }

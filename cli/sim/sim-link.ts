@@ -106,10 +106,16 @@ class End<Out, In> implements MessageStream<Out, In> {
       clock.setTimer(RESEND_MS, () => this.#sendNext());
       return;
     }
-    clock.setTimer(network.delay(from, to), () => {
+    const arrive = () => {
+      // What comes to a process that stands still lies in its socket.
+      if (peer.owner.alive && peer.owner.pausedMs > 0) {
+        clock.setTimer(peer.owner.pausedMs, arrive);
+        return;
+      }
       this.#outbox.shift()?.();
       this.#sendNext();
-    });
+    };
+    clock.setTimer(network.delay(from, to), arrive);
   }
 }
 

@@ -95,13 +95,18 @@ export class SimProcess {
     this.#pausedUntilMs = this.#world.monotonic() + forMs;
   }
 
+  /** For how long it still stands still. */
+  get pausedMs(): number {
+    return Math.max(0, this.#pausedUntilMs - this.#world.monotonic());
+  }
+
   #timer(delayMs: number, run: () => void): Timer {
     if (!this.#alive) return { cancel: () => {} };
     let timer = this.#world.setTimer(delayMs, fire);
     const self = this;
     function fire(): void {
       if (!self.#alive) return;
-      const waitMs = self.#pausedUntilMs - self.#world.monotonic();
+      const waitMs = self.pausedMs;
       if (waitMs > 0) timer = self.#world.setTimer(waitMs, fire);
       else run();
     }

@@ -158,6 +158,8 @@ class Simulation {
     );
     const remains = (await Promise.all(this.#cloud.cells.map((one) => one.remains()))).flat();
     const wrong = remains.map((text) => [2, text] as const);
+    const calledOff = this.#cloud.cells.flatMap((one) => one.calledOffInVain());
+    const deaf = calledOff.map((id) => [5, `move ${id} was called off and went on`] as const);
     const still = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
       servers
         .filter(({ status, taskState }) => status === "ACTIVE" && taskState === null)
@@ -168,7 +170,7 @@ class Simulation {
     const lost = [...this.#workload.accepted]
       .filter((uuid) => !facts.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
       .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
-    return [...violations, ...open, ...pending, ...moves, ...still, ...astray, ...wrong, ...calls, ...lost];
+    return [...violations, ...open, ...pending, ...moves, ...still, ...astray, ...wrong, ...deaf, ...calls, ...lost];
   }
 
   /** Moves that were accepted and have neither begun nor been refused, or of which nobody knows. */

@@ -63,11 +63,12 @@ test.each(MUTATIONS.map((mutation) => [mutation.name, mutation] as const))(
   "finds %s",
   { timeout: TIMEOUT_MS },
   async (_name, mutation) => {
+    const { profile = "storm" } = mutation;
     for (let seed = 1; seed <= SEEDS_MAX; seed += 1) {
-      const { findings } = await simulate(world(seed, "storm", { mutation }));
+      const { findings } = await simulate(world(seed, profile, { mutation }));
       if (findings.length === 0) continue;
       // It is the bug that is found, and not the world.
-      expect((await simulate(world(seed, "storm"))).findings).toEqual([]);
+      expect((await simulate(world(seed, profile))).findings).toEqual([]);
       return;
     }
     expect.fail(`${SEEDS_MAX} seeds hold: ${mutation.about}`);
