@@ -35,7 +35,7 @@ export const replaySettings = {
   hostsFile: optional(text(), { about: "name of the file of machines" }),
   tasksFile: optional(text(), { about: "name of the file of tasks" }),
   inFlight: setting(integer({ min: 1, max: 10_000 }), {
-    about: "creates and deletes under way at a time",
+    about: "creates and deletes under way before the next step waits",
     default: "512",
   }),
   seed: setting(integer({ min: 0, max: 2_147_483_647 }), {

@@ -91,11 +91,11 @@ const plan = { flavorOf: () => ({ id: "f" }), metadataOf: () => ({}), speed: nul
 const active = { kind: "active", atMs: 1_020, failedAttempts: 0 } as const;
 
 describe("driving a trace", () => {
-  it("keeps no more under way than allowed, and lets a delete wait for its own create only", async () => {
+  it("keeps no more under way than allowed, and lets a delete wait for its own create only, without a place", async () => {
     const tasks = [task("a", { deletedAt: 1 }), task("b", { createdAt: 2 }), task("c", { createdAt: 3 })];
     const cloud = fakeCloud(tasks);
     const steps = stepsOf(tasks, { keep: false });
-    const done = driveSteps(cloud, { ...plan, steps, inFlightMax: 3 });
+    const done = driveSteps(cloud, { ...plan, steps, inFlightMax: 2 });
     await turn();
     expect(cloud.calls).toEqual(["create a", "create b"]);
     cloud.outcomes.tell("uuid-b", active);

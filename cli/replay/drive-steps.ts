@@ -27,7 +27,10 @@ export interface DrivePlan {
   readonly metadataOf: (task: TraceTask) => Readonly<Record<string, string>>;
   /** Trace seconds a second; null: as fast as it goes. */
   readonly speed: number | null;
-  /** Steps that may be under way at a time: creates until they have ended, deletes until they are accepted. */
+  /**
+   * While so many are under way no step is begun: creates until they have ended, deletes until they are accepted. A delete that
+   * still waits for its own create takes no place, and once it need not wait any longer it is not held up.
+   */
   readonly inFlightMax: number;
 }
 
@@ -47,38 +50,57 @@ export async function driveSteps(deps: DriveDeps, plan: DrivePlan): Promise<void
   const beganAt = plan.steps[0]?.at ?? 0;
   for (const step of plan.steps) {
     if (plan.speed !== null) await delay(startedMs + ((step.at - beganAt) / plan.speed) * 1000 - deps.now());
-    await underway.untilBelow(plan.inFlightMax);
+    await underway.untilPlacesBelow(plan.inFlightMax);
     if (step.kind === "create") {
-      const creating = create(deps, plan, step.task);
+      const creating = underway.inPlace(create(deps, plan, step.task));
       created.set(step.task, creating);
       underway.add(creating);
     } else {
-      underway.add(remove(deps, step.task, created.get(step.task)));
+      underway.add(remove(deps, step.task, { creating: created.get(step.task), underway }));
       created.delete(step.task);
     }
   }
-  await underway.untilBelow(1);
+  await underway.untilNone();
 }
 
-/** Counts promises that have not settled; who waits for fewer is told of the first rejection instead. One waiter at a time. */
+/** Counts steps that have not ended, and places taken; who waits is told of the first failed step instead. One waiter at a time. */
 class Underway {
-  #count = 0;
+  #steps = 0;
+  #places = 0;
   #failure: { readonly error: unknown } | null = null;
   #wake: (() => void) | null = null;
 
-  add(work: Promise<unknown>): void {
-    this.#count += 1;
-    work.then(
-      () => this.#settled(),
-      (error: unknown) => {
-        this.#failure ??= { error };
-        this.#settled();
-      },
-    );
+  add(step: Promise<unknown>): void {
+    this.#steps += 1;
+    const ended = (): void => {
+      this.#steps -= 1;
+      this.#wakeUp();
+    };
+    step.then(ended, (error: unknown) => {
+      this.#failure ??= { error };
+      ended();
+    });
   }
 
-  async untilBelow(count: number): Promise<void> {
-    while (this.#count >= count && this.#failure === null) {
+  /** What the work comes to; until then it takes a place. */
+  inPlace<Result>(work: Promise<Result>): Promise<Result> {
+    this.#places += 1;
+    return work.finally(() => {
+      this.#places -= 1;
+      this.#wakeUp();
+    });
+  }
+
+  untilPlacesBelow(count: number): Promise<void> {
+    return this.#until(() => this.#places < count);
+  }
+
+  untilNone(): Promise<void> {
+    return this.#until(() => this.#steps === 0);
+  }
+
+  async #until(condition: () => boolean): Promise<void> {
+    while (!condition() && this.#failure === null) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -86,8 +108,7 @@ class Underway {
     if (this.#failure !== null) throw this.#failure.error;
   }
 
-  #settled(): void {
-    this.#count -= 1;
+  #wakeUp(): void {
     this.#wake?.();
     this.#wake = null;
   }
@@ -113,9 +134,13 @@ async function create(deps: DriveDeps, plan: DrivePlan, task: TraceTask): Promis
   return { uuid, placed: outcome.kind === "active" };
 }
 
-async function remove(deps: DriveDeps, task: TraceTask, creating: Promise<Created> | undefined): Promise<void> {
+async function remove(
+  deps: DriveDeps,
+  task: TraceTask,
+  { creating, underway }: { readonly creating: Promise<Created> | undefined; readonly underway: Underway },
+): Promise<void> {
   const created = await creating;
   if (created?.uuid == null) return;
-  await deps.client.deleteServer(created.uuid);
+  await underway.inPlace(deps.client.deleteServer(created.uuid));
   deps.tally.deleteEnded(task, created.placed);
 }
