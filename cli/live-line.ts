@@ -5,12 +5,16 @@ export interface ProgressOutput {
   readonly columns?: number | undefined;
 }
 
-export const TERMINAL_EVERY_MS = 100;
-export const LINES_EVERY_MS = 2_000;
+const TERMINAL_EVERY_MS = 100;
+const LINES_EVERY_MS = 2_000;
 const COLUMNS = 120;
 
+function everyMs({ isTTY }: ProgressOutput): number {
+  return isTTY ? TERMINAL_EVERY_MS : LINES_EVERY_MS;
+}
+
 /** Shows one line: written over the last one on a terminal, a line of its own elsewhere. */
-export function showLine(output: ProgressOutput, line: string): void {
+function showLine(output: ProgressOutput, line: string): void {
   if (output.isTTY) output.write(`\r${line.slice(0, (output.columns || COLUMNS) - 1)}\x1b[K`);
   else output.write(`${line}\n`);
 }
@@ -39,7 +43,7 @@ export class LiveLine {
 
   start(): void {
     this.#startedMs = this.#now();
-    this.#timer = setInterval(() => this.#show(), this.#output.isTTY ? TERMINAL_EVERY_MS : LINES_EVERY_MS);
+    this.#timer = setInterval(() => this.#show(), everyMs(this.#output));
   }
 
   /** Shows the last state. */
@@ -54,5 +58,28 @@ export class LiveLine {
   #show(): void {
     const seconds = (this.#now() - this.#startedMs) / 1_000;
     showLine(this.#output, this.#lineOf(seconds, this.#output.isTTY ?? false));
+  }
+}
+
+/** Shows the state of something that tells by itself that it got on; no more often than a `LiveLine` does. */
+export class DueLine {
+  readonly #output: ProgressOutput;
+  #shownMs: number | null = null;
+
+  constructor(output: ProgressOutput) {
+    this.#output = output;
+  }
+
+  /** `lineOf`: called if it is time. `nowMs`: by any clock, the same in each call. */
+  show(nowMs: number, lineOf: (withBar: boolean) => string): void {
+    if (this.#shownMs !== null && nowMs - this.#shownMs < everyMs(this.#output)) return;
+    this.#shownMs = nowMs;
+    showLine(this.#output, lineOf(this.#output.isTTY ?? false));
+  }
+
+  /** Shows the last state, if one is given. What comes next begins a line of its own. */
+  end(last?: (withBar: boolean) => string): void {
+    if (last) showLine(this.#output, last(this.#output.isTTY ?? false));
+    if (this.#output.isTTY && (last || this.#shownMs !== null)) this.#output.write("\n");
   }
 }

@@ -1,4 +1,4 @@
-import { LINES_EVERY_MS, type ProgressOutput, shareParts, showLine, TERMINAL_EVERY_MS } from "../live-line.ts";
+import { DueLine, type ProgressOutput, shareParts } from "../live-line.ts";
 import { shrink } from "./shrink.ts";
 import type { SimOptions, SimResult } from "./simulate.ts";
 
@@ -64,33 +64,27 @@ export function printHeld({ seed, simulatedMs, counts }: SimResult, { profile, h
 
 /** How far a call with many seeds is. Shown between two worlds: within one there is no time but its own. */
 export class SeedProgress {
-  readonly #output: ProgressOutput;
+  readonly #line: DueLine;
   readonly #seeds: number;
-  #shownMs: number;
-  #isShown = false;
 
   constructor(output: ProgressOutput, seeds: number) {
-    this.#output = output;
+    this.#line = new DueLine(output);
     this.#seeds = seeds;
-    this.#shownMs = performance.now();
   }
 
   show({ seeds, simulatedMs, startedMs }: SimTotal): void {
     const nowMs = performance.now();
-    if (nowMs - this.#shownMs < (this.#output.isTTY ? TERMINAL_EVERY_MS : LINES_EVERY_MS)) return;
-    this.#shownMs = nowMs;
-    this.#isShown = true;
-    const leftMs = ((nowMs - startedMs) / seeds) * (this.#seeds - seeds);
-    const share = shareParts(seeds / this.#seeds, this.#output.isTTY === true);
-    showLine(
-      this.#output,
-      [...share, `${seeds} seeds held`, `${seconds(simulatedMs)} simulated`, `${seconds(leftMs)} left`].join("  "),
-    );
+    this.#line.show(nowMs, (withBar) => {
+      const leftMs = ((nowMs - startedMs) / seeds) * (this.#seeds - seeds);
+      const share = shareParts(seeds / this.#seeds, withBar);
+      return [...share, `${seeds} seeds held`, `${seconds(simulatedMs)} simulated`, `${seconds(leftMs)} left`].join(
+        "  ",
+      );
+    });
   }
 
-  /** What comes next begins a line of its own. */
   end(): void {
-    if (this.#isShown && this.#output.isTTY) this.#output.write("\n");
+    this.#line.end();
   }
 }
 
