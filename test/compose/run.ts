@@ -39,8 +39,7 @@ async function main(): Promise<number> {
   stopped.catch(() => undefined); // also when nobody waits for it any more
   const deployment = new Deployment(dir, engine.env, AbortSignal.any([stop.signal, AbortSignal.timeout(limitMs)]));
   try {
-    await Promise.race([bringUp(deployment), stopped]);
-    await Promise.race([tryOut(deployment), stopped]);
+    await Promise.race([bringUp(deployment).then(() => tryOut(deployment)), stopped]);
     step("passed");
     return 0;
   } catch (error) {

@@ -8,39 +8,47 @@ beforeEach(async () => {
 });
 afterEach(() => rig.close());
 
-test("a detach against an attach of the same port to the same server: whoever attached it keeps it", async () => {
+/** Two servers and a port that neither has: how to attach it, and whose it is. */
+async function twoServersAndPort() {
   const [server, other] = [await rig.bootActive("north", 0), await rig.bootActive("north", 1)];
   const created = await rig.post("/network/v2.0/ports", { port: { network_id: randomUUID() } });
-  const port_id: string = created.json().port.id;
+  const portId: string = created.json().port.id;
   const attach = async (to: string) =>
-    (await rig.post(`/v2.1/servers/${to}/os-interface`, { interfaceAttachment: { port_id } })).statusCode;
-  expect(await attach(server)).toBe(200);
+    (await rig.post(`/v2.1/servers/${to}/os-interface`, { interfaceAttachment: { port_id: portId } })).statusCode;
+  const holder = async (): Promise<string> => (await rig.get(`/network/v2.0/ports/${portId}`)).json().port.device_id;
+  return { server, other, portId, attach, holder };
+}
 
-  const [patched, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+/** Stops whoever lets go of a port just before: `reached` when somebody is there, `goOn` lets it. */
+function holdUnbinding() {
+  const [reached, goingOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const unbind = rig.networkPorts.unbindPorts.bind(rig.networkPorts);
   rig.networkPorts.unbindPorts = async (...asked) => {
-    patched.resolve();
-    await goOn.promise;
+    reached.resolve();
+    await goingOn.promise;
     return unbind(...asked);
   };
-  const detaching = rig.delete(`/v2.1/servers/${server}/os-interface/${port_id}`);
-  await patched.promise;
+  return { reached: reached.promise, goOn: goingOn.resolve };
+}
+
+test("a detach against an attach of the same port to the same server: whoever attached it keeps it", async () => {
+  const { server, other, portId, attach, holder } = await twoServersAndPort();
   expect(await attach(server)).toBe(200);
-  goOn.resolve();
+
+  const { reached, goOn } = holdUnbinding();
+  const detaching = rig.delete(`/v2.1/servers/${server}/os-interface/${portId}`);
+  await reached;
+  expect(await attach(server)).toBe(200);
+  goOn();
   expect((await detaching).statusCode).toBe(202);
 
-  expect(await attach(other)).toBe(409);
-  expect((await rig.get(`/network/v2.0/ports/${port_id}`)).json().port.device_id).toBe(server);
+  expect([await attach(other), await holder()]).toEqual([409, server]);
 });
 
 describe("an attach that is refused against another of the same port to the same server", () => {
-  /** Two servers, a port, and what becomes of each patch of holdings, in turn: when it may go on, and whether it is refused. */
+  /** What becomes of each patch of holdings, in turn: when it may go on, and whether it is refused. */
   async function scene(turns: readonly { readonly goesOn: Promise<void>; readonly isRefused: boolean }[]) {
-    const [server, other] = [await rig.bootActive("north", 0), await rig.bootActive("north", 1)];
-    const created = await rig.post("/network/v2.0/ports", { port: { network_id: randomUUID() } });
-    const port_id: string = created.json().port.id;
-    const attach = async (to: string) =>
-      (await rig.post(`/v2.1/servers/${to}/os-interface`, { interfaceAttachment: { port_id } })).statusCode;
+    const ports = await twoServersAndPort();
     const { store } = rig.cell("north");
     const patch = store.patchHoldings.bind(store);
     const arrived = turns.map(() => Promise.withResolvers<void>());
@@ -52,24 +60,17 @@ describe("an attach that is refused against another of the same port to the same
       await turn?.goesOn;
       return turn?.isRefused ? patches.map(() => ({ kind: "busy", running: "resize" })) : patch(patches);
     };
-    const holder = async (): Promise<string> => (await rig.get(`/network/v2.0/ports/${port_id}`)).json().port.device_id;
-    return { server, other, attach, holder, arrived };
+    return { ...ports, arrived };
   }
 
   test("whoever attached it while the refused one let go keeps it", async () => {
     const atOnce = Promise.resolve();
     const { server, other, attach, holder } = await scene([{ goesOn: atOnce, isRefused: true }]);
-    const [lettingGo, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const unbind = rig.networkPorts.unbindPorts.bind(rig.networkPorts);
-    rig.networkPorts.unbindPorts = async (...asked) => {
-      lettingGo.resolve();
-      await goOn.promise;
-      return unbind(...asked);
-    };
+    const { reached, goOn } = holdUnbinding();
     const refused = attach(server);
-    await lettingGo.promise;
+    await reached;
     expect(await attach(server)).toBe(200);
-    goOn.resolve();
+    goOn();
     expect(await refused).toBe(409);
     expect([await attach(other), await holder()]).toEqual([409, server]);
   });
