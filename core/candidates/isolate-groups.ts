@@ -1,4 +1,4 @@
-import { fitsNow, type GroupCounts, type GroupPlacement } from "./group-placement.ts";
+import type { GroupCounts, GroupPlacement, GroupPlacer } from "./group-placement.ts";
 
 /**
  * Every way, up to likeness, to put each numbered group on a provider of its own (`group_policy=isolate`).
@@ -6,120 +6,233 @@ import { fitsNow, type GroupCounts, type GroupPlacement } from "./group-placemen
  * It is a transport problem: so many likes of each group, so many likes of each kind of provider. A flow decides before each
  * choice whether the rest can still be placed, so no branch ends in vain, and an impossible request is known at the root.
  */
-export function* isolateGroups(placement: GroupPlacement): Generator<GroupCounts> {
-  const bins = binsOf(placement);
-  const groupCount = placement.counts.length;
-  const fits = new Uint8Array(groupCount * bins.length);
-  for (let group = 0; group < groupCount; group += 1) {
-    bins.forEach((bin, index) => {
-      fits[group * bins.length + index] = fitsNow(placement, group, bin[0]!) ? 1 : 0;
-    });
-  }
-  const state: TransportState = {
-    placement,
-    bins,
-    fits,
-    left: bins.map((bin) => bin.length),
-    todo: [...placement.counts],
-    taken: new Int32Array(groupCount * bins.length),
-  };
-  if (canPlaceRest(state, 0, 0)) yield* choose(state, 0, 0);
-}
+export class GroupIsolator implements GroupPlacer {
+  counts: GroupCounts = new Int32Array(0);
+  readonly #placement: GroupPlacement;
+  readonly #groupCount: number;
+  readonly #bins: ProviderBins;
+  /** By group: likes still to place. */
+  readonly #todo: number[];
+  /** By group and bin: whether a provider of the bin could serve, and how many do. Row by group. */
+  #fits = new Uint8Array(0);
+  #taken = new Int32Array(0);
+  readonly #flow: BinFlow;
+  /** The last cell of `#taken` that was chosen for the way given last; -1: none was given yet. */
+  #cell = -1;
 
-interface TransportState {
-  readonly placement: GroupPlacement;
-  /** Providers that are alike, the touched ones each alone. */
-  readonly bins: readonly (readonly number[])[];
-  readonly fits: Uint8Array;
-  /** Free providers by bin. */
-  readonly left: number[];
-  /** Likes still to place, by group. */
-  readonly todo: number[];
-  readonly taken: Int32Array;
-}
+  constructor(placement: GroupPlacement) {
+    this.#placement = placement;
+    this.#groupCount = placement.likes.length;
+    this.#bins = new ProviderBins(placement);
+    this.#todo = [...placement.likes];
+    this.#flow = new BinFlow();
+  }
 
-function* choose(state: TransportState, group: number, bin: number): Generator<GroupCounts> {
-  if (!state.placement.budget.step()) return;
-  if (group === state.todo.length) {
-    yield countsOf(state);
-    return;
+  begin(): void {
+    const { kinds, likes } = this.#placement;
+    this.#bins.fill();
+    if (this.counts.length < kinds.count * this.#groupCount) {
+      this.counts = new Int32Array(kinds.slots.length * this.#groupCount);
+      this.#fits = new Uint8Array(this.counts.length);
+      this.#taken = new Int32Array(this.counts.length);
+    }
+    for (let group = 0; group < likes.length; group += 1) {
+      this.#todo[group] = likes[group]!;
+      for (let bin = 0; bin < this.#bins.count; bin += 1) {
+        const at = group * this.#bins.count + bin;
+        this.#fits[at] = this.#placement.fits(group, this.#bins.provider(bin, 0)) ? 1 : 0;
+        this.#taken[at] = 0;
+      }
+    }
+    this.#cell = -1;
   }
-  if (bin === state.bins.length) {
-    yield* choose(state, group + 1, 0);
-    return;
-  }
-  const at = group * state.bins.length + bin;
-  const most = state.fits[at] === 1 ? Math.min(state.todo[group]!, state.left[bin]!) : 0;
-  for (let times = most; times >= 0; times -= 1) {
-    state.todo[group] = state.todo[group]! - times;
-    state.left[bin] = state.left[bin]! - times;
-    state.taken[at] = times;
-    if (canPlaceRest(state, group, bin + 1)) yield* choose(state, group, bin + 1);
-    state.todo[group] = state.todo[group]! + times;
-    state.left[bin] = state.left[bin]! + times;
-    state.taken[at] = 0;
-  }
-}
 
-/** Whether the likes still to place find providers: `group` in the bins from `firstBin` on, the later groups in all. */
-function canPlaceRest(state: TransportState, group: number, firstBin: number): boolean {
-  const binCount = state.bins.length;
-  const left = [...state.left];
-  const flow = new Int32Array(state.todo.length * binCount);
-  const allowed = (g: number, bin: number) => state.fits[g * binCount + bin] === 1 && (g !== group || bin >= firstBin);
-  /** Finds room for one like of `from`, moving others aside if need be. */
-  const augment = (from: number, visited: Uint8Array): boolean => {
-    for (let bin = 0; bin < binCount; bin += 1) {
-      if (visited[bin] === 1 || !allowed(from, bin)) continue;
-      visited[bin] = 1;
-      if (left[bin]! > 0) {
-        left[bin] = left[bin]! - 1;
-        flow[from * binCount + bin] = flow[from * binCount + bin]! + 1;
+  next(): boolean {
+    const { budget } = this.#placement;
+    const binCount = this.#bins.count;
+    let cell = this.#cell < 0 ? this.#enterFirst() : this.#takeOneOff(this.#cell);
+    while (cell >= 0) {
+      const next = cell + 1;
+      const isRowEnd = next % binCount === 0;
+      if (!this.#canPlaceAfter(cell)) {
+        cell = this.#takeOneOff(cell);
+        continue;
+      }
+      if (!budget.step() || (isRowEnd && !budget.step())) return false;
+      if (next === this.#groupCount * binCount) {
+        this.#cell = cell;
+        this.#count();
         return true;
       }
-      for (let other = group; other < state.todo.length; other += 1) {
-        if (flow[other * binCount + bin] === 0 || other === from) continue;
-        if (!augment(other, visited)) continue;
-        flow[other * binCount + bin] = flow[other * binCount + bin]! - 1;
-        flow[from * binCount + bin] = flow[from * binCount + bin]! + 1;
+      cell = this.#enter(next);
+    }
+    return false;
+  }
+
+  #enterFirst(): number {
+    if (!this.#canPlaceRest(0, 0) || !this.#placement.budget.step()) return -1;
+    return this.#enter(0);
+  }
+
+  /** As many likes of the cell's group as can be go to its bin. Returns the cell. */
+  #enter(cell: number): number {
+    const bin = cell % this.#bins.count;
+    const group = (cell - bin) / this.#bins.count;
+    this.#take(cell, this.#fits[cell] === 1 ? Math.min(this.#todo[group]!, this.#bins.left[bin]!) : 0);
+    return cell;
+  }
+
+  /** From `cell` back, the first that has something takes one less; -1: none has. */
+  #takeOneOff(cell: number): number {
+    let last = cell;
+    while (last >= 0 && this.#taken[last] === 0) last -= 1;
+    if (last >= 0) this.#take(last, -1);
+    return last;
+  }
+
+  #take(cell: number, times: number): void {
+    const bin = cell % this.#bins.count;
+    const group = (cell - bin) / this.#bins.count;
+    this.#todo[group] = this.#todo[group]! - times;
+    this.#bins.left[bin] = this.#bins.left[bin]! - times;
+    this.#taken[cell] = this.#taken[cell]! + times;
+  }
+
+  #canPlaceAfter(cell: number): boolean {
+    const bin = cell % this.#bins.count;
+    return this.#canPlaceRest((cell - bin) / this.#bins.count, bin + 1);
+  }
+
+  /** Whether the likes still to place find providers: `group` in the bins from `firstBin` on, the later groups in all. */
+  #canPlaceRest(group: number, firstBin: number): boolean {
+    const { left, count } = this.#bins;
+    // Of one group alone no others have to make room.
+    if (group < this.#groupCount - 1) {
+      return this.#flow.finds({ todo: this.#todo, left, binCount: count, fits: this.#fits, group, firstBin });
+    }
+    let places = 0;
+    for (let bin = firstBin; bin < count; bin += 1) if (this.#fits[group * count + bin] === 1) places += left[bin]!;
+    return places >= this.#todo[group]!;
+  }
+
+  /** Likes of a bin in order: first those that take group 0, then group 1, … */
+  #count(): void {
+    this.counts.fill(0, 0, this.#placement.kinds.count * this.#groupCount);
+    for (let bin = 0; bin < this.#bins.count; bin += 1) {
+      let next = 0;
+      for (let group = 0; group < this.#groupCount; group += 1) {
+        for (let times = this.#taken[group * this.#bins.count + bin]!; times > 0; times -= 1) {
+          this.counts[this.#bins.provider(bin, next) * this.#groupCount + group] = 1;
+          next += 1;
+        }
+      }
+    }
+  }
+}
+
+/** Providers that are alike, the ones that the unnumbered group uses each alone. */
+class ProviderBins {
+  count = 0;
+  /** By bin: providers that are free. */
+  left = new Int32Array(0);
+  readonly #placement: GroupPlacement;
+  /** The providers, bin by bin, and where each bin begins. */
+  #providers = new Int32Array(0);
+  #starts = new Int32Array(0);
+
+  constructor(placement: GroupPlacement) {
+    this.#placement = placement;
+  }
+
+  /** The provider of a bin at a place. */
+  provider(bin: number, place: number): number {
+    return this.#providers[this.#starts[bin]! + place]!;
+  }
+
+  fill(): void {
+    const { kinds, serves } = this.#placement;
+    if (this.left.length < kinds.count) {
+      this.left = new Int32Array(kinds.slots.length);
+      this.#providers = new Int32Array(kinds.slots.length);
+      this.#starts = new Int32Array(kinds.slots.length);
+    }
+    this.count = 0;
+    let put = 0;
+    let kindOfLast = -1;
+    for (let provider = 0; provider < kinds.count; provider += 1) {
+      if (serves[provider] !== 0) continue;
+      this.#put(provider, put, kinds.kind[provider] !== kindOfLast);
+      put += 1;
+      kindOfLast = kinds.kind[provider]!;
+    }
+    for (let provider = 0; provider < kinds.count; provider += 1) {
+      if (serves[provider] === 0) continue;
+      this.#put(provider, put, true);
+      put += 1;
+    }
+  }
+
+  #put(provider: number, place: number, opensBin: boolean): void {
+    this.#providers[place] = provider;
+    if (opensBin) {
+      this.#starts[this.count] = place;
+      this.left[this.count] = 0;
+      this.count += 1;
+    }
+    this.left[this.count - 1] = this.left[this.count - 1]! + 1;
+  }
+}
+
+interface FlowProblem {
+  /** By group: likes to place. */
+  readonly todo: readonly number[];
+  /** By bin: free providers. */
+  readonly left: Int32Array;
+  readonly binCount: number;
+  /** By group and bin: 1 if a provider of the bin could serve. Row by group. */
+  readonly fits: Uint8Array;
+  /** The groups before it are placed; it goes to the bins from `firstBin` on, the later ones to any. */
+  readonly group: number;
+  readonly firstBin: number;
+}
+
+/** Tells whether likes of groups and providers can be matched, moving others aside if need be. */
+class BinFlow {
+  #left: number[] = [];
+  #flow: number[] = [];
+  #visited: boolean[] = [];
+
+  finds(problem: FlowProblem): boolean {
+    const { todo, group, binCount } = problem;
+    this.#left = [...problem.left.subarray(0, binCount)];
+    this.#flow = new Array<number>(todo.length * binCount).fill(0);
+    for (let from = group; from < todo.length; from += 1) {
+      for (let times = 0; times < todo[from]!; times += 1) {
+        this.#visited = new Array<boolean>(binCount).fill(false);
+        if (!this.#augment(problem, from)) return false;
+      }
+    }
+    return true;
+  }
+
+  /** Finds room for one like of `from`. */
+  #augment(problem: FlowProblem, from: number): boolean {
+    const { todo, fits, group, firstBin, binCount } = problem;
+    for (let bin = from === group ? firstBin : 0; bin < binCount; bin += 1) {
+      if (this.#visited[bin] || fits[from * binCount + bin] === 0) continue;
+      this.#visited[bin] = true;
+      if (this.#left[bin]! > 0) {
+        this.#left[bin] = this.#left[bin]! - 1;
+        this.#flow[from * binCount + bin] = this.#flow[from * binCount + bin]! + 1;
+        return true;
+      }
+      for (let other = group; other < todo.length; other += 1) {
+        if (this.#flow[other * binCount + bin] === 0 || other === from || !this.#augment(problem, other)) continue;
+        this.#flow[other * binCount + bin] = this.#flow[other * binCount + bin]! - 1;
+        this.#flow[from * binCount + bin] = this.#flow[from * binCount + bin]! + 1;
         return true;
       }
     }
     return false;
-  };
-  for (let g = group; g < state.todo.length; g += 1) {
-    for (let times = 0; times < state.todo[g]!; times += 1) if (!augment(g, new Uint8Array(binCount))) return false;
   }
-  return true;
-}
-
-function binsOf({ kinds, touched }: GroupPlacement): number[][] {
-  const bins: number[][] = [];
-  let kindOfLast = -1;
-  for (let provider = 0; provider < kinds.slots.length; provider += 1) {
-    if (touched[provider]) continue;
-    if (kinds.kind[provider] === kindOfLast) bins.at(-1)!.push(provider);
-    else bins.push([provider]);
-    kindOfLast = kinds.kind[provider]!;
-  }
-  kinds.slots.forEach((_, provider) => {
-    if (touched[provider]) bins.push([provider]);
-  });
-  return bins;
-}
-
-/** Likes of a bin in order: first those that take group 0, then group 1, … */
-function countsOf(state: TransportState): GroupCounts {
-  const groupCount = state.todo.length;
-  const counts = new Int32Array(state.placement.kinds.slots.length * groupCount);
-  state.bins.forEach((bin, index) => {
-    let next = 0;
-    for (let group = 0; group < groupCount; group += 1) {
-      for (let times = state.taken[group * state.bins.length + index]!; times > 0; times -= 1) {
-        counts[bin[next]! * groupCount + group] = 1;
-        next += 1;
-      }
-    }
-  });
-  return counts;
 }

@@ -1,4 +1,4 @@
-import { fitsNow, type GroupCounts, type GroupPlacement, place } from "./group-placement.ts";
+import type { GroupCounts, GroupPlacement, GroupPlacer } from "./group-placement.ts";
 
 /**
  * Every way, up to likeness, to put the numbered groups on providers when several may share one (`group_policy=none`).
@@ -7,104 +7,168 @@ import { fitsNow, type GroupCounts, type GroupPlacement, place } from "./group-p
  * rows is met once. Branches are cut when a group has more likes left than the remaining providers could take, or a class
  * less room left than is still needed.
  */
-export function* packGroups(placement: GroupPlacement): Generator<GroupCounts> {
-  const groupCount = placement.counts.length;
-  const counts = new Int32Array(placement.kinds.slots.length * groupCount);
-  const state: PackState = { placement, counts, todo: [...placement.counts], rest: restOf(placement) };
-  yield* fillProvider(state, 0, 0);
-}
+export class GroupPacker implements GroupPlacer {
+  counts: GroupCounts = new Int32Array(0);
+  readonly #placement: GroupPlacement;
+  readonly #groupCount: number;
+  /** By group: likes that no provider took yet. */
+  readonly #todo: number[];
+  readonly #rest: RestBounds;
+  /** The last cell of `counts` that was chosen for the way given last; -1: none was given yet. */
+  #cell = -1;
 
-interface PackState {
-  readonly placement: GroupPlacement;
-  readonly counts: Int32Array;
-  readonly todo: number[];
-  readonly rest: RestBounds;
+  constructor(placement: GroupPlacement) {
+    this.#placement = placement;
+    this.#groupCount = placement.likes.length;
+    this.#todo = [...placement.likes];
+    this.#rest = new RestBounds(placement);
+  }
+
+  begin(): void {
+    const { kinds, likes } = this.#placement;
+    const cells = kinds.count * this.#groupCount;
+    if (this.counts.length < cells) this.counts = new Int32Array(kinds.slots.length * this.#groupCount);
+    this.counts.fill(0, 0, cells);
+    for (let group = 0; group < likes.length; group += 1) this.#todo[group] = likes[group]!;
+    this.#rest.forget();
+    this.#cell = -1;
+  }
+
+  next(): boolean {
+    let cell = this.#cell < 0 ? this.#enter(0) : this.#takeOneOff(this.#cell);
+    while (cell >= 0) {
+      const next = cell + 1;
+      if (next % this.#groupCount > 0) {
+        cell = this.#enter(next);
+        continue;
+      }
+      if (!this.#placement.budget.step()) return false;
+      if (this.#isAllPlaced()) {
+        this.#cell = cell;
+        return true;
+      }
+      cell = this.#canGoOn(next / this.#groupCount) ? this.#enter(next) : this.#takeOneOff(cell);
+    }
+    return false;
+  }
+
+  /** The provider of the cell takes as many likes of its group as it can. Returns the cell; -1: the budget is spent. */
+  #enter(cell: number): number {
+    const placement = this.#placement;
+    if (!placement.budget.step()) return -1;
+    const group = cell % this.#groupCount;
+    const provider = (cell - group) / this.#groupCount;
+    const ceiling = Math.min(this.#todo[group]!, this.#ceilingByLike(provider, group));
+    let most = 0;
+    while (most < ceiling && placement.fits(group, provider)) {
+      placement.place(group, provider, 1);
+      most += 1;
+    }
+    this.#todo[group] = this.#todo[group]! - most;
+    this.counts[cell] = most;
+    return cell;
+  }
+
+  /** From `cell` back, the first that has something takes one less; -1: none has. */
+  #takeOneOff(cell: number): number {
+    let last = cell;
+    while (last >= 0 && this.counts[last] === 0) last -= 1;
+    if (last < 0) return -1;
+    const group = last % this.#groupCount;
+    this.#placement.place(group, (last - group) / this.#groupCount, -1);
+    this.counts[last] = this.counts[last]! - 1;
+    this.#todo[group] = this.#todo[group]! + 1;
+    return last;
+  }
+
+  #isAllPlaced(): boolean {
+    for (const left of this.#todo) if (left > 0) return false;
+    return true;
+  }
+
+  #canGoOn(provider: number): boolean {
+    return provider < this.#placement.kinds.count && this.#rest.canTake(provider, this.#todo);
+  }
+
+  /** A provider's row may not exceed that of the like one before it, read from the left. */
+  #ceilingByLike(provider: number, group: number): number {
+    const { kinds, serves } = this.#placement;
+    const before = provider - 1;
+    if (before < 0 || kinds.kind[before] !== kinds.kind[provider]) return Number.POSITIVE_INFINITY;
+    if (serves[before] !== 0 || serves[provider] !== 0) return Number.POSITIVE_INFINITY;
+    const row = provider * this.#groupCount;
+    const rowBefore = before * this.#groupCount;
+    for (let index = 0; index < group; index += 1) {
+      if (this.counts[row + index]! < this.counts[rowBefore + index]!) return Number.POSITIVE_INFINITY;
+    }
+    return this.counts[rowBefore + group]!;
+  }
 }
 
 /** What the providers from a given one on could take at most. Row by provider. */
-interface RestBounds {
+class RestBounds {
+  readonly #placement: GroupPlacement;
   /** By group: likes, each group looked at by itself. */
-  readonly places: Float64Array;
+  #places = new Float64Array(0);
   /** By class: room. */
-  readonly room: Float64Array;
-}
+  #room = new Float64Array(0);
+  #known = false;
 
-/** Chooses how many likes of `group` and the groups after it `provider` takes, then goes on to the next provider. */
-function* fillProvider(state: PackState, provider: number, group: number): Generator<GroupCounts> {
-  const { placement, counts, todo } = state;
-  if (!placement.budget.step()) return;
-  const groupCount = todo.length;
-  if (group === groupCount) {
-    if (todo.every((left) => left === 0)) yield counts;
-    else if (provider + 1 < placement.kinds.slots.length && canTakeRest(state, provider + 1)) {
-      yield* fillProvider(state, provider + 1, 0);
-    }
-    return;
+  constructor(placement: GroupPlacement) {
+    this.#placement = placement;
   }
-  const at = provider * groupCount + group;
-  const ceiling = Math.min(todo[group]!, ceilingByLike(state, provider, group));
-  let most = 0;
-  while (most < ceiling && fitsNow(placement, group, provider)) {
-    place(placement, group, provider, 1);
-    most += 1;
-  }
-  todo[group] = todo[group]! - most;
-  counts[at] = most;
-  while (true) {
-    yield* fillProvider(state, provider, group + 1);
-    if (counts[at] === 0) return;
-    place(placement, group, provider, -1);
-    counts[at] = counts[at]! - 1;
-    todo[group] = todo[group]! + 1;
-  }
-}
 
-/** A provider's row may not exceed that of the like one before it, read from the left. */
-function ceilingByLike({ placement, counts, todo }: PackState, provider: number, group: number): number {
-  const { kinds, touched } = placement;
-  const before = provider - 1;
-  if (before < 0 || kinds.kind[before] !== kinds.kind[provider] || touched[before] || touched[provider])
-    return Number.POSITIVE_INFINITY;
-  const groupCount = todo.length;
-  for (let index = 0; index < group; index += 1) {
-    if (counts[provider * groupCount + index]! < counts[before * groupCount + index]!) return Number.POSITIVE_INFINITY;
+  forget(): void {
+    this.#known = false;
   }
-  return counts[before * groupCount + group]!;
-}
 
-function canTakeRest({ placement, todo, rest }: PackState, provider: number): boolean {
-  const groupCount = todo.length;
-  const { classCount, needs } = placement;
-  for (let group = 0; group < groupCount; group += 1) {
-    if (todo[group]! > rest.places[provider * groupCount + group]!) return false;
-  }
-  for (let index = 0; index < classCount; index += 1) {
-    let needed = 0;
-    for (let group = 0; group < groupCount; group += 1) needed += todo[group]! * needs[group * classCount + index]!;
-    if (needed > 0 && needed > rest.room[provider * classCount + index]!) return false;
-  }
-  return true;
-}
-
-function restOf(placement: GroupPlacement): RestBounds {
-  const { kinds, room, needs, classCount, counts } = placement;
-  const providerCount = kinds.slots.length;
-  const groupCount = counts.length;
-  const places = new Float64Array((providerCount + 1) * groupCount);
-  const restRoom = new Float64Array((providerCount + 1) * classCount);
-  for (let provider = providerCount - 1; provider >= 0; provider -= 1) {
-    for (let group = 0; group < groupCount; group += 1) {
-      let most = fitsNow(placement, group, provider) ? Number.POSITIVE_INFINITY : 0;
-      for (let index = 0; index < classCount && most > 0; index += 1) {
-        const need = needs[group * classCount + index]!;
-        if (need > 0) most = Math.min(most, Math.floor(room[provider * classCount + index]! / need));
-      }
-      places[provider * groupCount + group] = places[(provider + 1) * groupCount + group]! + most;
+  /** Whether the providers from this one on, which have nothing yet, may take so many likes of each group. */
+  canTake(provider: number, todo: readonly number[]): boolean {
+    // Known no earlier than asked for: the first provider often takes it all. It is the only one that has something by then.
+    if (!this.#known) this.#find(provider);
+    const { classCount } = this.#placement;
+    for (let group = 0; group < todo.length; group += 1) {
+      if (todo[group]! > this.#places[provider * todo.length + group]!) return false;
     }
     for (let index = 0; index < classCount; index += 1) {
-      restRoom[provider * classCount + index] =
-        restRoom[(provider + 1) * classCount + index]! + Math.max(0, room[provider * classCount + index]!);
+      let needed = 0;
+      for (let group = 0; group < todo.length; group += 1) needed += todo[group]! * this.#placement.need(group, index);
+      if (needed > 0 && needed > this.#room[provider * classCount + index]!) return false;
     }
+    return true;
   }
-  return { places, room: restRoom };
+
+  #find(first: number): void {
+    const { kinds, room, classCount, likes } = this.#placement;
+    if (this.#places.length < (kinds.count + 1) * likes.length) {
+      this.#places = new Float64Array((kinds.slots.length + 1) * likes.length);
+    }
+    if (this.#room.length < (kinds.count + 1) * classCount) {
+      this.#room = new Float64Array((kinds.slots.length + 1) * classCount);
+    }
+    this.#places.fill(0, kinds.count * likes.length, (kinds.count + 1) * likes.length);
+    this.#room.fill(0, kinds.count * classCount, (kinds.count + 1) * classCount);
+    for (let provider = kinds.count - 1; provider >= first; provider -= 1) {
+      for (let group = 0; group < likes.length; group += 1) {
+        const at = provider * likes.length + group;
+        this.#places[at] = this.#places[at + likes.length]! + this.#placesOn(provider, group);
+      }
+      for (let index = 0; index < classCount; index += 1) {
+        const at = provider * classCount + index;
+        this.#room[at] = this.#room[at + classCount]! + Math.max(0, room[at]!);
+      }
+    }
+    this.#known = true;
+  }
+
+  #placesOn(provider: number, group: number): number {
+    const { room, classCount } = this.#placement;
+    if (!this.#placement.fits(group, provider)) return 0;
+    let most = Number.POSITIVE_INFINITY;
+    for (let index = 0; index < classCount; index += 1) {
+      const need = this.#placement.need(group, index);
+      if (need > 0) most = Math.min(most, Math.floor(room[provider * classCount + index]! / need));
+    }
+    return most;
+  }
 }

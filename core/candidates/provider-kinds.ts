@@ -1,96 +1,166 @@
-import { type CompiledRequest, hasRoom, mayServeNumbered, mayServeUnnumbered } from "./compiled-request.ts";
+import {
+  type CompiledRequest,
+  type GroupDemand,
+  hasRoom,
+  mayServeNumbered,
+  mayServeUnnumbered,
+} from "./compiled-request.ts";
 import { hasGroupRules } from "./group-rules.ts";
 
 /**
  * The providers of one tree that can serve some part of a request, like ones next to each other. Two are alike when nothing
  * that a request can name tells them apart: parent, traits, aggregates, and for the classes asked for room and units.
  * Tight kinds come first, so that what the search finds first leaves the roomiest providers whole.
+ *
+ * Filled for one tree after the other: the arrays grow to the largest and are kept. Of each the first `count` rows are valid.
  */
-export interface ProviderKinds {
-  readonly slots: readonly number[];
+export class ProviderKinds {
+  count = 0;
+  /** By provider: its slot in the view. */
+  slots = new Int32Array(0);
   /** By provider: the number of its kind; they are ascending. */
-  readonly kind: readonly number[];
-  /** Room by provider and class of the request: what is free, at most max_unit. Row by row. */
-  readonly room: Float64Array;
-  /** By group and provider: 1 if the provider alone could serve one of these like groups. Row by row. */
-  readonly groupFits: Uint8Array;
-  /** By class of the unnumbered group and provider: 1 if the provider could serve it. Row by row. */
-  readonly demandFits: Uint8Array;
-}
+  kind = new Int32Array(0);
+  /** Room by provider and class of the request: what is free, at most max_unit. Row by provider. */
+  room = new Float64Array(0);
+  /** By provider and group: 1 if the provider alone could serve one of these like groups. Row by provider. */
+  groupFits = new Uint8Array(0);
+  /** By provider and class of the unnumbered group: 1 if the provider could serve it. Row by provider. */
+  demandFits = new Uint8Array(0);
+  readonly #request: CompiledRequest;
+  readonly #demandCount: number;
+  readonly #hasRules: boolean;
+  /** The usable providers as the tree lists them: slot and kind. */
+  #found = new Int32Array(0);
+  #kindOfFound = new Int32Array(0);
+  /** By kind, as they are found: its first provider, and how much room that has. */
+  #first = new Int32Array(0);
+  #roomOfKind = new Float64Array(0);
+  /** Kinds, the tight ones first. */
+  #order = new Int32Array(0);
 
-/** Cost: (providers of the tree) × (classes + groups + kinds). */
-export function providerKinds(request: CompiledRequest, root: number): ProviderKinds {
-  const { view, classes, unnumbered, numbered } = request;
-  const tree = [root, ...view.slots.descendants(root)];
-  const usable = tree.filter(
-    (slot) =>
-      unnumbered?.demands.some((demand) => hasRoom(demand, slot) && mayServeUnnumbered(view, unnumbered, slot)) ||
-      numbered.some(
-        (group) => group.demands.every((demand) => hasRoom(demand, slot)) && mayServeNumbered(view, group, slot),
-      ),
-  );
-  const kinds = usable.length === 1 ? [usable] : sortTightFirst(request, gatherLike(request, usable));
-  const slots = kinds.flat();
-  const kind = kinds.flatMap((like, number) => like.map(() => number));
-
-  const room = new Float64Array(slots.length * classes.length);
-  slots.forEach((slot, provider) => {
-    classes.forEach(({ column }, index) => {
-      room[provider * classes.length + index] = Math.max(0, Math.min(column.free[slot]!, column.maxUnit[slot]!));
-    });
-  });
-  const demands = unnumbered?.demands ?? [];
-  const demandFits = new Uint8Array(demands.length * slots.length);
-  demands.forEach((demand, index) => {
-    slots.forEach((slot, provider) => {
-      const fits = hasRoom(demand, slot) && mayServeUnnumbered(view, unnumbered!, slot);
-      demandFits[index * slots.length + provider] = fits ? 1 : 0;
-    });
-  });
-  const groupFits = new Uint8Array(numbered.length * slots.length);
-  numbered.forEach((group, index) => {
-    slots.forEach((slot, provider) => {
-      const fits = group.demands.every((demand) => hasRoom(demand, slot)) && mayServeNumbered(view, group, slot);
-      groupFits[index * slots.length + provider] = fits ? 1 : 0;
-    });
-  });
-  return { slots, kind, room, groupFits, demandFits };
-}
-
-function gatherLike(request: CompiledRequest, slots: readonly number[]): number[][] {
-  const kinds: number[][] = [];
-  for (const slot of slots) {
-    const like = kinds.find((kind) => areAlike(request, kind[0]!, slot));
-    if (like) like.push(slot);
-    else kinds.push([slot]);
+  constructor(request: CompiledRequest) {
+    this.#request = request;
+    this.#demandCount = request.unnumbered?.demands.length ?? 0;
+    this.#hasRules = hasGroupRules(request.request);
   }
-  return kinds;
-}
 
-function areAlike(request: CompiledRequest, a: number, b: number): boolean {
-  const { slots } = request.view;
-  if (slots.parent[a] !== slots.parent[b] || slots.traitSet[a] !== slots.traitSet[b]) return false;
-  if (slots.aggregateSet[a] !== slots.aggregateSet[b]) return false;
-  // Rules between groups tell apart what is above something from what is above nothing, or above something else.
-  if (hasGroupRules(request.request) && (isAbove(request, a) || isAbove(request, b))) return false;
-  return request.classes.every(
-    ({ column }) =>
-      column.free[a]! === column.free[b]! &&
-      column.maxUnit[a] === column.maxUnit[b] &&
-      column.minUnit[a] === column.minUnit[b] &&
-      column.stepSize[a] === column.stepSize[b],
-  );
-}
+  /** Cost: (providers of the tree) × (classes + groups + kinds). */
+  fill(root: number): void {
+    const descendants = this.#request.view.slots.descendants(root);
+    this.#reserve(descendants.length + 1);
+    let found = this.#isUsable(root) ? this.#find(0, root) : 0;
+    for (const slot of descendants) if (this.#isUsable(slot)) found = this.#find(found, slot);
+    const kinds = this.#gatherLike(found);
+    this.#sortTightFirst(kinds);
+    this.count = 0;
+    for (let place = 0; place < kinds; place += 1) {
+      for (let index = 0; index < found; index += 1) {
+        if (this.#kindOfFound[index] === this.#order[place]) this.#put(this.#found[index]!, place);
+      }
+    }
+  }
 
-function isAbove({ view: { slots } }: CompiledRequest, slot: number): boolean {
-  return slots.descendants(slots.root[slot]!).some((other) => slots.parent[other] === slot);
-}
+  #find(index: number, slot: number): number {
+    this.#found[index] = slot;
+    return index + 1;
+  }
 
-function sortTightFirst(request: CompiledRequest, kinds: number[][]): number[][] {
-  const roomOf = (slot: number) =>
-    request.classes.reduce((sum, { column }) => sum + Math.max(0, column.free[slot]!), 0);
-  return kinds
-    .map((like) => ({ like, room: roomOf(like[0]!) }))
-    .sort((a, b) => a.room - b.room)
-    .map(({ like }) => like);
+  #isUsable(slot: number): boolean {
+    const { view, unnumbered, numbered } = this.#request;
+    if (unnumbered !== null && mayServeUnnumbered(view, unnumbered, slot)) {
+      for (const demand of unnumbered.demands) if (hasRoom(demand, slot)) return true;
+    }
+    for (const group of numbered) if (this.#couldServe(group, slot)) return true;
+    return false;
+  }
+
+  #couldServe(group: GroupDemand, slot: number): boolean {
+    for (const demand of group.demands) if (!hasRoom(demand, slot)) return false;
+    return mayServeNumbered(this.#request.view, group, slot);
+  }
+
+  /** Returns how many kinds there are. */
+  #gatherLike(found: number): number {
+    let kinds = 0;
+    for (let index = 0; index < found; index += 1) {
+      const slot = this.#found[index]!;
+      let kind = 0;
+      while (kind < kinds && !this.#areAlike(this.#first[kind]!, slot)) kind += 1;
+      this.#kindOfFound[index] = kind;
+      if (kind < kinds) continue;
+      this.#first[kind] = slot;
+      kinds += 1;
+    }
+    return kinds;
+  }
+
+  #areAlike(a: number, b: number): boolean {
+    const { slots } = this.#request.view;
+    if (slots.parent[a] !== slots.parent[b] || slots.traitSet[a] !== slots.traitSet[b]) return false;
+    if (slots.aggregateSet[a] !== slots.aggregateSet[b]) return false;
+    // Rules between groups tell apart what is above something from what is above nothing, or above something else.
+    if (this.#hasRules && (this.#isAbove(a) || this.#isAbove(b))) return false;
+    for (const { column } of this.#request.classes) {
+      if (column.free[a] !== column.free[b] || column.maxUnit[a] !== column.maxUnit[b]) return false;
+      if (column.minUnit[a] !== column.minUnit[b] || column.stepSize[a] !== column.stepSize[b]) return false;
+    }
+    return true;
+  }
+
+  #isAbove(slot: number): boolean {
+    const { slots } = this.#request.view;
+    return slots.descendants(slots.root[slot]!).some((other) => slots.parent[other] === slot);
+  }
+
+  /** Those with as much room stay as they were found. */
+  #sortTightFirst(kinds: number): void {
+    for (let kind = 0; kind < kinds; kind += 1) {
+      let room = 0;
+      for (const { column } of this.#request.classes) room += Math.max(0, column.free[this.#first[kind]!]!);
+      this.#roomOfKind[kind] = room;
+      let place = kind;
+      while (place > 0 && this.#roomOfKind[this.#order[place - 1]!]! > room) {
+        this.#order[place] = this.#order[place - 1]!;
+        place -= 1;
+      }
+      this.#order[place] = kind;
+    }
+  }
+
+  /** Adds a provider behind those that are in. */
+  #put(slot: number, kind: number): void {
+    const { view, classes, unnumbered, numbered } = this.#request;
+    const provider = this.count;
+    this.slots[provider] = slot;
+    this.kind[provider] = kind;
+    this.count += 1;
+    for (let index = 0; index < classes.length; index += 1) {
+      const { free, maxUnit } = classes[index]!.column;
+      this.room[provider * classes.length + index] = Math.max(0, Math.min(free[slot]!, maxUnit[slot]!));
+    }
+    for (let index = 0; index < numbered.length; index += 1) {
+      this.groupFits[provider * numbered.length + index] = this.#couldServe(numbered[index]!, slot) ? 1 : 0;
+    }
+    if (unnumbered === null) return;
+    const mayServe = mayServeUnnumbered(view, unnumbered, slot);
+    for (let index = 0; index < this.#demandCount; index += 1) {
+      const fits = mayServe && hasRoom(unnumbered.demands[index]!, slot);
+      this.demandFits[provider * this.#demandCount + index] = fits ? 1 : 0;
+    }
+  }
+
+  #reserve(providers: number): void {
+    if (providers <= this.slots.length) return;
+    const { classes, numbered } = this.#request;
+    this.slots = new Int32Array(providers);
+    this.kind = new Int32Array(providers);
+    this.room = new Float64Array(providers * classes.length);
+    this.groupFits = new Uint8Array(providers * numbered.length);
+    this.demandFits = new Uint8Array(providers * this.#demandCount);
+    this.#found = new Int32Array(providers);
+    this.#kindOfFound = new Int32Array(providers);
+    this.#first = new Int32Array(providers);
+    this.#roomOfKind = new Float64Array(providers);
+    this.#order = new Int32Array(providers);
+  }
 }

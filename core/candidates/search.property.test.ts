@@ -10,9 +10,11 @@ import {
 } from "../ledger/ids.ts";
 import { capacityOf, type Inventory, type Provider } from "../ledger/model.ts";
 import { LedgerView } from "../ledger/view.ts";
+import { CompiledRequest } from "./compiled-request.ts";
 import { hasGroupRules } from "./group-rules.ts";
 import { ANY_TREE, type CandidateRequest, type RequestGroup, requestGroup } from "./request.ts";
 import { CandidateSearch } from "./search.ts";
+import { type Assignment, TreeSearch } from "./tree-search.ts";
 
 /** One way to serve a request, as the reference finds it: for each part of the request its provider. */
 interface Part {
@@ -68,19 +70,28 @@ const groupsSpec = fc
   .array(groupSpec, { minLength: 1, maxLength: 2 })
   .chain((models) => fc.tuple(fc.boolean(), fc.array(fc.constantFrom(...models), { minLength: 1, maxLength: 4 })));
 
-function buildView(tree: readonly (typeof providerSpec extends fc.Arbitrary<infer T> ? T : never)[]): LedgerView {
+type TreeSpec = typeof treeSpec extends fc.Arbitrary<infer T> ? T : never;
+
+/** A view of trees whose providers are named `p0`, `p1`, … (the first tree), `q0`, `q1`, … (the second one). */
+function buildView(...trees: readonly TreeSpec[]): LedgerView {
   const view = new LedgerView();
+  trees.forEach((tree, index) => {
+    putTree(view, tree, ["p", "q"][index]!);
+  });
+  return view;
+}
+
+function putTree(view: LedgerView, tree: TreeSpec, letter: string): void {
   tree.forEach((spec, index) => {
-    const uuid = providerUuid(`p${index}`);
-    const parent = index === 0 ? null : providerUuid(`p${Math.min(spec.parent, index - 1)}`);
-    view.apply({ kind: "provider-put", uuid, name: uuid, parent, root: providerUuid("p0"), generation: 0 });
+    const uuid = providerUuid(`${letter}${index}`);
+    const parent = index === 0 ? null : providerUuid(`${letter}${Math.min(spec.parent, index - 1)}`);
+    view.apply({ kind: "provider-put", uuid, name: uuid, parent, root: providerUuid(`${letter}0`), generation: 0 });
     for (const [name, { used, ...rest }] of Object.entries(spec.inventories)) {
       view.apply({ kind: "inventory-put", provider: uuid, resourceClass: resourceClass(name), inventory: rest, used });
     }
     for (const name of spec.traits) view.apply({ kind: "trait-added", provider: uuid, trait: name });
     if (spec.inAggregate) view.apply({ kind: "aggregate-added", provider: uuid, aggregate: AGGREGATE });
   });
-  return view;
 }
 
 type Rules = typeof rulesSpec extends fc.Arbitrary<infer T> ? T : never;
@@ -319,4 +330,26 @@ describe("candidate search against trying everything", () => {
       { numRuns: 2000 },
     );
   });
+
+  it("gives the ways of a tree whatever tree the search was turned to before, and however far it went there", () => {
+    const before = fc.record({ tree: treeSpec, ways: fc.nat({ max: 4 }), steps: fc.integer({ min: 1, max: 200 }) });
+    fc.assert(
+      fc.property(before, treeSpec, groupsSpec, fc.boolean(), rulesSpec, (other, tree, asked, isolate, rules) => {
+        const view = buildView(tree, other.tree);
+        const request = new CompiledRequest(view, buildRequest(...asked, isolate, rules));
+        const rootOf = (name: string) => view.slots.find(providerUuid(name));
+        const used = new TreeSearch(request).begin(rootOf("q0"), other.steps);
+        for (let way = 0; way < other.ways; way += 1) used.next();
+        const fresh = new TreeSearch(request);
+        expect(waysOf(used.begin(rootOf("p0"), 1_000_000))).toEqual(waysOf(fresh.begin(rootOf("p0"), 1_000_000)));
+      }),
+      { numRuns: 1000 },
+    );
+  });
 });
+
+function waysOf(search: TreeSearch): Assignment[] {
+  const ways: Assignment[] = [];
+  for (let way = search.next(); way; way = search.next()) ways.push(way);
+  return ways;
+}

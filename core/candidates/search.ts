@@ -6,8 +6,7 @@ import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "./compiled-r
 import type { RefusalCount } from "./refusal.ts";
 import type { CandidateRequest } from "./request.ts";
 import { scanTrees } from "./scan-trees.ts";
-import { type Assignment, assignmentOnRoot, assignmentsOfTree } from "./tree-search.ts";
-import { WorkBudget } from "./work-budget.ts";
+import { type Assignment, assignmentOnRoot, searchTree, TreeSearch } from "./tree-search.ts";
 
 /** One way to satisfy a request: an allocation candidate. */
 export interface Candidate {
@@ -70,7 +69,7 @@ export class CandidateSearch implements Iterable<Candidate> {
     const { slots } = this.#view;
     const onlyUnnumbered = this.#compiled.numbered.length === 0;
     const block = new Int32Array(Math.min(BLOCK, slots.rootCount));
-    let round: TreeCursor[] = [];
+    const found: number[] = [];
     for (const [from, end] of this.#blocks()) {
       this.#assertUnchanged();
       const count = scanTrees(this.#compiled, from, end, block);
@@ -81,27 +80,28 @@ export class CandidateSearch implements Iterable<Candidate> {
           yield candidateOf(this.#view, assignmentOnRoot(this.#compiled, root));
           this.#assertUnchanged();
         } else {
-          const cursor = this.#openTree(root);
-          const assignment = this.#next(cursor);
+          const assignment = this.#firstOf(root);
           if (!assignment) continue;
-          round.push(cursor);
+          found.push(root);
           yield candidateOf(this.#view, assignment);
         }
         left -= 1;
         if (left === 0) return;
       }
     }
-    while (round.length > 0) {
-      const next: TreeCursor[] = [];
-      for (const cursor of round) {
-        const assignment = this.#next(cursor);
+    let round: Iterable<TreeSearch> = this.#reopen(found);
+    for (let given = found.length; given > 0; ) {
+      const next: TreeSearch[] = [];
+      for (const search of round) {
+        const assignment = this.#next(search);
         if (!assignment) continue;
-        next.push(cursor);
+        next.push(search);
         yield candidateOf(this.#view, assignment);
         left -= 1;
         if (left === 0) return;
       }
       round = next;
+      given = next.length;
     }
   }
 
@@ -118,28 +118,34 @@ export class CandidateSearch implements Iterable<Candidate> {
     assert(this.#view.version === this.#version, "a candidate search goes on only while its view has not changed");
   }
 
-  #openTree(root: number): TreeCursor {
-    const budget = new WorkBudget(this.#workPerTree);
-    return { assignments: assignmentsOfTree(this.#compiled, root, budget), budget, found: false };
-  }
-
-  #next(cursor: TreeCursor): Assignment | undefined {
+  #firstOf(root: number): Assignment | null {
     this.#assertUnchanged();
-    const { done, value } = cursor.assignments.next();
-    if (!done) {
-      cursor.found = true;
-      return value;
-    }
-    if (cursor.budget.spent) this.#treesGivenUp += 1;
-    if (!cursor.found) this.#compiled.refuse(cursor.budget.spent ? CODE_GAVE_UP : CODE_NO_COMBINATION);
-    return undefined;
+    const search = searchTree(this.#compiled, root, this.#workPerTree);
+    const assignment = search.next();
+    if (assignment) return assignment;
+    if (search.gaveUp) this.#treesGivenUp += 1;
+    this.#compiled.refuse(search.gaveUp ? CODE_GAVE_UP : CODE_NO_COMBINATION);
+    return null;
   }
-}
 
-interface TreeCursor {
-  readonly assignments: Generator<Assignment, void>;
-  readonly budget: WorkBudget;
-  found: boolean;
+  /**
+   * Searches of their own for trees whose first way was given: most lists end before a second one is asked for, and a search that is left
+   * open costs memory.
+   */
+  *#reopen(roots: readonly number[]): Generator<TreeSearch> {
+    for (const root of roots) {
+      const search = new TreeSearch(this.#compiled).begin(root, this.#workPerTree);
+      search.next();
+      yield search;
+    }
+  }
+
+  #next(search: TreeSearch): Assignment | null {
+    this.#assertUnchanged();
+    const assignment = search.next();
+    if (!assignment && search.gaveUp) this.#treesGivenUp += 1;
+    return assignment;
+  }
 }
 
 export function candidateOf(view: LedgerView, assignment: Assignment): Candidate {

@@ -1,42 +1,23 @@
 import type { ResourceClass } from "../ledger/ids.ts";
 import { type CompiledRequest, haveTogether } from "./compiled-request.ts";
-import type { GroupCounts, GroupPlacement } from "./group-placement.ts";
+import { GroupPlacement, type GroupPlacer } from "./group-placement.ts";
 import { hasGroupRules, keepsGroupRules } from "./group-rules.ts";
-import { isolateGroups } from "./isolate-groups.ts";
-import { packGroups } from "./pack-groups.ts";
-import { type ProviderKinds, providerKinds } from "./provider-kinds.ts";
-import type { WorkBudget } from "./work-budget.ts";
+import { GroupIsolator } from "./isolate-groups.ts";
+import { GroupPacker } from "./pack-groups.ts";
 
 /** One way to serve a request from one tree, by slots of the view. */
 export interface Assignment {
   readonly root: number;
   /** No (slot, class) twice. */
-  readonly items: readonly { readonly slot: number; readonly resourceClass: ResourceClass; readonly amount: number }[];
+  readonly items: readonly AssignedItem[];
   /** Which provider serves which group; several for the unnumbered group if it is spread. */
   readonly mappings: readonly { readonly suffix: string; readonly slots: readonly number[] }[];
 }
 
-/**
- * Every way to serve the request from one tree, up to likeness: like providers are interchangeable, and so are like groups; of
- * the ways that differ in nothing else one is given. Ends early when the budget is spent; what breaks a rule between groups
- * is dropped only when it is whole, and costs of the budget, too.
- *
- * The unnumbered group's classes are placed first, each on one provider; then the numbered groups by their policy.
- */
-export function* assignmentsOfTree(request: CompiledRequest, root: number, budget: WorkBudget): Generator<Assignment> {
-  if (request.numbered.length === 0 && request.view.slots.descendants(root).length === 0) {
-    yield assignmentOnRoot(request, root);
-    return;
-  }
-  const search = new TreeSearch(request, root, budget);
-  if (!hasGroupRules(request.request)) {
-    yield* search.placeUnnumbered(0);
-    return;
-  }
-  const { parent } = request.view.slots;
-  for (const assignment of search.placeUnnumbered(0)) {
-    if (keepsGroupRules(request.request, assignment, parent)) yield assignment;
-  }
+interface AssignedItem {
+  readonly slot: number;
+  readonly resourceClass: ResourceClass;
+  readonly amount: number;
 }
 
 /** A flat tree that passed the scan serves an unnumbered group in exactly one way. */
@@ -49,115 +30,204 @@ export function assignmentOnRoot(request: CompiledRequest, root: number): Assign
   };
 }
 
-class TreeSearch {
+/**
+ * Every way to serve the request from one tree, up to likeness: like providers are interchangeable, and so are like groups; of
+ * the ways that differ in nothing else one is given. Ends early when the budget is spent; what breaks a rule between groups
+ * is dropped only when it is whole, and costs of the budget, too.
+ *
+ * The unnumbered group's classes are placed first, each on one provider; then the numbered groups by their policy.
+ *
+ * It is begun for one tree after the other and keeps its arrays: what a tree costs is the ways that are asked for. A tree may be
+ * left before its end.
+ */
+export class TreeSearch {
   readonly #request: CompiledRequest;
-  readonly #root: number;
-  readonly #budget: WorkBudget;
-  readonly #kinds: ProviderKinds;
-  readonly #room: Float64Array;
-  /** By class of the unnumbered group: the provider that serves it. */
-  readonly #chosen: number[] = [];
-  /** By provider: bits of the unnumbered group's classes it serves. */
-  readonly #serves: number[];
-  /** By class of the unnumbered group: its column in `room`. */
+  readonly #placement: GroupPlacement;
+  /** Null: there are no numbered groups. */
+  readonly #numbered: GroupPlacer | null;
+  readonly #hasRules: boolean;
+  /** By class of the unnumbered group: its column in the room, and the provider that serves it (-1: none was tried). */
   readonly #classOf: readonly number[];
+  readonly #chosen: number[];
+  #root = 0;
+  #stage: "new" | "flat" | "unnumbered" | "numbered" | "ended" = "ended";
 
-  constructor(request: CompiledRequest, root: number, budget: WorkBudget) {
+  constructor(request: CompiledRequest) {
+    const { unnumbered, numbered, classes, isolate } = request;
     this.#request = request;
-    this.#root = root;
-    this.#budget = budget;
-    this.#kinds = providerKinds(request, root);
-    this.#room = this.#kinds.room.slice();
-    this.#serves = this.#kinds.slots.map(() => 0);
-    const classes = request.classes.map((demand) => demand.resourceClass);
-    this.#classOf = (request.unnumbered?.demands ?? []).map((demand) => classes.indexOf(demand.resourceClass));
+    this.#placement = new GroupPlacement(request);
+    const Placer = isolate ? GroupIsolator : GroupPacker;
+    this.#numbered = numbered.length > 0 ? new Placer(this.#placement) : null;
+    this.#hasRules = hasGroupRules(request.request);
+    const demands = unnumbered?.demands ?? [];
+    this.#classOf = demands.map((demand) =>
+      classes.findIndex(({ resourceClass }) => resourceClass === demand.resourceClass),
+    );
+    this.#chosen = demands.map(() => -1);
   }
 
-  /** Places the unnumbered group's classes from `index` on, on each provider that differs from those before it. */
-  *placeUnnumbered(index: number): Generator<Assignment> {
-    if (!this.#budget.step()) return;
-    const demands = this.#request.unnumbered?.demands ?? [];
-    if (index === demands.length) {
-      if (this.#haveTogether()) yield* this.#placeNumbered();
-      return;
+  /** Turns to a tree that passed the scan. The view must not change until its last way was asked for. */
+  begin(root: number, steps: number): this {
+    this.#root = root;
+    const isFlat = this.#numbered === null && this.#request.view.slots.descendants(root).length === 0;
+    this.#stage = isFlat ? "flat" : "new";
+    if (isFlat) this.#placement.budget.renew(steps);
+    else this.#placement.begin(root, steps);
+    return this;
+  }
+
+  /** The tree was left for want of steps: it may have more ways than were given. */
+  get gaveUp(): boolean {
+    return this.#placement.budget.spent;
+  }
+
+  /** The next way; null: there is none left, or the budget is spent. */
+  next(): Assignment | null {
+    if (this.#stage === "flat") {
+      this.#stage = "ended";
+      return assignmentOnRoot(this.#request, this.#root);
     }
-    const { slots, kind, demandFits } = this.#kinds;
-    const { amount } = demands[index]!;
-    for (let provider = 0; provider < slots.length; provider += 1) {
-      const at = provider * this.#request.classes.length + this.#classOf[index]!;
-      if (demandFits[index * slots.length + provider] === 0 || this.#room[at]! < amount) continue;
+    while (this.#placeNext()) {
+      const assignment = this.#assignment();
+      if (!this.#hasRules) return assignment;
+      if (keepsGroupRules(this.#request.request, assignment, this.#request.view.slots.parent)) return assignment;
+    }
+    return null;
+  }
+
+  /** Goes on to the next way as it stands in the arrays. */
+  #placeNext(): boolean {
+    while (this.#stage !== "ended") {
+      if (this.#stage === "numbered" && this.#numbered?.next()) return true;
+      if (!this.#placeUnnumbered()) break;
+      if (!this.#haveTogether()) continue;
+      if (this.#numbered === null) return true;
+      if (this.#placement.kinds.count === 0) break;
+      this.#numbered.begin();
+      this.#stage = "numbered";
+    }
+    this.#stage = "ended";
+    return false;
+  }
+
+  /** Places the unnumbered group's classes, each on the providers that differ from those before it, in the next way. */
+  #placeUnnumbered(): boolean {
+    const { budget } = this.#placement;
+    const total = this.#chosen.length;
+    let index = total - 1;
+    if (this.#stage === "new") {
+      if (!budget.step()) return false;
+      if (total > 0) this.#chosen[0] = -1;
+      index = 0;
+    }
+    this.#stage = "unnumbered";
+    while (index >= 0 && index < total) {
+      if (!this.#moveOn(index)) {
+        index -= 1;
+        continue;
+      }
+      if (!budget.step()) return false;
+      index += 1;
+      if (index < total) this.#chosen[index] = -1;
+    }
+    return index === total;
+  }
+
+  /** Takes a class off its provider and puts it on the next one that can serve it; false: there is none, and it is on none. */
+  #moveOn(index: number): boolean {
+    const { kinds, room, serves, classCount } = this.#placement;
+    const total = this.#chosen.length;
+    const { amount } = this.#request.unnumbered!.demands[index]!;
+    const column = this.#classOf[index]!;
+    const bit = 2 ** index;
+    let provider = this.#chosen[index]!;
+    if (provider >= 0) {
+      room[provider * classCount + column] = room[provider * classCount + column]! + amount;
+      serves[provider] = serves[provider]! - bit;
+    }
+    for (provider += 1; provider < kinds.count; provider += 1) {
+      const at = provider * classCount + column;
+      if (kinds.demandFits[provider * total + index] === 0 || room[at]! < amount) continue;
       const before = provider - 1;
-      if (before >= 0 && kind[before] === kind[provider] && this.#serves[before] === this.#serves[provider]) continue;
-      this.#room[at] = this.#room[at]! - amount;
-      this.#serves[provider] = this.#serves[provider]! + 2 ** index;
+      if (before >= 0 && kinds.kind[before] === kinds.kind[provider] && serves[before] === serves[provider]) continue;
+      room[at] = room[at]! - amount;
+      serves[provider] = serves[provider]! + bit;
       this.#chosen[index] = provider;
-      yield* this.placeUnnumbered(index + 1);
-      this.#room[at] = this.#room[at]! + amount;
-      this.#serves[provider] = this.#serves[provider]! - 2 ** index;
+      return true;
     }
+    this.#chosen[index] = -1;
+    return false;
   }
 
   #haveTogether(): boolean {
     const { unnumbered, view } = this.#request;
     if (!unnumbered || unnumbered.togetherSets === null) return true;
-    const sets = this.#chosen.map((provider) => view.slots.traitSet[this.#kinds.slots[provider]!]!);
-    return haveTogether(view, unnumbered, sets);
+    const { slots } = this.#placement.kinds;
+    return haveTogether(
+      view,
+      unnumbered,
+      this.#chosen.map((provider) => view.slots.traitSet[slots[provider]!]!),
+    );
   }
 
-  *#placeNumbered(): Generator<Assignment> {
-    const { numbered, classes, isolate } = this.#request;
-    if (numbered.length === 0) {
-      yield this.#assignment(new Int32Array(0));
-      return;
-    }
-    if (this.#kinds.slots.length === 0) return;
-    const needs = new Float64Array(numbered.length * classes.length);
-    numbered.forEach((group, index) => {
-      for (const demand of group.demands) {
-        needs[index * classes.length + classes.findIndex((like) => like.resourceClass === demand.resourceClass)] =
-          demand.amount;
-      }
-    });
-    const placement: GroupPlacement = {
-      kinds: this.#kinds,
-      room: this.#room,
-      classCount: classes.length,
-      touched: this.#serves.map((bits) => bits !== 0),
-      needs,
-      counts: numbered.map((group) => group.suffixes.length),
-      budget: this.#budget,
-    };
-    for (const counts of isolate ? isolateGroups(placement) : packGroups(placement)) yield this.#assignment(counts);
-  }
-
-  #assignment(counts: GroupCounts): Assignment {
+  #assignment(): Assignment {
     const { unnumbered, numbered } = this.#request;
-    const { slots } = this.#kinds;
-    const amounts = new Map<number, Map<ResourceClass, number>>();
-    const take = (provider: number, resourceClass: ResourceClass, amount: number) => {
-      const ofProvider = amounts.get(provider) ?? new Map<ResourceClass, number>();
-      amounts.set(provider, ofProvider.set(resourceClass, amount + (ofProvider.get(resourceClass) ?? 0)));
-    };
+    const { slots, count } = this.#placement.kinds;
+    const items: Changing<AssignedItem>[] = [];
     const mappings: { suffix: string; slots: number[] }[] = [];
     if (unnumbered) {
-      unnumbered.demands.forEach((demand, index) => {
-        take(this.#chosen[index]!, demand.resourceClass, demand.amount);
-      });
-      mappings.push({ suffix: "", slots: [...new Set(this.#chosen)].map((provider) => slots[provider]!) });
+      const serving: number[] = [];
+      for (let index = 0; index < this.#chosen.length; index += 1) {
+        const slot = slots[this.#chosen[index]!]!;
+        const { resourceClass, amount } = unnumbered.demands[index]!;
+        addItem(items, slot, resourceClass, amount);
+        if (!serving.includes(slot)) serving.push(slot);
+      }
+      mappings.push({ suffix: "", slots: serving });
     }
-    numbered.forEach((group, index) => {
+    for (let group = 0; group < numbered.length; group += 1) {
+      const { demands, suffixes } = numbered[group]!;
       let next = 0;
-      slots.forEach((slot, provider) => {
-        for (let times = counts[provider * numbered.length + index]!; times > 0; times -= 1) {
-          for (const demand of group.demands) take(provider, demand.resourceClass, demand.amount);
-          mappings.push({ suffix: group.suffixes[next]!, slots: [slot] });
+      for (let provider = 0; provider < count; provider += 1) {
+        const slot = slots[provider]!;
+        for (let times = this.#numbered!.counts[provider * numbered.length + group]!; times > 0; times -= 1) {
+          for (const { resourceClass, amount } of demands) addItem(items, slot, resourceClass, amount);
+          mappings.push({ suffix: suffixes[next]!, slots: [slot] });
           next += 1;
         }
-      });
-    });
-    const items = [...amounts].flatMap(([provider, ofProvider]) =>
-      [...ofProvider].map(([resourceClass, amount]) => ({ slot: slots[provider]!, resourceClass, amount })),
-    );
+      }
+    }
     return { root: this.#root, items, mappings };
   }
+}
+
+type Changing<Value> = { -readonly [Key in keyof Value]: Value[Key] };
+
+/** Items of one provider stand together, in the order in which it came to serve. Few as they are, a look at each costs less than a map. */
+function addItem(items: Changing<AssignedItem>[], slot: number, resourceClass: ResourceClass, amount: number): void {
+  let behind = -1;
+  for (let index = items.length - 1; index >= 0; index -= 1) {
+    const item = items[index]!;
+    if (item.slot !== slot) continue;
+    if (item.resourceClass === resourceClass) {
+      item.amount += amount;
+      return;
+    }
+    behind = Math.max(behind, index);
+  }
+  const item = { slot, resourceClass, amount };
+  if (behind < 0) items.push(item);
+  else items.splice(behind + 1, 0, item);
+}
+
+const kept = new WeakMap<CompiledRequest, TreeSearch>();
+
+/** A search that is begun for this tree, kept with the request: for those who are done with it before the next one asks. */
+export function searchTree(request: CompiledRequest, root: number, steps: number): TreeSearch {
+  let search = kept.get(request);
+  if (!search) {
+    search = new TreeSearch(request);
+    kept.set(request, search);
+  }
+  return search.begin(root, steps);
 }

@@ -1,13 +1,13 @@
 /** How many steps a search may take: packing groups on providers is NP-hard in general, and no request may stall a scheduler. */
 export class WorkBudget {
-  #left: number;
-
-  constructor(steps: number) {
-    this.#left = steps;
-  }
+  #left = 0;
 
   get spent(): boolean {
     return this.#left <= 0;
+  }
+
+  renew(steps: number): void {
+    this.#left = steps;
   }
 
   /** Takes one step; false when there is none left. */

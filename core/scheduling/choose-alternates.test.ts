@@ -12,18 +12,19 @@ interface Standby {
 function standby(hosts: readonly Standby[]): StandbyHosts {
   return {
     count: hosts.length,
-    weight: (at) => hosts[at]?.weight ?? 0,
     root: (at) => 100 + at,
-    room: (at) => (hosts[at]?.tight ? 1 : 4),
-    waysOn: (at, most) =>
-      Array.from({ length: Math.min(most, hosts[at]?.ways ?? 1) }, (_, way) => ({
+    weight: (root) => hosts[root - 100]?.weight ?? 0,
+    room: (root) => (hosts[root - 100]?.tight ? 1 : 4),
+    waysOn: (root, most) =>
+      Array.from({ length: Math.min(most, hosts[root - 100]?.ways ?? 1) }, (_, way) => ({
         items: [],
-        mappings: { "": `${at}.${way}` },
+        mappings: { "": `${root - 100}.${way}` },
       })),
   };
 }
 const alike = (count: number) => standby(Array.from({ length: count }, () => ({})));
-const positions = (...args: Parameters<typeof chooseAlternates>) => chooseAlternates(...args).map(({ at }) => at);
+const positions = (...args: Parameters<typeof chooseAlternates>) =>
+  chooseAlternates(...args).map(({ root }) => root - 100);
 
 describe("chooseAlternates", () => {
   it("gives the best of few hosts, best first, none that is taken", () => {
@@ -82,7 +83,7 @@ describe("chooseAlternates", () => {
   it("gives a few of the ways that a host offers, and passes over hosts that offer none", () => {
     const hosts = standby([{}, { weight: 3, ways: 0 }, { weight: 2, ways: 8 }, { weight: 1, ways: 2 }]);
     const given = chooseAlternates(hosts, { most: 2, seed: 1, taken: new Set([100]) });
-    expect(given.map(({ at, ways }) => [at, ways.map((way) => way.mappings[""])])).toEqual([
+    expect(given.map(({ root, ways }) => [root - 100, ways.map((way) => way.mappings[""])])).toEqual([
       [2, ["2.0", "2.1"]],
       [3, ["3.0", "3.1"]],
     ]);

@@ -4,14 +4,14 @@ import { seededRandom } from "./seeded-random.ts";
 /** The hosts of one cell that passed the sieve and the filters, at positions 0 … count − 1 in an order that stays the same. */
 export interface StandbyHosts {
   readonly count: number;
-  /** More is better. */
-  weight(at: number): number;
-  /** Slot of the host's root provider in the cell's view. */
+  /** Slot of the root provider, in the cell's view, of the host at a position. By it the rest is asked. */
   root(at: number): number;
+  /** More is better. */
+  weight(root: number): number;
   /** How often the request would fit there, as far as is worth counting: the more often, the likelier it fits later, too. */
-  room(at: number): number;
+  room(root: number): number;
   /** Up to `most` ways in which the request fits there, the preferred one first; none: it does not fit after all. */
-  waysOn(at: number, most: number): readonly AllocationRequest[];
+  waysOn(root: number, most: number): readonly AllocationRequest[];
 }
 
 export interface AlternateOptions {
@@ -27,7 +27,6 @@ export interface AlternateOptions {
 
 /** A host that stands by, with the ways to use it in the order to try them; at least one. */
 export interface Alternate {
-  readonly at: number;
   readonly root: number;
   readonly ways: readonly AllocationRequest[];
 }
@@ -55,37 +54,36 @@ const WAYS_PER_HOST = 2;
 export function chooseAlternates(hosts: StandbyHosts, options: AlternateOptions): readonly Alternate[] {
   if (options.most <= 0 || hosts.count === 0) return [];
   const random = seededRandom(options.seed ^ 0x5bd1e995);
-  const drawn = drawPositions(hosts, options, random);
-  const domains = new DomainCounts(options);
+  const drawn = drawHosts(hosts, options, random);
   if (options.domainOf) drawOtherDomains(hosts, options, drawn, random);
-  const room = new Map(Array.from(drawn, (at) => [at, hosts.room(at)]));
+  const rooms = drawn.map((root) => hosts.room(root));
+  const domains = new DomainCounts(options);
   const chosen: Alternate[] = [];
-  while (chosen.length < options.most) {
-    const at = nextOf(drawn, hosts, { domains, room });
-    if (at === undefined) break;
-    drawn.delete(at);
-    const alternate = alternateAt(hosts, at);
-    if (!alternate) continue;
-    domains.use(alternate.root);
-    chosen.push(alternate);
+  while (chosen.length < options.most && drawn.length > 0) {
+    const best = indexOfBest(drawn, rooms, hosts, domains);
+    const [root] = drawn.splice(best, 1);
+    rooms.splice(best, 1);
+    const ways = hosts.waysOn(root!, WAYS_PER_HOST);
+    if (ways.length === 0) continue;
+    domains.use(root!);
+    chosen.push({ root: root!, ways });
   }
   if (chosen.length < options.most) fillUp(hosts, options, chosen);
-  return chosen.sort((a, b) => hosts.weight(b.at) - hosts.weight(a.at));
+  return chosen.sort((a, b) => hosts.weight(b.root) - hosts.weight(a.root));
 }
 
-/** Distinct positions of hosts that are not taken: a part of all even when there are few, so that servers differ. */
-function drawPositions(hosts: StandbyHosts, options: AlternateOptions, random: () => number): Set<number> {
+/** Roots of distinct hosts that are not taken: a part of all even when there are few, so that servers differ. */
+function drawHosts(hosts: StandbyHosts, { most, taken }: AlternateOptions, random: () => number): number[] {
   const { count } = hosts;
-  const wanted = Math.min(options.most * DRAWN_PER_ALTERNATE, Math.max(options.most * 2, Math.ceil(count / 2)));
-  const drawn = new Set<number>();
-  const isFree = (at: number) => !options.taken.has(hosts.root(at));
-  if (count <= wanted + options.taken.size) {
-    for (let at = 0; at < count; at += 1) if (isFree(at)) drawn.add(at);
-    return drawn;
+  const wanted = Math.min(most * DRAWN_PER_ALTERNATE, Math.max(most * 2, Math.ceil(count / 2)));
+  const drawn: number[] = [];
+  if (count <= wanted + taken.size) {
+    for (let at = 0; at < count; at += 1) drawn.push(hosts.root(at));
+    return drawn.filter((root) => !taken.has(root));
   }
-  for (let draws = 0; draws < wanted * 4 && drawn.size < wanted; draws += 1) {
-    const at = Math.floor(random() * count);
-    if (isFree(at)) drawn.add(at);
+  for (let draws = 0; draws < wanted * 4 && drawn.length < wanted; draws += 1) {
+    const root = hosts.root(Math.floor(random() * count));
+    if (!drawn.includes(root) && !taken.has(root)) drawn.push(root);
   }
   return drawn;
 }
@@ -94,64 +92,57 @@ function drawPositions(hosts: StandbyHosts, options: AlternateOptions, random: (
 function drawOtherDomains(
   hosts: StandbyHosts,
   { domainOf, taken, most }: AlternateOptions,
-  drawn: Set<number>,
+  drawn: number[],
   random: () => number,
 ): void {
-  const known = new Set(Array.from(drawn, (at) => domainOf?.(hosts.root(at))));
+  const known = new Set(drawn.map((root) => domainOf?.(root)));
   const start = Math.floor(random() * hosts.count);
   const steps = Math.min(hosts.count, LOOKED_AT_FOR_DOMAINS);
   // One more than there are alternates: the server's own host has a domain, too.
   for (let step = 0; step < steps && known.size <= most; step += 1) {
-    const at = (start + step) % hosts.count;
-    const root = hosts.root(at);
+    const root = hosts.root((start + step) % hosts.count);
     const domain = domainOf?.(root);
     if (domain === undefined || known.has(domain) || taken.has(root)) continue;
     known.add(domain);
-    drawn.add(at);
+    drawn.push(root);
   }
 }
 
-/** The position with the least used failure domain, then with the most room, then with the highest weight. */
-function nextOf(
-  positions: ReadonlySet<number>,
+/** Which of the roots has the least used failure domain, then the most room, then the highest weight; of like ones the first. */
+function indexOfBest(
+  roots: readonly number[],
+  rooms: readonly number[],
   hosts: StandbyHosts,
-  { domains, room }: { readonly domains: DomainCounts; readonly room: ReadonlyMap<number, number> },
-): number | undefined {
-  let best: number | undefined;
-  let bestUses = 0;
-  for (const at of positions) {
-    const uses = domains.uses(hosts.root(at));
-    if (best !== undefined && uses > bestUses) continue;
-    const isMoreUnused = best === undefined || uses < bestUses;
-    if (isMoreUnused || isBetter(at, best!)) {
-      best = at;
-      bestUses = uses;
-    }
+  domains: DomainCounts,
+): number {
+  let best = 0;
+  let bestUses = domains.uses(roots[0]!);
+  for (let index = 1; index < roots.length; index += 1) {
+    const uses = domains.uses(roots[index]!);
+    if (uses > bestUses) continue;
+    if (uses === bestUses && !isBetter(index)) continue;
+    best = index;
+    bestUses = uses;
   }
   return best;
 
-  function isBetter(at: number, than: number): boolean {
-    const more = (room.get(at) ?? 0) - (room.get(than) ?? 0);
-    return more === 0 ? hosts.weight(at) > hosts.weight(than) : more > 0;
+  function isBetter(index: number): boolean {
+    const more = rooms[index]! - rooms[best]!;
+    return more === 0 ? hosts.weight(roots[index]!) > hosts.weight(roots[best]!) : more > 0;
   }
 }
 
 /** The others one after the other from a place that the seed decides; bounded, as each costs a search in the host's tree. */
 function fillUp(hosts: StandbyHosts, options: AlternateOptions, chosen: Alternate[]): void {
   const start = options.seed % hosts.count;
-  const known = new Set(chosen.map((alternate) => alternate.at));
+  const known = new Set(chosen.map((alternate) => alternate.root));
   const steps = Math.min(hosts.count, TRIED_AT_MOST);
   for (let step = 0; step < steps && chosen.length < options.most; step += 1) {
-    const at = (start + step) % hosts.count;
-    if (known.has(at) || options.taken.has(hosts.root(at))) continue;
-    const alternate = alternateAt(hosts, at);
-    if (alternate) chosen.push(alternate);
+    const root = hosts.root((start + step) % hosts.count);
+    if (known.has(root) || options.taken.has(root)) continue;
+    const ways = hosts.waysOn(root, WAYS_PER_HOST);
+    if (ways.length > 0) chosen.push({ root, ways });
   }
-}
-
-function alternateAt(hosts: StandbyHosts, at: number): Alternate | null {
-  const ways = hosts.waysOn(at, WAYS_PER_HOST);
-  return ways.length > 0 ? { at, root: hosts.root(at), ways } : null;
 }
 
 /** How often each failure domain is used by one server's hosts. */

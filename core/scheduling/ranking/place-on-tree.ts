@@ -1,23 +1,24 @@
 import type { AllocationRequest, Selection } from "../../../proto/gen/berth/shared.ts";
 import { CODE_GAVE_UP, CODE_NO_COMBINATION, type CompiledRequest } from "../../candidates/compiled-request.ts";
-import { candidateOf, WORK_PER_TREE } from "../../candidates/search.ts";
-import { type Assignment, assignmentsOfTree } from "../../candidates/tree-search.ts";
-import { WorkBudget } from "../../candidates/work-budget.ts";
+import { WORK_PER_TREE } from "../../candidates/search.ts";
+import { type Assignment, searchTree } from "../../candidates/tree-search.ts";
 
 /** The preferred way in which a request fits on a tree that passed the sieve, or the refusal's code. */
 export function placeOnTree(request: CompiledRequest, root: number): AllocationRequest | number {
-  const budget = new WorkBudget(WORK_PER_TREE);
-  const { done, value } = assignmentsOfTree(request, root, budget).next();
-  if (!done) return wayOf(request, value);
-  return budget.spent ? CODE_GAVE_UP : CODE_NO_COMBINATION;
+  const search = searchTree(request, root, WORK_PER_TREE);
+  const assignment = search.next();
+  if (assignment) return wayOf(request, assignment);
+  return search.gaveUp ? CODE_GAVE_UP : CODE_NO_COMBINATION;
 }
 
 /** Up to `most` ways, the preferred one first. */
 export function waysOnTree(request: CompiledRequest, root: number, most: number): AllocationRequest[] {
+  const search = searchTree(request, root, WORK_PER_TREE);
   const ways: AllocationRequest[] = [];
-  for (const assignment of assignmentsOfTree(request, root, new WorkBudget(WORK_PER_TREE))) {
+  while (ways.length < most) {
+    const assignment = search.next();
+    if (!assignment) break;
     ways.push(wayOf(request, assignment));
-    if (ways.length === most) break;
   }
   return ways;
 }
@@ -28,10 +29,12 @@ export function selectionOf({ view }: CompiledRequest, root: number, allocation:
 }
 
 /** The wire's form of a way to fit. A group that is served by several providers names them with commas between. */
-function wayOf({ view }: CompiledRequest, assignment: Assignment): AllocationRequest {
-  const candidate = candidateOf(view, assignment);
+function wayOf({ view: { slots } }: CompiledRequest, { items, mappings }: Assignment): AllocationRequest {
   return {
-    items: candidate.items.map((item) => ({ ...item })),
-    mappings: Object.fromEntries([...candidate.mappings].map(([suffix, providers]) => [suffix, providers.join()])),
+    items: items.map(({ slot, resourceClass, amount }) => ({ provider: slots.uuid(slot), resourceClass, amount })),
+    // A suffix may be any word, `__proto__`, too: as an entry it is one like the others.
+    mappings: Object.fromEntries(
+      mappings.map(({ suffix, slots: serving }) => [suffix, serving.map((slot) => slots.uuid(slot)).join()]),
+    ),
   };
 }

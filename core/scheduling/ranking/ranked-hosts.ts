@@ -81,24 +81,12 @@ export class RankedHosts {
   standby(ranking: CellRanking): StandbyHosts {
     const index = this.#class.rankings.indexOf(ranking);
     const { sorted, weights } = ranking;
-    const roomOn = roomToSpare(ranking.request);
-    // A few positions are asked for again and again, and each is a search.
-    const known = new Map<number, number>();
-    const rootAt = (at: number): number => {
-      let root = known.get(at);
-      if (root === undefined) {
-        root = sorted.at(at);
-        known.set(at, root);
-      }
-      return root;
-    };
     return {
       count: sorted.count,
-      weight: (at) => weights[rootAt(at)]!,
-      root: rootAt,
-      room: (at) => roomOn(rootAt(at)),
-      waysOn: (at, most) => {
-        const root = rootAt(at);
+      root: (at) => sorted.at(at),
+      weight: (root) => weights[root]!,
+      room: roomToSpare(ranking.request),
+      waysOn: (root, most) => {
         if (!this.#isAllowed(index, root)) return [];
         this.#lookedAt += 1;
         return waysOnTree(ranking.request, root, most);

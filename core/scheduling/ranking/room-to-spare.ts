@@ -12,35 +12,53 @@ interface WholeDemand {
   readonly ofClass: number;
 }
 
+const known = new WeakMap<CompiledRequest, (root: number) => number>();
+
 /**
  * Tells of each host how often the request would fit there, up to four times, as far as amounts alone show, traits and rules between
  * groups aside: the more often, the likelier it still fits once after others were placed there.
  *
- * Cost: a few operations for each provider of the host's tree and class asked for; no allocation per host.
+ * Cost: a few operations for each provider of the host's tree and class asked for, fewer where there is plenty; no allocation per host.
  */
 export function roomToSpare(request: CompiledRequest): (root: number) => number {
+  let roomOn = known.get(request);
+  if (!roomOn) {
+    roomOn = roomOnTrees(request);
+    known.set(request, roomOn);
+  }
+  return roomOn;
+}
+
+function roomOnTrees(request: CompiledRequest): (root: number) => number {
   const demands = wholeDemands(request);
-  const { slots } = request.view;
   return (root) => {
-    const descendants = slots.descendants(root);
+    const descendants = request.view.slots.descendants(root);
     let room = ROOM_MAX;
-    for (const demand of demands) room = Math.min(room, roomFor(demand, root, descendants));
+    for (const demand of demands) room = roomFor(demand, root, descendants, room);
     return room;
   };
 }
 
-function roomFor({ demand, groups, ofClass }: WholeDemand, root: number, descendants: readonly number[]): number {
+/** At most so many times: once that is reached, the rest of the tree is not looked at. */
+function roomFor(
+  { demand, groups, ofClass }: WholeDemand,
+  root: number,
+  descendants: readonly number[],
+  most: number,
+): number {
   const { amount } = demand;
   const { free } = demand.column;
-  const onRoot = Math.max(0, free[root]!);
-  let sum = onRoot;
-  let places = Math.floor(onRoot / amount);
+  let left = Math.max(0, free[root]!);
+  let sum = left;
+  let places = Math.floor(left / amount);
   for (const slot of descendants) {
-    const left = Math.max(0, free[slot]!);
+    if (places >= most * groups && sum >= most * ofClass) return most;
+    left = free[slot]!;
+    if (left <= 0) continue;
     sum += left;
     places += Math.floor(left / amount);
   }
-  return Math.min(Math.floor(places / groups), Math.floor(sum / ofClass));
+  return Math.min(most, Math.floor(places / groups), Math.floor(sum / ofClass));
 }
 
 function wholeDemands({ unnumbered, numbered }: CompiledRequest): WholeDemand[] {
