@@ -1,4 +1,4 @@
-import { Histogram, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import { registerFollowerMetrics } from "../adapters/postgres/follower/follower-telemetry.ts";
 import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
@@ -78,8 +78,12 @@ export function groupsOf(expr: string): readonly string[] {
 
 function registered(registry: Registry): readonly (readonly [string, readonly string[]])[] {
   return registry.getMetricsAsArray().flatMap((metric) => {
-    const { name, labelNames } = metric as unknown as { readonly name: string; readonly labelNames: readonly string[] };
-    if (!((metric as unknown) instanceof Histogram)) return [[name, labelNames] as const];
+    const { name, labelNames, type } = metric as unknown as {
+      readonly name: string;
+      readonly labelNames: readonly string[];
+      readonly type: string;
+    };
+    if (type !== "histogram") return [[name, labelNames] as const];
     return [
       [`${name}_bucket`, [...labelNames, "le"]],
       [`${name}_sum`, labelNames],

@@ -1,4 +1,5 @@
-import { Counter, Histogram, type Registry } from "prom-client";
+import { Counter, type Registry } from "prom-client";
+import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
 import type { Logger } from "../../runtime/logger.ts";
 
 const SECONDS_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -6,7 +7,7 @@ const SECONDS_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /** What happens in the api that somebody may want to know: a counter each, and a line in the log where a person should look. */
 export class ApiEvents {
   readonly #logger: Logger;
-  readonly #requestSeconds: Histogram<"method" | "route" | "status">;
+  readonly #requestSeconds: QuickHistogram<"method" | "route" | "status">;
   readonly #accepted: Counter;
   readonly #deletes: Counter;
   readonly #publishFailures: Counter;
@@ -16,7 +17,7 @@ export class ApiEvents {
   constructor(logger: Logger, registry: Registry) {
     const registers = [registry];
     this.#logger = logger;
-    this.#requestSeconds = new Histogram({
+    this.#requestSeconds = new QuickHistogram({
       name: "berth_api_request_seconds",
       help: "Time from a request to the end of its answer",
       labelNames: ["method", "route", "status"],
@@ -52,7 +53,8 @@ export class ApiEvents {
   }
 
   answered(method: string, route: string, status: number, elapsedMs: number): void {
-    this.#requestSeconds.observe({ method, route, status: STATUS_TEXTS[status] ?? String(status) }, elapsedMs / 1000);
+    const labels = { method, route, status: STATUS_TEXTS[status] ?? String(status) };
+    this.#requestSeconds.observe(elapsedMs / 1000, labels);
   }
 
   accepted(servers: number): void {

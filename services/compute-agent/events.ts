@@ -1,4 +1,5 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
+import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -101,7 +102,7 @@ function createMetrics({ registry, guestCount }: AgentEventsOptions) {
       labelNames: ["outcome"],
       registers,
     }),
-    seconds: new Histogram({
+    seconds: new QuickHistogram({
       name: "berth_agent_build_seconds",
       help: "from the order to the end of a build, waiting for a slot included",
       buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900],

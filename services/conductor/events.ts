@@ -1,4 +1,5 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
+import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -205,7 +206,7 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     eventsLost: counter("events_lost_total", "events that did not go up"),
     databaseFailures: counter("database_failures_total", "calls of the cell's database that failed", ["what"]),
     refusedSteps: counter("refused_steps_total", "steps of builds that the cell's database refused for good", ["what"]),
-    seconds: new Histogram({
+    seconds: new QuickHistogram({
       name: "berth_conductor_build_seconds",
       help: "from taking a build to its end",
       buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900],

@@ -1,4 +1,5 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
+import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
 import type { DecisionStage } from "../../core/scheduling/stage-watch.ts";
 import type { MoveRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -43,12 +44,12 @@ export class SchedulerEvents {
     this.#metrics.decisions.inc({ outcome: decision.outcome });
     this.#metrics.decisionSeconds.observe(decision.tookMs / 1_000);
     this.#metrics.candidatesTried.observe(decision.lookedAt);
-    for (const [stage, ms] of decision.stagesMs) this.#metrics.stageSeconds.observe({ stage }, ms / 1_000);
+    for (const [stage, ms] of decision.stagesMs) this.#metrics.stageSeconds.observe(ms / 1_000, { stage });
   }
 
   /** A claim has its answer, whatever it is. */
   claimed(tookMs: number): void {
-    this.#metrics.stageSeconds.observe({ stage: "claim" }, tookMs / 1_000);
+    this.#metrics.stageSeconds.observe(tookMs / 1_000, { stage: "claim" });
   }
 
   /** A request was taken that has waited in the queue for so long. */
@@ -222,32 +223,32 @@ function createMetrics(registry: Registry, read: GaugeReads) {
     publishFailures: counter("publish_failures_total", "tasks that were stored and not published"),
     swept: counter("swept_total", "requests that the sweep carried on"),
     decisions: counter("decisions_total", "choices of host and alternates, by outcome", ["outcome"]),
-    candidatesTried: new Histogram({
+    candidatesTried: new QuickHistogram({
       name: "berth_scheduler_candidates_tried",
       help: "hosts that one choice asked whether the request fits there, alternates included",
       buckets: [1, 2, 3, 5, 8, 13, 21, 34, 100, 1_000],
       registers,
     }),
-    stageSeconds: new Histogram({
+    stageSeconds: new QuickHistogram({
       name: "berth_scheduler_stage_seconds",
       help: "time by stage of a choice (sieve, filter, weigh, combine, alternates), and of its claim",
       labelNames: ["stage"] as const,
       buckets: [0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 1],
       registers,
     }),
-    queueSeconds: new Histogram({
+    queueSeconds: new QuickHistogram({
       name: "berth_scheduler_queue_age_seconds",
       help: "how long a request had waited in the queue when it was taken",
       buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 60],
       registers,
     }),
-    decisionSeconds: new Histogram({
+    decisionSeconds: new QuickHistogram({
       name: "berth_scheduler_decision_seconds",
       help: "one choice of host and alternates",
       buckets: [0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05],
       registers,
     }),
-    placeSeconds: new Histogram({
+    placeSeconds: new QuickHistogram({
       name: "berth_scheduler_place_seconds",
       help: "from accepted to dispatched",
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],

@@ -111,7 +111,7 @@ describe("probes", () => {
     await rig.get("/v2.1/servers", { "x-auth-token": "ann:blue" });
     const metrics = await (await fetch(`http://${host}:${port}/metrics`)).text();
     expect(metrics).toContain(
-      'berth_api_request_seconds_count{service="api",method="GET",route="/v2.1/servers",status="200"} 1',
+      'berth_api_request_seconds_count{method="GET",route="/v2.1/servers",status="200",service="api"} 1',
     );
   });
 

@@ -1,0 +1,110 @@
+import type { Metric, Registry } from "prom-client";
+import { assert } from "../../core/assert.ts";
+
+const NO_LABELS: Readonly<Record<string, never>> = {};
+
+/** Observations with the same labels. */
+interface Series {
+  readonly labels: Readonly<Record<string, string>>;
+  /** By bound: observations that are at most so much, and more than the bound before. */
+  readonly counts: Float64Array;
+  sum: number;
+  count: number;
+}
+
+/**
+ * A histogram of Prometheus for what is observed several times a request: an observation is a look-up of its series and a few comparisons.
+ * One of prom-client's own makes texts and objects each time, and costs ten times as much. It stands in a registry among those.
+ */
+export class QuickHistogram<Label extends string = never> {
+  readonly name: string;
+  readonly help: string;
+  readonly type = "histogram";
+  readonly aggregator = "sum";
+  readonly labelNames: readonly Label[];
+  readonly #bounds: readonly number[];
+  readonly #series = new Map<string, Series>();
+
+  constructor(options: {
+    readonly name: string;
+    readonly help: string;
+    readonly labelNames?: readonly Label[];
+    /** Rising; the last one, which has no bound, is added. */
+    readonly buckets: readonly number[];
+    readonly registers: readonly Registry[];
+  }) {
+    this.name = options.name;
+    this.help = options.help;
+    this.labelNames = options.labelNames ?? [];
+    this.#bounds = options.buckets;
+    this.reset();
+    // A registry asks of a metric no more than is here; its types name only prom-client's classes.
+    for (const registry of options.registers) registry.registerMetric(this as unknown as Metric);
+  }
+
+  /** With a value for each label, if there are labels. Cost: some 50 ns. */
+  observe(value: number, labels: Readonly<Record<Label, string>> = NO_LABELS): void {
+    assert(Number.isFinite(value), "what is observed is a number");
+    const series = this.#seriesOf(labels);
+    series.sum += value;
+    series.count += 1;
+    for (let index = 0; index < this.#bounds.length; index += 1) {
+      if (value > this.#bounds[index]!) continue;
+      series.counts[index] = series.counts[index]! + 1;
+      return;
+    }
+  }
+
+  /** As a registry reads it. */
+  async get() {
+    const values = [...this.#series.values()].flatMap((series) => this.#valuesOf(series));
+    return { name: this.name, help: this.help, type: this.type, aggregator: this.aggregator, values };
+  }
+
+  reset(): void {
+    this.#series.clear();
+    // There is only one series without labels: it is told of before anything was observed.
+    if (this.labelNames.length === 0) this.#seriesOf(NO_LABELS);
+  }
+
+  #seriesOf(labels: Readonly<Record<string, string>>): Series {
+    const key = this.#keyOf(labels);
+    const known = this.#series.get(key);
+    if (known) return known;
+    const named: Record<string, string> = {};
+    for (const name of this.labelNames) {
+      const value = labels[name];
+      assert(value !== undefined, "each label has a value");
+      named[name] = value;
+    }
+    const series = {
+      labels: named,
+      counts: new Float64Array(this.#bounds.length),
+      sum: 0,
+      count: 0,
+    };
+    this.#series.set(key, series);
+    return series;
+  }
+
+  #keyOf(labels: Readonly<Record<string, string>>): string {
+    const names = this.labelNames;
+    let key = names.length === 0 ? "" : (labels[names[0]!] ?? "");
+    for (let index = 1; index < names.length; index += 1) key += `\n${labels[names[index]!] ?? ""}`;
+    return key;
+  }
+
+  #valuesOf({ labels, counts, sum, count }: Series) {
+    let upTo = 0;
+    const buckets = this.#bounds.map((bound, index) => {
+      upTo += counts[index]!;
+      return { metricName: `${this.name}_bucket`, labels: { le: String(bound), ...labels }, value: upTo };
+    });
+    return [
+      ...buckets,
+      { metricName: `${this.name}_bucket`, labels: { le: "+Inf", ...labels }, value: count },
+      { metricName: `${this.name}_sum`, labels, value: sum },
+      { metricName: `${this.name}_count`, labels, value: count },
+    ];
+  }
+}
