@@ -43,7 +43,11 @@ export class ChangedRoots {
   /** Calls `visit` for each root that changed since the mark, for some several times. False: all may have, and none was visited. */
   since(mark: number, visit: (root: number) => void): boolean {
     if (mark < this.#knownFrom) return false;
-    for (let at = mark; at < this.#position; at += 1) visit(this.#roots[at % this.#roots.length]!);
+    let index = mark % this.#roots.length;
+    for (let at = mark; at < this.#position; at += 1) {
+      visit(this.#roots[index]!);
+      index = index + 1 === this.#roots.length ? 0 : index + 1;
+    }
     return true;
   }
 }

@@ -21,9 +21,15 @@ export class ViewHosts {
   state = new Uint8Array(0);
   readonly #byName = new Map<string, HostInView & { readonly slot: number }>();
   readonly #nameOf: (string | undefined)[] = [];
+  #mapping = 0;
 
   get count(): number {
     return this.#byName.size;
+  }
+
+  /** Rises when a slot is another host's than before. */
+  get mapping(): number {
+    return this.#mapping;
   }
 
   /** Slots that the view's other arrays have; grows the state along. */
@@ -38,6 +44,7 @@ export class ViewHosts {
   put(slot: number, host: HostInView): number {
     const before = this.#byName.get(host.name)?.slot ?? -1;
     if (before >= 0 && before !== slot) this.#clear(before, host.name);
+    if (this.#nameOf[slot] !== host.name) this.#mapping += 1;
     this.#byName.set(host.name, { ...host, slot });
     this.#nameOf[slot] = host.name;
     this.state[slot] = HOST | (host.up ? HOST_UP : 0) | (host.disabled ? HOST_DISABLED : 0);
@@ -78,6 +85,7 @@ export class ViewHosts {
   /** Unless another host has taken the slot over in the meantime. */
   #clear(slot: number, name: string): void {
     if (this.#nameOf[slot] !== name) return;
+    this.#mapping += 1;
     this.#nameOf[slot] = undefined;
     this.state[slot] = 0;
   }

@@ -272,9 +272,16 @@ describe("weighers", () => {
       ["b", 1],
       ["long-gone", 9],
     ]);
-    expect(
-      hostsChosen(cells, {}, { weighers: by(buildFailures((name) => (name === "one" ? counts : undefined))) }),
-    ).toEqual(["c", "b", "a"]);
+    let current = counts;
+    const weigher = buildFailures((name) => (name === "one" ? current : undefined));
+    const weighers = by(weigher);
+    expect(hostsChosen(cells, {}, { weighers })).toEqual(["c", "b", "a"]);
+    current = new Map([["c", 1]]).set("b", 2);
+    cells[0]!.view.touchAll();
+    expect(hostsChosen(cells, {}, { weighers })).toEqual(["a", "c", "b"]);
+    // The host that failed least has got another root.
+    cells[0]!.view.applyAll([...flat("other", 0), host("c", "other")]);
+    expect(hostsChosen(cells, {}, { weighers })).toEqual(["a", "c", "b"]);
   });
 
   it("own-slice gives each of several schedulers hosts of its own, and another's when it has none", () => {

@@ -49,6 +49,8 @@ export interface CellFacts {
   homeOf(serverUuid: string): string | undefined;
   /** How many servers of a group each host has, by its name; hosts without any are not here. */
   membersOf(group: string): ReadonlyMap<string, number>;
+  /** The version that the hypervisors of all hosts have; null: they differ. */
+  readonly commonHypervisorVersion: number | null;
   /** Whether metadata of any aggregate has the key: if not, rules about it have nothing to say. */
   hasMetadata(key: string): boolean;
   /** Every key of any aggregate's metadata. */

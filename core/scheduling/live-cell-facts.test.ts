@@ -3,6 +3,7 @@ import { serverId } from "../../test/contract/cell-fixtures.ts";
 import { aggregate, sceneOf, serverRow, specWith } from "../../test/facts-builders.ts";
 import { host, provider } from "../../test/view-builders.ts";
 import { providerUuid } from "../ledger/ids.ts";
+import type { RowChange } from "../ledger/row-change.ts";
 import { AggregateIndex } from "./aggregate-index.ts";
 import type { HostFacts } from "./host-facts.ts";
 
@@ -100,6 +101,23 @@ describe("the facts of a cell", () => {
     expect([facts.hasMetadata("ssd"), facts.hasMetadata("hdd")]).toEqual([true, false]);
     facts.setAggregates(new AggregateIndex([], "elsewhere"));
     expect([at("a").aggregates, at("a").zone]).toEqual([[], "elsewhere"]);
+  });
+
+  test("know the version that all hypervisors have, until one has another", () => {
+    const version = (of: number) => ({ hypervisor: { version: of } });
+    const { facts } = sceneAt({ a: version(7), b: version(7) });
+    expect(facts.commonHypervisorVersion).toBe(7);
+    const put = (name: string, of: number) => facts.apply({ ...host(name, name), ...version(of) } as RowChange);
+    put("b", 8);
+    expect(facts.commonHypervisorVersion).toBeNull();
+    put("a", 8);
+    expect(facts.commonHypervisorVersion).toBe(8);
+    put("c", 9);
+    expect(facts.commonHypervisorVersion).toBeNull();
+    facts.apply({ kind: "host-removed", host: "c" });
+    expect(facts.commonHypervisorVersion).toBe(8);
+    facts.clear();
+    expect(facts.commonHypervisorVersion).toBeNull();
   });
 
   test("begin anew before a reload, aggregates kept", () => {

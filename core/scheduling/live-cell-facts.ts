@@ -1,94 +1,14 @@
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
-import { type HypervisorFacts, UNKNOWN_HYPERVISOR } from "../cell/hypervisor-facts.ts";
+import type { HypervisorFacts } from "../cell/hypervisor-facts.ts";
 import type { RowChange, ServerPut } from "../ledger/row-change.ts";
 import type { LedgerView } from "../ledger/view.ts";
 import { AggregateIndex } from "./aggregate-index.ts";
-import type { CellFacts, HostAggregate, HostFacts, ServerOnHost } from "./host-facts.ts";
+import type { CellFacts, HostFacts } from "./host-facts.ts";
 import { InternedKinds, type ServerKind } from "./interned-kinds.ts";
+import { isBusy, LiveHost, LiveServer } from "./live-host.ts";
 import { DEFAULT_SCHEDULING_SETTINGS } from "./scheduling-settings.ts";
 
-/** Task states that move or copy much data, as Nova counts them; and whatever is in BUILD. */
-const BUSY_STATES: ReadonlySet<string> = new Set([
-  "resize_prep",
-  "resize_migrating",
-  "migrating",
-  "rebuilding",
-  "image_snapshot",
-  "image_backup",
-  "shelving",
-  "unshelving",
-  "rescuing",
-]);
-
-const NO_SERVERS: ReadonlyMap<string, ServerOnHost> = new Map();
 const NO_MEMBERS: ReadonlyMap<string, number> = new Map();
-
-/** A server as its kind shares it with many others. */
-class LiveServer implements ServerOnHost {
-  readonly uuid: string;
-  readonly host: LiveHost;
-  readonly specRevision: number | null;
-  kind: ServerKind;
-  busy: boolean;
-
-  constructor(host: LiveHost, change: ServerPut, kind: ServerKind) {
-    this.host = host;
-    this.uuid = change.uuid;
-    this.specRevision = change.specRevision;
-    this.kind = kind;
-    this.busy = isBusy(change);
-  }
-
-  get projectId(): string {
-    return this.kind.projectId;
-  }
-  get flavorId(): string {
-    return this.kind.flavorId;
-  }
-  get imageRef(): string {
-    return this.kind.imageRef;
-  }
-  get imageProperties(): Readonly<Record<string, string>> {
-    return this.kind.imageProperties;
-  }
-  get group(): string {
-    return this.kind.group;
-  }
-}
-
-class LiveHost implements HostFacts {
-  readonly name: string;
-  readonly cell: string;
-  root = -1;
-  aggregates: readonly HostAggregate[];
-  zone: string;
-  servers: ReadonlyMap<string, ServerOnHost> = NO_SERVERS;
-  /** `servers` once there was one; hosts without any share an empty map. */
-  #servers: Map<string, LiveServer> | null = null;
-  ioOps = 0;
-  hypervisor: HypervisorFacts = UNKNOWN_HYPERVISOR;
-
-  constructor(name: string, cell: string, aggregates: readonly HostAggregate[], zone: string) {
-    this.name = name;
-    this.cell = cell;
-    this.aggregates = aggregates;
-    this.zone = zone;
-  }
-
-  add(server: LiveServer): void {
-    if (this.#servers === null) {
-      this.#servers = new Map();
-      this.servers = this.#servers;
-    }
-    this.#servers.set(server.uuid, server);
-    if (server.busy) this.ioOps += 1;
-  }
-
-  remove(server: LiveServer): void {
-    this.#servers?.delete(server.uuid);
-    if (server.busy) this.ioOps -= 1;
-  }
-}
 
 /** For the one who feeds a view: what it is told goes to the facts beside it, too. */
 export function viewWithFacts(
@@ -125,6 +45,8 @@ export class LiveCellFacts implements CellFacts {
   readonly #groups = new Map<string, Map<string, number>>();
   readonly #kinds = new InternedKinds();
   #aggregates: AggregateIndex;
+  /** Undefined: it is to be found out. */
+  #commonVersion: number | null | undefined;
 
   constructor(cell: string, view: LedgerView) {
     this.cell = cell;
@@ -151,6 +73,11 @@ export class LiveCellFacts implements CellFacts {
     return this.#groups.get(group) ?? NO_MEMBERS;
   }
 
+  get commonHypervisorVersion(): number | null {
+    if (this.#commonVersion === undefined) this.#commonVersion = this.#findCommonVersion();
+    return this.#commonVersion;
+  }
+
   hasMetadata(key: string): boolean {
     return this.#aggregates.keys.has(key);
   }
@@ -174,7 +101,7 @@ export class LiveCellFacts implements CellFacts {
         break;
       case "host-put":
         // The view tells of the change.
-        if (change.hypervisor !== undefined) this.#host(change.host).hypervisor = change.hypervisor;
+        this.#putHost(change.host, change.hypervisor);
         break;
       case "host-removed":
         this.#dropHost(change.host);
@@ -193,6 +120,7 @@ export class LiveCellFacts implements CellFacts {
     this.#bySlot = [];
     this.#servers.clear();
     this.#groups.clear();
+    this.#commonVersion = undefined;
     this.#view.touchAll();
   }
 
@@ -212,8 +140,25 @@ export class LiveCellFacts implements CellFacts {
       const aggregates = this.#aggregates.of(name);
       host = new LiveHost(name, this.cell, aggregates, this.#aggregates.zoneOf(aggregates));
       this.#hosts.set(name, host);
+      this.#commonVersion = undefined;
     }
     return host;
+  }
+
+  #putHost(name: string, hypervisor: HypervisorFacts | undefined): void {
+    const host = this.#host(name);
+    if (hypervisor === undefined) return;
+    if (hypervisor.version !== host.hypervisor.version) this.#commonVersion = undefined;
+    host.hypervisor = hypervisor;
+  }
+
+  #findCommonVersion(): number | null {
+    let common: number | null = null;
+    for (const { hypervisor } of this.#hosts.values()) {
+      common ??= hypervisor.version;
+      if (hypervisor.version !== common) return null;
+    }
+    return common;
   }
 
   /** Its servers stay known: they may come before it. */
@@ -221,6 +166,7 @@ export class LiveCellFacts implements CellFacts {
     const host = this.#hosts.get(name);
     if (host?.servers.size !== 0) return;
     this.#hosts.delete(name);
+    this.#commonVersion = undefined;
     if (host.root >= 0) this.#bySlot[host.root] = undefined;
   }
 
@@ -276,10 +222,6 @@ export class LiveCellFacts implements CellFacts {
     const root = this.#view.hosts.slotOf(name);
     if (root >= 0) this.#view.touch(root);
   }
-}
-
-function isBusy({ status, taskState }: ServerPut): boolean {
-  return status === "BUILD" || (taskState !== null && BUSY_STATES.has(taskState));
 }
 
 function kindOf({ projectId, flavor, imageRef, imageProperties, group }: ServerSpec): ServerKind {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { resourceClass } from "../../ledger/ids.ts";
-import type { WeightPart } from "../ranking/host-class.ts";
+import type { WeightPart } from "../ranking/class-weights.ts";
 import { placedDecision, refusedDecision } from "./decision.ts";
 import { funnelOf } from "./funnel.ts";
 import { bytesOf, trimDecision } from "./trim-decision.ts";

@@ -16,6 +16,8 @@ export interface HostFilter {
   readonly decidedBy: "kind" | "request";
   /** Of kind `kind`: what it looks at of the spec; everything unless given. The less, the more requests share a ranking. */
   readonly reads?: readonly SpecPart[];
+  /** The search of the ledger lets no host through that it would refuse: who has searched need not ask it. */
+  readonly isSieved?: boolean;
   /** Binds it to a request and a cell, as they are now. Null: it has nothing to say of this request. */
   bind(spec: ServerSpec, cell: FilteredCell): HostCheck | null;
 }

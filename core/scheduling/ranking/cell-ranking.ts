@@ -68,21 +68,20 @@ export class CellRanking {
     return root * this.#weighers + weigher;
   }
 
-  /** All hosts that fit now, to `scratch.roots` from `offset` on; from here on changes are followed. Nothing is ranked after it. */
-  sieveAll(scratch: RankingScratch, offset: number, filters: readonly BoundFilter[]): HostBatch {
+  /** All hosts that pass the sieve now, to `scratch.roots` from `offset` on; from here on changes are followed. Nothing is ranked after it. */
+  sieveAll(scratch: RankingScratch, offset: number): HostBatch {
     const { slots, changes } = this.cell.view;
     this.#mark = changes.mark();
     this.misfits.clear();
     this.weights = new Float64Array(slots.capacity).fill(Number.NaN);
     this.buckets = new Uint8Array(slots.capacity * this.#weighers);
     const out = scratch.roots.subarray(offset);
-    scratch.enter("sieve");
     const request = this.#kept.current();
     const named = namedRoots(request);
     const count = named
       ? scanRoots(request, named, { from: 0, to: named.length }, out)
       : scanRoots(request, slots.roots, { from: 0, to: slots.rootCount }, out);
-    return this.#filter(this.#batch(request, out, count), scratch, filters);
+    return this.#batch(request, out, count);
   }
 
   /** All hosts that are ranked, to `scratch.roots` from `offset` on. Nothing is ranked after it. */
@@ -90,43 +89,56 @@ export class CellRanking {
     const out = scratch.roots.subarray(offset);
     const count = this.sorted.take(out);
     for (let index = 0; index < count; index += 1) this.weights[out[index]!] = Number.NaN;
-    scratch.enter("weigh");
     return this.#batch(this.#kept.current(), out, count);
   }
 
-  /** Roots that changed since the last call, each once, to the scratch; returns how many, or null: there is no telling. */
-  takeChanged(scratch: RankingScratch): number | null {
-    const { changes, slots } = this.cell.view;
-    scratch.enter("sieve");
+  /** Some of the hosts that are ranked, to `scratch.roots` from `offset` on; they stay ranked. Cost: a look at every host. */
+  pickRanked(scratch: RankingScratch, offset: number, picks: (root: number) => boolean): HostBatch {
+    const { roots, rootCount } = this.cell.view.slots;
+    const out = scratch.roots.subarray(offset);
     let count = 0;
-    scratch.beginDistinct(slots.capacity);
-    scratch.reserve(slots.capacity);
-    const { roots } = scratch;
-    const told = changes.since(this.#mark, (root) => {
-      if (!scratch.isNew(root)) return;
-      roots[count] = root;
+    for (let index = 0; index < rootCount; index += 1) {
+      const root = roots[index]!;
+      if (!this.isRanked(root) || !picks(root)) continue;
+      out[count] = root;
       count += 1;
-    });
-    this.#mark = changes.mark();
-    return told ? count : null;
+    }
+    return this.#batch(this.#kept.current(), out, count);
   }
 
-  /** Those of the first `count` roots of the scratch that fit now, in their place. */
-  sieveChanged(scratch: RankingScratch, count: number, filters: readonly BoundFilter[]): HostBatch {
+  /** Roots that changed since the last call, each once, to `scratch.changed` from `offset` on; returns how many, or null: there is no telling. */
+  takeChanged(scratch: RankingScratch, offset: number): number | null {
+    const { changes, slots } = this.cell.view;
+    scratch.beginDistinct(slots.capacity);
+    const { changed } = scratch;
+    let end = offset;
+    const told = changes.since(this.#mark, (root) => {
+      if (!scratch.isNew(root)) return;
+      changed[end] = root;
+      end += 1;
+    });
+    this.#mark = changes.mark();
+    return told ? end - offset : null;
+  }
+
+  /** Those of changed roots that pass the sieve now, in their order, to `scratch.roots` from `offset` on. What is ranked stays so. */
+  sieveChanged(
+    { changed, roots }: RankingScratch,
+    where: { readonly changed: number; readonly changedOffset: number; readonly offset: number },
+  ): HostBatch {
     const { slots } = this.cell.view;
-    const { roots } = scratch;
     if (this.weights.length < slots.capacity) this.#grow(slots.capacity);
+    const out = roots.subarray(where.offset);
     let known = 0;
-    for (let index = 0; index < count; index += 1) {
-      const root = roots[index]!;
-      this.misfits.delete(root);
+    for (let index = where.changedOffset; index < where.changedOffset + where.changed; index += 1) {
+      const root = changed[index]!;
+      if (this.misfits.size > 0) this.misfits.delete(root);
       if (!slots.isKnown(root) || slots.root[root] !== root) continue;
-      roots[known] = root;
+      out[known] = root;
       known += 1;
     }
     const request = this.#kept.current();
-    const fitting = scanRoots(request, roots, { from: 0, to: known }, roots);
-    return this.#filter(this.#batch(request, roots, fitting), scratch, filters);
+    return this.#batch(request, out, scanRoots(request, out, { from: 0, to: known }, out));
   }
 
   /** This host alone. */
@@ -137,13 +149,6 @@ export class CellRanking {
   #batch(request: CompiledRequest, roots: Int32Array, count: number): HostBatch {
     const { name, facts } = this.cell;
     return { cell: name, request, facts, spec: this.#spec, roots, count };
-  }
-
-  #filter(batch: HostBatch, scratch: RankingScratch, filters: readonly BoundFilter[]): HostBatch {
-    scratch.enter("filter");
-    const count = filters.length > 0 ? keepAllowed(filters, this.cell.facts, batch) : batch.count;
-    scratch.enter("weigh");
-    return count === batch.count ? batch : { ...batch, count };
   }
 
   #grow(slots: number): void {
@@ -165,16 +170,17 @@ function namedRoots({ view, onlyRoots, unnumbered }: CompiledRequest): Int32Arra
   return Int32Array.from(named).filter((slot) => slot >= 0 && slots.isKnown(slot) && slots.root[slot] === slot);
 }
 
-/** A host without facts is let through: what is known of it is in the ledger alone. */
-function keepAllowed(filters: readonly BoundFilter[], facts: CellFacts | undefined, batch: HostBatch): number {
-  const { roots, count } = batch;
-  let kept = 0;
-  for (let index = 0; index < count; index += 1) {
+/** Those of the batch that the filters let through, in its place. A host without facts is: what is known of it is in the ledger alone. */
+export function keepAllowed(batch: HostBatch, filters: readonly BoundFilter[]): HostBatch {
+  const { facts, roots } = batch;
+  if (!facts || filters.length === 0) return batch;
+  let count = 0;
+  for (let index = 0; index < batch.count; index += 1) {
     const root = roots[index]!;
-    const host = facts?.at(root);
+    const host = facts.at(root);
     if (host && refusedBy(filters, host) !== null) continue;
-    roots[kept] = root;
-    kept += 1;
+    roots[count] = root;
+    count += 1;
   }
-  return kept;
+  return count === batch.count ? batch : { ...batch, count };
 }

@@ -32,6 +32,8 @@ export class ClassBook {
   #weighers: readonly WeighedBy[] = [];
   /** By filter. */
   #reads: ReadonlyMap<string, readonly SpecPart[]> = new Map();
+  /** Names of filters that no host that was sieved needs to be asked. */
+  #sieved: ReadonlySet<string> = new Set();
   /** Weighers that look at the spec. */
   #readers: readonly WeighedBy[] = [];
   #uses = 0;
@@ -65,7 +67,7 @@ export class ClassBook {
     this.#follow(ask);
     this.#scratch.watch = ask.watch ?? null;
     const key = this.#keyOf(ask, cells, bound);
-    const filters = bound.map(({ kind }) => kind);
+    const filters = bound.map(({ kind }) => kind.filter(({ name }) => !this.#sieved.has(name)));
     this.#uses += 1;
     const known = this.#classes.get(key);
     if (known && isOver(known.hosts, cells)) {
@@ -88,6 +90,7 @@ export class ClassBook {
     if (same) return;
     this.#classes.clear();
     this.#reads = new Map(filters.map(({ name, reads }) => [name, reads ?? SPEC_PARTS]));
+    this.#sieved = new Set(filters.filter(({ isSieved }) => isSieved === true).map(({ name }) => name));
     this.#readers = weighers.filter(({ weigher }) => (weigher.reads?.length ?? 0) > 0);
   }
 

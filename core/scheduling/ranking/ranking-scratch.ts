@@ -3,6 +3,7 @@ import type { DecisionStage, StageWatch } from "../stage-watch.ts";
 /** Buffers that the rankings of one chooser share: what is in them is valid within one step only. */
 export class RankingScratch {
   roots = new Int32Array(0);
+  changed = new Int32Array(0);
   raw = new Float64Array(0);
   sums = new Float64Array(0);
   /** Of the decision under way; null: nobody looks. */
@@ -18,6 +19,7 @@ export class RankingScratch {
   reserve(roots: number): void {
     if (this.roots.length >= roots) return;
     this.roots = new Int32Array(roots * 2);
+    this.changed = new Int32Array(roots * 2);
     this.raw = new Float64Array(roots * 2);
     this.sums = new Float64Array(roots * 2);
   }

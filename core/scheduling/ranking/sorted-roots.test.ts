@@ -33,16 +33,19 @@ describe("sortByWeight", () => {
 });
 
 describe("SortedRoots", () => {
-  it("has its roots in order through any inserts and removals", () => {
-    const steps = fc.array(fc.tuple(fc.nat({ max: 1_499 }), fc.integer({ min: 0, max: 9 })), { maxLength: 1_500 });
+  it("has its roots in order through any inserts, moves and removals", () => {
+    const steps = fc.array(fc.tuple(fc.nat({ max: 1_499 }), fc.integer({ min: 0, max: 9 }), fc.boolean()), {
+      maxLength: 1_500,
+    });
     fc.assert(
       fc.property(fc.constantFrom(0, 1, 1_500), steps, (filled, taken) => {
         const weights = new Float64Array(1_500).map((_, slot) => slot % 7);
         const sorted = new SortedRoots(() => weights);
         const present = new Set(Array.from({ length: filled }, (_, slot) => slot));
         sorted.fill(Int32Array.from(present));
-        for (const [root, weight] of taken) {
-          if (present.delete(root)) sorted.remove(root);
+        for (const [root, weight, moves] of taken) {
+          if (moves && present.has(root)) sorted.move(root, weight);
+          else if (present.delete(root)) sorted.remove(root);
           else {
             weights[root] = weight;
             present.add(root);

@@ -107,6 +107,31 @@ export class SortedRoots {
     this.#noteAll();
   }
 
+  /** One that is in here weighs so much from now on, in the owner's weights, too. */
+  move(root: number, weight: number): void {
+    const weights = this.#weights();
+    const before = weights[root]!;
+    if (weight === before) return;
+    const index = this.#blockOf(root, before);
+    const block = this.#blocks[index];
+    if (!block || index !== this.#blockOf(root, weight)) {
+      this.remove(root);
+      weights[root] = weight;
+      this.insert(root);
+      return;
+    }
+    const from = placeIn(block, root, before);
+    assert(block.roots[from] === root, "a root is moved from the weight that it was put in with");
+    const to = placeIn(block, root, weight);
+    const at = to > from ? to - 1 : to;
+    shift(block, from, at);
+    block.roots[at] = root;
+    block.weights[at] = weight;
+    weights[root] = weight;
+    this.#note(index);
+    this.#ranked = false;
+  }
+
   /** Takes all out, into `out`, in their order; returns how many. */
   take(out: Int32Array): number {
     const count = this.#count;
@@ -205,6 +230,17 @@ export class SortedRoots {
     block.count = half;
     this.#blocks.splice(index + 1, 0, second);
     this.#noteAll();
+  }
+}
+
+/** Frees the place `to` of a block by moving those from it up to the place `from` by one; what was at `from` is overwritten. */
+function shift({ roots, weights }: Block, from: number, to: number): void {
+  if (to > from) {
+    roots.copyWithin(from, from + 1, to + 1);
+    weights.copyWithin(from, from + 1, to + 1);
+  } else if (to < from) {
+    roots.copyWithin(to + 1, to, from);
+    weights.copyWithin(to + 1, to, from);
   }
 }
 

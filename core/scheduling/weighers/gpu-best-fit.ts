@@ -1,10 +1,11 @@
 import type { CompiledRequest, Demand } from "../../candidates/compiled-request.ts";
 import { hasRoom } from "../../candidates/compiled-request.ts";
 import type { InventoryColumn } from "../../ledger/inventory-column.ts";
+import { resourceClassPattern } from "./resource-class-pattern.ts";
 import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 
 /** VGPU, PGPU, CUSTOM_GPU_MILLI, CUSTOM_A100_GPU, … */
-export const GPU_CLASS = /(^|_)[PV]?GPU(_|$)/;
+export const isGpuClass = resourceClassPattern(/(^|_)[PV]?GPU(_|$)/);
 
 /**
  * Keeps GPUs whole and together. For a server that wants a share of a GPU: the host with the child that is left with the least;
@@ -15,11 +16,13 @@ export const gpuBestFit: AbsoluteWeigher = {
   name: "gpu_best_fit",
   kind: "absolute",
   addTo(batch, weights, offset, multiplier) {
-    const columns = gpuColumns(batch.request);
-    if (columns.length === 0) return;
     const wanted = gpusWanted(batch.request);
-    if (wanted.length === 0) addUnwanted(batch, columns, { weights, offset, multiplier });
-    else addRemainders(batch, wanted, { weights, offset, multiplier });
+    if (wanted.length > 0) {
+      addRemainders(batch, wanted, { weights, offset, multiplier });
+      return;
+    }
+    const columns = gpuColumns(batch.request);
+    if (columns.length > 0) addUnwanted(batch, columns, { weights, offset, multiplier });
   },
 };
 
@@ -36,18 +39,24 @@ interface GpuDemand {
   readonly times: number;
 }
 
-function gpusWanted({ numbered, unnumbered }: CompiledRequest): GpuDemand[] {
+/** A request is weighed for again and again, some hosts at a time. */
+const knownWanted = new WeakMap<CompiledRequest, readonly GpuDemand[]>();
+
+function gpusWanted(request: CompiledRequest): readonly GpuDemand[] {
+  const known = knownWanted.get(request);
+  if (known) return known;
+  const { numbered, unnumbered } = request;
   const groups = unnumbered ? [...numbered, unnumbered] : numbered;
-  return groups.flatMap(({ demands, suffixes }) =>
-    demands
-      .filter((demand) => GPU_CLASS.test(demand.resourceClass))
-      .map((demand) => ({ demand, times: suffixes.length })),
+  const wanted = groups.flatMap(({ demands, suffixes }) =>
+    demands.filter((demand) => isGpuClass(demand.resourceClass)).map((demand) => ({ demand, times: suffixes.length })),
   );
+  knownWanted.set(request, wanted);
+  return wanted;
 }
 
 function gpuColumns({ view }: CompiledRequest): Readonly<InventoryColumn>[] {
   const columns: Readonly<InventoryColumn>[] = [];
-  for (const name of view.resourceClasses()) if (GPU_CLASS.test(name)) columns.push(view.column(name)!);
+  for (const name of view.resourceClasses()) if (isGpuClass(name)) columns.push(view.column(name)!);
   return columns;
 }
 

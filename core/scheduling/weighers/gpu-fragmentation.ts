@@ -7,7 +7,7 @@ import { WHOLE_GPU } from "../packing/machine-park.ts";
 import { RecentTasks } from "../packing/recent-tasks.ts";
 import { StateRatings } from "../packing/state-ratings.ts";
 import type { TaskShape } from "../packing/task-shape.ts";
-import { GPU_CLASS } from "./gpu-best-fit.ts";
+import { isGpuClass } from "./gpu-best-fit.ts";
 import type { HostBatch, RelativeWeigher } from "./weigher.ts";
 
 const REMEMBERED = 1024;
@@ -91,7 +91,7 @@ function shapeAsked(groups: readonly RequestGroup[], view: LedgerView): Omit<Tas
   for (const { resources } of groups) {
     for (const [name, amount] of resources) {
       cpuMilli += cpuMilliOf(name, amount);
-      const column = GPU_CLASS.test(name) ? view.column(name) : undefined;
+      const column = isGpuClass(name) ? view.column(name) : undefined;
       if (column === undefined) continue;
       const size = sizeOfGpu(column);
       gpus += Math.max(1, Math.floor(amount / size));
@@ -103,7 +103,7 @@ function shapeAsked(groups: readonly RequestGroup[], view: LedgerView): Omit<Tas
 }
 
 function gpuColumns(view: LedgerView): Readonly<InventoryColumn>[] {
-  return [...view.resourceClasses()].filter((name) => GPU_CLASS.test(name)).map((name) => view.column(name)!);
+  return [...view.resourceClasses()].filter((name) => isGpuClass(name)).map((name) => view.column(name)!);
 }
 
 function cpuMilliOf(resourceClass: ResourceClass | string, amount: number): number {

@@ -5,5 +5,10 @@ import type { RelativeWeigher } from "./weigher.ts";
 export const hypervisorVersion: RelativeWeigher = {
   name: "hypervisor_version",
   kind: "relative",
-  weigh: (batch, weights, offset) => weighFacts(batch, weights, offset, (host) => host.hypervisor.version),
+  weigh(batch, weights, offset) {
+    const common = batch.facts?.commonHypervisorVersion ?? null;
+    if (common === null) return weighFacts(batch, weights, offset, ({ hypervisor }) => hypervisor.version);
+    weights.fill(common, offset, offset + batch.count);
+    return true;
+  },
 };

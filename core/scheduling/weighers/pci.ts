@@ -1,7 +1,9 @@
+import type { InventoryColumn } from "../../ledger/inventory-column.ts";
 import type { SchedulingSettings } from "../scheduling-settings.ts";
+import { resourceClassPattern } from "./resource-class-pattern.ts";
 import type { RelativeWeigher } from "./weigher.ts";
 
-const PCI_CLASS = /^CUSTOM_PCI_/;
+const isPciClass = resourceClassPattern(/^CUSTOM_PCI_/);
 /** With more devices than these left a host is as good as any. */
 const DEVICES_MAX = 100;
 
@@ -15,9 +17,9 @@ export function pci({ pciAliases }: Pick<SchedulingSettings, "pciAliases">): Rel
     name: "pci",
     kind: "relative",
     weigh({ request: { view }, roots, count }, weights, offset) {
-      const columns = [...view.resourceClasses()]
-        .filter((name) => PCI_CLASS.test(name) || aliased.has(name))
-        .map((name) => view.column(name)!);
+      const columns: Readonly<InventoryColumn>[] = [];
+      for (const name of view.resourceClasses())
+        if (isPciClass(name) || aliased.has(name)) columns.push(view.column(name)!);
       if (columns.length === 0) return false;
       for (let index = 0; index < count; index += 1) {
         const root = roots[index]!;
