@@ -60,7 +60,7 @@ async function untilNoOpenTasks(databaseUrls: readonly string[]): Promise<void> 
   for (const databaseUrl of databaseUrls) {
     await withClient(databaseUrl, async (client) => {
       const isOpen = async (): Promise<boolean> =>
-        ((await client.query("select from tasks where ended_at is null limit 1")).rowCount ?? 0) > 0;
+        ((await client.query("select from tasks where outcome is null limit 1")).rowCount ?? 0) > 0;
       while ((await isOpen()) && preciseNow() < deadline) await delay(SETTLE_POLL_MS);
     });
   }

@@ -64,7 +64,7 @@ export class E2eCell {
   ): Promise<readonly { id: string; server: string; owner: string | null; epoch: number }[]> {
     return this.query(
       `select t.id, t.server_uuid as server, c.name as owner, t.epoch from tasks t left join conductors c on c.id = t.owner
-       where t.ended_at is null and ($1::uuid[] is null or t.server_uuid = any($1))`,
+       where t.outcome is null and ($1::uuid[] is null or t.server_uuid = any($1))`,
       [uuids],
     );
   }

@@ -110,7 +110,7 @@ describe("whatever process dies at whatever moment", () => {
     const booting = cloud.compute.bootMany(120, { flavor });
     await eventually(
       "the first claims",
-      async () => (await cell.query("select from tasks where kind = 'build' and ended_at is null")).length > 0,
+      async () => (await cell.query("select from tasks where kind = 'build' and outcome is null")).length > 0,
       PATIENT,
     );
     await scheduler?.kill();

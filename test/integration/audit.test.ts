@@ -133,7 +133,7 @@ describe("berth audit", () => {
     ],
     [
       "a task ended and its server did not",
-      "update tasks set ended_at = now()",
+      "update tasks set ended_at = now(), outcome = 'error'",
       ["5: a server waits for a task that does not exist"],
     ],
   ])("sees that %s", async (_title, damage, expected) => {

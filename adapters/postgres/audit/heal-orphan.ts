@@ -64,7 +64,7 @@ async function judge(client: ClientBase, uuid: string): Promise<Verdict> {
     move_holds: boolean | null;
   }>(
     `select c.type, s.status, s.host, m.ended as move_ended, m.holds_source as move_holds,
-       exists (select from tasks t where t.server_uuid = c.uuid and t.ended_at is null) as open_task
+       exists (select from tasks t where t.server_uuid = c.uuid and t.outcome is null) as open_task
      from consumers c left join servers s on s.uuid = c.uuid left join migrations m on m.uuid = c.uuid
      where c.uuid = $1`,
     [uuid],

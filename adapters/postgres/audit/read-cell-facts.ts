@@ -98,7 +98,7 @@ async function readOpenTasks(client: ClientBase): Promise<AuditedTask[]> {
     select t.id, t.server_uuid, t.kind,
       greatest(0, extract(epoch from now() - coalesce(c.lease_expires_at, t.created_at)) * 1000)::float8 as unattended_ms
     from tasks t left join conductors c on c.id = t.owner
-    where t.ended_at is null`);
+    where t.outcome is null`);
   return rows.map((row) => ({
     id: row.id,
     serverUuid: row.server_uuid,

@@ -108,7 +108,7 @@ function takenOf(row: TakenRow): TakenTask {
 export async function readOwnedTasks(pool: Pool, conductorId: string): Promise<readonly string[]> {
   const rows = await queryStored<{ id: string }>(pool, {
     name: "owned_tasks",
-    text: "select id from tasks where ended_at is null and owner = $1 order by created_at, id",
+    text: "select id from tasks where outcome is null and owner = $1 order by created_at, id",
     values: [conductorId],
   });
   return rows.map((row) => row.id);
