@@ -150,10 +150,6 @@ export class CandidateSearch implements Iterable<Candidate> {
 
 export function candidateOf(view: LedgerView, assignment: Assignment): Candidate {
   const { slots } = view;
-  const items: AllocationItem[] = [];
-  for (const { slot, resourceClass, amount } of assignment.items) {
-    items.push({ provider: slots.uuid(slot), resourceClass, amount });
-  }
   const mappings = new Map<string, ProviderUuid[]>();
   for (const { suffix, slots: serving } of assignment.mappings) {
     mappings.set(
@@ -161,5 +157,10 @@ export function candidateOf(view: LedgerView, assignment: Assignment): Candidate
       serving.map((slot) => slots.uuid(slot)),
     );
   }
-  return { root: slots.uuid(assignment.root), host: view.hosts.nameOf(assignment.root) ?? null, items, mappings };
+  return {
+    root: slots.uuid(assignment.root),
+    host: view.hosts.nameOf(assignment.root) ?? null,
+    items: assignment.items,
+    mappings,
+  };
 }

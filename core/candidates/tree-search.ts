@@ -1,31 +1,28 @@
-import type { ResourceClass } from "../ledger/ids.ts";
+import type { ProviderUuid, ResourceClass } from "../ledger/ids.ts";
+import type { AllocationItem } from "../ledger/model.ts";
 import { type CompiledRequest, haveTogether } from "./compiled-request.ts";
 import { GroupPlacement, type GroupPlacer } from "./group-placement.ts";
 import { hasGroupRules, keepsGroupRules } from "./group-rules.ts";
 import { GroupIsolator } from "./isolate-groups.ts";
 import { GroupPacker } from "./pack-groups.ts";
 
-/** One way to serve a request from one tree, by slots of the view. */
+/** One way to serve a request from one tree. Whoever got it may keep it. */
 export interface Assignment {
+  /** Slot of the view. */
   readonly root: number;
-  /** No (slot, class) twice. */
-  readonly items: readonly AssignedItem[];
-  /** Which provider serves which group; several for the unnumbered group if it is spread. */
+  /** No (provider, class) twice. */
+  readonly items: AllocationItem[];
+  /** Which providers, by their slots, serve which group; several for the unnumbered group if it is spread. */
   readonly mappings: readonly { readonly suffix: string; readonly slots: readonly number[] }[];
-}
-
-interface AssignedItem {
-  readonly slot: number;
-  readonly resourceClass: ResourceClass;
-  readonly amount: number;
 }
 
 /** A flat tree that passed the scan serves an unnumbered group in exactly one way. */
 export function assignmentOnRoot(request: CompiledRequest, root: number): Assignment {
   const demands = request.unnumbered?.demands ?? [];
+  const provider = request.view.slots.uuid(root);
   return {
     root,
-    items: demands.map(({ resourceClass, amount }) => ({ slot: root, resourceClass, amount })),
+    items: demands.map(({ resourceClass, amount }) => ({ provider, resourceClass, amount })),
     mappings: request.unnumbered ? [{ suffix: "", slots: [root] }] : [],
   };
 }
@@ -171,16 +168,16 @@ export class TreeSearch {
   }
 
   #assignment(): Assignment {
-    const { unnumbered, numbered } = this.#request;
+    const { view, unnumbered, numbered } = this.#request;
     const { slots, count } = this.#placement.kinds;
-    const items: Changing<AssignedItem>[] = [];
+    const items: Changing<AllocationItem>[] = [];
     const mappings: { suffix: string; slots: number[] }[] = [];
     if (unnumbered) {
       const serving: number[] = [];
       for (let index = 0; index < this.#chosen.length; index += 1) {
         const slot = slots[this.#chosen[index]!]!;
         const { resourceClass, amount } = unnumbered.demands[index]!;
-        addItem(items, slot, resourceClass, amount);
+        addItem(items, view.slots.uuid(slot), resourceClass, amount);
         if (!serving.includes(slot)) serving.push(slot);
       }
       mappings.push({ suffix: "", slots: serving });
@@ -190,8 +187,9 @@ export class TreeSearch {
       let next = 0;
       for (let provider = 0; provider < count; provider += 1) {
         const slot = slots[provider]!;
+        const uuid = view.slots.uuid(slot);
         for (let times = this.#numbered!.counts[provider * numbered.length + group]!; times > 0; times -= 1) {
-          for (const { resourceClass, amount } of demands) addItem(items, slot, resourceClass, amount);
+          for (const { resourceClass, amount } of demands) addItem(items, uuid, resourceClass, amount);
           mappings.push({ suffix: suffixes[next]!, slots: [slot] });
           next += 1;
         }
@@ -204,18 +202,23 @@ export class TreeSearch {
 type Changing<Value> = { -readonly [Key in keyof Value]: Value[Key] };
 
 /** Items of one provider stand together, in the order in which it came to serve. Few as they are, a look at each costs less than a map. */
-function addItem(items: Changing<AssignedItem>[], slot: number, resourceClass: ResourceClass, amount: number): void {
+function addItem(
+  items: Changing<AllocationItem>[],
+  provider: ProviderUuid,
+  resourceClass: ResourceClass,
+  amount: number,
+): void {
   let behind = -1;
   for (let index = items.length - 1; index >= 0; index -= 1) {
     const item = items[index]!;
-    if (item.slot !== slot) continue;
+    if (item.provider !== provider) continue;
     if (item.resourceClass === resourceClass) {
       item.amount += amount;
       return;
     }
     behind = Math.max(behind, index);
   }
-  const item = { slot, resourceClass, amount };
+  const item = { provider, resourceClass, amount };
   if (behind < 0) items.push(item);
   else items.splice(behind + 1, 0, item);
 }
