@@ -5,9 +5,9 @@ import { onlyUuids, queryStored } from "../store-query.ts";
 import { REQUEST_COLUMNS, type RequestRow, requestOf } from "./read-requests.ts";
 
 // Requests on their way into a cell: they stay `dispatched` as long as their server lives, so the sweep that looks for lost
-// ones marks what it has found there, and a partial index holds the others alone.
+// ones marks what it has found there, and `open_requests` holds the others alone.
 
-/** As of the index that it is read from. Cost: one round trip, a row a request. */
+/** Cost: one round trip, a look at each open request, a row for each that is found. */
 export async function readUnarrived(
   pool: Pool,
   cell: string,
@@ -16,9 +16,13 @@ export async function readUnarrived(
 ): Promise<readonly RequestRecord[]> {
   const rows = await queryStored<RequestRow>(pool, {
     name: "unarrived_requests",
-    text: `select ${REQUEST_COLUMNS} from requests
-      where state = 'dispatched' and not arrived and cell = $1 and updated_at <= now() - $2::float8 * interval '1 ms'
-      order by updated_at, server_uuid limit $3`,
+    text: `with found as (
+        select server_uuid as uuid from open_requests
+        where updated_at <= (select now() - $2::float8 * interval '1 ms') and state = 'dispatched' and cell = $1
+        order by updated_at, server_uuid limit $3
+      )
+      select ${REQUEST_COLUMNS} from found join requests on server_uuid = uuid
+      order by updated_at, server_uuid`,
     values: [cell, untouchedMs, limit],
   });
   return rows.map(requestOf);

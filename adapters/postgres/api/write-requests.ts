@@ -11,36 +11,48 @@ import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { inRounds } from "../in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
 import { packBytes } from "../pack-bytes.ts";
+import { StoreError } from "../store-error.ts";
 import { onlyUuids, queryStored } from "../store-query.ts";
 import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
 
-// Lock order, everywhere: requests by uuid. A statement that locks in a CTE and updates after it goes by the locked version
-// of each row, whatever its snapshot shows.
+// Lock order, everywhere: requests by uuid; then their rows in `open_requests`, which triggers write. A statement that locks in
+// a CTE and updates after it goes by the locked version of each row, whatever its snapshot shows.
 
-/** Cost: one round trip, one row a request. */
+const INSERT_REQUESTS = `insert into requests (server_uuid, state, spec, project_id, user_id, name, created_at)
+  select w.uuid, 'accepted', substring($1::bytea from w.start for w.length), w.project_id, w.user_id, w.name,
+    to_timestamp(w.created_at_ms / 1000)
+  from unnest($2::int[], $3::int[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::float8[])
+    as w (start, length, uuid, project_id, user_id, name, created_at_ms)
+  order by w.uuid`;
+
+/**
+ * `on conflict` costs a look and a log record a row, for what happens only when an answer was lost: so that is the second try's.
+ * Cost: one round trip, one row a request.
+ */
 export async function acceptRequests(pool: Pool, specs: readonly ServerSpec[]): Promise<void> {
   if (specs.length === 0) return;
   const packed = packBytes(specs.map((spec) => ServerSpec.encode(spec).finish()));
-  await queryStored(pool, {
-    name: "accept_requests",
-    text: `insert into requests (server_uuid, state, spec, project_id, user_id, name, created_at)
-      select w.uuid, 'accepted', substring($1::bytea from w.start for w.length), w.project_id, w.user_id, w.name,
-        to_timestamp(w.created_at_ms / 1000)
-      from unnest($2::int[], $3::int[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::float8[])
-        as w (start, length, uuid, project_id, user_id, name, created_at_ms)
-      order by w.uuid
-      on conflict do nothing`,
-    values: [
-      packed.bytes,
-      arrayLiteral(packed.starts),
-      arrayLiteral(packed.lengths),
-      textArrayLiteral(specs.map((spec) => spec.uuid)),
-      textArrayLiteral(specs.map((spec) => spec.projectId)),
-      textArrayLiteral(specs.map((spec) => spec.userId)),
-      textArrayLiteral(specs.map((spec) => spec.name)),
-      arrayLiteral(specs.map((spec) => spec.createdAtMs)),
-    ],
-  });
+  const values = [
+    packed.bytes,
+    arrayLiteral(packed.starts),
+    arrayLiteral(packed.lengths),
+    textArrayLiteral(specs.map((spec) => spec.uuid)),
+    textArrayLiteral(specs.map((spec) => spec.projectId)),
+    textArrayLiteral(specs.map((spec) => spec.userId)),
+    textArrayLiteral(specs.map((spec) => spec.name)),
+    arrayLiteral(specs.map((spec) => spec.createdAtMs)),
+  ];
+  try {
+    await queryStored(pool, { name: "accept_requests", text: INSERT_REQUESTS, values });
+  } catch (error) {
+    if (!isKnownAlready(error)) throw error;
+    await queryStored(pool, { name: "accept_again", text: `${INSERT_REQUESTS} on conflict do nothing`, values });
+  }
+}
+
+/** By SQLSTATE unique_violation. */
+function isKnownAlready(error: unknown): boolean {
+  return error instanceof StoreError && (error.cause as { readonly code?: unknown } | null)?.code === "23505";
 }
 
 interface AssignRow {
@@ -182,14 +194,18 @@ export async function markDeleted(pool: Pool, serverUuids: readonly string[]): P
   });
 }
 
-/** Skips what another sweep has locked at this moment. */
+/** Skips what another sweep has locked at this moment. Cost: a look at each open request, a row for each stale one. */
 export async function takeStale(pool: Pool, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
   const rows = await queryStored<RequestRow & { readonly touched_at: number }>(pool, {
     name: "stale_requests",
-    text: `with found as (
-        select server_uuid as uuid, updated_at as touched_at from requests
-        where state in ('accepted', 'cancelled') and updated_at <= now() - $1::float8 * interval '1 ms'
-        order by updated_at, server_uuid limit $2 for no key update skip locked
+    text: `with until as (
+        select now() - $1::float8 * interval '1 ms' as before
+      ), found as (
+        select r.server_uuid as uuid, r.updated_at as touched_at
+        from open_requests o join requests r on r.server_uuid = o.server_uuid
+        where o.updated_at <= (select before from until) and o.state in ('accepted', 'cancelled')
+          and r.updated_at <= (select before from until) and r.state in ('accepted', 'cancelled')
+        order by o.updated_at, o.server_uuid limit $2 for no key update of r skip locked
       )
       update requests set updated_at = now() from found where server_uuid = found.uuid
       returning ${REQUEST_COLUMNS}, extract(epoch from found.touched_at)::float8 as touched_at`,

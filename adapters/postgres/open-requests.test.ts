@@ -1,0 +1,149 @@
+import { readdirSync, readFileSync } from "node:fs";
+import type { Pool } from "pg";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { serverId, serverSpec } from "../../test/contract/cell-fixtures.ts";
+import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
+import { dropDatabase, ensureDatabase, withClient } from "./databases.ts";
+import { createPool } from "./pool.ts";
+import { PostgresApiStore } from "./postgres-api-store.ts";
+
+// `open_requests` follows `requests`, whoever writes at once; see migrations/api/0011-open-requests.sql.
+
+let database: TestDatabase;
+let pool: Pool;
+let store: PostgresApiStore;
+beforeAll(async () => {
+  database = await freshDatabase("api");
+  pool = createPool({ url: database.url, applicationName: "open requests test" });
+  store = new PostgresApiStore(pool);
+});
+beforeEach(() => pool.query("truncate requests"));
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const SERVERS = Array.from({ length: 40 }, (_, server) => server);
+const UUIDS = SERVERS.map(serverId);
+const acceptAll = (): Promise<void> => store.accept(SERVERS.map((server) => serverSpec(server)));
+const assignAll = (from: string | null, to: string) =>
+  store.assignCells(UUIDS.map((serverUuid) => ({ serverUuid, from, to })));
+
+/** What is in one of the two and not in the other. */
+async function differences(): Promise<readonly unknown[]> {
+  const columns = "server_uuid, updated_at, state, cell";
+  const open = `select ${columns} from requests
+    where state in ('accepted', 'cancelled') or (state = 'dispatched' and not arrived)`;
+  const kept = `select ${columns} from open_requests`;
+  const { rows } = await pool.query(`(${open} except ${kept}) union all (${kept} except ${open})`);
+  return rows;
+}
+
+const INSERT_BEFORE = `insert into requests (server_uuid, state, spec, project_id, user_id, name, created_at)
+  values ($1, 'accepted', '', 'p', 'u', 'n', now()) on conflict do nothing`;
+const CANCEL_BEFORE = "update requests set state = 'cancelled', cancelled_at = now(), updated_at = now()";
+
+test("a request is open until it has ended or arrived, and again when what arrived is deleted", async () => {
+  const open = async () => (await pool.query("select distinct state, cell from open_requests")).rows;
+  await acceptAll();
+  expect(await open()).toEqual([{ state: "accepted", cell: null }]);
+  await assignAll(null, "east");
+  expect(await open()).toEqual([{ state: "dispatched", cell: "east" }]);
+  await store.markArrived("east", UUIDS);
+  expect(await open()).toEqual([]);
+  await Promise.all(UUIDS.map((uuid) => store.cancel(uuid, "req-a")));
+  expect(await open()).toEqual([{ state: "cancelled", cell: "east" }]);
+  await store.markDeleted(UUIDS);
+  expect(await open()).toEqual([]);
+});
+
+test("what is noted as arrived and deleted at once is found by the sweep, whoever comes first", async () => {
+  await acceptAll();
+  await assignAll(null, "east");
+  await Promise.all(
+    UUIDS.flatMap((uuid) => [store.markArrived("east", [uuid]), store.cancel(uuid, "req-a").then(() => undefined)]),
+  );
+  expect((await store.stale(0, 100)).map((record) => record.serverUuid).sort()).toEqual([...UUIDS].sort());
+});
+
+test("batches of all kinds at once, each of them twice, leave the two tables alike", async () => {
+  const works = [
+    () => acceptAll(),
+    () => assignAll(null, "east"),
+    () => assignAll("east", "west"),
+    () => store.markArrived("east", UUIDS),
+    () => store.markArrived("west", UUIDS.slice(10)),
+    () => store.takeLost("west", UUIDS, 0),
+    () => store.failRequests(UUIDS.slice(0, 10).map((serverUuid) => ({ serverUuid, cell: "west", fault: "none" }))),
+    () => store.stale(0, 20),
+    () => Promise.all(UUIDS.slice(5, 30).map((uuid) => store.cancel(uuid, "req-a"))),
+    () => store.markDeleted(UUIDS.slice(15)),
+  ];
+  // In every order that starts with another kind, so that each comes before and after each.
+  for (let first = 0; first < works.length; first += 1) {
+    await pool.query("truncate requests");
+    const order = [...works.slice(first), ...works.slice(0, first)];
+    await Promise.all([...order, ...order].map((work) => work()));
+    expect(await differences()).toEqual([]);
+    for (const work of works) await work();
+    expect(await differences()).toEqual([]);
+  }
+});
+
+test("what services of the version before write is swept like the rest", async () => {
+  await pool.query(INSERT_BEFORE, [serverId(1)]);
+  await pool.query(INSERT_BEFORE, [serverId(1)]);
+  await pool.query(INSERT_BEFORE, [serverId(2)]);
+  await assignAll(null, "east");
+  await store.markArrived("east", UUIDS);
+  await pool.query(`${CANCEL_BEFORE} where server_uuid = $1`, [serverId(2)]);
+  expect((await store.stale(0, 10)).map((record) => record.serverUuid)).toEqual([serverId(2)]);
+  await pool.query("update requests set state = 'deleted', updated_at = now() where state = 'cancelled'");
+  expect(await store.stale(0, 10)).toEqual([]);
+  expect(await differences()).toEqual([]);
+  await acceptAll();
+  await pool.query("delete from requests where server_uuid = $1", [serverId(7)]);
+  expect(await differences()).toEqual([]);
+});
+
+test("requests from before the table are in it", async () => {
+  const name = `test_before_${process.pid}`;
+  const dir = new URL("./migrations/api/", import.meta.url);
+  const files = readdirSync(dir).filter((file) => file.endsWith(".sql"));
+  await ensureDatabase(database.url, name);
+  try {
+    await withClient(Object.assign(new URL(database.url), { pathname: `/${name}` }).href, async (client) => {
+      for (const file of files.sort()) {
+        if (file.startsWith("0011-")) {
+          for (const server of [1, 2, 3, 4, 5]) await client.query(INSERT_BEFORE, [serverId(server)]);
+          await client.query(
+            "update requests set state = 'dispatched', cell = 'east', arrived = server_uuid = $2 where server_uuid >= $1",
+            [serverId(3), serverId(4)],
+          );
+          await client.query(`${CANCEL_BEFORE} where server_uuid = any ($1)`, [[serverId(2)]]);
+          await client.query("update requests set state = 'deleted' where server_uuid = $1", [serverId(5)]);
+        }
+        await client.query(readFileSync(new URL(file, dir), "utf8"));
+      }
+      const { rows } = await client.query("select server_uuid, state, cell from open_requests order by server_uuid");
+      expect(rows).toEqual([
+        { server_uuid: serverId(1), state: "accepted", cell: null },
+        { server_uuid: serverId(2), state: "cancelled", cell: null },
+        { server_uuid: serverId(3), state: "dispatched", cell: "east" },
+      ]);
+    });
+  } finally {
+    await dropDatabase(database.url, name);
+  }
+});
+
+test("no index of the requests has a column that changes, or their updates would write them all anew", async () => {
+  const { rows } = await pool.query<{ columns: string[] | null; predicate: string | null }>(
+    `select pg_get_expr(i.indpred, i.indrelid) as predicate,
+       array(select a.attname::text from pg_attribute a where a.attrelid = i.indrelid and a.attnum = any (i.indkey)) as columns
+     from pg_index i where i.indrelid = any (array['requests', 'open_requests']::regclass[])`,
+  );
+  const fixed = ["server_uuid", "project_id", "created_at"];
+  expect(rows.flatMap(({ columns }) => columns ?? []).filter((column) => !fixed.includes(column))).toEqual([]);
+  expect(rows.map(({ predicate }) => predicate).filter((predicate) => predicate !== null)).toEqual([]);
+});
