@@ -198,17 +198,26 @@ interface FlowProblem {
 
 /** Tells whether likes of groups and providers can be matched, moving others aside if need be. */
 class BinFlow {
-  #left: number[] = [];
-  #flow: number[] = [];
-  #visited: boolean[] = [];
+  /** By bin: providers that are still free. */
+  #left = new Int32Array(0);
+  /** By group and bin: likes that are matched. Row by group. */
+  #flow = new Int32Array(0);
+  /** By bin: the round in which it was looked at last. Rounds are never begun anew: 32 bits would not do. */
+  #visited = new Float64Array(0);
+  #round = 0;
 
   finds(problem: FlowProblem): boolean {
     const { todo, group, binCount } = problem;
-    this.#left = [...problem.left.subarray(0, binCount)];
-    this.#flow = new Array<number>(todo.length * binCount).fill(0);
+    if (this.#left.length < binCount || this.#flow.length < todo.length * binCount) {
+      this.#left = new Int32Array(binCount);
+      this.#flow = new Int32Array(todo.length * binCount);
+      this.#visited = new Float64Array(binCount);
+    }
+    for (let bin = 0; bin < binCount; bin += 1) this.#left[bin] = problem.left[bin]!;
+    this.#flow.fill(0, 0, todo.length * binCount);
     for (let from = group; from < todo.length; from += 1) {
       for (let times = 0; times < todo[from]!; times += 1) {
-        this.#visited = new Array<boolean>(binCount).fill(false);
+        this.#round += 1;
         if (!this.#augment(problem, from)) return false;
       }
     }
@@ -218,18 +227,21 @@ class BinFlow {
   /** Finds room for one like of `from`. */
   #augment(problem: FlowProblem, from: number): boolean {
     const { todo, fits, group, firstBin, binCount } = problem;
+    const left = this.#left;
+    const flow = this.#flow;
+    const visited = this.#visited;
     for (let bin = from === group ? firstBin : 0; bin < binCount; bin += 1) {
-      if (this.#visited[bin] || fits[from * binCount + bin] === 0) continue;
-      this.#visited[bin] = true;
-      if (this.#left[bin]! > 0) {
-        this.#left[bin] = this.#left[bin]! - 1;
-        this.#flow[from * binCount + bin] = this.#flow[from * binCount + bin]! + 1;
+      if (visited[bin] === this.#round || fits[from * binCount + bin] === 0) continue;
+      visited[bin] = this.#round;
+      if (left[bin]! > 0) {
+        left[bin] = left[bin]! - 1;
+        flow[from * binCount + bin] = flow[from * binCount + bin]! + 1;
         return true;
       }
       for (let other = group; other < todo.length; other += 1) {
-        if (this.#flow[other * binCount + bin] === 0 || other === from || !this.#augment(problem, other)) continue;
-        this.#flow[other * binCount + bin] = this.#flow[other * binCount + bin]! - 1;
-        this.#flow[from * binCount + bin] = this.#flow[from * binCount + bin]! + 1;
+        if (flow[other * binCount + bin] === 0 || other === from || !this.#augment(problem, other)) continue;
+        flow[other * binCount + bin] = flow[other * binCount + bin]! - 1;
+        flow[from * binCount + bin] = flow[from * binCount + bin]! + 1;
         return true;
       }
     }

@@ -29,14 +29,17 @@ export class ProviderKinds {
   readonly #request: CompiledRequest;
   readonly #demandCount: number;
   readonly #hasRules: boolean;
-  /** The usable providers as the tree lists them: slot and kind. */
+  /** The usable providers as the tree lists them: slot, room of all classes asked for together, and kind. */
   #found = new Int32Array(0);
+  #roomOfFound = new Float64Array(0);
   #kindOfFound = new Int32Array(0);
-  /** By kind, as they are found: its first provider, and how much room that has. */
+  /** By kind, as they are found: which of the found ones came first, and how many are like it. */
   #first = new Int32Array(0);
-  #roomOfKind = new Float64Array(0);
-  /** Kinds, the tight ones first. */
+  #likes = new Int32Array(0);
+  /** Kinds, the tight ones first; and by kind its place among them, and where its next provider goes. */
   #order = new Int32Array(0);
+  #place = new Int32Array(0);
+  #next = new Int32Array(0);
 
   constructor(request: CompiledRequest) {
     this.#request = request;
@@ -48,21 +51,27 @@ export class ProviderKinds {
   fill(root: number): void {
     const descendants = this.#request.view.slots.descendants(root);
     this.#reserve(descendants.length + 1);
-    let found = this.#isUsable(root) ? this.#find(0, root) : 0;
-    for (const slot of descendants) if (this.#isUsable(slot)) found = this.#find(found, slot);
-    const kinds = this.#gatherLike(found);
-    this.#sortTightFirst(kinds);
     this.count = 0;
-    for (let place = 0; place < kinds; place += 1) {
-      for (let index = 0; index < found; index += 1) {
-        if (this.#kindOfFound[index] === this.#order[place]) this.#put(this.#found[index]!, place);
-      }
+    this.#find(root);
+    for (const slot of descendants) this.#find(slot);
+    this.#sortTightFirst(this.#gatherLike());
+    for (let index = 0; index < this.count; index += 1) {
+      const kind = this.#kindOfFound[index]!;
+      const provider = this.#next[kind]!;
+      this.#next[kind] = provider + 1;
+      this.#put(provider, this.#found[index]!, this.#place[kind]!);
     }
   }
 
-  #find(index: number, slot: number): number {
-    this.#found[index] = slot;
-    return index + 1;
+  /** Notes the provider if it is usable. */
+  #find(slot: number): void {
+    if (!this.#isUsable(slot)) return;
+    const { classes } = this.#request;
+    let room = 0;
+    for (let index = 0; index < classes.length; index += 1) room += Math.max(0, classes[index]!.column.free[slot]!);
+    this.#found[this.count] = slot;
+    this.#roomOfFound[this.count] = room;
+    this.count += 1;
   }
 
   #isUsable(slot: number): boolean {
@@ -80,18 +89,28 @@ export class ProviderKinds {
   }
 
   /** Returns how many kinds there are. */
-  #gatherLike(found: number): number {
+  #gatherLike(): number {
     let kinds = 0;
-    for (let index = 0; index < found; index += 1) {
-      const slot = this.#found[index]!;
+    for (let index = 0; index < this.count; index += 1) {
       let kind = 0;
-      while (kind < kinds && !this.#areAlike(this.#first[kind]!, slot)) kind += 1;
+      while (kind < kinds && !this.#isOfKind(kind, index)) kind += 1;
       this.#kindOfFound[index] = kind;
-      if (kind < kinds) continue;
-      this.#first[kind] = slot;
+      if (kind < kinds) {
+        this.#likes[kind] = this.#likes[kind]! + 1;
+        continue;
+      }
+      this.#first[kind] = index;
+      this.#likes[kind] = 1;
       kinds += 1;
     }
     return kinds;
+  }
+
+  #isOfKind(kind: number, index: number): boolean {
+    const first = this.#first[kind]!;
+    // What differs mostly differs in this: one comparison for several.
+    if (this.#roomOfFound[first] !== this.#roomOfFound[index]) return false;
+    return this.#areAlike(this.#found[first]!, this.#found[index]!);
   }
 
   #areAlike(a: number, b: number): boolean {
@@ -115,25 +134,27 @@ export class ProviderKinds {
   /** Those with as much room stay as they were found. */
   #sortTightFirst(kinds: number): void {
     for (let kind = 0; kind < kinds; kind += 1) {
-      let room = 0;
-      for (const { column } of this.#request.classes) room += Math.max(0, column.free[this.#first[kind]!]!);
-      this.#roomOfKind[kind] = room;
+      const room = this.#roomOfFound[this.#first[kind]!]!;
       let place = kind;
-      while (place > 0 && this.#roomOfKind[this.#order[place - 1]!]! > room) {
+      while (place > 0 && this.#roomOfFound[this.#first[this.#order[place - 1]!]!]! > room) {
         this.#order[place] = this.#order[place - 1]!;
         place -= 1;
       }
       this.#order[place] = kind;
     }
+    let next = 0;
+    for (let place = 0; place < kinds; place += 1) {
+      const kind = this.#order[place]!;
+      this.#place[kind] = place;
+      this.#next[kind] = next;
+      next += this.#likes[kind]!;
+    }
   }
 
-  /** Adds a provider behind those that are in. */
-  #put(slot: number, kind: number): void {
+  #put(provider: number, slot: number, kind: number): void {
     const { view, classes, unnumbered, numbered } = this.#request;
-    const provider = this.count;
     this.slots[provider] = slot;
     this.kind[provider] = kind;
-    this.count += 1;
     for (let index = 0; index < classes.length; index += 1) {
       const { free, maxUnit } = classes[index]!.column;
       this.room[provider * classes.length + index] = Math.max(0, Math.min(free[slot]!, maxUnit[slot]!));
@@ -158,9 +179,12 @@ export class ProviderKinds {
     this.groupFits = new Uint8Array(providers * numbered.length);
     this.demandFits = new Uint8Array(providers * this.#demandCount);
     this.#found = new Int32Array(providers);
+    this.#roomOfFound = new Float64Array(providers);
     this.#kindOfFound = new Int32Array(providers);
     this.#first = new Int32Array(providers);
-    this.#roomOfKind = new Float64Array(providers);
+    this.#likes = new Int32Array(providers);
     this.#order = new Int32Array(providers);
+    this.#place = new Int32Array(providers);
+    this.#next = new Int32Array(providers);
   }
 }
