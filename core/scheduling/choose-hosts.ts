@@ -197,11 +197,11 @@ function chosen(hosts: HostClass, ranked: RankedHosts, best: PlacedHost, options
 }
 
 function weightOf(hosts: HostClass, ranking: CellRanking, root: number): HostWeight {
-  const { cell, weights } = ranking;
+  const { cell } = ranking;
   return {
     cell: cell.name,
     host: cell.view.hosts.nameOf(root) ?? "",
-    weight: weights[root]!,
+    weight: ranking.weightOf(root),
     parts: hosts.partsOf(ranking, root),
   };
 }

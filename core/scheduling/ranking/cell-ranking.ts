@@ -8,6 +8,7 @@ import type { CellFacts } from "../host-facts.ts";
 import { type PlacementQuery, searchOf } from "../placement-query.ts";
 import type { HostBatch } from "../weighers/weigher.ts";
 import type { RankingScratch } from "./ranking-scratch.ts";
+import { RootPlaces } from "./root-places.ts";
 import { SortedRoots } from "./sorted-roots.ts";
 
 /** A cell that a server may go to. */
@@ -17,6 +18,9 @@ export interface CellHosts {
   /** What the host filters ask; without it none is asked. */
   readonly facts?: CellFacts | undefined;
 }
+
+/** Room for more hosts when some have come. */
+const GROWTH = 1.125;
 
 /** Of trees that passed the sieve and did not fit after all: the refusal's code. */
 type Misfits = Map<number, number>;
@@ -28,10 +32,11 @@ type Misfits = Map<number, number>;
 export class CellRanking {
   readonly cell: CellHosts;
   readonly sorted: SortedRoots;
-  /** By slot; NaN: not ranked. */
-  weights = new Float64Array(0);
-  /** By slot and weigher (`bucketAt`): the bucket of the weigher's range that the host is counted in. */
+  /** By a root's place and weigher (`bucketsOf`): the bucket of the weigher's range that the host is counted in. */
   buckets = new Uint8Array(0);
+  /** By a root's place; NaN: not ranked. */
+  #weights = new Float64Array(0);
+  #places = new RootPlaces();
   readonly #weighers: number;
   readonly misfits: Misfits = new Map();
   readonly #spec: ServerSpec | null;
@@ -48,7 +53,7 @@ export class CellRanking {
     this.#spec = spec;
     this.#kept = new KeptRequest(cell.view, searchOf(query));
     this.#weighers = weighers;
-    this.sorted = new SortedRoots(() => this.weights);
+    this.sorted = new SortedRoots();
   }
 
   /** Valid until the view changes. */
@@ -57,15 +62,49 @@ export class CellRanking {
   }
 
   get memoryBytes(): number {
-    return this.weights.length * 8 + this.buckets.length + this.sorted.memoryBytes;
+    return this.#weights.length * 8 + this.buckets.length + this.sorted.memoryBytes;
   }
 
   isRanked(root: number): boolean {
-    return root < this.weights.length && !Number.isNaN(this.weights[root]!);
+    return !Number.isNaN(this.weightOf(root));
   }
 
-  bucketAt(root: number, weigher: number): number {
-    return root * this.#weighers + weigher;
+  /** NaN: it is not ranked. */
+  weightOf(root: number): number {
+    const place = this.#places.find(root);
+    return place >= 0 && place < this.#weights.length ? this.#weights[place]! : Number.NaN;
+  }
+
+  /** Where the buckets of a root that passed the sieve begin, one for each weigher. */
+  bucketsOf(root: number): number {
+    return this.#places.find(root) * this.#weighers;
+  }
+
+  /** Puts a host that passed the sieve where it belongs by its weight, or moves it there. */
+  rank(root: number, weight: number): void {
+    const place = this.#places.find(root);
+    const before = this.#weights[place]!;
+    if (Number.isNaN(before)) this.sorted.insert(root, weight);
+    else if (before !== weight) this.sorted.move(root, before, weight);
+    this.#weights[place] = weight;
+  }
+
+  /** Ranks hosts that passed the sieve, none of which is ranked, by their weights, which are beside them. */
+  rankAll(roots: Int32Array, weights: Float64Array, scratch: RankingScratch): void {
+    const bySlot = scratch.bySlot(this.cell.view.slots.capacity);
+    for (let index = 0; index < roots.length; index += 1) {
+      const root = roots[index]!;
+      bySlot[root] = weights[index]!;
+      this.#weights[this.#places.find(root)] = weights[index]!;
+    }
+    this.sorted.fill(roots, bySlot);
+  }
+
+  /** Of a ranked host. */
+  unrank(root: number): void {
+    const place = this.#places.find(root);
+    this.sorted.remove(root, this.#weights[place]!);
+    this.#weights[place] = Number.NaN;
   }
 
   /** All hosts that pass the sieve now, to `scratch.roots` from `offset` on; from here on changes are followed. Nothing is ranked after it. */
@@ -73,8 +112,10 @@ export class CellRanking {
     const { slots, changes } = this.cell.view;
     this.#mark = changes.mark();
     this.misfits.clear();
-    this.weights = new Float64Array(slots.capacity).fill(Number.NaN);
-    this.buckets = new Uint8Array(slots.capacity * this.#weighers);
+    this.#places = scratch.placesOf(slots);
+    this.#places.take(slots.roots, slots.rootCount, slots.capacity);
+    this.#weights = new Float64Array(this.#places.count).fill(Number.NaN);
+    this.buckets = new Uint8Array(this.#places.count * this.#weighers);
     const out = scratch.roots.subarray(offset);
     const request = this.#kept.current();
     const named = namedRoots(request);
@@ -88,7 +129,7 @@ export class CellRanking {
   takeRanked(scratch: RankingScratch, offset: number): HostBatch {
     const out = scratch.roots.subarray(offset);
     const count = this.sorted.take(out);
-    for (let index = 0; index < count; index += 1) this.weights[out[index]!] = Number.NaN;
+    this.#weights.fill(Number.NaN);
     return this.#batch(this.#kept.current(), out, count);
   }
 
@@ -127,7 +168,6 @@ export class CellRanking {
     where: { readonly changed: number; readonly changedOffset: number; readonly offset: number },
   ): HostBatch {
     const { slots } = this.cell.view;
-    if (this.weights.length < slots.capacity) this.#grow(slots.capacity);
     const out = roots.subarray(where.offset);
     let known = 0;
     for (let index = where.changedOffset; index < where.changedOffset + where.changed; index += 1) {
@@ -138,7 +178,10 @@ export class CellRanking {
       known += 1;
     }
     const request = this.#kept.current();
-    return this.#batch(request, out, scanRoots(request, out, { from: 0, to: known }, out));
+    const count = scanRoots(request, out, { from: 0, to: known }, out);
+    this.#places.take(out, count, slots.capacity);
+    if (this.#weights.length < this.#places.count) this.#grow(this.#places.count);
+    return this.#batch(request, out, count);
   }
 
   /** This host alone. */
@@ -151,11 +194,12 @@ export class CellRanking {
     return { cell: name, request, facts, spec: this.#spec, roots, count };
   }
 
-  #grow(slots: number): void {
-    const weights = new Float64Array(slots).fill(Number.NaN);
-    weights.set(this.weights);
-    this.weights = weights;
-    const buckets = new Uint8Array(slots * this.#weighers);
+  #grow(places: number): void {
+    const withSpare = Math.ceil(places * GROWTH);
+    const weights = new Float64Array(withSpare).fill(Number.NaN);
+    weights.set(this.#weights);
+    this.#weights = weights;
+    const buckets = new Uint8Array(withSpare * this.#weighers);
     buckets.set(this.buckets);
     this.buckets = buckets;
   }

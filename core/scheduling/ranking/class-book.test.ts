@@ -47,6 +47,6 @@ test("requests of one kind share a class, however many images, projects and hard
   const old = take(ofImage("old"));
   expect(old).not.toBe(take(ofImage("one")));
   const [ranking] = old.rankings;
-  const weightOf = (host: string) => ranking!.weights[scene.view.hosts.slotOf(host)]!;
+  const weightOf = (host: string) => ranking!.weightOf(scene.view.hosts.slotOf(host));
   expect(weightOf("a")).toBeGreaterThan(weightOf("b") + 1);
 });

@@ -11,6 +11,13 @@ import { SPEC_PARTS, type SpecPart, specKey } from "./spec-parts.ts";
 /** Queries are numbered up to here; then all begins anew. */
 const QUERIES_MAX = 10_000;
 
+interface KeptClass {
+  readonly hosts: HostClass;
+  usedAt: number;
+  /** What it took when it was used last. */
+  bytes: number;
+}
+
 export interface ClassLimits {
   readonly classesMax: number;
   readonly memoryBytesMax: number;
@@ -25,7 +32,7 @@ export const DEFAULT_CLASS_LIMITS: ClassLimits = { classesMax: 1_000, memoryByte
 export class ClassBook {
   readonly #limits: ClassLimits;
   readonly #scratch = new RankingScratch();
-  readonly #classes = new Map<string, { readonly hosts: HostClass; usedAt: number }>();
+  readonly #classes = new Map<string, KeptClass>();
   readonly #queryNumbers = new Map<string, number>();
   #numberOf = new WeakMap<PlacementQuery, number>();
   #filters: readonly HostFilter[] = [];
@@ -37,6 +44,7 @@ export class ClassBook {
   /** Weighers that look at the spec. */
   #readers: readonly WeighedBy[] = [];
   #uses = 0;
+  #memoryBytes = 0;
 
   constructor(limits: ClassLimits) {
     this.#limits = limits;
@@ -47,9 +55,7 @@ export class ClassBook {
   }
 
   get memoryBytes(): number {
-    let bytes = 0;
-    for (const { hosts } of this.#classes.values()) bytes += hosts.memoryBytes;
-    return bytes;
+    return this.#memoryBytes;
   }
 
   /** Times that a class had to look at all hosts, of the classes that there are now. */
@@ -69,17 +75,29 @@ export class ClassBook {
     const key = this.#keyOf(ask, cells, bound);
     const filters = bound.map(({ kind }) => kind.filter(({ name }) => !this.#sieved.has(name)));
     this.#uses += 1;
-    const known = this.#classes.get(key);
-    if (known && isOver(known.hosts, cells)) {
-      known.usedAt = this.#uses;
-      known.hosts.refresh(this.#scratch, filters);
-      return known.hosts;
+    let known = this.#classes.get(key);
+    if (!known || !isOver(known.hosts, cells)) {
+      this.#forget(key);
+      known = { hosts: new HostClass(ask, cells), usedAt: 0, bytes: 0 };
+      this.#classes.set(key, known);
     }
-    const hosts = new HostClass(ask, cells);
-    this.#classes.set(key, { hosts, usedAt: this.#uses });
-    hosts.refresh(this.#scratch, filters);
+    known.usedAt = this.#uses;
+    known.hosts.refresh(this.#scratch, filters);
+    this.#memoryBytes -= known.bytes;
+    known.bytes = known.hosts.memoryBytes;
+    this.#memoryBytes += known.bytes;
     this.#forgetOld();
-    return hosts;
+    return known.hosts;
+  }
+
+  #forget(key: string): void {
+    this.#memoryBytes -= this.#classes.get(key)?.bytes ?? 0;
+    this.#classes.delete(key);
+  }
+
+  #forgetAll(): void {
+    this.#memoryBytes = 0;
+    this.#classes.clear();
   }
 
   #follow({ filters, weighers }: ClassAsk): void {
@@ -88,7 +106,7 @@ export class ClassBook {
     this.#filters = filters;
     this.#weighers = weighers;
     if (same) return;
-    this.#classes.clear();
+    this.#forgetAll();
     this.#reads = new Map(filters.map(({ name, reads }) => [name, reads ?? SPEC_PARTS]));
     this.#sieved = new Set(filters.filter(({ isSieved }) => isSieved === true).map(({ name }) => name));
     this.#readers = weighers.filter(({ weigher }) => (weigher.reads?.length ?? 0) > 0);
@@ -120,7 +138,7 @@ export class ClassBook {
     if (this.#queryNumbers.size >= QUERIES_MAX) {
       this.#queryNumbers.clear();
       this.#numberOf = new WeakMap();
-      this.#classes.clear();
+      this.#forgetAll();
     }
     const text = JSON.stringify(query, flatten);
     const number = this.#queryNumbers.get(text) ?? this.#queryNumbers.size;
@@ -131,7 +149,7 @@ export class ClassBook {
 
   #forgetOld(): void {
     while (this.#classes.size > 1) {
-      const isTooMuch = this.#classes.size > this.#limits.classesMax || this.memoryBytes > this.#limits.memoryBytesMax;
+      const isTooMuch = this.#classes.size > this.#limits.classesMax || this.#memoryBytes > this.#limits.memoryBytesMax;
       if (!isTooMuch) return;
       let oldest = "";
       let usedAt = Number.POSITIVE_INFINITY;
@@ -140,7 +158,7 @@ export class ClassBook {
         oldest = key;
         usedAt = known.usedAt;
       }
-      this.#classes.delete(oldest);
+      this.#forget(oldest);
     }
   }
 }

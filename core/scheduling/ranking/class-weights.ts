@@ -145,7 +145,8 @@ export class ClassWeights {
 
   /** A ranked host is none any more. */
   drop(ranking: CellRanking, root: number): void {
-    for (const { range, index } of this.#counting) range.drop(ranking.buckets[ranking.bucketAt(root, index)]!);
+    const first = ranking.bucketsOf(root);
+    for (const { range, index } of this.#counting) range.drop(ranking.buckets[first + index]!);
   }
 
   /** A range was a point and is none any more: nothing is told apart in it until all are weighed. */
@@ -163,8 +164,10 @@ export class ClassWeights {
   /** Tells of the ranked hosts of a cell whether they are among `outdated`, as things are now. */
   outdatedIn(ranking: CellRanking): (root: number) => boolean {
     const drifted = this.#counting.filter(({ range }) => range.drifted);
-    return (root) =>
-      drifted.some(({ range, index }) => range.compares(ranking.buckets[ranking.bucketAt(root, index)]!));
+    return (root) => {
+      const first = ranking.bucketsOf(root);
+      return drifted.some(({ range, index }) => range.compares(ranking.buckets[first + index]!));
+    };
   }
 
   /** What the weight of a ranked host is made of, in the order of the weighers: those that have something to say of it, and count. */
@@ -243,7 +246,7 @@ function addRelative(part: RelativePart, weighed: readonly WeighedHosts[], { raw
       const root = batch.roots[index]!;
       const weight = raw[offset + index]!;
       const multiplier = multiplierOf ? multiplierOf(root) : weighedBy.multiplier;
-      buckets[ranking.bucketAt(root, bucketIndex)] = range.add(weight);
+      buckets[ranking.bucketsOf(root) + bucketIndex] = range.add(weight);
       sums[offset + index] = sums[offset + index]! + multiplier * range.normalise(weight);
     }
   }

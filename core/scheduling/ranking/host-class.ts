@@ -124,10 +124,8 @@ export class HostClass {
     scratch.enter("weigh");
     this.#weights.weighAll(this.rankings, all, scratch);
     for (const { ranking, batch, offset } of all) {
-      const { weights, sorted } = ranking;
-      const roots = batch.roots.subarray(0, batch.count);
-      for (let index = 0; index < batch.count; index += 1) weights[roots[index]!] = scratch.sums[offset + index]!;
-      sorted.fill(roots);
+      const { count } = batch;
+      ranking.rankAll(batch.roots.subarray(0, count), scratch.sums.subarray(offset, offset + count), scratch);
     }
   }
 
@@ -196,8 +194,7 @@ export class HostClass {
   }
 
   #unrank(ranking: CellRanking, root: number): void {
-    ranking.sorted.remove(root);
-    ranking.weights[root] = Number.NaN;
+    ranking.unrank(root);
     this.#weights.drop(ranking, root);
   }
 }
@@ -216,15 +213,6 @@ function passing<Hosts extends WeighedHosts>(
 /** Puts hosts that were weighed, ranked ones and new ones, into their places. */
 function rankByWeight(weighed: readonly WeighedHosts[], { sums }: RankingScratch): void {
   for (const { ranking, batch, offset } of weighed) {
-    const { weights, sorted } = ranking;
-    for (let index = 0; index < batch.count; index += 1) {
-      const root = batch.roots[index]!;
-      const weight = sums[offset + index]!;
-      if (ranking.isRanked(root)) sorted.move(root, weight);
-      else {
-        weights[root] = weight;
-        sorted.insert(root);
-      }
-    }
+    for (let index = 0; index < batch.count; index += 1) ranking.rank(batch.roots[index]!, sums[offset + index]!);
   }
 }

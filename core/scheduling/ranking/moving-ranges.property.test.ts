@@ -87,7 +87,7 @@ function weightsOf(
     const roots = Int32Array.from({ length: sorted.count }, (_, rank) => sorted.at(rank));
     return { cell: name, request, facts, roots, count: roots.length };
   });
-  const kept = rankings.flatMap(({ weights }, cell) => Array.from(batches[cell]!.roots, (root) => weights[root]!));
+  const kept = rankings.flatMap((ranking, cell) => Array.from(batches[cell]!.roots, (root) => ranking.weightOf(root)));
   return { kept, anew: Array.from(new HostWeights().weigh(batches, by).subarray(0, kept.length)) };
 }
 
@@ -112,9 +112,10 @@ describe("rankings whose ranges of weights move", () => {
           const hosts = ask(book, cells);
           expect(hosts.timesMade).toBe(1);
           expectSame(weightsOf(hosts, weighers));
-          for (const { sorted, weights } of hosts.rankings) {
+          for (const ranking of hosts.rankings) {
+            const { sorted } = ranking;
             for (let rank = 1; rank < sorted.count; rank += 1) {
-              expect(weights[sorted.at(rank)]!).toBeLessThanOrEqual(weights[sorted.at(rank - 1)]!);
+              expect(ranking.weightOf(sorted.at(rank))).toBeLessThanOrEqual(ranking.weightOf(sorted.at(rank - 1)));
             }
           }
         }
@@ -165,7 +166,7 @@ describe("rankings whose ranges of weights move", () => {
     // Those of the first cell that were touched, then one of each cell that is above 0.
     expect(weighed).toEqual([HOSTS, 1, 1]);
     const [first, second] = hosts.rankings;
-    expect(first!.weights[cells[0]!.view.hosts.slotOf("0-1")]).toBe(-1);
-    expect(second!.weights[cells[1]!.view.hosts.slotOf("1-2")]).toBe(-1);
+    expect(first!.weightOf(cells[0]!.view.hosts.slotOf("0-1"))).toBe(-1);
+    expect(second!.weightOf(cells[1]!.view.hosts.slotOf("1-2"))).toBe(-1);
   });
 });

@@ -80,11 +80,11 @@ export class RankedHosts {
   /** The hosts of one cell as alternates are drawn from them. */
   standby(ranking: CellRanking): StandbyHosts {
     const index = this.#class.rankings.indexOf(ranking);
-    const { sorted, weights } = ranking;
+    const { sorted } = ranking;
     return {
       count: sorted.count,
       root: (at) => sorted.at(at),
-      weight: (root) => weights[root]!,
+      weight: (root) => ranking.weightOf(root),
       room: roomToSpare(ranking.request),
       waysOn: (root, most) => {
         if (!this.#isAllowed(index, root)) return [];

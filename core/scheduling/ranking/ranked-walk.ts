@@ -46,9 +46,9 @@ export class RankedWalk {
   }
 
   #runFrom(ranking: CellRanking, from: number): Run {
-    const { sorted, weights } = ranking;
+    const { sorted } = ranking;
     if (from >= sorted.count) return { ranking, from, length: 0, start: 0, given: 0, weight: Number.NEGATIVE_INFINITY };
-    const weight = weights[sorted.at(from)]!;
+    const weight = ranking.weightOf(sorted.at(from));
     const length = sorted.rankBelow(weight) - from;
     return { ranking, from, length, start: this.#seed % length, given: 0, weight };
   }

@@ -1,4 +1,5 @@
 import type { DecisionStage, StageWatch } from "../stage-watch.ts";
+import { RootPlaces } from "./root-places.ts";
 
 /** Buffers that the rankings of one chooser share: what is in them is valid within one step only. */
 export class RankingScratch {
@@ -8,8 +9,26 @@ export class RankingScratch {
   sums = new Float64Array(0);
   /** Of the decision under way; null: nobody looks. */
   watch: StageWatch | null = null;
+  readonly #places = new WeakMap<object, RootPlaces>();
+  #bySlot = new Float64Array(0);
   #stamps = new Int32Array(0);
   #stamp = 0;
+
+  /** Where the rankings over a view with these slots keep what they know of each root. */
+  placesOf(slots: object): RootPlaces {
+    let places = this.#places.get(slots);
+    if (!places) {
+      places = new RootPlaces();
+      this.#places.set(slots, places);
+    }
+    return places;
+  }
+
+  /** A number for each slot up to this one. */
+  bySlot(slots: number): Float64Array {
+    if (this.#bySlot.length < slots) this.#bySlot = new Float64Array(slots);
+    return this.#bySlot;
+  }
 
   enter(stage: DecisionStage): void {
     this.watch?.enter(stage);

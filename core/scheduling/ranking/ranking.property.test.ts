@@ -140,9 +140,11 @@ const hostsOf = ({ rankings }: HostClass): string[] =>
 
 /** The class's best host. */
 function bestOf({ rankings }: HostClass): string | undefined {
-  const tops = rankings.flatMap(({ sorted, weights, cell }) =>
-    sorted.count > 0 ? [{ weight: weights[sorted.at(0)]!, name: cell.view.hosts.nameOf(sorted.at(0))! }] : [],
-  );
+  const tops = rankings.flatMap((ranking) => {
+    const { sorted, cell } = ranking;
+    if (sorted.count === 0) return [];
+    return [{ weight: ranking.weightOf(sorted.at(0)), name: cell.view.hosts.nameOf(sorted.at(0))! }];
+  });
   return tops.sort((a, b) => b.weight - a.weight)[0]?.name;
 }
 
@@ -198,7 +200,7 @@ describe("rankings that are kept up to date", () => {
     const anew = weighedAnew([view], QUERIES[0]!, weighers);
     const [ranking] = hosts.rankings;
     for (const [name, weight] of anew) {
-      expect(ranking!.weights[view.hosts.slotOf(name)]).toBeCloseTo(weight, 9);
+      expect(ranking!.weightOf(view.hosts.slotOf(name))).toBeCloseTo(weight, 9);
     }
   });
 

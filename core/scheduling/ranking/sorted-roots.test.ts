@@ -40,17 +40,19 @@ describe("SortedRoots", () => {
     fc.assert(
       fc.property(fc.constantFrom(0, 1, 1_500), steps, (filled, taken) => {
         const weights = new Float64Array(1_500).map((_, slot) => slot % 7);
-        const sorted = new SortedRoots(() => weights);
+        const sorted = new SortedRoots();
         const present = new Set(Array.from({ length: filled }, (_, slot) => slot));
-        sorted.fill(Int32Array.from(present));
+        sorted.fill(Int32Array.from(present), weights);
         for (const [root, weight, moves] of taken) {
-          if (moves && present.has(root)) sorted.move(root, weight);
-          else if (present.delete(root)) sorted.remove(root);
-          else {
-            weights[root] = weight;
-            present.add(root);
-            sorted.insert(root);
+          const before = weights[root]!;
+          if (!moves && present.delete(root)) {
+            sorted.remove(root, before);
+            continue;
           }
+          if (present.has(root)) sorted.move(root, before, weight);
+          else sorted.insert(root, weight);
+          present.add(root);
+          weights[root] = weight;
         }
         const expected = inOrder(present, weights);
         expect(sorted.count).toBe(expected.length);

@@ -15,14 +15,13 @@ interface Block {
 const newBlock = (): Block => ({ roots: new Int32Array(BLOCK), weights: new Float64Array(BLOCK), count: 0 });
 
 /**
- * Roots in the order of their weights, the highest first, equal ones by their slot; kept in sorted blocks. Weights are the
- * owner's, by slot, and stay as they are while a root is in here.
+ * Roots in the order of their weights, the highest first, equal ones by their slot; kept in sorted blocks. The owner knows the weight
+ * under which each root is in here.
  *
  * Chosen over a heap since equal weights are the rule (thousands of like hosts), and a place among them must be drawn at random,
  * which asks for ranks; and over buckets since the order is to be exact. Cost: some 100 ns to put in or take out at 100,000.
  */
 export class SortedRoots {
-  readonly #weights: () => Float64Array;
   #blocks: Block[] = [];
   /** The last root of each block and its weight, for the same reason. */
   #lastRoots = new Int32Array(0);
@@ -32,10 +31,6 @@ export class SortedRoots {
   #starts = new Int32Array(0);
   #ranked = false;
 
-  constructor(weights: () => Float64Array) {
-    this.#weights = weights;
-  }
-
   get count(): number {
     return this.#count;
   }
@@ -44,9 +39,8 @@ export class SortedRoots {
     return this.#blocks.length * (BLOCK * 12 + 240);
   }
 
-  /** Begins anew with these. Sorts `roots` in place. Cost: some 30 ns a root. */
-  fill(roots: Int32Array): void {
-    const weights = this.#weights();
+  /** Begins anew with these, whose weights are by slot. Sorts `roots` in place. Cost: some 30 ns a root. */
+  fill(roots: Int32Array, weights: Float64Array): void {
     sortByWeight(roots, weights);
     this.#blocks = [];
     for (let from = 0; from < roots.length; from += FILLED_AT_FIRST) {
@@ -64,8 +58,7 @@ export class SortedRoots {
   }
 
   /** One that is not in here. */
-  insert(root: number): void {
-    const weight = this.#weights()[root]!;
+  insert(root: number, weight: number): void {
     if (this.#blocks.length === 0) {
       this.#blocks.push(newBlock());
       this.#noteAll();
@@ -87,9 +80,8 @@ export class SortedRoots {
     this.#ranked = false;
   }
 
-  /** One that is in here. */
-  remove(root: number): void {
-    const weight = this.#weights()[root]!;
+  /** One that is in here, under this weight. */
+  remove(root: number, weight: number): void {
     const index = this.#blockOf(root, weight);
     const block = this.#blocks[index];
     const at = block ? placeIn(block, root, weight) : 0;
@@ -107,17 +99,13 @@ export class SortedRoots {
     this.#noteAll();
   }
 
-  /** One that is in here weighs so much from now on, in the owner's weights, too. */
-  move(root: number, weight: number): void {
-    const weights = this.#weights();
-    const before = weights[root]!;
-    if (weight === before) return;
+  /** One that is in here gets another weight than it had before. */
+  move(root: number, before: number, weight: number): void {
     const index = this.#blockOf(root, before);
     const block = this.#blocks[index];
     if (!block || index !== this.#blockOf(root, weight)) {
-      this.remove(root);
-      weights[root] = weight;
-      this.insert(root);
+      this.remove(root, before);
+      this.insert(root, weight);
       return;
     }
     const from = placeIn(block, root, before);
@@ -127,7 +115,6 @@ export class SortedRoots {
     shift(block, from, at);
     block.roots[at] = root;
     block.weights[at] = weight;
-    weights[root] = weight;
     this.#note(index);
     this.#ranked = false;
   }

@@ -25,7 +25,8 @@ export const RANGE_DRIFT_MAX = (DRIFT_MAX + 1) / WITHIN;
  * others: see docs/scheduling-at-scale.md for the bound.
  */
 export class WeightRange {
-  readonly #counts = new Int32Array(BUCKETS);
+  /** By bucket; none before it is taken, as most weighers have nothing to say of most requests. */
+  #counts = new Int32Array(0);
   /** Given by the weigher: the range begins here whatever the weights are. */
   readonly #fixedLowest: number | undefined;
   #least = 0;
@@ -45,7 +46,8 @@ export class WeightRange {
   take(least: number, most: number): void {
     this.#least = this.#fixedLowest ?? least;
     this.#span = Math.max(0, most - this.#least);
-    this.#counts.fill(0);
+    if (this.#counts.length === 0) this.#counts = new Int32Array(BUCKETS);
+    else this.#counts.fill(0);
     this.#hosts = 0;
     this.#top = -1;
     this.#bottom = BUCKETS;
