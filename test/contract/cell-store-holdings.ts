@@ -4,7 +4,7 @@ import { consumerUuid } from "../../core/ledger/ids.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
 import { patchChange } from "../../core/tasks/patch-change.ts";
 import { type Begun, beginOperationOn, type Wished } from "../begin-operation.ts";
-import { dispatchOf, numbered, providerOf, serverId, taskId, vcpusOf } from "./cell-fixtures.ts";
+import { dispatchOf, hostName, numbered, providerOf, serverId, swapTo, taskId, vcpusOf } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
 const moveId = numbered(0xe, 1);
@@ -51,6 +51,20 @@ export function holdingContract(cell: () => CellUnderTest): void {
     expect(await store.servers([serverId(1)])).toMatchObject([{ revision: 1, spec: { ports: spec.ports } }]);
     await begin({ kind: "stop" });
     expect(await store.patchHoldings([patch(1, 0, 2)])).toEqual([{ kind: "busy", running: "stop" }]);
+  });
+
+  test("a hop takes of a provider what it gives back there, whether there is room for both or not", async () => {
+    const { store, ledger } = cell();
+    await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 0, 0], vcpus: 4 })]);
+    const taken = claimOf(await cell().take(1));
+    const hop = (from: number, vcpus: number) =>
+      store.hop([{ ...taken, from, to: from + 1, reason: "down", toHost: hostName(0), change: swapTo(1, 0, vcpus) }]);
+    expect(await hop(0, 6)).toEqual([{ kind: "committed" }]);
+    expect(await cell().used()).toEqual([6, 0, 0]);
+    expect(await hop(1, 10)).toEqual([{ kind: "committed" }]);
+    expect(await cell().used()).toEqual([10, 0, 0]);
+    expect(await hop(2, 11)).toMatchObject([{ kind: "skipped" }]);
+    expect((await ledger.dump()).consumers).toMatchObject([{ generation: 3, items: vcpusOf(0, 10) }]);
   });
 
   test("what was claimed for an attempt is known with its mapping, of builds and of moves", async () => {
