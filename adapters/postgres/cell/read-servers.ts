@@ -139,7 +139,7 @@ const SELECT_HOME = `select s.uuid, s.status, s.host, s.attempt_id, s.revision,
 export async function readHomes(pool: Pool, serverUuids: readonly string[]): Promise<readonly Home[]> {
   const rows = await queryStored<HomeRow>(pool, {
     name: "homes",
-    text: `${SELECT_HOME} where s.uuid = any ($1) and s.status <> 'CLOSED'`,
+    text: "select * from cell_homes($1)",
     values: [textArrayLiteral(onlyUuids(serverUuids))],
   });
   const byUuid = new Map(rows.map((row) => [row.uuid, row]));
