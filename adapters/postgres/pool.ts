@@ -17,9 +17,18 @@ export interface PoolOptions {
   readonly connectionsMax?: number;
   /** Postgres gives up a statement after so long. 30,000 unless given. */
   readonly statementTimeoutMs?: number;
+  /** Its statements find rows by keys and read no table whole that has an index for them: see `BY_KEYS`. False unless given. */
+  readonly findsByKeys?: boolean;
   /** Told of a connection that broke while idle; the pool replaces it by itself. */
   readonly onConnectionLost?: (error: Error) => void;
 }
+
+/**
+ * A connection keeps the plan of a prepared statement until the table's statistics are next taken. One that it made when the
+ * table was nearly empty reads all of it, and for minutes goes on to as it grows. Without JIT: before Postgres 18, a plan that
+ * has to read a table whole all the same counts as so costly that it would be compiled.
+ */
+const BY_KEYS = "-c enable_seqscan=off -c enable_mergejoin=off -c jit=off";
 
 /**
  * A pool of connections where everything has a limit: connecting, waiting for a connection (5 s), a statement, a transaction
@@ -38,6 +47,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     query_timeout: statementTimeoutMs + 5_000,
     idle_in_transaction_session_timeout: statementTimeoutMs,
     keepAlive: true,
+    ...(options.findsByKeys && { options: BY_KEYS }),
     types,
     // Its types know no client that is told anything; it is told what the pool was.
     Client: PrimaryClient as unknown as new () => pg.Client,

@@ -137,7 +137,7 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
 /** The API tier: its database, its bus, the schedulers' soft state, and the services on them. */
 async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, cells: readonly EmbeddedCell[]) {
   await migrate(databaseUrl, "api");
-  const pool = createPool({ url: databaseUrl, applicationName: "berth api tier" });
+  const pool = createPool({ url: databaseUrl, applicationName: "berth api tier", findsByKeys: true });
   const store = new PostgresApiStore(pool);
   const groups = new PostgresServerGroupStore(pool);
   const reservations = new PostgresReservationStore(pool);

@@ -50,7 +50,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const pool = openPool(settings.databaseUrl, "API database", logger);
+    const pool = openPool(settings.databaseUrl, "API database", logger, true);
     const store = new PostgresApiStore(pool);
     const groups = new PostgresServerGroupStore(pool);
     const reservations = new PostgresReservationStore(pool);
@@ -158,8 +158,8 @@ function openSoftState(url: string, logger: Logger, closers: Closers): RedisSoft
 const NAME = "berth api";
 const CONNECTIONS_MAX = 12;
 
-function openPool(url: string, what: string, logger: Logger) {
-  return openLoggedPool({ url, applicationName: NAME, connectionsMax: CONNECTIONS_MAX, what, logger });
+function openPool(url: string, what: string, logger: Logger, findsByKeys = false) {
+  return openLoggedPool({ url, applicationName: NAME, connectionsMax: CONNECTIONS_MAX, findsByKeys, what, logger });
 }
 
 function openBus(url: string, what: string, logger: Logger, closers: Closers): NatsBus {

@@ -60,7 +60,7 @@ export async function openScheduler(
     url: options.databaseUrl,
     applicationName: NAME,
     connectionsMax: API_CONNECTIONS_MAX,
-    ...{ what: "API database", logger },
+    ...{ findsByKeys: true, what: "API database", logger },
   });
   const store = new PostgresApiStore(pool);
   const groups = new PostgresServerGroupStore(pool);

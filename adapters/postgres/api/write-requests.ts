@@ -198,14 +198,14 @@ export async function markDeleted(pool: Pool, serverUuids: readonly string[]): P
 export async function takeStale(pool: Pool, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
   const rows = await queryStored<RequestRow & { readonly touched_at: number }>(pool, {
     name: "stale_requests",
-    text: `with until as (
-        select now() - $1::float8 * interval '1 ms' as before
+    text: `with waiting as materialized (
+        select server_uuid, updated_at from open_requests
+        where updated_at <= (select now() - $1::float8 * interval '1 ms') and state in ('accepted', 'cancelled')
       ), found as (
         select r.server_uuid as uuid, r.updated_at as touched_at
-        from open_requests o join requests r on r.server_uuid = o.server_uuid
-        where o.updated_at <= (select before from until) and o.state in ('accepted', 'cancelled')
-          and r.updated_at <= (select before from until) and r.state in ('accepted', 'cancelled')
-        order by o.updated_at, o.server_uuid limit $2 for no key update of r skip locked
+        from waiting w join requests r on r.server_uuid = w.server_uuid
+        where r.updated_at <= now() - $1::float8 * interval '1 ms' and r.state in ('accepted', 'cancelled')
+        order by w.updated_at, w.server_uuid limit $2 for no key update of r skip locked
       )
       update requests set updated_at = now() from found where server_uuid = found.uuid
       returning ${REQUEST_COLUMNS}, extract(epoch from found.touched_at)::float8 as touched_at`,
