@@ -76,6 +76,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "door-left-open",
     about: "a cell that a request leaves is not shut for it",
+    // A claim has to be under way for as long as it takes to go elsewhere.
+    profile: "slow",
     cellStore: (store) => overriding(store, { close: async (uuids) => uuids.map(() => "closed" as const) }),
   },
   {
