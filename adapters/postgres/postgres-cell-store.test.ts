@@ -1,7 +1,16 @@
 import { randomBytes } from "node:crypto";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { dispatchOf, hostTree } from "../../test/contract/cell-fixtures.ts";
+import {
+  conductorId,
+  deleteTask,
+  dispatchOf,
+  hostName,
+  hostTree,
+  serverId,
+  swapTo,
+  taskId,
+} from "../../test/contract/cell-fixtures.ts";
 import { cellStoreContract } from "../../test/contract/cell-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
 import { emptyCellTables } from "../../test/empty-cell.ts";
@@ -41,5 +50,41 @@ test("a dispatch names its transaction as the replication stream does", async ()
     expect(rows.map(({ xid }) => ({ kind: "dispatched", xid: Number(xid) }))).toEqual([dispatched]);
   } finally {
     client.release(true);
+  }
+});
+
+test("what is named by key is found by key, however many servers and open tasks there are", async () => {
+  const fresh = await freshDatabase("cell");
+  const one = createPool({ url: fresh.url, applicationName: "by key", connectionsMax: 1 });
+  const store = new PostgresCellStore(one);
+  const lookedAt = async (): Promise<number> => {
+    await one.query("select pg_stat_force_next_flush()");
+    const { rows } = await one.query<{ entries: string }>(
+      "select sum(idx_tup_read) as entries from pg_stat_user_indexes where relname in ('tasks', 'servers')",
+    );
+    return Number(rows[0]?.entries);
+  };
+  try {
+    await new PostgresLedger(one).putTrees([hostTree(0, 400), hostTree(1, 400)]);
+    // Plans are made when there is nothing yet.
+    await store.requestDelete([deleteTask(999, 1999)]);
+    const others = Array.from({ length: 300 }, (_, server) => server);
+    await store.dispatch(others.map((server) => dispatchOf({ server, task: server, hosts: [0, 1] })));
+    const conductor = conductorId(0);
+    await store.renewLease({ id: conductor, name: "one", leaseMs: 3_600_000 });
+    const claimOf = (task: number, epoch = 1) => ({ taskId: taskId(task), serverUuid: serverId(7), epoch });
+
+    const before = await lookedAt();
+    expect(await store.takeTasks(conductor, [taskId(7)])).toHaveLength(1);
+    const hop = { ...claimOf(7), from: 0, reason: "down", to: 1, toHost: hostName(1), change: swapTo(7, 1) };
+    expect(await store.hop([hop])).toEqual([{ kind: "committed" }]);
+    expect(await store.commitActive([{ ...claimOf(7), selection: 1 }])).toEqual([{ kind: "committed" }]);
+    expect(await store.requestDelete([deleteTask(7, 1007)])).toMatchObject([{ kind: "queued" }]);
+    expect(await store.takeTasks(conductor, [taskId(1007)])).toHaveLength(1);
+    expect(await store.commitDeleted([claimOf(1007)])).toEqual([{ kind: "committed" }]);
+    expect((await lookedAt()) - before).toBeLessThan(others.length);
+  } finally {
+    await one.end();
+    await fresh.drop();
   }
 });

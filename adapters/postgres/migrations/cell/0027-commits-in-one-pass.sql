@@ -1,5 +1,9 @@
 -- Takes, commits and deletes in the way of 0026: written at once under conditions, in lock order, the careful way only where that fails.
 -- Every row that was locked first was a record of the log, and a statement.
+--
+-- Tasks that are named by id are open by `ended_at is null`, of which there is no index from 0028 on: there is one of `outcome is
+-- null` (the two are written together), which Postgres takes to hold next to nothing, and would walk for each batch, locking in its
+-- order.
 
 -- Servers are read by a statement of its own, after the tasks are locked: whoever hops writes both, and what is told here must be of
 -- one moment.
@@ -17,7 +21,7 @@ begin
   with taken as (
     update tasks t set owner = conductor, epoch = t.epoch + 1
     from (select u.id from unnest(task_ids) as u (id) order by u.id) w
-    where t.id = w.id and t.outcome is null
+    where t.id = w.id and t.ended_at is null
       and (t.owner is null or t.owner = conductor
         or not exists (select from conductors c where c.id = t.owner and c.lease_expires_at > now()))
     returning t.id
@@ -79,7 +83,7 @@ begin
   from (
     select u.* from unnest(task_ids, server_uuids, epochs) as u (id, server_uuid, epoch) order by u.id
   ) w
-  where t.id = w.id and t.server_uuid = w.server_uuid and t.epoch = w.epoch and t.outcome is null;
+  where t.id = w.id and t.server_uuid = w.server_uuid and t.epoch = w.epoch and t.ended_at is null;
   get diagnostics written = row_count;
   if written < cardinality(task_ids) then
     raise exception using errcode = 'BT002';
@@ -190,11 +194,11 @@ declare
   earlier uuid[];
   fenced uuid[];
 begin
-  -- Servers that are at home and at rest.
+  -- Servers that are at home and at rest. What has a home is asked for in a way that no partial index answers: these are named by key.
   begin
     update servers s set task_state = 'deleting', deleted_at = null, updated_at = now()
     from (select u.uuid from unnest(server_uuids) as u (uuid) order by u.uuid) w
-    where s.uuid = w.uuid and s.host is not null and s.status not in ('CLOSED', 'DELETED');
+    where s.uuid = w.uuid and case when s.host is not null then s.status not in ('CLOSED', 'DELETED') end;
     get diagnostics written = row_count;
     if written < cardinality(server_uuids)
       or exists (select from tasks t where t.server_uuid = any (server_uuids) and t.outcome is null)

@@ -2,8 +2,9 @@
 -- asks for a server's tasks means its open ones, and sweeps look at every open task anyway. What ended is found by its id, which
 -- attempts and migrations name. Each index is a record of the log for every task that is stored, and again when it ends.
 --
--- Open is `outcome is null`, never `ended_at is null` (the two are written together): only the former finds this index. Programs of before
--- that ask by the latter (which tasks a conductor owns, the audit) read the whole table: they get the same answer later.
+-- Open is `outcome is null` for whoever looks for tasks, as only that finds this index, and `ended_at is null` for whoever names them by
+-- id, as that does not; the two are written together. Programs of before that look by the latter (which tasks a conductor owns, the
+-- audit) read the whole table: they get the same answer later.
 --
 -- The drops come first: they take the table's strongest lock, for which a migration that held a weaker one would wait in a deadlock
 -- with whoever reads tasks and then writes some. The table is read once, tasks wait meanwhile.

@@ -125,7 +125,7 @@ begin
     from (
       select u.* from unnest(task_ids, server_uuids, epochs, to_selections) as u (id, server_uuid, epoch, selection) order by u.id
     ) w
-    where t.id = w.id and t.server_uuid = w.server_uuid and t.epoch = w.epoch and t.outcome is null;
+    where t.id = w.id and t.server_uuid = w.server_uuid and t.epoch = w.epoch and t.ended_at is null;
     get diagnostics written = row_count;
     if written < count then
       raise exception using errcode = 'BT002';
