@@ -132,6 +132,31 @@ describe("driving a trace", () => {
     );
     await expect(driving).rejects.toThrow("ECONNREFUSED");
   });
+
+  it("stops when a delete is refused, whatever else is under way", async () => {
+    const tasks = [task("a", { deletedAt: 1 }), task("b", { createdAt: 2 })];
+    const cloud = fakeCloud(tasks);
+    const client = { ...cloud.client, deleteServer: () => Promise.reject(new ComputeError(409, "delete refused")) };
+    cloud.outcomes.tell("uuid-a", active);
+    const driving = driveSteps(
+      { ...cloud, client },
+      { ...plan, steps: stepsOf(tasks, { keep: false }), inFlightMax: 2 },
+    );
+    await expect(driving).rejects.toThrow("delete refused");
+  });
+
+  it("waits for no timer while it is late", async () => {
+    const tasks = Array.from({ length: 50 }, (_, index) => task(`t${index}`, { createdAt: index }));
+    const cloud = fakeCloud(tasks);
+    let readings = 0;
+    const now = () => (readings++ === 0 ? 0 : 1_000_000);
+    const steps = stepsOf(tasks, { keep: true });
+    const done = driveSteps({ ...cloud, now }, { ...plan, steps, speed: 1, inFlightMax: 100 });
+    await turn();
+    expect(cloud.calls).toHaveLength(50);
+    for (const { name } of tasks) cloud.outcomes.tell(`uuid-${name}`, active);
+    await done;
+  });
 });
 
 describe("the tally", () => {

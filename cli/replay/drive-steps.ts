@@ -41,7 +41,8 @@ interface Created {
 
 /**
  * Does the steps in their order, with a bounded number under way. A delete waits for its own create to end and holds up nobody
- * else. Resolves when all have ended; rejects on the first error that is no refusal by the API.
+ * else. Resolves when all have ended, creates that the API refused among them; rejects on the first other error. A refused delete is
+ * one: what was created cannot be given back.
  */
 export async function driveSteps(deps: DriveDeps, plan: DrivePlan): Promise<void> {
   const created = new Map<TraceTask, Promise<Created>>();
@@ -49,7 +50,11 @@ export async function driveSteps(deps: DriveDeps, plan: DrivePlan): Promise<void
   const startedMs = deps.now();
   const beganAt = plan.steps[0]?.at ?? 0;
   for (const step of plan.steps) {
-    if (plan.speed !== null) await delay(startedMs + ((step.at - beganAt) / plan.speed) * 1000 - deps.now());
+    if (plan.speed !== null) {
+      const aheadMs = startedMs + ((step.at - beganAt) / plan.speed) * 1000 - deps.now();
+      // Who is late does not wait at all: a timer takes a millisecond at least, and one for each step would keep it late.
+      if (aheadMs > 0) await delay(aheadMs);
+    }
     await underway.untilPlacesBelow(plan.inFlightMax);
     if (step.kind === "create") {
       const creating = underway.inPlace(create(deps, plan, step.task));
