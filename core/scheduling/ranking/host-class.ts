@@ -22,6 +22,9 @@ const HOSTS_PER_CHANGE = 2;
 /** Weighing one host and moving it costs as much as weighing so many where all are put in order anew. */
 const WEIGHED_PER_MOVED = 4;
 
+/** What a cell's compiled request and its tree search keep, about; measured with trees of nine providers. */
+const SEARCH_BYTES = 8_192;
+
 /** The hosts of one cell that changed, those of them that may fit, and where both begin in the scratch. */
 interface ChangedHosts extends WeighedHosts {
   readonly changed: number;
@@ -67,15 +70,16 @@ export class HostClass {
   }
 
   get memoryBytes(): number {
-    return this.rankings.reduce((sum, ranking) => sum + ranking.memoryBytes, 4_096);
+    return this.rankings.reduce((sum, ranking) => sum + ranking.memoryBytes + SEARCH_BYTES, 0);
   }
 
   /** Catches up with the views. `filters`: by cell, those whose verdict all requests of the class share, as bound now. */
   refresh(scratch: RankingScratch, filters: readonly (readonly BoundFilter[])[]): void {
     const isCurrent = this.#made && this.#weigherVersion === this.#weights.version;
-    if (!isCurrent || !this.#keepUp(scratch, filters)) this.#makeAnew(scratch, filters);
-    else if (this.#weights.broken) this.#weighAnew(scratch);
-    else if (this.#changedSinceWeighed * HOSTS_PER_CHANGE >= this.count) this.#followRanges(scratch);
+    // Who throws half-way leaves hosts that are counted nowhere and changes that nobody looks at again: then all is made anew.
+    this.#made = false;
+    if (!isCurrent || !this.#keepUp(scratch, filters) || !this.#reweigh(scratch)) this.#makeAnew(scratch, filters);
+    this.#made = true;
   }
 
   /** The request does not fit on this host although it seemed so: out, until the host changes. */
@@ -91,7 +95,6 @@ export class HostClass {
   }
 
   #makeAnew(scratch: RankingScratch, filters: readonly (readonly BoundFilter[])[]): void {
-    this.#made = true;
     this.#timesMade += 1;
     this.#weigherVersion = this.#weights.version;
     scratch.enter("sieve");
@@ -129,13 +132,22 @@ export class HostClass {
     }
   }
 
-  /** Weighs once more those whose weights change with the ranges that have moved, if any has. */
-  #followRanges(scratch: RankingScratch): void {
+  /** Lets the weights follow ranges that have moved, if it is time. False: as of `#keepUp`. */
+  #reweigh(scratch: RankingScratch): boolean {
+    if (this.#weights.broken) {
+      this.#weighAnew(scratch);
+      return true;
+    }
+    return this.#changedSinceWeighed * HOSTS_PER_CHANGE < this.count || this.#followRanges(scratch);
+  }
+
+  /** Weighs once more those whose weights change with the ranges that have moved, if any has. False: as of `#keepUp`. */
+  #followRanges(scratch: RankingScratch): boolean {
     const { outdated } = this.#weights;
-    if (outdated === 0) return;
+    if (outdated === 0) return true;
     if (outdated * WEIGHED_PER_MOVED > this.count) {
       this.#weighAnew(scratch);
-      return;
+      return true;
     }
     this.#changedSinceWeighed = 0;
     scratch.enter("weigh");
@@ -147,7 +159,7 @@ export class HostClass {
       offset += batch.count;
       return part;
     });
-    if (this.#weights.weighSome(some, scratch)) rankByWeight(some, scratch);
+    return this.#rankSome(some, scratch);
   }
 
   /** Of the hosts that changed. False: it cannot be kept up any more, or a weigher that had nothing to say speaks up now. */
@@ -158,8 +170,16 @@ export class HostClass {
     const fitting = passing(changed, scratch, filters);
     for (const hosts of fitting) this.#unrankUnfit(hosts, scratch);
     scratch.enter("weigh");
-    if (!this.#weights.weighSome(fitting, scratch)) return false;
-    rankByWeight(fitting, scratch);
+    return this.#rankSome(fitting, scratch);
+  }
+
+  /** Weighs hosts and puts them, ranked ones and new ones, into their places. False: as of `#keepUp`. */
+  #rankSome(some: readonly WeighedHosts[], scratch: RankingScratch): boolean {
+    if (!this.#weights.weighSome(some, scratch)) return false;
+    const { sums } = scratch;
+    for (const { ranking, batch, offset } of some) {
+      for (let index = 0; index < batch.count; index += 1) ranking.rank(batch.roots[index]!, sums[offset + index]!);
+    }
     return true;
   }
 
@@ -208,11 +228,4 @@ function passing<Hosts extends WeighedHosts>(
   if (!filters.some(({ length }) => length > 0)) return sieved;
   scratch.enter("filter");
   return sieved.map((hosts) => ({ ...hosts, batch: keepAllowed(hosts.batch, filters[hosts.cell]!) }));
-}
-
-/** Puts hosts that were weighed, ranked ones and new ones, into their places. */
-function rankByWeight(weighed: readonly WeighedHosts[], { sums }: RankingScratch): void {
-  for (const { ranking, batch, offset } of weighed) {
-    for (let index = 0; index < batch.count; index += 1) ranking.rank(batch.roots[index]!, sums[offset + index]!);
-  }
 }

@@ -169,4 +169,28 @@ describe("rankings whose ranges of weights move", () => {
     expect(first!.weightOf(cells[0]!.view.hosts.slotOf("0-1"))).toBe(-1);
     expect(second!.weightOf(cells[1]!.view.hosts.slotOf("1-2"))).toBe(-1);
   });
+
+  it("are as those of a search of all after a weigher threw while they were kept up", () => {
+    const cells = cloud();
+    let isBroken = false;
+    const failing: RelativeWeigher = {
+      ...ioOps,
+      weigh(batch, weights, offset) {
+        if (isBroken) throw new Error("a fact that nobody thought of");
+        return ioOps.weigh(batch, weights, offset);
+      },
+    };
+    const by = [
+      { weigher: numInstances, multiplier: -1 },
+      { weigher: failing, multiplier: -1 },
+    ];
+    const book = new ClassBook(DEFAULT_CLASS_LIMITS);
+    for (const host of [1, 2, 2]) take(cells, { kind: "build", cell: 0, host, server: host });
+    ask(book, cells, by);
+    take(cells, { kind: "build", cell: 0, host: 3, server: 1 });
+    isBroken = true;
+    expect(() => ask(book, cells, by)).toThrow();
+    isBroken = false;
+    expectSame(weightsOf(ask(book, cells, by), by));
+  });
 });
