@@ -1,3 +1,4 @@
+import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
 /** What a spec says of its server when a call asks for nothing but a flavor: no group, hints, ports or named host. */
@@ -11,3 +12,14 @@ export const PLAIN_REQUEST = {
   reservationId: "",
   ports: [],
 } as const satisfies Partial<ServerSpec>;
+
+/** A task that deletes a server. It names the server and no more: for each delete it is written, logged and read again. */
+export function deleteTaskOf(id: string, serverUuid: string): Task {
+  const server: ServerSpec = {
+    ...PLAIN_REQUEST,
+    ...{ uuid: serverUuid, name: "", projectId: "", userId: "", flavor: undefined, imageRef: "" },
+    ...{ metadata: {}, availabilityZone: "", requestId: "", createdAtMs: 0 },
+    ...{ hints: [], portRequests: [], ports: [] },
+  };
+  return { id, server, work: { $case: "delete", value: {} } };
+}

@@ -1,5 +1,4 @@
-import type { Task } from "../../proto/gen/berth/cell.ts";
-import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { deleteTaskOf } from "../../core/cell/server-spec.ts";
 import type { CellLink } from "./cell-link.ts";
 import type { SchedulerEvents } from "./events.ts";
 
@@ -9,11 +8,10 @@ import type { SchedulerEvents } from "./events.ts";
  */
 export async function deleteInCell(
   link: CellLink,
-  server: ServerSpec,
+  serverUuid: string,
   by: { readonly newId: () => string; readonly events: Pick<SchedulerEvents, "publishFailed"> },
 ): Promise<"deleted" | "asked"> {
-  const task: Task = { id: by.newId(), server, work: { $case: "delete", value: {} } };
-  const outcome = await link.requestDelete(task);
+  const outcome = await link.requestDelete(deleteTaskOf(by.newId(), serverUuid));
   if (outcome.kind === "deleted") return "deleted";
   try {
     await link.publish(outcome.task, {});

@@ -138,7 +138,7 @@ export class CompanyPlacer {
       if (known.cell !== null) {
         const link = this.#links.get(known.cell);
         if (!link) return { kind: "later", why: `cell ${known.cell}, which it is assigned to, is not known here` };
-        await deleteInCell(link, known.spec, { newId: this.#newId, events: this.#events });
+        await deleteInCell(link, known.serverUuid, { newId: this.#newId, events: this.#events });
       }
       known = await this.#writes.fail({ serverUuid: record.serverUuid, cell: known.cell, fault });
     }

@@ -96,10 +96,10 @@ export class RequestSweep {
   }
 
   /** Returns the server's uuid if it is gone there; else a conductor will delete it, or a later round asks again. */
-  async #cancelInCell({ spec, cell }: RequestRecord): Promise<string | null> {
+  async #cancelInCell({ serverUuid, cell }: RequestRecord): Promise<string | null> {
     const link = cell === null ? undefined : this.#links.get(cell);
     if (!link) return null;
-    const outcome = await deleteInCell(link, spec, { newId: this.#newId, events: this.#events });
-    return outcome === "deleted" ? spec.uuid : null;
+    const outcome = await deleteInCell(link, serverUuid, { newId: this.#newId, events: this.#events });
+    return outcome === "deleted" ? serverUuid : null;
   }
 }

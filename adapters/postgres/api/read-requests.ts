@@ -26,11 +26,16 @@ export const REQUEST_COLUMNS = `server_uuid, state, cell, spec, fault, cancel_re
 
 export function requestOf(row: RequestRow): RequestRecord {
   const { cancel_request_id: requestId, cancelled_at_ms: atMs } = row;
+  let spec: ServerSpec | null = null;
   return {
     serverUuid: row.server_uuid,
     state: row.state,
     cell: row.cell,
-    spec: ServerSpec.decode(row.spec),
+    // Whoever deletes a server never looks at it.
+    get spec() {
+      spec ??= ServerSpec.decode(row.spec);
+      return spec;
+    },
     fault: row.fault,
     cancellation: requestId === null || atMs === null ? null : { requestId, atMs },
     createdAtMs: row.created_at_ms,

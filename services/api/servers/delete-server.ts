@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { RequestRecord } from "../../../core/cell/api-store.ts";
-import type { Task } from "../../../proto/gen/berth/cell.ts";
+import { deleteTaskOf } from "../../../core/cell/server-spec.ts";
 import type { ApiEvents } from "../events.ts";
 import type { KnownCall } from "../http/call.ts";
 import type { RequestsPort } from "../ports.ts";
@@ -48,8 +48,7 @@ async function tellCell(
   carrier: Readonly<Record<string, string>>,
 ): Promise<void> {
   const cell = deps.cells.get(cellName);
-  const task: Task = { id: randomUUID(), server: record.spec, work: { $case: "delete", value: {} } };
-  const answer = (await cell?.requestDelete(task)) ?? { kind: "unreachable" };
+  const answer = (await cell?.requestDelete(deleteTaskOf(randomUUID(), record.serverUuid))) ?? { kind: "unreachable" };
   if (cell === undefined || answer.kind === "unreachable") {
     deps.events.deleteLeftToSweep(record.serverUuid, cellName);
     return;
