@@ -4,6 +4,10 @@
 --
 -- The triggers keep it for whoever writes, services of the version before included; these live on, but their sweeps read all of
 -- `requests`. A row here is written by who holds the lock of its row in `requests`: one order, and no races.
+--
+-- The strongest lock comes first: dropping an index takes it in the end, and with a weaker one held by then, this and a service's statement
+-- that has locked rows and is about to write them would wait for each other.
+lock table requests in access exclusive mode;
 alter table requests set (fillfactor = 70);
 
 create table open_requests (
