@@ -194,13 +194,17 @@ export async function markDeleted(pool: Pool, serverUuids: readonly string[]): P
   });
 }
 
-/** Skips what another sweep has locked at this moment. Cost: a look at each open request, a row for each stale one. */
+/** So many sweeps at one moment find something each; the next ones, later. */
+const SWEEPS_AT_ONCE = 8;
+
+/** Skips what another sweep has locked at this moment. Cost: a look at each open request, a row for up to 8 × `limit` stale ones. */
 export async function takeStale(pool: Pool, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
   const rows = await queryStored<RequestRow & { readonly touched_at: number }>(pool, {
     name: "stale_requests",
     text: `with waiting as materialized (
         select server_uuid, updated_at from open_requests
         where updated_at <= (select now() - $1::float8 * interval '1 ms') and state in ('accepted', 'cancelled')
+        order by updated_at, server_uuid limit ${SWEEPS_AT_ONCE} * $2::bigint
       ), found as (
         select r.server_uuid as uuid, r.updated_at as touched_at
         from waiting w join requests r on r.server_uuid = w.server_uuid
