@@ -60,7 +60,7 @@ test("what is named by key is found by key, however many servers and open tasks 
   const lookedAt = async (): Promise<number> => {
     await one.query("select pg_stat_force_next_flush()");
     const { rows } = await one.query<{ entries: string }>(
-      "select sum(idx_tup_read) as entries from pg_stat_user_indexes where relname in ('tasks', 'servers')",
+      "select sum(idx_tup_read) as entries from pg_stat_user_indexes where relname in ('tasks', 'servers', 'migrations')",
     );
     return Number(rows[0]?.entries);
   };
@@ -68,10 +68,17 @@ test("what is named by key is found by key, however many servers and open tasks 
     await new PostgresLedger(one).putTrees([hostTree(0, 400), hostTree(1, 400)]);
     // Plans are made when there is nothing yet.
     await store.requestDelete([deleteTask(999, 1999)]);
+    await store.homes([serverId(999)]);
+    const group = { uuid: serverId(0), policy: "anti-affinity", maxServerPerHost: 0 };
+    await store.dispatch([dispatchOf({ server: 998, task: 998, hosts: [0], spec: { group } })]);
     const others = Array.from({ length: 300 }, (_, server) => server);
     await store.dispatch(others.map((server) => dispatchOf({ server, task: server, hosts: [0, 1] })));
     const conductor = conductorId(0);
     await store.renewLease({ id: conductor, name: "one", leaseMs: 3_600_000 });
+    await one.query(
+      `insert into migrations (uuid, server_uuid, kind, status, dest_host, dest_attempt_id, ended, runs)
+       select gen_random_uuid(), uuid, 'resize', 'confirmed', '', '', true, false from servers`,
+    );
     const claimOf = (task: number, epoch = 1) => ({ taskId: taskId(task), serverUuid: serverId(7), epoch });
 
     const before = await lookedAt();
@@ -82,6 +89,9 @@ test("what is named by key is found by key, however many servers and open tasks 
     expect(await store.requestDelete([deleteTask(7, 1007)])).toMatchObject([{ kind: "queued" }]);
     expect(await store.takeTasks(conductor, [taskId(1007)])).toHaveLength(1);
     expect(await store.commitDeleted([claimOf(1007)])).toEqual([{ kind: "committed" }]);
+    expect(await store.homes([serverId(8)])).toHaveLength(1);
+    const near = dispatchOf({ server: 997, task: 997, hosts: [0], spec: { group } });
+    expect(await store.dispatch([near])).toMatchObject([{ kind: "group-conflict" }]);
     expect((await lookedAt()) - before).toBeLessThan(others.length);
   } finally {
     await one.end();
