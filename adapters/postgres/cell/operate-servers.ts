@@ -230,12 +230,12 @@ export async function signalOperations(
       ), done as (
         update tasks t set signal = w.signal, epoch = t.epoch + 1, owner = null
         from wanted w
-        where t.id = w.id and t.kind = 'operate' and t.outcome is null and t.stage = any (string_to_array(w.stages, ' '))
+        where t.id = w.id and t.kind = 'operate' and t.ended_at is null and t.stage = any (string_to_array(w.stages, ' '))
           and not (w.signal = 'force' and coalesce(t.signal, '') = 'abort')
         returning t.id
       )
       select t.id, t.id in (select d.id from done d) as done
-      from wanted w join tasks t on t.id = w.id and t.kind = 'operate' and t.outcome is null`,
+      from wanted w join tasks t on t.id = w.id and t.kind = 'operate' and t.ended_at is null`,
     values: [
       textArrayLiteral(named.map((one) => one.taskId)),
       textArrayLiteral(named.map((one) => one.signal)),
