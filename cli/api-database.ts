@@ -24,16 +24,18 @@ export interface ApiDatabase {
 }
 
 /**
- * The API database of the settings, or the embedded one (`<data-dir>/postgres`), started now and stopped by `close`. With
- * `beside`, one that another process has started (`berth dev`) will do, and is left running.
+ * The API database of the settings, or the embedded one (`<data-dir>/postgres`; null: in a temporary directory that goes with it),
+ * started now and stopped by `close`. With `beside`, one that another process has started (`berth dev`) will do, and is left running.
  */
 export async function openApiDatabase(
-  settings: { readonly databaseUrl: string | null; readonly dataDir: string },
+  settings: { readonly databaseUrl: string | null; readonly dataDir: string | null },
   options: { readonly beside?: boolean } = {},
 ): Promise<ApiDatabase> {
   if (settings.databaseUrl !== null) return { url: settings.databaseUrl, cellUrl: null, close: async () => undefined };
-  const dataDir = join(settings.dataDir, "postgres");
-  const server = await startOrJoin(dataDir, options.beside ?? false);
+  const server =
+    settings.dataDir === null
+      ? await startEmbedded()
+      : await startOrJoin(join(settings.dataDir, "postgres"), options.beside ?? false);
   const ensured = async (name: string): Promise<string> => {
     await ensureDatabase(server.url("postgres"), name);
     return server.localUrl(name);

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
@@ -25,7 +24,6 @@ import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
 import type { Logger } from "../../runtime/logger.ts";
-import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
 import { createApi } from "../../services/api/service.ts";
@@ -88,9 +86,7 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
     return closing;
   };
   try {
-    const dataDir = options.dataDir ?? makeOwnedDir("cloud");
-    if (options.dataDir === null) started.push(async () => rmSync(dataDir, { recursive: true, force: true }));
-    const database = await openApiDatabase({ databaseUrl: options.databaseUrl, dataDir });
+    const database = await openApiDatabase(options);
     started.push(() => database.close());
     const start = async (service: Service): Promise<void> => {
       started.push(() => service.close());
@@ -103,7 +99,7 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
       const journal =
         options.dataDir === null
           ? createMemoryJournal()
-          : new FileJournal(join(dataDir, "agents", `${cell.name}.journal`));
+          : new FileJournal(join(options.dataDir, "agents", `${cell.name}.journal`));
       cells.push(
         createEmbeddedCell({
           ...options,

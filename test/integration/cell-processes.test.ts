@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -34,6 +34,7 @@ describe("a cell on real parts", () => {
   let bus: NatsBus;
   let pool: ReturnType<typeof createPool>;
   let store: PostgresCellStore;
+  const dataDirs: string[] = [];
 
   beforeAll(async () => {
     [database, nats] = await Promise.all([
@@ -48,7 +49,8 @@ describe("a cell on real parts", () => {
   afterAll(async () => {
     await bus.close();
     await pool.end();
-    await Promise.all([database.drop(), nats.stop()]);
+    const journals = dataDirs.map((dataDir) => rm(dataDir, { recursive: true, force: true }));
+    await Promise.all([database.drop(), nats.stop(), ...journals]);
   });
 
   const context = { logger: pino({ level: "silent" }), fail: (error: unknown) => expect.unreachable(String(error)) };
@@ -69,6 +71,7 @@ describe("a cell on real parts", () => {
 
   async function startAgent(conductors: readonly string[]) {
     const dataDir = await mkdtemp(join(tmpdir(), "berth-agent-"));
+    dataDirs.push(dataDir);
     const argv = ["--agent-id=agent-1", `--conductors=${conductors.join(",")}`, "--hosts=4", `--data-dir=${dataDir}`];
     const read = readSettings(agentDeclaration, { argv, env: {} });
     if (read.kind !== "settings") throw new Error("no settings");
