@@ -1,5 +1,5 @@
 /** Rounds of a measurement; what is reported is the middle one. */
-const ROUNDS = 5;
+export const ROUNDS = 5;
 
 /** What `round` returned in the middle one of five rounds, by size; and the two ends. */
 export interface Measured {
@@ -13,8 +13,13 @@ export async function measure(round: () => number | Promise<number>): Promise<Me
   await round();
   const figures: number[] = [];
   for (let index = 0; index < ROUNDS; index += 1) figures.push(await round());
-  figures.sort((a, b) => a - b);
-  return { median: figures[ROUNDS >> 1] as number, min: figures[0] as number, max: figures[ROUNDS - 1] as number };
+  return measuredOf(figures);
+}
+
+/** Of figures that rounds have brought in one way or another; at least one. */
+export function measuredOf(figures: readonly number[]): Measured {
+  const sorted = figures.toSorted((a, b) => a - b);
+  return { median: sorted[sorted.length >> 1]!, min: sorted[0]!, max: sorted.at(-1)! };
 }
 
 /** Prints one line: what was measured, the median, and how far the rounds lay apart. `unit` like `claims/s` or `ms`. */

@@ -1,0 +1,69 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { generateTrace } from "../cli/replay/generate-trace.ts";
+import { HOSTS_FILES, TASKS_FILES } from "../cli/replay/read-trace.ts";
+import type { ReplayResult } from "../cli/replay/result.ts";
+import { measuredOf, ROUNDS, report } from "./measure.ts";
+
+const HOSTS = 1_500;
+const TASKS = 8_000;
+const FAIL = "0.05";
+const BERTH = join(import.meta.dirname, "../bin/berth");
+const LIMIT_MS = 300_000;
+
+/**
+ * Boots and deletes through HTTP as `berth replay` does them, three cells and all services in one process; each round is a process of its
+ * own, cold as a user's is. Of the trace in BERTH_BENCH_TRACE, or of one that is made up here.
+ */
+export async function run(): Promise<void> {
+  const dir = mkdtempSync(join(tmpdir(), "berth-bench-"));
+  try {
+    const given = process.env.BERTH_BENCH_TRACE;
+    if (given === undefined) writeTrace(dir);
+    const results: ReplayResult[] = [];
+    for (let round = 0; round < ROUNDS; round += 1) results.push(await replay(given ?? dir, join(dir, "result.json")));
+    const of = (figure: (result: ReplayResult) => number) => measuredOf(results.map(figure));
+    const what = given === undefined ? `${TASKS} tasks on ${HOSTS} hosts` : given;
+    process.stdout.write(`  ${what}, ${FAIL} of the first builds fail\n`);
+    report(
+      "boots, each with its delete",
+      of((result) => result.boots_per_second),
+      "boots/s",
+    );
+    report(
+      "POST to ACTIVE, p50",
+      of((result) => result.post_to_active_ms.p50),
+      "ms",
+    );
+    report(
+      "POST to ACTIVE, p99",
+      of((result) => result.post_to_active_ms.p99),
+      "ms",
+    );
+    report(
+      "errors",
+      of((result) => result.errors),
+      "servers",
+    );
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+function writeTrace(dir: string): void {
+  const files = generateTrace({ seed: 1, hosts: HOSTS, tasks: TASKS });
+  writeFileSync(join(dir, HOSTS_FILES[1]), files.hosts);
+  writeFileSync(join(dir, TASKS_FILES[1]), files.tasks);
+}
+
+/** Rejects with what the replay said when it failed, its audit included. */
+async function replay(trace: string, file: string): Promise<ReplayResult> {
+  await promisify(execFile)(BERTH, ["replay", trace, "--fail", FAIL, "--json", file], {
+    timeout: LIMIT_MS,
+    maxBuffer: 2 ** 26,
+  });
+  return JSON.parse(readFileSync(file, "utf8")) as ReplayResult;
+}
