@@ -12,13 +12,16 @@ drop index tasks_server_uuid_idx;
 drop index tasks_created_at_id_idx;
 create index tasks_open on tasks (server_uuid) where outcome is null;
 
--- Skips what others have locked, so that conductors sweeping at once neither wait for each other nor take a task twice.
+-- Skips what others have locked, so that conductors sweeping at once neither wait for each other nor take a task twice. It walks the index
+-- of open tasks itself: only so are entries of tasks that ended since marked as dead, for the next sweep to skip and the next task to
+-- overwrite. A bitmap of them leaves that to vacuum.
 create or replace function cell_sweep(conductor uuid, untaken_ms double precision, tasks_max int, except_ids uuid[])
   returns table (id uuid, payload bytea, epoch int, selection int, host text, attempt_id text)
   language plpgsql
   set enable_seqscan = off
   set enable_hashjoin = off
   set enable_mergejoin = off
+  set enable_bitmapscan = off
 as $$
 declare
   found_ids uuid[] := array(
