@@ -1,6 +1,7 @@
 import type { CompiledRequest, Demand } from "../../candidates/compiled-request.ts";
 import { hasRoom } from "../../candidates/compiled-request.ts";
 import type { InventoryColumn } from "../../ledger/inventory-column.ts";
+import type { LedgerView } from "../../ledger/view.ts";
 import { resourceClassPattern } from "./resource-class-pattern.ts";
 import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 
@@ -21,7 +22,7 @@ export const gpuBestFit: AbsoluteWeigher = {
       addRemainders(batch, wanted, { weights, offset, multiplier });
       return;
     }
-    const columns = gpuColumns(batch.request);
+    const columns = gpuColumns(batch.request.view);
     if (columns.length > 0) addUnwanted(batch, columns, { weights, offset, multiplier });
   },
 };
@@ -54,7 +55,8 @@ function gpusWanted(request: CompiledRequest): readonly GpuDemand[] {
   return wanted;
 }
 
-function gpuColumns({ view }: CompiledRequest): Readonly<InventoryColumn>[] {
+/** The columns of a view's GPUs, of whatever class. */
+export function gpuColumns(view: LedgerView): Readonly<InventoryColumn>[] {
   const columns: Readonly<InventoryColumn>[] = [];
   for (const name of view.resourceClasses()) if (isGpuClass(name)) columns.push(view.column(name)!);
   return columns;

@@ -7,7 +7,7 @@ import { WHOLE_GPU } from "../packing/machine-park.ts";
 import { RecentTasks } from "../packing/recent-tasks.ts";
 import { StateRatings } from "../packing/state-ratings.ts";
 import type { TaskShape } from "../packing/task-shape.ts";
-import { isGpuClass } from "./gpu-best-fit.ts";
+import { gpuColumns, isGpuClass } from "./gpu-best-fit.ts";
 import type { HostBatch, RelativeWeigher } from "./weigher.ts";
 
 const REMEMBERED = 1024;
@@ -100,10 +100,6 @@ function shapeAsked(groups: readonly RequestGroup[], view: LedgerView): Omit<Tas
   }
   // Several parts of GPUs are taken for whole ones: the measure knows nothing in between.
   return { cpuMilli: stepped(cpuMilli), memoryMib: 0, gpus, gpuMilli: gpus > 1 ? WHOLE_GPU : gpuMilli, gpuModels: [] };
-}
-
-function gpuColumns(view: LedgerView): Readonly<InventoryColumn>[] {
-  return [...view.resourceClasses()].filter((name) => isGpuClass(name)).map((name) => view.column(name)!);
 }
 
 function cpuMilliOf(resourceClass: ResourceClass | string, amount: number): number {
