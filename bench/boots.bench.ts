@@ -14,6 +14,13 @@ const FAIL = "0.05";
 const BERTH = join(import.meta.dirname, "../bin/berth");
 const LIMIT_MS = 300_000;
 
+const FIGURES: readonly (readonly [name: string, unit: string, figure: (result: ReplayResult) => number])[] = [
+  ["boots, each with its delete", "boots/s", (result) => result.boots_per_second],
+  ["POST to ACTIVE, p50", "ms", (result) => result.post_to_active_ms.p50],
+  ["POST to ACTIVE, p99", "ms", (result) => result.post_to_active_ms.p99],
+  ["errors", "servers", (result) => result.errors],
+];
+
 /**
  * Boots and deletes through HTTP as `berth replay` does them, three cells and all services in one process; each round is a process of its
  * own, cold as a user's is. Of the trace in BERTH_BENCH_TRACE, or of one that is made up here.
@@ -25,29 +32,9 @@ export async function run(): Promise<void> {
     if (given === undefined) writeTrace(dir);
     const results: ReplayResult[] = [];
     for (let round = 0; round < ROUNDS; round += 1) results.push(await replay(given ?? dir, join(dir, "result.json")));
-    const of = (figure: (result: ReplayResult) => number) => measuredOf(results.map(figure));
     const what = given === undefined ? `${TASKS} tasks on ${HOSTS} hosts` : given;
     process.stdout.write(`  ${what}, ${FAIL} of the first builds fail\n`);
-    report(
-      "boots, each with its delete",
-      of((result) => result.boots_per_second),
-      "boots/s",
-    );
-    report(
-      "POST to ACTIVE, p50",
-      of((result) => result.post_to_active_ms.p50),
-      "ms",
-    );
-    report(
-      "POST to ACTIVE, p99",
-      of((result) => result.post_to_active_ms.p99),
-      "ms",
-    );
-    report(
-      "errors",
-      of((result) => result.errors),
-      "servers",
-    );
+    for (const [name, unit, figure] of FIGURES) report(name, measuredOf(results.map(figure)), unit);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
