@@ -14,6 +14,7 @@ import type { Tracing } from "../../../adapters/telemetry/tracing.ts";
 import { QueueFullError } from "../../../runtime/batcher.ts";
 import type { ApiEvents } from "../events.ts";
 import type { HttpSettings } from "../settings.ts";
+import { answerInTime } from "./answer-in-time.ts";
 import { explainSchemaError, type UnsupportedFields } from "./explain-schema-error.ts";
 import { badRequest, Fault, faultBody, unavailable } from "./fault.ts";
 import { nestsDeeperThan } from "./json-depth.ts";
@@ -42,7 +43,6 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
     logger: false,
     bodyLimit: settings.bodyBytesMax,
     requestTimeout: settings.requestTimeoutMs,
-    handlerTimeout: settings.requestTimeoutMs,
     keepAliveTimeout: settings.keepAliveMs,
     forceCloseConnections: "idle",
     genReqId: () => `req-${randomUUID()}`,
@@ -77,6 +77,7 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
     const body = faultBody(405, "The method specified is not allowed for this resource.");
     return reply.code(405).header("allow", allowed.join(", ")).send(body);
   });
+  answerInTime(http, settings.requestTimeoutMs);
   http.addHook("onRequest", (request, reply, done) => {
     nameRequest(request, reply);
     if (deps.tracing.enabled) request.span = startSpan(deps.tracing, request);
