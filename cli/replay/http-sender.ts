@@ -1,4 +1,4 @@
-import { Pool } from "undici";
+import { type Dispatcher, Pool } from "undici";
 
 export interface HttpCall {
   readonly method: "GET" | "POST" | "DELETE";
@@ -31,13 +31,48 @@ export class PoolSender implements HttpSender {
     });
   }
 
-  async send({ method, path, body }: HttpCall): Promise<HttpAnswer> {
-    const content = body === null ? {} : { body, headers: { "content-type": "application/json" } };
-    const answer = await this.#pool.request({ method, path, ...content });
-    return { status: answer.statusCode, text: await answer.body.text() };
+  send({ method, path, body }: HttpCall): Promise<HttpAnswer> {
+    const content = body === null ? {} : { body, headers: JSON_HEADERS };
+    return new Promise((resolve, reject) => {
+      this.#pool.dispatch({ method, path, ...content }, new AnswerReader(resolve, reject));
+    });
   }
 
   close(): Promise<void> {
     return this.#pool.close();
+  }
+}
+
+const JSON_HEADERS = { "content-type": "application/json" };
+
+/** Gathers an answer as it comes in. A stream for each would cost the replay as much again as the call. */
+class AnswerReader implements Dispatcher.DispatchHandler {
+  readonly #resolve: (answer: HttpAnswer) => void;
+  readonly #reject: (error: Error) => void;
+  readonly #chunks: Buffer[] = [];
+  #status = 0;
+
+  constructor(resolve: (answer: HttpAnswer) => void, reject: (error: Error) => void) {
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  // Who has no such method is taken for a handler of the old kind.
+  onRequestStart(): void {}
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+    this.#status = status;
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#resolve({ status: this.#status, text: Buffer.concat(this.#chunks).toString() });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#reject(error);
   }
 }
