@@ -18,7 +18,7 @@ export const apiDatabaseSettings = {
 /** The API database while a command runs. */
 export interface ApiDatabase {
   readonly url: string;
-  /** The URL for a cell's database beside it, created when missing; null when databases are the user's own affair. */
+  /** The URL for a cell's database, created when missing; null when databases are the user's own affair. */
   readonly cellUrl: ((cell: string) => Promise<string>) | null;
   close(): Promise<void>;
 }
@@ -32,25 +32,51 @@ export async function openApiDatabase(
   options: { readonly beside?: boolean } = {},
 ): Promise<ApiDatabase> {
   if (settings.databaseUrl !== null) return { url: settings.databaseUrl, cellUrl: null, close: async () => undefined };
-  const server =
-    settings.dataDir === null
-      ? await startEmbedded()
-      : await startOrJoin(join(settings.dataDir, "postgres"), options.beside ?? false);
-  const ensured = async (name: string): Promise<string> => {
-    await ensureDatabase(server.url("postgres"), name);
-    return server.localUrl(name);
-  };
+  if (settings.dataDir === null) return openTemporary();
+  const server = await startOrJoin(join(settings.dataDir, "postgres"), options.beside ?? false);
   return {
-    url: await ensured("berth_api"),
-    cellUrl: (cell) => ensured(`berth_cell_${cell}`),
+    url: await databaseOf(server, "berth_api"),
+    cellUrl: (cell) => databaseOf(server, `berth_cell_${cell}`),
     close: () => server.stop(),
   };
 }
 
-async function startOrJoin(
-  dataDir: string,
-  mayJoin: boolean,
-): Promise<Pick<EmbeddedPostgres, "url" | "localUrl" | "stop">> {
+/**
+ * A server for the API database and one for each cell, as clouds have them: what follows a cell reads its server's whole log,
+ * so on a shared one each cell's view would cost as much as all of them.
+ */
+async function openTemporary(): Promise<ApiDatabase> {
+  const starts: Promise<EmbeddedPostgres>[] = [];
+  const open = async (name: string): Promise<string> => {
+    const start = startEmbedded();
+    starts.push(start);
+    return databaseOf(await start, name);
+  };
+  return {
+    url: await open("berth_api"),
+    cellUrl: (cell) => open(`berth_cell_${cell}`),
+    // One that failed to start has nothing to stop, and has been told of.
+    close: async () => {
+      await Promise.all(
+        starts.map((start) =>
+          start.then(
+            (server) => server.stop(),
+            () => undefined,
+          ),
+        ),
+      );
+    },
+  };
+}
+
+type Server = Pick<EmbeddedPostgres, "url" | "localUrl" | "stop">;
+
+async function databaseOf(server: Server, name: string): Promise<string> {
+  await ensureDatabase(server.url("postgres"), name);
+  return server.localUrl(name);
+}
+
+async function startOrJoin(dataDir: string, mayJoin: boolean): Promise<Server> {
   try {
     return await startEmbedded({ dataDir });
   } catch (error) {

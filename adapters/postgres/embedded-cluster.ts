@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import {
   chmodSync,
@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import type { Binaries } from "./embedded-binaries.ts";
 import { EmbeddedError } from "./embedded-error.ts";
 import { canEnter, type PostgresUser } from "./embedded-user.ts";
@@ -32,16 +33,16 @@ export interface Cluster {
  * it in `sharedDir` when Postgres' account cannot enter `dataDir`; so removing the data directory always starts afresh.
  * Two processes at once make one cluster: the first to put it in its place wins. Refuses one of another major version.
  */
-export function openCluster(
+export async function openCluster(
   dataDir: string,
   sharedDir: string,
   user: PostgresUser | null,
   binaries: Binaries,
-): Cluster {
+): Promise<Cluster> {
   mkdirSync(dataDir, { recursive: true });
   if (user !== null) chmodSync(dataDir, 0o711);
   const place = join(dataDir, "cluster");
-  if (!existsSync(place)) makeCluster(dataDir, sharedDir, user, binaries);
+  if (!existsSync(place)) await makeCluster(dataDir, sharedDir, user, binaries);
   const dir = realpathSync(place);
   const major = readFileSync(join(dir, "PG_VERSION"), "utf8").trim();
   if (major !== binaries.version.split(".")[0]) {
@@ -79,7 +80,12 @@ export function removeCluster(dataDir: string): void {
   rmSync(dataDir, { recursive: true, force: true });
 }
 
-function makeCluster(dataDir: string, sharedDir: string, user: PostgresUser | null, binaries: Binaries): void {
+async function makeCluster(
+  dataDir: string,
+  sharedDir: string,
+  user: PostgresUser | null,
+  binaries: Binaries,
+): Promise<void> {
   const place = join(dataDir, "cluster");
   // A link to a cluster that is gone; a cluster proper exists and did not bring us here.
   rmSync(place, { force: true });
@@ -88,7 +94,7 @@ function makeCluster(dataDir: string, sharedDir: string, user: PostgresUser | nu
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   if (home !== dataDir) for (const part of [dirname(home), home]) chmodSync(part, 0o711);
   try {
-    runInitdb(dir, user, binaries);
+    await runInitdb(dir, user, binaries);
     if (home === dataDir) renameSync(dir, place);
     else symlinkSync(dir, place);
   } catch (error) {
@@ -97,7 +103,7 @@ function makeCluster(dataDir: string, sharedDir: string, user: PostgresUser | nu
   }
 }
 
-function runInitdb(dir: string, user: PostgresUser | null, binaries: Binaries): void {
+async function runInitdb(dir: string, user: PostgresUser | null, binaries: Binaries): Promise<void> {
   const password = randomBytes(24).toString("base64url");
   const passwordFile = `${dir}.password`;
   writeFileSync(passwordFile, password, { mode: 0o600 });
@@ -117,15 +123,13 @@ function runInitdb(dir: string, user: PostgresUser | null, binaries: Binaries): 
     // 24 random bytes need no stretching; the default of 4,096 rounds would cost 5 ms on each side of each new connection.
     args.push("-c", "scram_iterations=1", "--no-instructions");
     const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
-    const result = spawnSync(binaries.initdb, args, {
+    await promisify(execFile)(binaries.initdb, args, {
       ...ids,
       cwd: dir,
-      encoding: "utf8",
       env: { PATH: process.env.PATH, LC_ALL: "C" },
+    }).catch((error: Error & { stderr?: string }) => {
+      throw new EmbeddedError("cannot-start", `initdb failed: ${(error.stderr || error.message).trim()}`);
     });
-    if (result.status !== 0) {
-      throw new EmbeddedError("cannot-start", `initdb failed: ${(result.stderr ?? String(result.error)).trim()}`);
-    }
     renameSync(passwordFile, join(dir, "berth-password"));
   } finally {
     rmSync(passwordFile, { force: true });

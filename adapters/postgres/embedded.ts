@@ -56,7 +56,7 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
   const user = choosePostgresUser();
   const binaries = findBinaries(user, SHARED_DIR);
   const dataDir = resolve(options.dataDir ?? makeOwnedDir("postgres"));
-  const cluster = openCluster(dataDir, SHARED_DIR, user, binaries);
+  const cluster = await openCluster(dataDir, SHARED_DIR, user, binaries);
   await clearStalePidFile(dataDir, cluster);
   keepLogShort(logFileOf(dataDir));
   for (let attempt = 1; ; attempt += 1) {

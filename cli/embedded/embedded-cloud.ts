@@ -34,7 +34,7 @@ import { createMemoryJournal } from "../../services/compute-agent/memory-journal
 import { createDispatchBatcher } from "../../services/scheduler/dispatch-batcher.ts";
 import { createScheduler } from "../../services/scheduler/service.ts";
 import { DEFAULT_SCHEDULER_SETTINGS } from "../../services/scheduler/settings.ts";
-import { openApiDatabase } from "../api-database.ts";
+import { type ApiDatabase, openApiDatabase } from "../api-database.ts";
 import { createEmbeddedCell, type EmbeddedCell } from "./embedded-cell.ts";
 import { type CloudObserver, observeApiStore } from "./observe-stores.ts";
 
@@ -92,25 +92,16 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
       started.push(() => service.close());
       await service.start();
     };
-    const cells: EmbeddedCell[] = [];
-    for (const cell of options.cells) {
-      const databaseUrl = (await database.cellUrl?.(cell.name)) ?? (await cellUrlBeside(database.url, cell.name));
-      await migrate(databaseUrl, "cell");
+    const urls = await Promise.all(options.cells.map(({ name }) => openCellDatabase(database, name)));
+    const cells = options.cells.map((cell, index) => {
+      const databaseUrl = urls[index]!;
       const journal =
         options.dataDir === null
           ? createMemoryJournal()
           : new FileJournal(join(options.dataDir, "agents", `${cell.name}.journal`));
-      cells.push(
-        createEmbeddedCell({
-          ...options,
-          ...cell,
-          databaseUrl,
-          journal,
-          clock: systemClock,
-          observer: options.observer ?? null,
-        }),
-      );
-    }
+      const observer = options.observer ?? null;
+      return createEmbeddedCell({ ...options, ...cell, databaseUrl, journal, clock: systemClock, observer });
+    });
     const tier = await createTier(options, database.url, cells);
     started.push(() => tier.close());
     for (const cell of cells) await start(cell);
@@ -128,6 +119,13 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
     await close();
     throw error;
   }
+}
+
+/** A cell's database, with the tables that this version needs. */
+async function openCellDatabase(database: ApiDatabase, cell: string): Promise<string> {
+  const url = (await database.cellUrl?.(cell)) ?? (await cellUrlBeside(database.url, cell));
+  await migrate(url, "cell");
+  return url;
 }
 
 /** The API tier: its database, its bus, the schedulers' soft state, and the services on them. */
