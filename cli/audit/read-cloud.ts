@@ -3,11 +3,13 @@ import { readCellFacts } from "../../adapters/postgres/audit/read-cell-facts.ts"
 import type { CellFacts, CloudFacts, RunningGuest } from "../../core/audit/facts.ts";
 import type { GuestReading } from "./read-guests.ts";
 
+type GuestsByHost = ReadonlyMap<string, readonly RunningGuest[]>;
+
 export interface AuditedCell {
   readonly name: string;
   readonly databaseUrl: string;
   /** What runs on its hosts, when its agents are at hand. */
-  readonly runningGuests?: () => ReadonlyMap<string, readonly RunningGuest[]>;
+  readonly runningGuests?: () => GuestsByHost | Promise<GuestsByHost>;
 }
 
 export interface AuditedCloud {
@@ -32,7 +34,7 @@ export async function readCloud(cloud: AuditedCloud): Promise<CloudReading> {
     cloud.cells.map(async (cell): Promise<CellFacts | null> => {
       try {
         const facts = await readCellFacts(cell.name, cell.databaseUrl);
-        return { ...facts, runningGuests: cell.runningGuests?.() ?? facts.runningGuests };
+        return { ...facts, runningGuests: (await cell.runningGuests?.()) ?? facts.runningGuests };
       } catch (error) {
         unread.set(cell.name, (error as Error).message);
         return null;

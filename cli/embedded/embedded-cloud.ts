@@ -21,9 +21,10 @@ import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
+import type { Bus } from "../../runtime/bus.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
-import type { Logger } from "../../runtime/logger.ts";
+import type { Logger, LogLevel } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
 import { createApi } from "../../services/api/service.ts";
@@ -35,6 +36,8 @@ import { createDispatchBatcher } from "../../services/scheduler/dispatch-batcher
 import { createScheduler } from "../../services/scheduler/service.ts";
 import { DEFAULT_SCHEDULER_SETTINGS } from "../../services/scheduler/settings.ts";
 import { type ApiDatabase, openApiDatabase } from "../api-database.ts";
+import { type CellPlan, type CellServices, createCellServices } from "./cell-services.ts";
+import { CellThread } from "./cell-thread.ts";
 import { createEmbeddedCell, type EmbeddedCell } from "./embedded-cell.ts";
 import { type CloudObserver, observeApiStore } from "./observe-stores.ts";
 
@@ -55,6 +58,8 @@ export interface EmbeddedCloudOptions {
   readonly filters?: readonly HostFilter[];
   /** Told of what is committed, at the moment that it is. None unless given. */
   readonly observer?: CloudObserver;
+  /** What runs inside the cells has a thread of its own: worth it under load. Not unless given. */
+  readonly threaded?: boolean;
   /** A part cannot go on: the cloud must be closed. */
   readonly fail: (error: unknown) => void;
 }
@@ -93,14 +98,16 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
       await service.start();
     };
     const urls = await Promise.all(options.cells.map(({ name }) => openCellDatabase(database, name)));
-    const cells = options.cells.map((cell, index) => {
-      const databaseUrl = urls[index]!;
-      const journal =
-        options.dataDir === null
-          ? createMemoryJournal()
-          : new FileJournal(join(options.dataDir, "agents", `${cell.name}.journal`));
-      const observer = options.observer ?? null;
-      return createEmbeddedCell({ ...options, ...cell, databaseUrl, journal, clock: systemClock, observer });
+    const createServices = servicesFor(options, (thread) => started.push(() => thread.close()));
+    const cells = options.cells.map(({ name, hosts }, index) => {
+      const plan: CellPlan = { name, hosts, databaseUrl: urls[index]!, conductors: options.conductors };
+      return createEmbeddedCell({
+        ...plan,
+        createServices: (connectBus) => createServices(plan, connectBus),
+        clock: systemClock,
+        logger: options.logger,
+        observer: options.observer ?? null,
+      });
     });
     const tier = await createTier(options, database.url, cells);
     started.push(() => tier.close());
@@ -126,6 +133,25 @@ async function openCellDatabase(database: ApiDatabase, cell: string): Promise<st
   const url = (await database.cellUrl?.(cell)) ?? (await cellUrlBeside(database.url, cell));
   await migrate(url, "cell");
   return url;
+}
+
+/** How a cell's own services are made: here, or in a thread that all cells share. `opened` is told of the thread. */
+function servicesFor(
+  options: EmbeddedCloudOptions,
+  opened: (thread: CellThread) => void,
+): (plan: CellPlan, connectBus: () => Bus) => CellServices {
+  const { dataDir, logger, observer = null, fail } = options;
+  const fileOf = (cell: string) => (dataDir === null ? null : join(dataDir, "agents", `${cell}.journal`));
+  if (options.threaded !== true) {
+    return (plan, connectBus) => {
+      const file = fileOf(plan.name);
+      const journal = file === null ? createMemoryJournal() : new FileJournal(file);
+      return createCellServices({ ...plan, journal, connectBus, clock: systemClock, logger, observer, fail });
+    };
+  }
+  const thread = new CellThread({ logLevel: logger.level as LogLevel, observer, fail });
+  opened(thread);
+  return (plan, connectBus) => thread.open(plan, fileOf(plan.name), connectBus);
 }
 
 /** The API tier: its database, its bus, the schedulers' soft state, and the services on them. */

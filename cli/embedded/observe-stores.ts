@@ -7,8 +7,13 @@ export interface CloudObserver {
   /** So many claims went through: dispatches and hops. */
   claimed(claims: number): void;
   attemptFailed(serverUuid: string): void;
-  active(serverUuid: string): void;
-  failed(serverUuid: string, reason: string): void;
+  /** `atMs`: when, milliseconds since the epoch, with fractions. The word itself may come a moment later. */
+  active(serverUuid: string, atMs: number): void;
+  failed(serverUuid: string, reason: string, atMs: number): void;
+}
+
+function nowMs(): number {
+  return performance.timeOrigin + performance.now();
 }
 
 /** Tells of requests that no scheduler could place. */
@@ -19,7 +24,7 @@ export function observeApiStore<Store extends Pick<ApiStore, "failRequests">>(
   const replacements: Pick<ApiStore, "failRequests"> = {
     async failRequests(failures) {
       await store.failRequests(failures);
-      for (const { serverUuid, fault } of failures) observer.failed(serverUuid, fault);
+      for (const { serverUuid, fault } of failures) observer.failed(serverUuid, fault, nowMs());
     },
   };
   return overriding(store, replacements as Partial<Store>);
@@ -45,7 +50,7 @@ export function observeCellStore(store: CellStore, observer: CloudObserver): Cel
     async commitActive(commits) {
       const outcomes = await store.commitActive(commits);
       for (const [index, outcome] of outcomes.entries()) {
-        if (outcome.kind === "committed") observer.active(commits[index]!.serverUuid);
+        if (outcome.kind === "committed") observer.active(commits[index]!.serverUuid, nowMs());
       }
       return outcomes;
     },
@@ -54,7 +59,7 @@ export function observeCellStore(store: CellStore, observer: CloudObserver): Cel
       for (const [index, outcome] of outcomes.entries()) {
         if (outcome.kind !== "committed") continue;
         observer.attemptFailed(errors[index]!.serverUuid);
-        observer.failed(errors[index]!.serverUuid, errors[index]!.reason);
+        observer.failed(errors[index]!.serverUuid, errors[index]!.reason, nowMs());
       }
       return outcomes;
     },

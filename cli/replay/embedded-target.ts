@@ -32,6 +32,7 @@ export async function startEmbeddedTarget(options: EmbeddedTargetOptions): Promi
     cells: dealt.map((machines, index) => ({ name: `cell-${index + 1}`, hosts: machines.map(hostOf) })),
     listen: { host: "127.0.0.1", port: 0 },
     observer,
+    threaded: true,
   });
   return {
     apiUrl: cloud.apiUrl,
@@ -83,14 +84,14 @@ class OutcomeObserver implements CloudObserver {
     this.#failedAttempts.set(serverUuid, (this.#failedAttempts.get(serverUuid) ?? 0) + 1);
   }
 
-  active(serverUuid: string): void {
-    this.#outcomes.tell(serverUuid, { kind: "active", atMs: preciseNow(), failedAttempts: this.#take(serverUuid) });
+  active(serverUuid: string, atMs: number): void {
+    this.#outcomes.tell(serverUuid, { kind: "active", atMs, failedAttempts: this.#take(serverUuid) });
   }
 
-  failed(serverUuid: string, reason: string): void {
+  failed(serverUuid: string, reason: string, atMs: number): void {
     this.#outcomes.tell(serverUuid, {
       kind: "error",
-      atMs: preciseNow(),
+      atMs,
       failedAttempts: this.#take(serverUuid),
       reason,
     });

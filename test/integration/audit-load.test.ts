@@ -100,7 +100,7 @@ describe("an audit of a living cloud", () => {
 });
 
 /** Whether exactly one host runs the server. */
-function hasHome(cloud: TestCloud, uuid: string): boolean {
-  const guests = cloud.cells.flatMap((cell) => [...(cell.runningGuests?.().values() ?? [])].flat());
-  return guests.filter((guest) => guest.serverUuid === uuid).length === 1;
+async function hasHome(cloud: TestCloud, uuid: string): Promise<boolean> {
+  const guests = await Promise.all(cloud.cells.map(async (cell) => [...(await cell.runningGuests()).values()].flat()));
+  return guests.flat().filter((guest) => guest.serverUuid === uuid).length === 1;
 }

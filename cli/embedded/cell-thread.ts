@@ -1,0 +1,130 @@
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import { serveBus } from "../../adapters/memory/thread-bus.ts";
+import type { RunningGuest } from "../../core/audit/facts.ts";
+import type { Bus } from "../../runtime/bus.ts";
+import type { LogLevel } from "../../runtime/logger.ts";
+import type { CellPlan, CellServices } from "./cell-services.ts";
+import type { CloudObserver } from "./observe-stores.ts";
+
+/** What a thread of cells is asked. `buses`: the other ends of the conductors' connections. */
+export type CellCall =
+  | { readonly kind: "open"; readonly plan: CellPlan; readonly journal: string | null; readonly buses: MessagePort[] }
+  | { readonly kind: "start" | "guests" | "close"; readonly cell: string };
+export interface NumberedCellCall {
+  readonly id: number;
+  readonly call: CellCall;
+}
+
+/** … and what it says. */
+export type CellWord =
+  | { readonly kind: "done"; readonly id: number; readonly value: unknown }
+  | { readonly kind: "failed"; readonly id: number; readonly error: unknown }
+  | { readonly kind: "ready"; readonly cell: string }
+  | { readonly kind: "cannotGoOn"; readonly error: unknown }
+  | { readonly kind: "observed"; readonly words: readonly ObservedWord[] };
+export type ObservedWord = {
+  [Method in keyof CloudObserver]: readonly [Method, ...Parameters<CloudObserver[Method]>];
+}[keyof CloudObserver];
+
+export interface CellThreadData {
+  readonly logLevel: LogLevel;
+  readonly observed: boolean;
+}
+
+export interface CellThreadOptions {
+  readonly logLevel: LogLevel;
+  readonly observer: CloudObserver | null;
+  /** The thread, or a part in it, cannot go on. */
+  readonly fail: (error: unknown) => void;
+}
+
+/**
+ * A thread that the cells' own services share, so that a cloud in one process has a CPU for what is above the cells and another
+ * for what is inside, which know each other by the bus and the databases alone.
+ */
+export class CellThread {
+  readonly #worker: Worker;
+  readonly #options: CellThreadOptions;
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  readonly #ready = new Set<string>();
+  #calls = 0;
+  #ended: Error | null = null;
+
+  constructor(options: CellThreadOptions) {
+    this.#options = options;
+    const data: CellThreadData = { logLevel: options.logLevel, observed: options.observer !== null };
+    this.#worker = new Worker(new URL("./cell-worker.ts", import.meta.url), { workerData: data });
+    this.#worker.on("message", (word: CellWord) => this.#hear(word));
+    this.#worker.on("error", (error) => this.#end(error instanceof Error ? error : new Error(String(error))));
+    this.#worker.on("exit", () => this.#end(new Error("the thread of the cells' services has ended")));
+  }
+
+  /** The services of a cell; `journal`: the agent's file, null for one in memory. */
+  open(plan: CellPlan, journal: string | null, connectBus: () => Bus): CellServices {
+    const cell = plan.name;
+    const buses = Array.from({ length: plan.conductors }, () => {
+      const { port1, port2 } = new MessageChannel();
+      serveBus(connectBus(), port1);
+      return port2;
+    });
+    const opened = this.#call({ kind: "open", plan, journal, buses }, buses);
+    // Told of by `start`.
+    opened.catch(() => undefined);
+    const ready = this.#ready;
+    return {
+      get ready() {
+        return ready.has(cell);
+      },
+      start: async () => {
+        await opened;
+        await this.#call({ kind: "start", cell });
+      },
+      runningGuests: () =>
+        this.#call({ kind: "guests", cell }) as Promise<ReadonlyMap<string, readonly RunningGuest[]>>,
+      close: async () => {
+        if (this.#ended === null) await this.#call({ kind: "close", cell });
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#ended ??= new Error("the thread of the cells' services was closed");
+    await this.#worker.terminate();
+  }
+
+  #call(call: CellCall, transfer: MessagePort[] = []): Promise<unknown> {
+    if (this.#ended !== null) return Promise.reject(this.#ended);
+    this.#calls += 1;
+    const waiting = Promise.withResolvers<unknown>();
+    this.#waiting.set(this.#calls, waiting);
+    const numbered: NumberedCellCall = { id: this.#calls, call };
+    this.#worker.postMessage(numbered, transfer);
+    return waiting.promise;
+  }
+
+  #hear(word: CellWord): void {
+    if (word.kind === "observed") this.#observe(word.words);
+    else if (word.kind === "ready") this.#ready.add(word.cell);
+    else if (word.kind === "cannotGoOn") this.#options.fail(word.error);
+    else {
+      const waiting = this.#waiting.get(word.id);
+      this.#waiting.delete(word.id);
+      if (word.kind === "done") waiting?.resolve(word.value);
+      else waiting?.reject(word.error);
+    }
+  }
+
+  #observe(words: readonly ObservedWord[]): void {
+    const { observer } = this.#options;
+    if (observer === null) return;
+    for (const [method, ...args] of words) (observer[method] as (...args: unknown[]) => void)(...args);
+  }
+
+  #end(error: Error): void {
+    if (this.#ended !== null) return;
+    this.#ended = error;
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+    this.#options.fail(error);
+  }
+}
