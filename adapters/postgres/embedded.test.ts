@@ -108,3 +108,23 @@ test("a temporary one leaves nothing behind", async () => {
   await server.stop();
   expect(existsSync(server.dataDir)).toBe(false);
 });
+
+test.runIf(process.platform === "linux")(
+  "one that quits while it stands still leaves nothing in memory, and its files serve again",
+  async () => {
+    const server = await startEmbedded(options());
+    await withClient(server.url("postgres"), (client) => client.query("create table kept (id int)"));
+    const shared = [...readFileSync(`/proc/${server.pid}/maps`, "utf8").matchAll(/\/dev\/shm\/\S+/g)].map(
+      ([path]) => path,
+    );
+    expect(shared.length).toBeGreaterThan(0);
+    server.pause();
+    await server.quit();
+    await server.quit();
+    expect(shared.filter((path) => existsSync(path))).toEqual([]);
+    const next = await startEmbedded(options());
+    const { rowCount } = await withClient(next.url("postgres"), (client) => client.query("select from kept"));
+    await next.stop();
+    expect(rowCount).toBe(0);
+  },
+);

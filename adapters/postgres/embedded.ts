@@ -31,8 +31,13 @@ export interface EmbeddedPostgres {
   localUrl(database: string): string;
   /** Fast shutdown: open transactions are rolled back, what was committed is safe. Repeatable. */
   stop(): Promise<void>;
-  /** A crash: all its processes end at once. Start it again on the same data directory. Resolves when it is gone. */
+  /**
+   * A crash: all its processes end at once. Start it again on the same data directory: until then what they shared stays in the
+   * machine's memory. Resolves when it is gone.
+   */
   kill(): Promise<void>;
+  /** As quick, also for one that is paused, and leaves nothing in memory; the next start on its files recovers them. Repeatable. */
+  quit(): Promise<void>;
   /** All its processes stand still, with their connections open, until `resume`. */
   pause(): void;
   resume(): void;
@@ -202,6 +207,10 @@ function handleOf(
       stopping ??= killServer(server, dataDir);
       return stopping;
     },
+    quit: () => {
+      stopping ??= quitServer(server, dataDir);
+      return stopping;
+    },
     pause: () => signalTree(pid, "SIGSTOP"),
     resume: () => signalTree(pid, "SIGCONT"),
   };
@@ -223,6 +232,21 @@ async function killServer(server: Spawned, dataDir: string): Promise<void> {
   server.child.ref();
   if (server.child.exitCode === null && server.child.signalCode === null) signalTree(server.child.pid!, "SIGKILL");
   await server.exited;
+  rmSync(join(dataDir, "owner.pid"), { force: true });
+}
+
+/** Its immediate shutdown; killed when even that takes too long. */
+async function quitServer(server: Spawned, dataDir: string): Promise<void> {
+  server.child.ref();
+  const pid = server.child.pid!;
+  const ended = server.child.exitCode !== null || server.child.signalCode !== null;
+  if (!ended) {
+    signalTree(pid, "SIGCONT");
+    server.child.kill("SIGQUIT");
+  }
+  const killed = setTimeout(() => signalTree(pid, "SIGKILL"), STOP_MS);
+  await server.exited;
+  clearTimeout(killed);
   rmSync(join(dataDir, "owner.pid"), { force: true });
 }
 

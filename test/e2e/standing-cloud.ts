@@ -94,7 +94,7 @@ export class StandingCloud {
   async close(): Promise<void> {
     await Promise.all(this.#services.map((one) => one.kill()));
     const { nats, redis, above, primary, standby } = this.#servers;
-    await Promise.all([nats.stop(), redis.stop(), above.kill(), primary.kill(), standby.kill()]);
+    await Promise.all([nats.stop(), redis.stop(), above.quit(), primary.quit(), standby.quit()]);
     await this.#dir.remove();
   }
 

@@ -119,6 +119,6 @@ export class DatabaseServer implements Part {
     // A run that is broken off does not wait for what it started; that must not outlive us.
     await this.#starting.catch(() => undefined);
     // Nothing has to be kept, and one that is paused would take its time.
-    await Promise.all([this.#serving.kill(), this.#standby?.kill()]);
+    await Promise.all([this.#serving.quit(), this.#standby?.quit()]);
   }
 }
