@@ -26,14 +26,18 @@ export interface ApiDatabase {
 /**
  * The API database of the settings, or the embedded one (`<data-dir>/postgres`; null: in a temporary directory that goes with it),
  * started now and stopped by `close`. With `beside`, one that another process has started (`berth dev`) will do, and is left running.
+ * With `serverPerCell`, a temporary one has further servers, one for each cell, started by `cellUrl`.
  */
 export async function openApiDatabase(
   settings: { readonly databaseUrl: string | null; readonly dataDir: string | null },
-  options: { readonly beside?: boolean } = {},
+  options: { readonly beside?: boolean; readonly serverPerCell?: boolean } = {},
 ): Promise<ApiDatabase> {
   if (settings.databaseUrl !== null) return { url: settings.databaseUrl, cellUrl: null, close: async () => undefined };
-  if (settings.dataDir === null) return openTemporary();
-  const server = await startOrJoin(join(settings.dataDir, "postgres"), options.beside ?? false);
+  if (settings.dataDir === null && options.serverPerCell === true) return openServers();
+  const server =
+    settings.dataDir === null
+      ? await startEmbedded()
+      : await startOrJoin(join(settings.dataDir, "postgres"), options.beside ?? false);
   return {
     url: await databaseOf(server, "berth_api"),
     cellUrl: (cell) => databaseOf(server, `berth_cell_${cell}`),
@@ -42,31 +46,31 @@ export async function openApiDatabase(
 }
 
 /**
- * A server for the API database and one for each cell, as clouds have them: what follows a cell reads its server's whole log,
- * so on a shared one each cell's view would cost as much as all of them.
+ * A temporary server for the API database and one for each cell, as clouds have them: what follows a cell reads its server's
+ * whole log, so on a shared one each cell's view costs as much as all of them.
  */
-async function openTemporary(): Promise<ApiDatabase> {
-  const starts: Promise<EmbeddedPostgres>[] = [];
+async function openServers(): Promise<ApiDatabase> {
+  const starts = new Map<string, Promise<EmbeddedPostgres>>();
   const open = async (name: string): Promise<string> => {
-    const start = startEmbedded();
-    starts.push(start);
+    const start = starts.get(name) ?? startEmbedded();
+    starts.set(name, start);
     return databaseOf(await start, name);
   };
-  return {
-    url: await open("berth_api"),
-    cellUrl: (cell) => open(`berth_cell_${cell}`),
-    // One that failed to start has nothing to stop, and has been told of.
-    close: async () => {
-      await Promise.all(
-        starts.map((start) =>
-          start.then(
-            (server) => server.stop(),
-            () => undefined,
-          ),
-        ),
-      );
-    },
+  // One that failed to start has nothing to stop, and has been told of.
+  const stopped = (start: Promise<EmbeddedPostgres>) =>
+    start.then(
+      (server) => server.stop(),
+      () => undefined,
+    );
+  const close = async (): Promise<void> => {
+    await Promise.all([...starts.values()].map(stopped));
   };
+  try {
+    return { url: await open("berth_api"), cellUrl: (cell) => open(`berth_cell_${cell}`), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
 type Server = Pick<EmbeddedPostgres, "url" | "localUrl" | "stop">;

@@ -35,7 +35,7 @@ interface Failure {
   readonly detail: string;
 }
 
-/** Lets a `ThreadBus` at the port's other end use the bus, which is that one's from now on: it closes with it. */
+/** Lets a `ThreadBus` at the port's other end use the bus, which is that one's from now on: it closes with it, also when its thread dies. */
 export function serveBus(bus: Bus, port: MessagePort): void {
   const told = new TurnQueue<Told>((words) => port.postMessage(words));
   const out = new Map<number, BusMessage>();
@@ -44,7 +44,11 @@ export function serveBus(bus: Bus, port: MessagePort): void {
   const carryOut = async (id: number, call: Call): Promise<void> => {
     if (call.kind === "publish") return bus.publish(call.subject, call.data, call.options);
     if (call.kind === "ensureStreams") return bus.ensureStreams(call.specs);
-    if (call.kind === "stop") return subscriptions.get(call.subscription)?.stop();
+    if (call.kind === "stop") {
+      const subscription = subscriptions.get(call.subscription);
+      subscriptions.delete(call.subscription);
+      return subscription?.stop();
+    }
     if (call.kind === "close") return bus.close();
     const { consumer, maxInFlight } = call;
     const subscription = await bus.consume(consumer, { maxInFlight }, (message) => {
@@ -69,6 +73,10 @@ export function serveBus(bus: Bus, port: MessagePort): void {
       else message?.retry(asked.delayMs);
     }
   });
+  port.on("close", () => {
+    out.clear();
+    bus.close().catch(() => undefined);
+  });
 }
 
 /**
@@ -89,6 +97,8 @@ export class ThreadBus implements Bus {
     port.on("message", (words: readonly Told[]) => {
       for (const told of words) this.#hear(told);
     });
+    // Also when the thread at the other end has died.
+    port.on("close", () => this.#end());
   }
 
   publish(subject: string, data: Uint8Array, options: PublishOptions = {}): Promise<void> {
@@ -122,13 +132,18 @@ export class ThreadBus implements Bus {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#send({ kind: "close" }).then(() => {
-      for (const { reject } of this.#waiting.values()) reject(new BusError("closed", "the bus", "was closed"));
-      this.#waiting.clear();
-      this.#consumers.clear();
-      this.#port.close();
-    });
+    this.#closing ??= this.#send({ kind: "close" }).then(
+      () => this.#port.close(),
+      () => undefined,
+    );
     return this.#closing;
+  }
+
+  #end(): void {
+    this.#closing ??= Promise.resolve();
+    for (const { reject } of this.#waiting.values()) reject(new BusError("closed", "the bus", "was closed"));
+    this.#waiting.clear();
+    this.#consumers.clear();
   }
 
   #call(about: string, call: Call): Promise<void> {

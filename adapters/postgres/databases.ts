@@ -36,6 +36,8 @@ export async function withClient<Result>(url: string, work: (client: pg.Client) 
     application_name: "berth admin",
     connectionTimeoutMillis: 5_000,
   });
+  // A connection that is lost between two queries: the next one rejects, and an event nobody listens to would end the process.
+  client.on("error", () => undefined);
   await client.connect();
   try {
     return await work(client);

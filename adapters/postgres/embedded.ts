@@ -58,9 +58,19 @@ const LOG_BYTES_MAX = 16 << 20;
  * logical replication. Throws `EmbeddedError`; `in-use` when another process serves the directory.
  */
 export async function startEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedPostgres> {
+  if (options.dataDir !== undefined) return startOn(resolve(options.dataDir), options);
+  const dataDir = resolve(makeOwnedDir("postgres"));
+  try {
+    return await startOn(dataDir, options);
+  } catch (error) {
+    removeCluster(dataDir);
+    throw error;
+  }
+}
+
+async function startOn(dataDir: string, options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const user = choosePostgresUser();
   const binaries = findBinaries(user, SHARED_DIR);
-  const dataDir = resolve(options.dataDir ?? makeOwnedDir("postgres"));
   const cluster = await openCluster(dataDir, SHARED_DIR, user, binaries);
   await clearStalePidFile(dataDir, cluster);
   keepLogShort(logFileOf(dataDir));

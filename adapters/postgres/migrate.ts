@@ -45,6 +45,8 @@ export async function migrate(url: string, kind: DatabaseKind): Promise<readonly
     application_name: "berth migrate",
     connectionTimeoutMillis: 5_000,
   });
+  // A connection that is lost between two queries: the next one rejects, and an event nobody listens to would end the process.
+  client.on("error", () => undefined);
   await client.connect();
   try {
     await client.query("select pg_advisory_lock($1)", [INSTALL_LOCK]);

@@ -1,3 +1,4 @@
+import type { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
 import { cellPermissionsOfApi, cellStreams, conductorPermissions } from "../../adapters/nats/streams.ts";
@@ -16,6 +17,7 @@ const CELL = "c1";
 let database: TestDatabase;
 let broker: MemoryBroker;
 let thread: CellThread;
+let worker: Worker;
 let failures: unknown[];
 
 beforeEach(async () => {
@@ -23,6 +25,9 @@ beforeEach(async () => {
   database = await freshDatabase("cell");
   broker = new MemoryBroker(systemClock);
   await broker.connect(cellPermissionsOfApi(CELL)).ensureStreams(cellStreams(CELL));
+  process.once("worker", (made) => {
+    worker = made;
+  });
   thread = new CellThread({ logLevel: "silent", observer: null, fail: (error) => failures.push(error) });
 });
 afterEach(async () => {
@@ -53,7 +58,11 @@ it("carries a cell's services until they are closed", async () => {
 
 it("says why a cell cannot start", async () => {
   const services = open("/dev/null/no.journal");
-  await expect(services.start()).rejects.toThrow(/\/dev\/null/);
+  // With the code, by which a person's mistake is told from a fault of this program.
+  await expect(services.start()).rejects.toMatchObject({
+    message: expect.stringContaining("/dev/null"),
+    code: "EEXIST",
+  });
   await services.close();
 });
 
@@ -67,18 +76,40 @@ it("takes no calls once it is closed, and does not call that a failure", async (
   expect(failures).toEqual([]);
 });
 
+it("rejects what waits when it is closed", async () => {
+  const services = open(null);
+  const waiting = expect(services.runningGuests()).rejects.toThrow("was closed");
+  await thread.close();
+  await waiting;
+  expect(failures).toEqual([]);
+});
+
+it("tells once of a thread that died; what waits rejects, and closing finds nothing left to do", async () => {
+  const services = open(null);
+  await services.start();
+  const waiting = expect(services.runningGuests()).rejects.toThrow("has ended");
+  await worker.terminate();
+  await waiting;
+  await eventually("the word of it", () => failures.length > 0);
+  expect(() => services.ready).toThrow("has ended");
+  await services.close();
+  await thread.close();
+  expect(failures).toHaveLength(1);
+});
+
 it("tells a whole cloud what its cells commit, what runs in them, and when an agent cannot go on", async () => {
   const api = await freshDatabase("api");
   const observed: string[] = [];
+  let began = Number.POSITIVE_INFINITY;
   const cloud = await startCloud({
-    ...{ databaseUrl: api.url, dataDir: null, schedulers: 1, conductors: 1, threaded: true },
+    ...{ databaseUrl: api.url, dataDir: null, schedulers: 1, conductors: 1, underLoad: true },
     listen: { host: "127.0.0.1", port: 0 },
     cells: [{ name: "c", hosts: generateHosts("h", 2) }],
     logger: createLogger({ name: "test", level: "silent" }),
     observer: {
       claimed: () => observed.push("claimed"),
       attemptFailed: () => observed.push("attemptFailed"),
-      active: (_uuid, atMs) => observed.push(`active ${Math.abs(preciseNow() - atMs) < 60_000}`),
+      active: (_uuid, atMs) => observed.push(`active ${began < atMs && atMs <= preciseNow()}`),
       failed: (_uuid, reason) => observed.push(`failed: ${reason}`),
     },
     fail: (error) => failures.push(error),
@@ -97,6 +128,7 @@ it("tells a whole cloud what its cells commit, what runs in them, and when an ag
     });
   try {
     await post("/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 0 } });
+    began = preciseNow();
     expect((await create({ outcome: "reschedule", first: 1 })).status).toBe(202);
     await eventually("the server", () => observed.length === 4);
     // The scheduler's claim, then the alternate's.

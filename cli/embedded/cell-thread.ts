@@ -18,13 +18,20 @@ export interface NumberedCellCall {
 /** … and what it says. */
 export type CellWord =
   | { readonly kind: "done"; readonly id: number; readonly value: unknown }
-  | { readonly kind: "failed"; readonly id: number; readonly error: unknown }
+  | { readonly kind: "failed"; readonly id: number; readonly error: SentError }
   | { readonly kind: "ready"; readonly cell: string }
-  | { readonly kind: "cannotGoOn"; readonly error: unknown }
+  | { readonly kind: "cannotGoOn"; readonly error: SentError }
   | { readonly kind: "observed"; readonly words: readonly ObservedWord[] };
 export type ObservedWord = {
   [Method in keyof CloudObserver]: readonly [Method, ...Parameters<CloudObserver[Method]>];
 }[keyof CloudObserver];
+
+/** An error on its way: a message between threads keeps neither its class nor its code. */
+export interface SentError {
+  readonly message: string;
+  readonly stack?: string | undefined;
+  readonly code?: unknown;
+}
 
 export interface CellThreadData {
   readonly logLevel: LogLevel;
@@ -55,8 +62,8 @@ export class CellThread {
     const data: CellThreadData = { logLevel: options.logLevel, observed: options.observer !== null };
     this.#worker = new Worker(new URL("./cell-worker.ts", import.meta.url), { workerData: data });
     this.#worker.on("message", (word: CellWord) => this.#hear(word));
-    this.#worker.on("error", (error) => this.#end(error instanceof Error ? error : new Error(String(error))));
-    this.#worker.on("exit", () => this.#end(new Error("the thread of the cells' services has ended")));
+    this.#worker.on("error", (error) => this.#die(error instanceof Error ? error : new Error(String(error))));
+    this.#worker.on("exit", () => this.#die(new Error("the thread of the cells' services has ended")));
   }
 
   /** The services of a cell; `journal`: the agent's file, null for one in memory. */
@@ -71,8 +78,10 @@ export class CellThread {
     // Told of by `start`.
     opened.catch(() => undefined);
     const ready = this.#ready;
+    const ended = () => this.#ended;
     return {
       get ready() {
+        if (ended() !== null) throw ended();
         return ready.has(cell);
       },
       start: async () => {
@@ -81,14 +90,18 @@ export class CellThread {
       },
       runningGuests: () =>
         this.#call({ kind: "guests", cell }) as Promise<ReadonlyMap<string, readonly RunningGuest[]>>,
+      // A thread that has ended has left nothing to close.
       close: async () => {
-        if (this.#ended === null) await this.#call({ kind: "close", cell });
+        await this.#call({ kind: "close", cell }).catch((error: unknown) => {
+          if (this.#ended === null) throw error;
+        });
       },
     };
   }
 
+  /** Repeatable. Calls that wait reject. */
   async close(): Promise<void> {
-    this.#ended ??= new Error("the thread of the cells' services was closed");
+    this.#end(new Error("the thread of the cells' services was closed"));
     await this.#worker.terminate();
   }
 
@@ -105,12 +118,12 @@ export class CellThread {
   #hear(word: CellWord): void {
     if (word.kind === "observed") this.#observe(word.words);
     else if (word.kind === "ready") this.#ready.add(word.cell);
-    else if (word.kind === "cannotGoOn") this.#options.fail(word.error);
+    else if (word.kind === "cannotGoOn") this.#options.fail(errorOf(word.error));
     else {
       const waiting = this.#waiting.get(word.id);
       this.#waiting.delete(word.id);
       if (word.kind === "done") waiting?.resolve(word.value);
-      else waiting?.reject(word.error);
+      else waiting?.reject(errorOf(word.error));
     }
   }
 
@@ -120,11 +133,25 @@ export class CellThread {
     for (const [method, ...args] of words) (observer[method] as (...args: unknown[]) => void)(...args);
   }
 
-  #end(error: Error): void {
+  #die(error: Error): void {
     if (this.#ended !== null) return;
-    this.#ended = error;
-    for (const { reject } of this.#waiting.values()) reject(error);
-    this.#waiting.clear();
+    this.#end(error);
     this.#options.fail(error);
   }
+
+  #end(error: Error): void {
+    this.#ended ??= error;
+    for (const { reject } of this.#waiting.values()) reject(this.#ended);
+    this.#waiting.clear();
+  }
+}
+
+export function sentOf(error: unknown): SentError {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const code = "code" in error && ["string", "number"].includes(typeof error.code) ? { code: error.code } : {};
+  return { message: error.message, stack: error.stack, ...code };
+}
+
+function errorOf({ message, ...rest }: SentError): Error {
+  return Object.assign(new Error(message), rest);
 }

@@ -7,7 +7,14 @@ import { TurnQueue } from "../../runtime/turn-queue.ts";
 import { FileJournal } from "../../services/compute-agent/file-journal.ts";
 import { createMemoryJournal } from "../../services/compute-agent/memory-journal.ts";
 import { type CellServices, createCellServices } from "./cell-services.ts";
-import type { CellCall, CellThreadData, CellWord, NumberedCellCall, ObservedWord } from "./cell-thread.ts";
+import {
+  type CellCall,
+  type CellThreadData,
+  type CellWord,
+  type NumberedCellCall,
+  type ObservedWord,
+  sentOf,
+} from "./cell-thread.ts";
 import type { CloudObserver } from "./observe-stores.ts";
 
 // The inside of a CellThread.
@@ -48,7 +55,7 @@ function open({ plan, journal, buses }: Extract<CellCall, { kind: "open" }>): vo
     clock: systemClock,
     logger,
     observer: observed ? teller : null,
-    fail: (error) => say({ kind: "cannotGoOn", error }),
+    fail: (error) => say({ kind: "cannotGoOn", error: sentOf(error) }),
   });
   cells.set(plan.name, services);
 }
@@ -61,6 +68,6 @@ async function tellWhenReady(cell: string, services: CellServices): Promise<void
 parentPort?.on("message", ({ id, call }: NumberedCellCall) => {
   carryOut(call).then(
     (value) => say({ kind: "done", id, value }),
-    (error: unknown) => say({ kind: "failed", id, error }),
+    (error: unknown) => say({ kind: "failed", id, error: sentOf(error) }),
   );
 });

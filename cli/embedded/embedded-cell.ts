@@ -71,10 +71,13 @@ export function createEmbeddedCell(options: EmbeddedCellOptions): EmbeddedCell {
       await services.start();
     },
     async close() {
-      await services.close();
-      await follower.close();
-      broker.close();
-      await pool.end();
+      try {
+        await services.close();
+      } finally {
+        await follower.close();
+        broker.close();
+        await pool.end();
+      }
     },
   };
 }

@@ -56,10 +56,13 @@ export interface EmbeddedCloudOptions {
   readonly resizeToSameHost?: boolean;
   /** Rules about hosts of the cloud's own, beside Nova's. */
   readonly filters?: readonly HostFilter[];
-  /** Told of what is committed, at the moment that it is. None unless given. */
+  /** Told of what is committed. None unless given. */
   readonly observer?: CloudObserver;
-  /** What runs inside the cells has a thread of its own: worth it under load. Not unless given. */
-  readonly threaded?: boolean;
+  /**
+   * Much will be asked of it: what runs inside the cells has a thread of its own, and each cell of a temporary cloud a database
+   * server of its own. Takes longer to start. Not unless given.
+   */
+  readonly underLoad?: boolean;
   /** A part cannot go on: the cloud must be closed. */
   readonly fail: (error: unknown) => void;
 }
@@ -91,13 +94,16 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
     return closing;
   };
   try {
-    const database = await openApiDatabase(options);
+    const database = await openApiDatabase(options, { serverPerCell: options.underLoad ?? false });
     started.push(() => database.close());
     const start = async (service: Service): Promise<void> => {
       started.push(() => service.close());
       await service.start();
     };
-    const urls = await Promise.all(options.cells.map(({ name }) => openCellDatabase(database, name)));
+    const urls = await openCellDatabases(
+      database,
+      options.cells.map(({ name }) => name),
+    );
     const createServices = servicesFor(options, (thread) => started.push(() => thread.close()));
     const cells = options.cells.map(({ name, hosts }, index) => {
       const plan: CellPlan = { name, hosts, databaseUrl: urls[index]!, conductors: options.conductors };
@@ -128,6 +134,15 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
   }
 }
 
+/** The cells' databases, side by side. All have ended when it rejects, so that nothing is closed under those at work. */
+async function openCellDatabases(database: ApiDatabase, cells: readonly string[]): Promise<readonly string[]> {
+  const opened = await Promise.allSettled(cells.map((cell) => openCellDatabase(database, cell)));
+  return opened.map((each) => {
+    if (each.status === "rejected") throw each.reason;
+    return each.value;
+  });
+}
+
 /** A cell's database, with the tables that this version needs. */
 async function openCellDatabase(database: ApiDatabase, cell: string): Promise<string> {
   const url = (await database.cellUrl?.(cell)) ?? (await cellUrlBeside(database.url, cell));
@@ -142,7 +157,7 @@ function servicesFor(
 ): (plan: CellPlan, connectBus: () => Bus) => CellServices {
   const { dataDir, logger, observer = null, fail } = options;
   const fileOf = (cell: string) => (dataDir === null ? null : join(dataDir, "agents", `${cell}.journal`));
-  if (options.threaded !== true) {
+  if (options.underLoad !== true) {
     return (plan, connectBus) => {
       const file = fileOf(plan.name);
       const journal = file === null ? createMemoryJournal() : new FileJournal(file);

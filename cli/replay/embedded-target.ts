@@ -22,7 +22,7 @@ export interface EmbeddedTargetOptions {
   readonly fail: (error: unknown) => void;
 }
 
-/** Boots the machines as hosts of a cloud in this process, which tells of outcomes at the moment that they are committed. */
+/** Boots the machines as hosts of a cloud in this process, which tells of outcomes, with the moment when they were committed. */
 export async function startEmbeddedTarget(options: EmbeddedTargetOptions): Promise<ReplayTarget> {
   const outcomes = new Outcomes();
   const observer = new OutcomeObserver(outcomes);
@@ -32,7 +32,7 @@ export async function startEmbeddedTarget(options: EmbeddedTargetOptions): Promi
     cells: dealt.map((machines, index) => ({ name: `cell-${index + 1}`, hosts: machines.map(hostOf) })),
     listen: { host: "127.0.0.1", port: 0 },
     observer,
-    threaded: true,
+    underLoad: true,
   });
   return {
     apiUrl: cloud.apiUrl,

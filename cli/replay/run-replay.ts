@@ -46,6 +46,8 @@ const STALL_MS = 60_000;
 /** Drives the whole trace through the API, waits until all has ended, and audits the cloud. */
 export async function runReplay(options: ReplayOptions): Promise<ReplayEnd> {
   const { trace, target } = options;
+  // It may have come while the cloud started.
+  options.signal.throwIfAborted();
   const http = { apiUrl: target.apiUrl, connections: CONNECTIONS };
   const client = new ComputeClient(target.isHere ? new WorkerSender(http) : new PoolSender(http));
   const tally = new Tally(trace);

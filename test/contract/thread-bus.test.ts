@@ -1,7 +1,13 @@
 import { MessageChannel } from "node:worker_threads";
+import { expect, test } from "vitest";
 import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
 import { serveBus, ThreadBus } from "../../adapters/memory/thread-bus.ts";
-import { cellPermissionsOfApi, conductorPermissions } from "../../adapters/nats/streams.ts";
+import {
+  cellEventsSubject,
+  cellPermissionsOfApi,
+  cellStreams,
+  conductorPermissions,
+} from "../../adapters/nats/streams.ts";
 import type { BusPermissions } from "../../runtime/bus.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { busContract } from "./bus.contract.ts";
@@ -26,4 +32,22 @@ busContract("a thread's port", async () => {
     },
     stop: async () => brokers.forEach((broker) => void broker.close()),
   };
+});
+
+test("a bus whose other end is gone is closed on both sides, and what waits rejects", async () => {
+  const broker = new MemoryBroker(systemClock);
+  await broker.connect(cellPermissionsOfApi("c")).ensureStreams(cellStreams("c"));
+  const { port1, port2 } = new MessageChannel();
+  const served = broker.connect(conductorPermissions("c"));
+  serveBus(served, port1);
+  const bus = new ThreadBus(port2);
+  const publishing = expect(bus.publish(cellEventsSubject("c"), new Uint8Array([1]))).rejects.toMatchObject({
+    code: "closed",
+  });
+  port1.close();
+  await publishing;
+  await expect(bus.publish(cellEventsSubject("c"), new Uint8Array([1]))).rejects.toMatchObject({ code: "closed" });
+  await bus.close();
+  await expect(served.publish(cellEventsSubject("c"), new Uint8Array([1]))).rejects.toMatchObject({ code: "closed" });
+  broker.close();
 });

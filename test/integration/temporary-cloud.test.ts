@@ -1,9 +1,10 @@
 import { existsSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { expect, test } from "vitest";
-import { withClient } from "../../adapters/postgres/databases.ts";
+import { expect, inject, test } from "vitest";
+import { dropDatabase, ensureDatabase, withClient } from "../../adapters/postgres/databases.ts";
 import { startCloud } from "../../cli/embedded/embedded-cloud.ts";
 import { createLogger } from "../../runtime/logger.ts";
+import { freshDatabase } from "../databases.ts";
 
 const QUIET = createLogger({ name: "test", level: "silent" });
 const TEMPORARY = {
@@ -29,17 +30,41 @@ function dataDirectoryOf(databaseUrl: string): Promise<string> {
   });
 }
 
-test("a cloud without a data directory keeps its databases among the temporary files, and takes them with it", async () => {
-  const cloud = await startCloud({ ...TEMPORARY, cells: CELLS, logger: QUIET, fail });
-  const directories: string[] = [];
+test.each([
+  { underLoad: false, servers: 1 },
+  { underLoad: true, servers: 3 },
+])(
+  "a cloud without a data directory keeps its databases among the temporary files, and takes them with it: $servers servers",
+  async ({ underLoad, servers }) => {
+    const cloud = await startCloud({ ...TEMPORARY, cells: CELLS, underLoad, logger: QUIET, fail });
+    const directories = new Set<string>();
+    try {
+      for (const url of [cloud.databaseUrl, ...cloud.cells.map((cell) => cell.databaseUrl)])
+        directories.add(await dataDirectoryOf(url));
+      for (const each of directories) expect(realpathSync(each).startsWith(`${realpathSync(tmpdir())}/`)).toBe(true);
+      expect(directories.size).toBe(servers);
+    } finally {
+      await cloud.close();
+    }
+    expect([...directories].filter((each) => existsSync(each))).toEqual([]);
+  },
+  60_000,
+);
+
+test("a cell whose database cannot be made ready is the reason that the cloud does not start; the others are let finish", async () => {
+  const api = await freshDatabase("api");
+  const urlOf = (cell: string) => `${api.url}_cell_${cell}`;
+  const admin = inject("postgresUrl");
+  const name = (cell: string) => new URL(urlOf(cell)).pathname.slice(1);
   try {
-    for (const url of [cloud.databaseUrl, ...cloud.cells.map((cell) => cell.databaseUrl)])
-      directories.push(await dataDirectoryOf(url));
-    for (const each of directories) expect(realpathSync(each).startsWith(`${realpathSync(tmpdir())}/`)).toBe(true);
-    // A cell's view reads the whole log of its server.
-    expect(new Set(directories).size).toBe(3);
+    await ensureDatabase(admin, name("c1"));
+    await withClient(urlOf("c1"), (client) => client.query("create table tasks (id int)"));
+    const start = startCloud({ ...TEMPORARY, databaseUrl: api.url, cells: CELLS, logger: QUIET, fail });
+    await expect(start).rejects.toThrow(/migration .* failed/);
+    const { rowCount } = await withClient(urlOf("c2"), (client) => client.query("select from tasks"));
+    expect(rowCount).toBe(0);
   } finally {
-    await cloud.close();
+    for (const { name: cell } of CELLS) await dropDatabase(admin, name(cell));
+    await api.drop();
   }
-  expect(directories.filter((each) => existsSync(each))).toEqual([]);
 }, 60_000);

@@ -1,4 +1,4 @@
-import Fastify from "fastify";
+import Fastify, { type FastifyReply } from "fastify";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { answerInTime } from "./answer-in-time.ts";
 
@@ -11,7 +11,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function serve(handler: () => Promise<unknown>) {
+function serve(handler: (reply: FastifyReply) => Promise<unknown>) {
   const http = Fastify();
   const errors: string[] = [];
   http.setErrorHandler((error: Error & { code?: string }, _request, reply) => {
@@ -19,7 +19,7 @@ function serve(handler: () => Promise<unknown>) {
     return reply.code(503).send({ late: true });
   });
   answerInTime(http, LIMIT_MS);
-  http.get("/", handler);
+  http.route({ method: ["GET", "POST"], url: "/", handler: (_request, reply) => handler(reply) });
   return { http, errors };
 }
 
@@ -39,6 +39,59 @@ it("answers for a handler that takes too long, and heeds the handler no more", a
   work.resolve({ late: false });
   await new Promise(setImmediate);
   expect(errors).toEqual(["FST_ERR_HANDLER_TIMEOUT"]);
+  await http.close();
+});
+
+it("lets a request with a body take its time: what it changes is not given up on", async () => {
+  const work = Promise.withResolvers<unknown>();
+  const began = Promise.withResolvers<void>();
+  const { http, errors } = serve(() => {
+    began.resolve();
+    return work.promise;
+  });
+  const answering = http.inject({ method: "POST", url: "/", payload: { a: 1 } });
+  await began.promise;
+  vi.advanceTimersByTime(10 * LIMIT_MS);
+  work.resolve({ late: false });
+  expect((await answering).json()).toEqual({ late: false });
+  expect(errors).toEqual([]);
+  await http.close();
+});
+
+it("ends the connection of an answer that has begun", async () => {
+  const began = Promise.withResolvers<void>();
+  const { http } = serve((reply) => {
+    reply.raw.writeHead(200);
+    reply.raw.write("some");
+    began.resolve();
+    return new Promise(() => undefined);
+  });
+  const url = await http.listen({ host: "127.0.0.1", port: 0 });
+  const answering = fetch(url).then((answer) => answer.text());
+  const ended = expect(answering).rejects.toThrow();
+  await began.promise;
+  vi.advanceTimersByTime(LIMIT_MS);
+  await ended;
+  await http.close();
+});
+
+it("says nothing to who has gone", async () => {
+  const began = Promise.withResolvers<void>();
+  const gone = Promise.withResolvers<void>();
+  const { http, errors } = serve((reply) => {
+    reply.raw.once("close", () => gone.resolve());
+    began.resolve();
+    return new Promise(() => undefined);
+  });
+  const url = await http.listen({ host: "127.0.0.1", port: 0 });
+  const hangUp = new AbortController();
+  const answering = expect(fetch(url, { signal: hangUp.signal })).rejects.toThrow();
+  await began.promise;
+  hangUp.abort();
+  await answering;
+  await gone.promise;
+  vi.advanceTimersByTime(LIMIT_MS);
+  expect(errors).toEqual([]);
   await http.close();
 });
 
