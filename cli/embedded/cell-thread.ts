@@ -146,6 +146,7 @@ export class CellThread {
   }
 }
 
+/** What of an error another thread can be told. */
 export function sentOf(error: unknown): SentError {
   if (!(error instanceof Error)) return { message: String(error) };
   const code = "code" in error && ["string", "number"].includes(typeof error.code) ? { code: error.code } : {};
