@@ -8,31 +8,17 @@ import {
   cellStreams,
   conductorPermissions,
 } from "../../adapters/nats/streams.ts";
-import type { BusPermissions } from "../../runtime/bus.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { busContract } from "./bus.contract.ts";
+import { memoryBusSubject } from "./memory-bus-subject.ts";
 
-busContract("a thread's port", async () => {
-  const brokers: MemoryBroker[] = [];
-  const connect = (broker: MemoryBroker, permissions: BusPermissions) => {
+busContract("a thread's port", async () =>
+  memoryBusSubject((broker, permissions) => {
     const { port1, port2 } = new MessageChannel();
     serveBus(broker.connect(permissions), port1);
     return new ThreadBus(port2);
-  };
-  return {
-    freshCell() {
-      const broker = new MemoryBroker(systemClock);
-      brokers.push(broker);
-      const name = `c${brokers.length}`;
-      return {
-        name,
-        connectApi: () => connect(broker, cellPermissionsOfApi(name)),
-        connectConductor: () => connect(broker, conductorPermissions(name)),
-      };
-    },
-    stop: async () => brokers.forEach((broker) => void broker.close()),
-  };
-});
+  }),
+);
 
 test("a bus whose other end is gone is closed on both sides, and what waits rejects", async () => {
   const broker = new MemoryBroker(systemClock);
