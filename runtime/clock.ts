@@ -18,3 +18,8 @@ export const systemClock: Clock = {
     return { cancel: () => clearTimeout(handle) };
   },
 };
+
+/** Milliseconds since the epoch with fractions, alike in all threads of a process: what latencies are measured by. */
+export function preciseNow(): number {
+  return performance.timeOrigin + performance.now();
+}

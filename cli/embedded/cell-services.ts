@@ -58,7 +58,7 @@ export function createCellServices(options: CellServicesOptions): CellServices {
   const conductors = addresses.map((address) =>
     createConductor(
       {
-        store: observer === null ? store : observeCellStore(store, observer),
+        store: observeCellStore(store, observer),
         ledger: new PostgresLedger(pool),
         bus: options.connectBus(),
         listener: network.listen(address),

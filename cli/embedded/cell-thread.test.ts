@@ -3,13 +3,12 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
 import { cellPermissionsOfApi, cellStreams, conductorPermissions } from "../../adapters/nats/streams.ts";
 import { dropDatabase } from "../../adapters/postgres/databases.ts";
-import { systemClock } from "../../runtime/clock.ts";
+import { preciseNow, systemClock } from "../../runtime/clock.ts";
 import { createLogger } from "../../runtime/logger.ts";
 import { FAKE_METADATA_KEY } from "../../services/compute-agent/fake-script.ts";
 import { generateHosts } from "../../services/compute-agent/host-config.ts";
 import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
 import { eventually } from "../../test/eventually.ts";
-import { preciseNow } from "../replay/target.ts";
 import { CellThread } from "./cell-thread.ts";
 import { startCloud } from "./embedded-cloud.ts";
 

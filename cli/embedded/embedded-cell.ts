@@ -55,7 +55,7 @@ export function createEmbeddedCell(options: EmbeddedCellOptions): EmbeddedCell {
   return {
     name,
     databaseUrl,
-    store: observer === null ? store : observeCellStore(store, observer),
+    store: observeCellStore(store, observer),
     admin: new PostgresHostAdminStore(pool),
     bus,
     view,

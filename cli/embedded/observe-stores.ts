@@ -1,5 +1,6 @@
 import type { ApiStore } from "../../core/cell/api-store.ts";
 import type { CellStore } from "../../core/cell/cell-store.ts";
+import { preciseNow } from "../../runtime/clock.ts";
 import { overriding } from "../../runtime/overriding.ts";
 
 /** What a composition in one process can tell of its servers at the moment that it is committed. */
@@ -12,10 +13,6 @@ export interface CloudObserver {
   failed(serverUuid: string, reason: string, atMs: number): void;
 }
 
-function nowMs(): number {
-  return performance.timeOrigin + performance.now();
-}
-
 /** Tells of requests that no scheduler could place. */
 export function observeApiStore<Store extends Pick<ApiStore, "failRequests">>(
   store: Store,
@@ -24,14 +21,15 @@ export function observeApiStore<Store extends Pick<ApiStore, "failRequests">>(
   const replacements: Pick<ApiStore, "failRequests"> = {
     async failRequests(failures) {
       await store.failRequests(failures);
-      for (const { serverUuid, fault } of failures) observer.failed(serverUuid, fault, nowMs());
+      for (const { serverUuid, fault } of failures) observer.failed(serverUuid, fault, preciseNow());
     },
   };
   return overriding(store, replacements as Partial<Store>);
 }
 
-/** Tells of claims and of how builds end. */
-export function observeCellStore(store: CellStore, observer: CloudObserver): CellStore {
+/** Tells of claims and of how builds end; without anybody to tell, the store itself. */
+export function observeCellStore(store: CellStore, observer: CloudObserver | null): CellStore {
+  if (observer === null) return store;
   return overriding(store, {
     async dispatch(dispatches) {
       const outcomes = await store.dispatch(dispatches);
@@ -50,7 +48,7 @@ export function observeCellStore(store: CellStore, observer: CloudObserver): Cel
     async commitActive(commits) {
       const outcomes = await store.commitActive(commits);
       for (const [index, outcome] of outcomes.entries()) {
-        if (outcome.kind === "committed") observer.active(commits[index]!.serverUuid, nowMs());
+        if (outcome.kind === "committed") observer.active(commits[index]!.serverUuid, preciseNow());
       }
       return outcomes;
     },
@@ -59,7 +57,7 @@ export function observeCellStore(store: CellStore, observer: CloudObserver): Cel
       for (const [index, outcome] of outcomes.entries()) {
         if (outcome.kind !== "committed") continue;
         observer.attemptFailed(errors[index]!.serverUuid);
-        observer.failed(errors[index]!.serverUuid, errors[index]!.reason, nowMs());
+        observer.failed(errors[index]!.serverUuid, errors[index]!.reason, preciseNow());
       }
       return outcomes;
     },

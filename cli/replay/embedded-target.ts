@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { withClient } from "../../adapters/postgres/databases.ts";
+import { preciseNow } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { auditTwice } from "../audit/audit-twice.ts";
 import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
@@ -7,7 +8,7 @@ import { startCloud } from "../embedded/embedded-cloud.ts";
 import type { CloudObserver } from "../embedded/observe-stores.ts";
 import { dealToCells, hostOf } from "./map-machines.ts";
 import { Outcomes } from "./outcomes.ts";
-import { AUDIT_PAUSE_MS, preciseNow, type ReplayTarget } from "./target.ts";
+import { AUDIT_PAUSE_MS, type ReplayTarget } from "./target.ts";
 import type { Machine } from "./trace.ts";
 
 export interface EmbeddedTargetOptions {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { preciseNow } from "../../runtime/clock.ts";
 import type { ShownServer } from "./compute-client.ts";
 import type { Outcomes } from "./outcomes.ts";
-import { preciseNow } from "./target.ts";
 
 export interface OutcomePolls {
   readonly client: {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { preciseNow } from "../../runtime/clock.ts";
 import type { AuditReport } from "../audit/audit-report.ts";
 import { LiveLine, type ProgressOutput } from "../live-line.ts";
 import { ComputeClient } from "./compute-client.ts";
@@ -9,7 +10,7 @@ import { PoolSender } from "./http-sender.ts";
 import { type OutcomePolls, pollOutcomes } from "./poll-outcomes.ts";
 import { progressLine } from "./progress.ts";
 import { Tally } from "./tally.ts";
-import { preciseNow, type ReplayTarget } from "./target.ts";
+import type { ReplayTarget } from "./target.ts";
 import type { Trace, TraceTask } from "./trace.ts";
 import { stepsOf } from "./trace-steps.ts";
 import { WorkerSender } from "./worker-sender.ts";

@@ -17,10 +17,5 @@ export interface ReplayTarget {
   close(): Promise<void>;
 }
 
-/** Milliseconds since the epoch with fractions: what latencies are measured by. */
-export function preciseNow(): number {
-  return performance.timeOrigin + performance.now();
-}
-
 /** Long enough for claims, commits and orders that are in flight at the first reading. */
 export const AUDIT_PAUSE_MS = 2_000;
