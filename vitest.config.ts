@@ -1,12 +1,18 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { CountReporter } from "./test/count-reporter.ts";
 
 // Set by .ci/run, which adds up the counts of several runners.
 const reportFile = process.env.BERTH_TEST_REPORT;
+/** Tests that take long or keep the machine busy: `npm run test:long` runs them, `npm test` does not. */
+const LONG = ["**/*.long.test.ts"];
 const PROCESSES = ["test/e2e/**/*.test.ts", "test/chaos/**/*.test.ts"];
+const PARTS = ["{core,adapters,runtime,services,cli,deploy,test,bench,examples}/**/*.test.ts"];
 
 // Forks, not threads: some tests start processes, and a crash of one file must not take the others along.
 const pool = "forks";
+/** Whole clouds of processes: one file at a time, so that each has the machine. */
+const CLOUDS = { pool, fileParallelism: false, testTimeout: 240_000, hookTimeout: 240_000 } as const;
 
 export default defineConfig({
   test: {
@@ -17,25 +23,26 @@ export default defineConfig({
         test: {
           name: "parts",
           pool,
-          include: ["{core,adapters,runtime,services,cli,deploy,test,bench,examples}/**/*.test.ts"],
-          exclude: PROCESSES,
+          include: PARTS,
+          exclude: [...PROCESSES, ...LONG],
           globalSetup: ["test/databases-setup.ts"],
+          // Many tests wait for servers and processes of their own, so that one worker a CPU leaves none idle.
+          maxWorkers: availableParallelism(),
           // For conditions that never come true; no test asserts a duration.
           testTimeout: 30_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },
         },
       },
+      { test: { name: "e2e", ...CLOUDS, include: PROCESSES, exclude: LONG, sequence: { groupOrder: 2 } } },
       {
-        // Whole clouds of processes: after everything else, and one file at a time, so that they have the machine.
         test: {
-          name: "e2e",
-          pool,
-          include: PROCESSES,
-          fileParallelism: false,
-          testTimeout: 240_000,
-          hookTimeout: 240_000,
-          sequence: { groupOrder: 2 },
+          name: "long",
+          ...CLOUDS,
+          include: LONG,
+          exclude: ["node_modules/**"],
+          globalSetup: ["test/databases-setup.ts"],
+          sequence: { groupOrder: 3 },
         },
       },
     ],

@@ -71,8 +71,9 @@ const variants: Readonly<Record<string, (park: MachinePark) => PackingPolicy>> =
   "8 streams of 32": learnt(streams(8, 32, 0)),
   "16 streams of 32": learnt(streams(16, 32, 0)),
   "16 streams of 128": learnt(streams(16, 128, 0)),
-  "16 of 32, next task 0.1 (fragmentation)": fragmentation,
+  "16 of 32, next task 0.1": learnt(streams(16, 32, 0.1)),
   "16 of 32, next task 0.5": learnt(streams(16, 32, 0.5)),
+  "16 of 32, priced slots (fragmentation)": fragmentation,
 };
 for (const [name, policyOf] of Object.entries(variants)) {
   const ends = SEEDS.map((seed) => placeDrawn(trace, { seed, inflate: INFLATE }, policyOf).allocated.at(-1) ?? 0);

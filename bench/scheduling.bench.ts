@@ -1,5 +1,6 @@
 import { reportDecisions } from "./scheduling/decisions.ts";
 import { reportDurable } from "./scheduling/durable.ts";
+import { reportHardGroups } from "./scheduling/hard-groups.ts";
 import { printRaces, runRaces } from "./scheduling/races.ts";
 import { reportWhyNot } from "./scheduling/why-not.ts";
 
@@ -7,6 +8,7 @@ import { reportWhyNot } from "./scheduling/why-not.ts";
 export async function run(): Promise<void> {
   await reportDecisions();
   await reportWhyNot();
+  reportHardGroups();
   await reportDurable();
   printRaces(runRaces());
 }

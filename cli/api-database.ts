@@ -1,11 +1,12 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { ensureDatabase } from "../adapters/postgres/databases.ts";
+import { ensureDatabase, withClient } from "../adapters/postgres/databases.ts";
 import { type EmbeddedPostgres, startEmbedded } from "../adapters/postgres/embedded.ts";
-import { EmbeddedError } from "../adapters/postgres/embedded-error.ts";
+import { EmbeddedError, settingsErrorIfInUse } from "../adapters/postgres/embedded-error.ts";
 import { urlsOfEmbedded } from "../adapters/postgres/embedded-running.ts";
-import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+import { postgresUrl, singleHostUrls } from "../adapters/postgres/postgres-url.ts";
 import { text } from "../runtime/setting-kinds.ts";
-import { optional, setting } from "../runtime/settings.ts";
+import { optional, SettingsError, setting } from "../runtime/settings.ts";
 
 /** Where the API database is, for commands that use it; spread into a declaration. */
 export const apiDatabaseSettings = {
@@ -32,7 +33,11 @@ export async function openApiDatabase(
   settings: { readonly databaseUrl: string | null; readonly dataDir: string | null },
   options: { readonly beside?: boolean; readonly serverPerCell?: boolean } = {},
 ): Promise<ApiDatabase> {
-  if (settings.databaseUrl !== null) return { url: settings.databaseUrl, cellUrl: null, close: async () => undefined };
+  if (settings.databaseUrl !== null) {
+    await requireReachable(settings.databaseUrl);
+    return { url: settings.databaseUrl, cellUrl: null, close: async () => undefined };
+  }
+  if (options.beside === true && settings.dataDir !== null) requireDataDir(settings.dataDir);
   if (settings.dataDir === null && options.serverPerCell === true) return openServers();
   const server =
     settings.dataDir === null
@@ -43,6 +48,28 @@ export async function openApiDatabase(
     cellUrl: (cell) => databaseOf(server, `berth_cell_${cell}`),
     close: () => server.stop(),
   };
+}
+
+/** Connects once, so that the error names the setting: a bare "connection refused" does not say which of several servers it was. */
+async function requireReachable(url: string): Promise<void> {
+  try {
+    await withClient(url, (client) => client.query("select"));
+  } catch (error) {
+    const urls = (singleHostUrls(url) ?? []).map((one) => new URL(one));
+    const place = `${urls.map(({ host }) => host).join(",")}${urls[0]?.pathname ?? ""}`;
+    const { message, code } = error as { readonly message?: string; readonly code?: string };
+    throw new SettingsError(
+      `BERTH_DATABASE_URL (--database-url) names ${place}, which cannot be used: ${message || code}. Start that Postgres, or name another`,
+    );
+  }
+}
+
+/** Commands that use the database of another process must not make an empty one because a directory's name is mistyped. */
+function requireDataDir(dataDir: string): void {
+  if (existsSync(join(dataDir, "postgres"))) return;
+  throw new SettingsError(
+    `BERTH_DATA_DIR (--data-dir) is ${JSON.stringify(dataDir)}, where no database of Berth is: name the directory that \`berth dev\` uses, or the API database with BERTH_DATABASE_URL (--database-url)`,
+  );
 }
 
 /**
@@ -85,7 +112,7 @@ async function startOrJoin(dataDir: string, mayJoin: boolean): Promise<Server> {
     return await startEmbedded({ dataDir });
   } catch (error) {
     const urls = mayJoin && error instanceof EmbeddedError && error.code === "in-use" ? urlsOfEmbedded(dataDir) : null;
-    if (urls === null) throw error;
+    if (urls === null) throw settingsErrorIfInUse(error);
     return { ...urls, stop: async () => undefined };
   }
 }

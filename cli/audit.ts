@@ -15,7 +15,7 @@ import { runCommand } from "./run-command.ts";
 
 const declaration = {
   command: "berth audit",
-  about: "Checks the five laws on a live cloud, from its databases and agents. Exit code 1 if one is broken.",
+  about: "Checks the six laws on a live cloud, from its databases and agents. Exit code 1 if one is broken.",
   settings: {
     ...apiDatabaseSettings,
     heal: setting(boolean, {

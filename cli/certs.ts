@@ -2,12 +2,24 @@ import { resolve } from "node:path";
 import { certificatePlan, SameFileError } from "../deploy/certificate-plan.ts";
 import { type CertificateReport, MissingKeyError, makeCertificates } from "../deploy/make-certificates.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { boolean, integer, listOf, text } from "../runtime/setting-kinds.ts";
-import { optional, SettingsError, setting } from "../runtime/settings.ts";
+import { boolean, integer, type Kind, listOf, text } from "../runtime/setting-kinds.ts";
+import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import { runCommand } from "./run-command.ts";
 
 const cellName = text({ pattern: /^[a-z0-9][a-z0-9-]{0,39}$/, allowed: "lower-case letters, digits and dashes" });
 const hostName = text({ pattern: /^[A-Za-z0-9][A-Za-z0-9.:-]{0,252}$/, allowed: "a host name or an address" });
+
+const AGENT_FORM =
+  /^(?:(?<cell>[a-z0-9][a-z0-9-]{0,39})\/)?(?<id>[A-Za-z0-9._-]{1,100})=(?<hosts>[A-Za-z0-9._*+-]{1,2000})$/;
+const agentForm: Kind<{ readonly cell: string | undefined; readonly id: string; readonly hosts: readonly string[] }> = {
+  allowed: "[CELL/]ID=HOSTS, where HOSTS are names with + between them and * for any characters",
+  placeholder: "AGENT",
+  parse: (given) => {
+    const { cell, id, hosts } = AGENT_FORM.exec(given)?.groups ?? {};
+    const patterns = hosts?.split("+") ?? [];
+    return id === undefined || patterns.includes("") ? undefined : { cell, id, hosts: patterns };
+  },
+};
 
 const declaration = {
   command: "berth certs",
@@ -20,9 +32,13 @@ const declaration = {
       about:
         "hosts that get a certificate from every cell's authority, beside those of the compose file: CELL-HOST.pem",
     }),
+    agentHosts: optional(listOf(agentForm), {
+      about:
+        "agents that get a certificate, beside those of the compose file: CELL-ID.pem. Its agent may carry the hosts and no others; CELL/ may be left out when there is one cell",
+    }),
     days: setting(integer({ min: 1, max: 3_650 }), { about: "how long a certificate lasts", default: "825" }),
     renew: setting(boolean, {
-      about: "make those anew that expire soon, or were issued by another authority",
+      about: "make those again that expire soon, name other agents or hosts, or were issued by another authority",
       default: "false",
     }),
     renewWithin: setting(integer({ min: 0, max: 3_650 }), { about: "days that count as soon", default: "30" }),
@@ -36,13 +52,15 @@ const WORDS: Readonly<Record<CertificateReport["state"], string>> = {
   kept: "kept",
   expiring: "kept, but expires soon",
   foreign: "kept, but issued by another authority",
+  misnamed: "kept, but names another agent or other hosts",
 };
 
 /** `berth certs`: a line for each certificate; exit code 1 when some that are kept will not do. */
 export function run(argv: readonly string[]): Promise<number> {
-  return runCommand(declaration, argv, async ({ out, cells, names, days, renew, renewWithin, force }) => {
+  return runCommand(declaration, argv, async (settings) => {
+    const { out, days, renew, renewWithin, force } = settings;
     if (renew && force) throw new SettingsError("give either --renew or --force");
-    const plan = planOf(cells, names ?? []);
+    const plan = planOf(settings);
     const replace = force ? "force" : renew ? "renew" : "missing";
     const options = { nowMs: systemClock.now(), days, renewWithinDays: renewWithin, replace } as const;
     try {
@@ -50,7 +68,7 @@ export function run(argv: readonly string[]): Promise<number> {
       for (const { file, state, validTo } of reports) {
         process.stdout.write(`${file}\t${validTo.toISOString().slice(0, 10)}\t${WORDS[state]}\n`);
       }
-      const bad = reports.filter(({ state }) => state === "expiring" || state === "foreign");
+      const bad = reports.filter(({ state }) => !["made", "renewed", "kept"].includes(state));
       if (bad.length === 0) return 0;
       process.stderr.write(`berth certs: ${bad.length} will not do: --renew, or --force where authorities expire\n`);
       return 1;
@@ -62,9 +80,16 @@ export function run(argv: readonly string[]): Promise<number> {
   });
 }
 
-function planOf(cells: readonly string[], names: readonly string[]) {
+function planOf({ cells, names, agentHosts }: ValuesOf<typeof declaration.settings>) {
+  const placed = (agentHosts ?? []).map((agent) => {
+    const cell = agent.cell ?? (cells.length === 1 ? cells[0] : undefined);
+    if (cell !== undefined && cells.includes(cell)) return { ...agent, cell };
+    throw new SettingsError(
+      `BERTH_AGENT_HOSTS (--agent-hosts): agent ${agent.id} is of ${cell === undefined ? "no cell" : `cell ${cell}`}; write CELL/${agent.id}=…, where CELL is one of ${cells.join(", ")}`,
+    );
+  });
   try {
-    return certificatePlan(cells, names);
+    return certificatePlan(cells, names ?? [], placed);
   } catch (error) {
     throw error instanceof SameFileError ? new SettingsError(error.message) : error;
   }

@@ -16,8 +16,13 @@ test("finds a command by all of its words and hands on the rest", () => {
 });
 
 test("names the word that it does not know", () => {
-  expect(findCommand(["cells"], [dev, add])).toEqual({ kind: "unknown", word: "cells" });
-  expect(findCommand(["cell", "remove"], [dev, add])).toEqual({ kind: "unknown", word: "cell remove" });
+  expect(findCommand(["cells"], [dev, add])).toEqual({ kind: "unknown", word: "cells", group: null });
+  expect(findCommand(["cell", "remove"], [dev, add])).toEqual({ kind: "unknown", word: "cell remove", group: "cell" });
+});
+
+test("tells a group's commands to a person who gives its word alone or asks for help", () => {
+  for (const argv of [["cell"], ["cell", "--help"]])
+    expect(findCommand(argv, [dev, add])).toEqual({ kind: "group", group: "cell" });
 });
 
 test("helps who says nothing or asks", () => {

@@ -29,7 +29,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: "audit",
-    summary: "check the five laws on a live system",
+    summary: "check the six laws on a live system",
     run: async (argv) => (await import("./audit.ts")).run(argv),
   },
   {
@@ -73,6 +73,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./db-migrate.ts")).run(argv),
   },
   {
+    name: "db archive",
+    summary: "take what is over out of the databases, into a file or away",
+    run: async (argv) => (await import("./db-archive.ts")).run(argv),
+  },
+  {
     name: "cell add",
     summary: "add a cell, or change where it is; prepares its database",
     run: async (argv) => (await import("./cell-add.ts")).run(argv),
@@ -88,6 +93,16 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./cell-list.ts")).run(argv),
   },
   {
+    name: "cell restored",
+    summary: "say that a cell's database was restored: unknown guests are kept, not destroyed",
+    run: async (argv) => (await import("./cell-quarantine.ts")).runRestored(argv),
+  },
+  {
+    name: "cell quarantine",
+    summary: "list guests that a cell's database has forgotten, or have them destroyed",
+    run: async (argv) => (await import("./cell-quarantine.ts")).run(argv),
+  },
+  {
     name: "host list",
     summary: "list the hosts of all cells",
     run: async (argv) => (await import("./operators/host-list.ts")).run(argv),
@@ -96,6 +111,11 @@ export const commands: readonly Command[] = [
     name: "host show",
     summary: "show all that is known of a host; reset its build failures",
     run: async (argv) => (await import("./operators/host-show.ts")).run(argv),
+  },
+  {
+    name: "host inspect",
+    summary: "show what a Linux host has, and the resource providers that it would report",
+    run: async (argv) => (await import("./operators/host-inspect.ts")).run(argv),
   },
   {
     name: "host enable",
@@ -162,17 +182,25 @@ export const commands: readonly Command[] = [
 export type FoundCommand =
   | { readonly kind: "command"; readonly command: Command; readonly argv: readonly string[] }
   | { readonly kind: "help" }
-  | { readonly kind: "unknown"; readonly word: string };
+  /** The first word of several commands, alone or with a wish for help. */
+  | { readonly kind: "group"; readonly group: string }
+  /** With `group`, its first word is right. */
+  | { readonly kind: "unknown"; readonly word: string; readonly group: string | null };
+
+const HELP: readonly string[] = ["help", "--help", "-h"];
 
 /** The command that the arguments begin with. */
 export function findCommand(argv: readonly string[], among: readonly Command[] = commands): FoundCommand {
   const [first] = argv;
-  if (first === undefined || ["help", "--help", "-h"].includes(first)) return { kind: "help" };
+  if (first === undefined || HELP.includes(first)) return { kind: "help" };
   for (const command of among) {
     const words = command.name.split(" ");
     if (words.every((word, index) => argv[index] === word))
       return { kind: "command", command, argv: argv.slice(words.length) };
   }
   const isGroup = among.some((command) => command.name.startsWith(`${first} `));
-  return { kind: "unknown", word: isGroup ? argv.slice(0, 2).join(" ") : first };
+  if (!isGroup) return { kind: "unknown", word: first, group: null };
+  const [, second] = argv;
+  if (second === undefined || HELP.includes(second)) return { kind: "group", group: first };
+  return { kind: "unknown", word: `${first} ${second}`, group: first };
 }

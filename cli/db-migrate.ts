@@ -35,6 +35,8 @@ export function run(argv: readonly string[]): Promise<number> {
 }
 
 async function migrateAndTell(databaseUrl: string, kind: DatabaseKind, what: string): Promise<void> {
-  const applied = await migrate(databaseUrl, kind);
+  const onBlocked = (migration: string, blockers: readonly string[]) =>
+    process.stderr.write(`${what}: ${migration} waits for locks of others and tries again: ${blockers.join("; ")}\n`);
+  const applied = await migrate(databaseUrl, kind, { onBlocked });
   process.stdout.write(`${what}: ${applied.length === 0 ? "up to date" : applied.join(", ")}\n`);
 }

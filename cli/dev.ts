@@ -5,6 +5,7 @@ import { integer, text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
 import { generateHosts } from "../services/compute-agent/host-config.ts";
 import { type EmbeddedCloud, startCloud } from "./embedded/embedded-cloud.ts";
+import { removeApiAddress, writeApiAddress } from "./operators/api-address.ts";
 
 const declaration = {
   command: "berth dev",
@@ -42,9 +43,13 @@ export function run(argv: readonly string[]): Promise<number> {
           logger,
           fail,
         });
+        writeApiAddress(resolve(settings.dataDir), cloud.apiUrl);
         process.stdout.write(`${greeting(cloud.apiUrl, settings)}\n`);
       },
-      close: async () => cloud?.close(),
+      close: async () => {
+        removeApiAddress(resolve(settings.dataDir));
+        await cloud?.close();
+      },
     }),
     readyNote: () => cloud?.apiUrl ?? "",
   });

@@ -1,4 +1,6 @@
-import { commands, findCommand } from "./commands.ts";
+import { hidePasswords } from "../runtime/logger.ts";
+import { commandList } from "./command-list.ts";
+import { findCommand } from "./commands.ts";
 
 /** The `berth` command: finds the subcommand by its first words, runs it, ends with its exit code. */
 async function main(argv: readonly string[]): Promise<number> {
@@ -10,17 +12,14 @@ async function main(argv: readonly string[]): Promise<number> {
       process.stdout.write(`${commandList()}\n`);
       return 0;
     case "unknown":
-      process.stderr.write(`berth: unknown command ${JSON.stringify(found.word)}\n\n${commandList()}\n`);
+      process.stderr.write(`berth: unknown command ${JSON.stringify(found.word)}\n\n${commandList(found.group)}\n`);
       return 2;
+    case "group":
+      process.stdout.write(`${commandList(found.group)}\n`);
+      return 0;
     default:
       return found satisfies never;
   }
-}
-
-function commandList(): string {
-  const width = Math.max(...commands.map((command) => command.name.length)) + 2;
-  const lines = commands.map((command) => `  ${command.name.padEnd(width)}${command.summary}`);
-  return ["usage: berth COMMAND [flags]", "", ...lines, "", "berth COMMAND --help tells a command's flags."].join("\n");
 }
 
 try {
@@ -28,6 +27,7 @@ try {
 } catch (error) {
   // An operating failure has a message for the user; everything else is a bug, whose place matters.
   const known = error instanceof Error && "code" in error;
-  process.stderr.write(`berth: ${known ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
+  const text = known ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.stderr.write(`berth: ${hidePasswords(text)}\n`);
   process.exit(1);
 }

@@ -56,7 +56,7 @@ export type ReplaySettings = ValuesOf<typeof replaySettings>;
 const declaration = {
   command: "berth replay",
   about:
-    "Boots the machines of a trace as hosts and creates and deletes its tasks through the public API, then audits the five laws. With --place-only (which has a --help of its own) it only places tasks, in memory.",
+    "Boots the machines of a trace as hosts and creates and deletes its tasks through the public API, then audits the six laws. With --place-only (which has a --help of its own) it only places tasks, in memory.",
   positionals: ["TRACE_DIR"],
   settings: replaySettings,
 };

@@ -2,6 +2,9 @@ import { withClient } from "../adapters/postgres/databases.ts";
 import { pendingMigrations } from "../adapters/postgres/migrate.ts";
 import { SettingsError } from "../runtime/settings.ts";
 
+/** A database without it has no table of Berth. */
+const FIRST_MIGRATION = "0001-api";
+
 /**
  * For commands that only read: they may be newer than the cloud that runs, and must not change its tables under it. Throws
  * `SettingsError` when the API database lacks migrations of this version, and says what to do.
@@ -9,6 +12,10 @@ import { SettingsError } from "../runtime/settings.ts";
 export async function requireMigrated(apiUrl: string): Promise<void> {
   const pending = await withClient(apiUrl, (client) => pendingMigrations(client, "api"));
   if (pending.length === 0) return;
+  if (pending.includes(FIRST_MIGRATION))
+    throw new SettingsError(
+      "the API database is empty: no cloud was ever set up there. Check BERTH_DATABASE_URL (--database-url) or BERTH_DATA_DIR (--data-dir); `berth db migrate` prepares a new one",
+    );
   throw new SettingsError(
     `the API database lacks ${pending.join(", ")}: run \`berth db migrate\` when its services may be upgraded, or use the version of Berth that they run`,
   );

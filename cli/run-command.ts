@@ -1,3 +1,4 @@
+import { withSecretFiles } from "../runtime/secret-files.ts";
 import { type Declaration, readSettings, type Setting, SettingsError, type ValuesOf } from "../runtime/settings.ts";
 
 /** Reads a command's settings and does its work: help is exit code 0, a bad setting one line and 2. */
@@ -7,7 +8,7 @@ export async function runCommand<Settings extends Readonly<Record<string, Settin
   work: (settings: ValuesOf<Settings>, positionals: readonly string[]) => Promise<number>,
 ): Promise<number> {
   try {
-    const read = readSettings(declaration, { argv, env: process.env });
+    const read = readSettings(declaration, { argv, env: withSecretFiles(declaration, process.env) });
     if (read.kind === "settings") return await work(read.settings, read.positionals);
     process.stdout.write(`${read.text}\n`);
     return 0;

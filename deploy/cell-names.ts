@@ -10,6 +10,11 @@ export function conductorNames(cell: string): readonly string[] {
   return Array.from({ length: CONDUCTORS_PER_CELL }, (_, index) => `${cell}-conductor-${index + 1}`);
 }
 
+/** The agent of a cell in the compose file: it generates its hosts, so they are called after it. */
+export function agentOf(cell: string): { readonly id: string; readonly hosts: readonly string[] } {
+  return { id: `${cell}-host`, hosts: [`${cell}-host-*`] };
+}
+
 /** The network between the API tier and a cell's two servers. */
 export function uplink(cell: string): string {
   return `uplink-${cell}`;

@@ -1,4 +1,5 @@
-import { conductorNames, HUB_SERVERS } from "./cell-names.ts";
+import type { AgentPermit } from "../core/agent/agent-permit.ts";
+import { agentOf, conductorNames, HUB_SERVERS } from "./cell-names.ts";
 
 /** A certificate authority, and who gets a certificate of it. Files are named after both. */
 export interface AuthorityPlan {
@@ -6,11 +7,26 @@ export interface AuthorityPlan {
   readonly members: readonly MemberPlan[];
 }
 
-export interface MemberPlan {
+export type MemberPlan = ServerMember | AgentMember;
+
+export interface ServerMember {
   /** What its files are called after; no other member's of any authority are. */
   readonly name: string;
   /** The host name or address that its certificate is good for. */
   readonly host: string;
+}
+
+/** A compute agent. Its certificate is good for dialling conductors alone, as this agent and with these hosts. */
+export interface AgentMember {
+  readonly name: string;
+  readonly permit: AgentPermit;
+}
+
+export interface AgentPlan {
+  readonly cell: string;
+  readonly id: string;
+  /** Patterns, in which `*` stands for any characters. */
+  readonly hosts: readonly string[];
 }
 
 /** Two certificates would have to lie in one file. */
@@ -22,18 +38,25 @@ export class SameFileError extends Error {
 }
 
 /**
- * Who needs a certificate: the servers of the API tier from an authority of its own, and from each cell's own its servers, conductors
- * and agents; no cell's certificate is worth anything above it or in another cell. `more`: further host names or addresses, for
- * which every cell's authority issues one, too, called after both. Throws `SameFileError`.
+ * Who needs a certificate: the servers of the API tier from an authority of its own, and from each cell's own its servers, its conductors
+ * and its agent of the compose file; no cell's certificate is worth anything above it or in another cell. `more`: further host names or
+ * addresses, for which every cell's authority issues one, too, called after both. `agents`: further agents, each of one cell, called
+ * after both, too. Throws `SameFileError`.
  */
-export function certificatePlan(cells: readonly string[], more: readonly string[] = []): readonly AuthorityPlan[] {
+export function certificatePlan(
+  cells: readonly string[],
+  more: readonly string[] = [],
+  agents: readonly AgentPlan[] = [],
+): readonly AuthorityPlan[] {
   const plan = [
     { name: "above", members: ["postgres", "redis", ...HUB_SERVERS].map(itself) },
     ...cells.map((cell) => ({
       name: cell,
       members: [
-        ...[`${cell}-postgres`, `${cell}-nats`, ...conductorNames(cell), `${cell}-agent`].map(itself),
+        ...[`${cell}-postgres`, `${cell}-nats`, ...conductorNames(cell)].map(itself),
+        agentMember(`${cell}-agent`, agentOf(cell)),
         ...more.map((host) => ({ name: `${cell}-${host}`, host })),
+        ...agents.filter((agent) => agent.cell === cell).map((agent) => agentMember(`${cell}-${agent.id}`, agent)),
       ],
     })),
   ];
@@ -50,7 +73,11 @@ export function certificatePlan(cells: readonly string[], more: readonly string[
   return plan;
 }
 
-const itself = (host: string): MemberPlan => ({ name: host, host });
+const itself = (host: string): ServerMember => ({ name: host, host });
+
+function agentMember(name: string, { id, hosts }: Pick<AgentPlan, "id" | "hosts">): AgentMember {
+  return { name, permit: { agentIds: [id], hosts } };
+}
 
 /** What the files of an authority, or of a member with its certificate, are called. */
 export function certificateFiles(name: string): { readonly certificate: string; readonly key: string } {

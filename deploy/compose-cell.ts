@@ -1,4 +1,4 @@
-import { conductorNames, uplink } from "./cell-names.ts";
+import { agentOf, conductorNames, uplink } from "./cell-names.ts";
 import {
   berth,
   type ComposeOptions,
@@ -64,8 +64,10 @@ export function cellServices(cell: string, { hosts, secretsDir }: ComposeOptions
     [`${cell}-agent`]: berth({
       command: ["compute-agent"],
       env: {
-        BERTH_AGENT_ID: `${cell}-host`,
+        BERTH_AGENT_ID: agentOf(cell).id,
         BERTH_HOSTS: `${hosts}`,
+        // Compose fills it in: tests set it.
+        BERTH_FAKE_BY_METADATA: `\${BERTH_FAKE_BY_METADATA:-false}`,
         BERTH_CONDUCTORS: conductors.map((name) => `${name}:${AGENT_PORT}`).join(","),
         BERTH_DATA_DIR: "/data",
         BERTH_METRICS_LISTEN: `:${PROBE_PORT}`,

@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { readSettings } from "../runtime/settings.ts";
+import { refuseOpenNetwork } from "../services/api/identity/open-network.ts";
+import { apiDeclaration } from "../services/api/settings.ts";
 import { composeText } from "./compose-file.ts";
 import { secretFiles } from "./secret-files.ts";
 
@@ -9,7 +12,15 @@ interface File {
   readonly services: Readonly<
     Record<
       string,
-      { networks: string[]; mem_limit: string; volumes?: string[]; env_file?: string[]; profiles?: string[] }
+      {
+        networks: string[];
+        mem_limit: string;
+        volumes?: string[];
+        env_file?: string[];
+        profiles?: string[];
+        ports?: string[];
+        environment?: Record<string, string>;
+      }
     >
   >;
 }
@@ -42,6 +53,32 @@ test("three cells fit in 8 GiB, with all that watches them", () => {
   expect(mib).toBeLessThanOrEqual(8_192);
 });
 
+test("no api starts before the operator has said who may call it", () => {
+  const env = (given: Readonly<Record<string, string>>, name: string) => {
+    const { environment = {} } = services[name] ?? {};
+    const filled = Object.entries(environment).map(([key, value]) => [
+      key,
+      value.replace(/\$\{(\w+):-(.*)\}/, (_, variable: string, fallback: string) => given[variable] ?? fallback),
+    ]);
+    return { BERTH_DATABASE_URL: "postgres://x/y", BERTH_NATS_URL: "nats://x", ...Object.fromEntries(filled) };
+  };
+  const start = (given: Readonly<Record<string, string>>) => {
+    for (const name of ["api-1", "api-2"]) {
+      const read = readSettings(apiDeclaration, { argv: [], env: env(given, name) });
+      if (read.kind === "settings") refuseOpenNetwork(read.settings);
+    }
+  };
+  expect(() => start({})).toThrow(/BERTH_AUTH \(--auth\) is none.*--allow-unauthenticated-network/);
+  expect(() => start({ BERTH_ALLOW_UNAUTHENTICATED_NETWORK: "true" })).not.toThrow();
+  expect(() => start({ BERTH_AUTH: "keystone" })).not.toThrow();
+});
+
+test("what the load balancer publishes is on loopback", () => {
+  const published = Object.values(services).flatMap(({ ports = [] }) => ports);
+  expect(published.length).toBeGreaterThan(0);
+  expect(published.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([]);
+});
+
 test("no password stands in the file", () => {
-  expect(three).not.toMatch(/password/i);
+  expect(three.replaceAll(/BERTH_KEYSTONE_PASSWORD: \$\{BERTH_KEYSTONE_PASSWORD:-\}/g, "")).not.toMatch(/password/i);
 });

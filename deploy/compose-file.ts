@@ -22,6 +22,14 @@ const PROBE_PORT = 9100;
 const APIS = ["api-1", "api-2"];
 const SCHEDULERS = ["scheduler-1", "scheduler-2", "scheduler-3"];
 
+/** What the environment of `docker compose` says of callers; empty: not set. */
+const WHO_MAY_CALL = [
+  "BERTH_AUTH",
+  "BERTH_KEYSTONE_URL",
+  "BERTH_KEYSTONE_PASSWORD",
+  "BERTH_ALLOW_UNAUTHENTICATED_NETWORK",
+];
+
 /** The compose file of a whole cloud: the same options give the same text. */
 export function composeText(options: ComposeOptions): string {
   const cells = cellNames(options.cells);
@@ -106,7 +114,12 @@ function servicesAbove(secrets: string, cells: readonly string[]): Record<string
   ]);
   const api = berth({
     command: ["api"],
-    env: { BERTH_LISTEN: `:${API_PORT}` },
+    env: {
+      BERTH_LISTEN: `:${API_PORT}`,
+      BERTH_METRICS_LISTEN: `:${PROBE_PORT}`,
+      // It does not start before the operator has chosen: Keystone, or callers that are believed.
+      ...Object.fromEntries(WHO_MAY_CALL.map((name) => [name, fromEnvironment(name, "")])),
+    },
     envFiles,
     networks,
     probePort: API_PORT,

@@ -7,6 +7,8 @@ import { afterAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { commands } from "../cli/commands.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { readSettings } from "../runtime/settings.ts";
+import { refuseOpenNetwork } from "../services/api/identity/open-network.ts";
 import { apiDeclaration } from "../services/api/settings.ts";
 import { agentDeclaration } from "../services/compute-agent/settings.ts";
 import { conductorDeclaration } from "../services/conductor/settings.ts";
@@ -157,9 +159,9 @@ describe("each service", () => {
     expect(names.filter((name) => !environmentNames(service).includes(name))).toEqual([]);
   });
 
-  test.each(services)("is asked where it answers: $service", ({ container }) => {
+  test.each(services)("is asked where it answers: $service", ({ container, service }) => {
     const listen =
-      container.env.find(({ name }) => name === "BERTH_METRICS_LISTEN") ??
+      container.env.find(({ name }) => service !== "api" && name === "BERTH_METRICS_LISTEN") ??
       container.env.find(({ name }) => name === "BERTH_LISTEN");
     const ports = new Map(container.ports?.map(({ name, containerPort }) => [name, `:${containerPort}`]));
     const probes = [container.startupProbe, container.readinessProbe, container.livenessProbe].map(
@@ -183,8 +185,60 @@ describe("each service", () => {
       container.env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []),
     );
     expect(references.length).toBeGreaterThan(5);
-    expect(references.filter(({ name, key }) => !written[name]?.includes(`${key}=`))).toEqual([]);
+    // Keystone is the operator's own, so no command writes that secret.
+    const unwritten = references.filter(({ name, key }) => !written[name]?.includes(`${key}=`));
+    expect(unwritten.filter(({ name }) => name !== "berth-keystone")).toEqual([]);
     expect(JSON.stringify(manifests.map(({ content }) => content))).not.toMatch(/:\/\/[^"]*:[^"]*@/);
+  });
+});
+
+describe("who may call", () => {
+  const [api] = services.filter(({ service }) => service === "api");
+  const given = new Map(api?.container.env.map((one) => [one.name, one]));
+
+  test("is asked of Keystone, and nothing starts before the operator has said which", () => {
+    expect(given.get("BERTH_AUTH")?.value).toBe("keystone");
+    for (const name of ["BERTH_KEYSTONE_URL", "BERTH_KEYSTONE_PASSWORD"]) {
+      expect(given.get(name)?.valueFrom?.secretKeyRef).toEqual({ name: "berth-keystone", key: name });
+    }
+    const all = services.flatMap(({ container }) => container.env.map(({ name }) => name));
+    expect(all.filter((name) => /UNAUTHENTICATED|PLAIN_TEXT|CELL_WIDE/.test(name))).toEqual([]);
+  });
+
+  test("is refused by the api itself when the setting is taken away", () => {
+    const env = Object.fromEntries(
+      [...given.values()].map(({ name, value }) => [name, name.endsWith("NATS_URL") ? "nats://x" : value]),
+    );
+    const urls = { BERTH_DATABASE_URL: "postgres://x/y", BERTH_AUTH: "none" };
+    const read = readSettings(apiDeclaration, { argv: [], env: { ...env, ...urls } });
+    if (read.kind !== "settings") throw new Error("no settings");
+    expect(() => refuseOpenNetwork(read.settings)).toThrow("--allow-unauthenticated-network");
+  });
+
+  test("no policy lets in whoever is there: each rule names where from, or where to", () => {
+    const policies = manifests.filter(({ kind, name }) => kind === "NetworkPolicy" && name !== "nothing-else");
+    const open = policies.flatMap(({ file, name, content }) => {
+      const { ingress = [], egress = [] } = content.spec as {
+        readonly ingress?: readonly Rule[];
+        readonly egress?: readonly Rule[];
+      };
+      const unnamed = [...ingress.map(({ from = [] }) => from), ...egress.map(({ to = [] }) => to)];
+      return unnamed.some((peers) => peers.length === 0) ? [`${file} ${name}`] : [];
+    });
+    expect(open).toEqual([]);
+    expect(policies.length).toBeGreaterThan(8);
+  });
+
+  test("metrics are let out to monitoring alone, on a port that no client reaches", () => {
+    expect(given.get("BERTH_METRICS_LISTEN")?.value).toBe(":9100");
+    expect(given.get("BERTH_LISTEN")?.value).toBe(":8774");
+    const rules = manifests
+      .filter(({ kind }) => kind === "NetworkPolicy")
+      .flatMap(({ content }) => (content.spec as { readonly ingress?: readonly Rule[] }).ingress ?? [])
+      .filter(({ ports = [] }) => ports.some(({ port }) => port === 9100));
+    const from = rules.flatMap((rule) => rule.from ?? []).map((peer) => peer.namespaceSelector?.matchLabels);
+    expect(from.length).toBe(3);
+    expect(new Set(from.map((labels) => labels?.["kubernetes.io/metadata.name"]))).toEqual(new Set(["monitoring"]));
   });
 });
 

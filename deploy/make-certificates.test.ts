@@ -3,15 +3,17 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { permitOfCertificate } from "../adapters/grpc/certificate-permit.ts";
 import { type AuthorityPlan, certificatePlan, SameFileError } from "./certificate-plan.ts";
 import { type CertificateOptions, makeCertificates } from "./make-certificates.ts";
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.UTC(2026, 0, 1);
 const itself = (host: string) => ({ name: host, host });
+const agent = (cell: string, hosts = [`${cell}-*`]) => ({ name: `${cell}-agent`, permit: { agentIds: [cell], hosts } });
 const PLAN = [
-  { name: "east", members: [itself("east-agent"), { name: "east-127.0.0.1", host: "127.0.0.1" }] },
-  { name: "west", members: [itself("west-agent")] },
+  { name: "east", members: [agent("east"), { name: "east-127.0.0.1", host: "127.0.0.1" }] },
+  { name: "west", members: [agent("west")] },
 ];
 const OPTIONS: CertificateOptions = { nowMs: NOW_MS, days: 90, renewWithinDays: 30, replace: "missing" };
 
@@ -38,7 +40,8 @@ test("each authority issues its members' certificates, by name or address, and n
   expect(read("east-agent.pem").checkIssued(east) && read("east-agent.pem").verify(east.publicKey)).toBe(true);
   expect(read("west-agent.pem").verify(east.publicKey)).toBe(false);
   expect(west.fingerprint256).not.toBe(east.fingerprint256);
-  expect(read("east-agent.pem").checkHost("east-agent")).toBe("east-agent");
+  expect(permitOfCertificate(read("east-agent.pem").raw)).toEqual({ agentIds: ["east"], hosts: ["east-*"] });
+  expect(permitOfCertificate(read("east-127.0.0.1.pem").raw)).toEqual({ agentIds: [], hosts: [] });
   expect(read("east-127.0.0.1.pem").checkIP("127.0.0.1")).toBe("127.0.0.1");
   expect(read("east-agent.pem").validToDate.getTime()).toBe(NOW_MS + 90 * DAY_MS);
 });
@@ -91,6 +94,24 @@ test("another authority's certificate is told of, and replaced when asked", asyn
   expect(read("west-agent.pem").verify(read("west-ca.pem").publicKey)).toBe(true);
 });
 
+test("a certificate that names another agent or other hosts is told of, and replaced when asked", async () => {
+  await make({}, [{ name: "east", members: [itself("east-agent")] }]);
+  for (const hosts of [["east-*"], ["east-*", "spare"]]) {
+    const plan = [{ name: "east", members: [agent("east", hosts)] }];
+    expect(await make({}, plan)).toContain("east-agent.pem misnamed");
+    expect(await make({ replace: "renew" }, plan)).toContain("east-agent.pem renewed");
+    expect(await make({}, plan)).toContain("east-agent.pem kept");
+    expect(permitOfCertificate(read("east-agent.pem").raw)).toEqual({ agentIds: ["east"], hosts });
+  }
+});
+
+test("an agent's certificate is no server's", async () => {
+  await make();
+  const purposes = { server: "1.3.6.1.5.5.7.3.1", client: "1.3.6.1.5.5.7.3.2" };
+  expect(read("east-agent.pem").keyUsage).toEqual([purposes.client]);
+  expect(read("east-127.0.0.1.pem").keyUsage).toEqual([purposes.server, purposes.client]);
+});
+
 test("without an authority's key nothing is issued, and what needs nothing goes on", async () => {
   await make();
   rmSync(join(dir, "east-ca-key.pem"));
@@ -109,6 +130,18 @@ test("a host of several cells gets a certificate of each", async () => {
     expect(certificate.verify(read(`${cell}-ca.pem`).publicKey)).toBe(true);
     expect(certificate.checkHost("edge.example")).toBe("edge.example");
   }
+});
+
+test("agents get a certificate of their own cell, for themselves and their hosts", async () => {
+  const plan = certificatePlan(["east", "west"], [], [{ cell: "west", id: "rack-1", hosts: ["rack-1-*", "spare"] }]);
+  const made = await make({}, plan);
+  expect(made).toEqual(expect.arrayContaining(["west-rack-1.pem made", "east-agent.pem made"]));
+  expect(made).not.toContain("east-rack-1.pem made");
+  expect(permitOfCertificate(read("west-rack-1.pem").raw)).toEqual({
+    agentIds: ["rack-1"],
+    hosts: ["rack-1-*", "spare"],
+  });
+  expect(permitOfCertificate(read("east-agent.pem").raw)).toEqual({ agentIds: ["east-host"], hosts: ["east-host-*"] });
 });
 
 test.each([

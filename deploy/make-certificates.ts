@@ -1,7 +1,14 @@
 import { X509Certificate } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { issueCa, issueCertificate, type KeyPair } from "../adapters/x509/issue-certificate.ts";
+import { permitOfCertificate } from "../adapters/grpc/certificate-permit.ts";
+import {
+  type CertificateSubject,
+  issueCa,
+  issueCertificate,
+  type KeyPair,
+} from "../adapters/x509/issue-certificate.ts";
+import { type AgentPermit, urisOfPermit } from "../core/agent/agent-permit.ts";
 import { type AuthorityPlan, authorityFiles, certificateFiles, type MemberPlan } from "./certificate-plan.ts";
 
 export interface CertificateOptions {
@@ -11,14 +18,18 @@ export interface CertificateOptions {
   /** What ends within so many days is expiring. */
   readonly renewWithinDays: number;
   /**
-   * `missing`: only what is not there. `renew`: also what is expiring, or was issued by another authority than the one that is there.
+   * `missing`: only what is not there. `renew`: also what is expiring, misnamed, or was issued by another authority than the one that is
+   * there.
    * `force`: everything anew, the authorities too: whoever trusts the old ones has to be given the new.
    */
   readonly replace: "missing" | "renew" | "force";
 }
 
-/** `expiring`, `foreign`: kept, though it will not do for long, or not at all. */
-export type CertificateState = "made" | "renewed" | "kept" | "expiring" | "foreign";
+/**
+ * `expiring`, `foreign`, `misnamed`: kept, though it will not do for long, or not at all: its authority is another, or it is not for
+ * the agent and the hosts that the plan names.
+ */
+export type CertificateState = "made" | "renewed" | "kept" | "expiring" | "foreign" | "misnamed";
 
 export interface CertificateReport {
   readonly file: string;
@@ -77,20 +88,44 @@ async function makeMember(
   const files = certificateFiles(of.member.name);
   const path = join(dir, files.certificate);
   const found = options.replace === "force" ? null : readCertificate(path);
-  const state = found === null ? "made" : stateOf(found, of.own, options);
+  const state = found === null ? "made" : stateOf(found, of, options);
   if (state === "made" || state === "renewed") {
     const ca = readPair(dir, of.authority);
     const daysLeft = Math.floor((of.own.validToDate.getTime() - options.nowMs) / DAY_MS);
     const lifetime = { nowMs: options.nowMs, days: Math.min(options.days, daysLeft) };
-    write(dir, files, await issueCertificate({ names: [of.member.host], ca, lifetime }));
+    write(dir, files, await issueCertificate({ subject: subjectOf(of.member), ca, lifetime }));
   }
   return { file: files.certificate, state, validTo: (readCertificate(path) as X509Certificate).validToDate };
 }
 
-function stateOf(found: X509Certificate, authority: X509Certificate, options: CertificateOptions): CertificateState {
-  const bad = found.verify(authority.publicKey) ? (isExpiring(found, options) ? "expiring" : null) : "foreign";
+function subjectOf(member: MemberPlan): CertificateSubject {
+  if (!("permit" in member)) return { names: [member.host] };
+  return { commonName: member.permit.agentIds[0] ?? member.name, uris: urisOfPermit(member.permit) };
+}
+
+function stateOf(
+  found: X509Certificate,
+  of: { readonly member: MemberPlan; readonly own: X509Certificate },
+  options: CertificateOptions,
+): CertificateState {
+  const bad = faultOf(found, of, options);
   if (bad === null) return "kept";
   return options.replace === "renew" ? "renewed" : bad;
+}
+
+function faultOf(
+  found: X509Certificate,
+  { member, own }: { readonly member: MemberPlan; readonly own: X509Certificate },
+  options: CertificateOptions,
+): "foreign" | "misnamed" | "expiring" | null {
+  if (!found.verify(own.publicKey)) return "foreign";
+  if ("permit" in member && !isFor(found, member.permit)) return "misnamed";
+  return isExpiring(found, options) ? "expiring" : null;
+}
+
+function isFor(certificate: X509Certificate, permit: AgentPermit): boolean {
+  const found = urisOfPermit(permitOfCertificate(certificate.raw));
+  return found.toSorted().join() === urisOfPermit(permit).toSorted().join();
 }
 
 function isExpiring(certificate: X509Certificate, { nowMs, renewWithinDays }: CertificateOptions): boolean {

@@ -23,6 +23,6 @@ fi
 unset POSTGRES_PASSWORD
 exec "$bin/postgres" -D "$dir" \
   -c listen_addresses='*' -c unix_socket_directories=/tmp \
-  -c wal_level=logical -c max_wal_senders=64 -c max_replication_slots=64 -c max_connections=200 \
+  -c wal_level=logical -c max_wal_senders=64 -c max_replication_slots=64 -c max_slot_wal_keep_size=10GB -c max_connections=200 \
   -c shared_buffers=96MB -c max_wal_size=1GB -c jit=off -c max_parallel_workers_per_gather=0 \
   -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c wal_sender_timeout=20s

@@ -21,12 +21,18 @@ export interface Bus {
   ): Promise<Subscription>;
   /**
    * Creates what is missing of the streams and their consumers and brings the rest up to the specs. Repeatable, and harmless
-   * when several processes do it at once. Only the API tier's users may; others get `not-permitted`.
+   * when several processes do it at once. Only the API tier's users may; others get `not-permitted`. From then on the bus keeps them in
+   * being, also when the first try failed: after each reconnection, and whenever it notices that one is gone.
    */
   ensureStreams(specs: readonly StreamSpec[]): Promise<void>;
+  /** Whether the streams that this bus keeps are there, as far as it knows at this moment. */
+  streamState(): StreamState;
   /** Stops every subscription of this connection, sends what is buffered, disconnects. Repeatable. */
   close(): Promise<void>;
 }
+
+/** `missing`: a server answers, and a stream or a consumer is not there. `away`: no server can be reached. */
+export type StreamState = "there" | "missing" | "away";
 
 export interface PublishOptions {
   /** Names the message for deduplication. */

@@ -1,5 +1,6 @@
 import { DeadlineError, withDeadline } from "./deadline.ts";
 import { createLogger, LOG_LEVELS, type Logger } from "./logger.ts";
+import { withSecretFiles } from "./secret-files.ts";
 import type { Service } from "./service.ts";
 import { oneOf } from "./setting-kinds.ts";
 import { type Declaration, readSettings, type Setting, SettingsError, setting, type ValuesOf } from "./settings.ts";
@@ -81,7 +82,7 @@ function readContext<Settings extends ProcessDeclared>(
   run: ServiceRun<Settings>,
 ): number | { settings: ValuesOf<Settings>; logger: Logger } {
   try {
-    const read = readSettings(run.declaration, { argv: run.argv, env: host.env });
+    const read = readSettings(run.declaration, { argv: run.argv, env: withSecretFiles(run.declaration, host.env) });
     if (read.kind === "help") {
       host.stdout.write(`${read.text}\n`);
       return 0;
@@ -108,12 +109,22 @@ async function finish(
     const closed = withDeadline(service?.close() ?? Promise.resolve(), run.closeDeadlineMs ?? CLOSE_MS_MAX, "closing");
     const cut = await Promise.race([closed, secondEnding]);
     if (cut !== undefined) logger.warn("close cut short");
-    return ending.kind === "signal" && cut === undefined ? 0 : 1;
+    return tellEnd(ending, ending.kind === "signal" && cut === undefined ? 0 : 1, logger);
   } catch (error) {
     logger.error({ err: error }, error instanceof DeadlineError ? "close did not end in time" : "close failed");
-    return 1;
+    return tellEnd(ending, 1, logger);
   }
 }
+
+/** The last line of a process: why it ends. */
+function tellEnd(ending: Ending, exitCode: number, logger: Logger): number {
+  if (ending.kind === "signal") logger.info({ exitCode }, `ended, as ${ending.signal} ordered`);
+  else logger.fatal({ exitCode }, `ended by itself: ${messageOf(ending.error)}`);
+  return exitCode;
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 
 /** The first and the second reason to end; the second only matters while the first is being obeyed. */
 function listenForEndings(host: ProcessPort): {

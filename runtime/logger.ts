@@ -27,14 +27,44 @@ export function createLogger(options: {
       },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      hooks: { streamWrite: hidePasswords },
+      hooks: { streamWrite: hidePasswordsInJson },
     },
     options.stream ?? destination({ fd: 2, sync: true }),
   );
 }
 
-/** The same text with every `scheme://user:password@` without its password. */
-export function hidePasswords(line: string): string {
+/** A string in JSON, with its quotes. */
+const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
+/**
+ * In a text that ends in @, a URL with a user and a password: from the scheme up to the end. The scheme has a bound, so that a long text
+ * without any is looked through once.
+ */
+const URL_WITH_PASSWORD = /([a-z][a-z0-9+.-]{0,30}:\/\/[^:@]*):.+@$/i;
+/** Between two URLs of one list. */
+const NEXT_URL = /,(?=(?:nats|tls|postgres|postgresql|rediss?|https?):\/\/)/i;
+
+/** `hidePasswords` for each string of a line of JSON, so that none reaches beyond its own. */
+function hidePasswordsInJson(line: string): string {
   if (!line.includes("://")) return line;
-  return line.replace(/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/"\\]*):[^\s@/"\\]+@/gi, "$1:[redacted]@");
+  return line.replace(JSON_STRING, (literal) =>
+    literal.includes("://") ? JSON.stringify(hidePasswords(JSON.parse(literal) as string)) : literal,
+  );
+}
+
+/**
+ * The same text with every `scheme://user:password@` without its password. A password may hold any sign but white space, also
+ * those that a URL should have encoded, so all up to the last @ of a word is taken for it: rather too much is hidden than too little.
+ * Cost: grows with the length of the text alone, which others may choose.
+ */
+export function hidePasswords(text: string): string {
+  if (!text.includes("://")) return text;
+  return text
+    .split(NEXT_URL)
+    .map((part) => part.replace(/\S+/g, hidePasswordOfWord))
+    .join(",");
+}
+
+function hidePasswordOfWord(word: string): string {
+  const end = word.lastIndexOf("@") + 1;
+  return word.slice(0, end).replace(URL_WITH_PASSWORD, "$1:[redacted]@") + word.slice(end);
 }

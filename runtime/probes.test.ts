@@ -21,9 +21,20 @@ test("tells life, readiness and metrics apart", async () => {
   expect(await get("/healthz")).toEqual({ status: 200, body: "ok\n" });
   expect((await get("/readyz")).status).toBe(503);
   ready = true;
-  expect((await get("/readyz")).status).toBe(200);
+  expect(await get("/readyz")).toEqual({ status: 200, body: "ready\n" });
   expect((await get("/metrics")).body).toContain('process_cpu_seconds_total{service="try"}');
   expect((await get("/nowhere")).status).toBe(404);
+});
+
+test("says beside its readiness what does not work as it should", async () => {
+  probes = createProbes({
+    listen: { host: "127.0.0.1", port: 0 },
+    registry: createRegistry("try"),
+    isReady: () => true,
+    remarks: () => ["cell c1 is away"],
+  });
+  await probes.start();
+  expect(await get("/readyz")).toEqual({ status: 200, body: "ready\ncell c1 is away\n" });
 });
 
 test("says why it cannot listen where something else does", async () => {

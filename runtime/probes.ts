@@ -25,6 +25,8 @@ export function createProbes(options: {
   readonly listen: HostPort;
   readonly registry: Registry;
   readonly isReady: () => boolean | Promise<boolean>;
+  /** What else `/readyz` says, a line each: what does not work as it should though the service serves. */
+  readonly remarks?: () => readonly string[];
   /** Further pages by path; what they return is served as JSON. */
   readonly pages?: Readonly<Record<string, () => unknown>>;
 }): Probes {
@@ -55,6 +57,7 @@ async function answer(
   options: {
     readonly registry: Registry;
     readonly isReady: () => boolean | Promise<boolean>;
+    readonly remarks?: () => readonly string[];
     readonly pages?: Readonly<Record<string, () => unknown>>;
   },
 ): Promise<Answer> {
@@ -65,7 +68,7 @@ async function answer(
       return { status: 200, type, body: "ok\n" };
     case "/readyz": {
       const ready = await options.isReady();
-      return { status: ready ? 200 : 503, type, body: ready ? "ready\n" : "not ready\n" };
+      return { status: ready ? 200 : 503, type, body: readinessText(ready, options.remarks?.() ?? []) };
     }
     case "/metrics":
       return { status: 200, type: options.registry.contentType, body: await options.registry.metrics() };
@@ -75,6 +78,11 @@ async function answer(
       return { status: 200, type: "application/json", body: `${JSON.stringify(page())}\n` };
     }
   }
+}
+
+/** The body of `/readyz`. */
+export function readinessText(ready: boolean, remarks: readonly string[]): string {
+  return [ready ? "ready" : "not ready", ...remarks, ""].join("\n");
 }
 
 function listen(server: Server, { host, port }: HostPort): Promise<void> {

@@ -122,7 +122,7 @@ function readFlags(
 export function helpText(declaration: Declaration<Declared>): string {
   const rows = Object.entries(declaration.settings).map(([name, declared]) => ({
     flag: declared.kind.flagOnly ? `--[no-]${flagOf(name)}` : `--${flagOf(name)} ${declared.kind.placeholder}`,
-    env: envOf(name),
+    env: declared.kind.secret ? `${envOf(name)}, ${envOf(name)}_FILE` : envOf(name),
     about: `${declared.about}${suffix(declared)}`,
   }));
   const width = Math.max(0, ...rows.map((row) => row.flag.length)) + 2;
@@ -144,7 +144,8 @@ function flagOf(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-function envOf(name: string): string {
+/** The variable of a setting: `databaseUrl` is `BERTH_DATABASE_URL`. */
+export function envOf(name: string): string {
   return `BERTH_${flagOf(name).replaceAll("-", "_").toUpperCase()}`;
 }
 

@@ -24,6 +24,7 @@ export interface Wished {
   readonly hosts?: readonly number[];
   readonly vcpus?: number;
   readonly unseenMs?: number;
+  readonly fenceWaived?: boolean;
   readonly taskId?: string;
 }
 
@@ -33,7 +34,7 @@ export type Begun =
 
 /** Plans an operation by what the store says now, and begins it. */
 export async function beginOperationOn(store: CellStore, wished: Wished): Promise<Begun> {
-  const { kind, hosts = [], vcpus = 1, taskId = randomUUID(), unseenMs = 0 } = wished;
+  const { kind, hosts = [], vcpus = 1, taskId = randomUUID(), unseenMs = 0, fenceWaived = false } = wished;
   const uuid = serverId(wished.server);
   const [server] = await store.servers([uuid]);
   if (server === undefined) throw new Error(`no server ${wished.server}`);
@@ -49,6 +50,7 @@ export async function beginOperationOn(store: CellStore, wished: Wished): Promis
     selections: hosts.map((host) => selectionOf(host, vcpus)),
     after,
     unseenMs,
+    fenceWaived,
     ...(migration === undefined ? {} : { migration }),
   });
   if (planned.kind !== "planned") return { task: null, outcome: planned };

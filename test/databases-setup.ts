@@ -12,12 +12,24 @@ declare module "vitest" {
 
 export const templateOf = (kind: DatabaseKind): string => `template_${kind}`;
 
+/** A server of another version to test on, by the URL of its database `postgres`; its user makes databases. The embedded one unless set. */
+const GIVEN_URL = process.env.BERTH_TEST_POSTGRES_URL;
+
+type Server = Pick<Awaited<ReturnType<typeof startEmbedded>>, "url" | "stop">;
+
+function givenServer(adminUrl: string): Server {
+  return {
+    url: (database) => Object.assign(new URL(adminUrl), { pathname: `/${database}` }).href,
+    stop: async () => undefined,
+  };
+}
+
 /**
  * One embedded server for the whole run, with a migrated template for each kind of database. At the end every database that a
  * test made must have been dropped: one left over is a test that forgot its clean-up, and fails the run.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const server = await startEmbedded({ durable: false });
+  const server = GIVEN_URL === undefined ? await startEmbedded({ durable: false }) : givenServer(GIVEN_URL);
   try {
     for (const kind of ["cell", "api"] as const) {
       await ensureDatabase(server.url("postgres"), templateOf(kind));

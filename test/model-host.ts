@@ -1,3 +1,4 @@
+import type { MigrationStore } from "../core/cell/operation-store.ts";
 import type { ConductorMessage } from "../proto/gen/berth/agent.ts";
 
 type ModelState = "prepared" | "running" | "stopped" | "paused";
@@ -84,8 +85,9 @@ export class ModelHost {
     }
   }
 
-  start(attemptId: string, revision: number): string | null {
-    return this.#turn(attemptId, "running", revision, null);
+  /** What a comparison with the database asks of a guest. */
+  settle(attemptId: string, verb: "start" | "stop" | "pause", revision: number): string | null {
+    return this.#turn(attemptId, AFTER[verb] as ModelState, revision, null);
   }
 
   destroy(attemptId: string, failure: string | null): string | null {
@@ -118,4 +120,9 @@ export class ModelHost {
     this.#guests.set(attemptId, { ...guest, state: kept, revision });
     return null;
   }
+}
+
+/** What a host that says which guests it has makes conductors give back. */
+export async function releaseGone(store: Pick<MigrationStore, "releaseEvacuated">, host: ModelHost): Promise<void> {
+  await store.releaseEvacuated([{ host: host.name, remaining: host.guests() }]);
 }

@@ -1,6 +1,7 @@
 import { auditCloud } from "../core/audit/audit-cloud.ts";
 import type { CellFacts } from "../core/audit/facts.ts";
 import type { CellStore, TakenTask } from "../core/cell/cell-store.ts";
+import type { HostAdminStore } from "../core/cell/host-admin-store.ts";
 import type { OperationSignal } from "../core/cell/operation-store.ts";
 import { attemptIdOf } from "../core/cell/server.ts";
 import type { Ledger } from "../core/ledger/ledger-port.ts";
@@ -29,15 +30,16 @@ import {
   taskId,
   vcpusOf,
 } from "./contract/cell-fixtures.ts";
-import { ModelHost } from "./model-host.ts";
+import { ModelHost, releaseGone } from "./model-host.ts";
 
 /** A cell's store with what a test needs beside it. */
 export interface WorldBody {
   readonly store: CellStore;
   readonly ledger: Ledger;
+  readonly admin: Pick<HostAdminStore, "setForcedDown">;
   /** Time goes on so far that nobody has seen the agents for a while, except those that are told to be seen then. */
   pass(): Promise<void>;
-  facts(): Promise<Omit<CellFacts, "cell" | "runningGuests">>;
+  facts(): Promise<Omit<CellFacts, "cell" | "runningGuests" | "copies">>;
 }
 
 interface Run {
@@ -115,7 +117,16 @@ export class OperationWorldModel {
       const host = this.hosts.findIndex((one) => one.name === server.host);
       return this.#begin({ ...wished, hosts: [host], vcpus: held?.items[0]?.amount ?? 1 });
     }
-    return this.#begin(wished);
+    return this.#begin(wished.kind === "evacuate" ? await this.#fenced(wished, server.host) : wished);
+  }
+
+  /** An operator evacuates a host that has died: he says that it is fenced, or the cloud asks for no fence. */
+  async #fenced(wished: Wished, name: string | null): Promise<Wished> {
+    const host = this.hosts.find((one) => one.name === name);
+    if (host === undefined || host.isUp) return wished;
+    if (this.#random(3) === 1) return { ...wished, fenceWaived: true };
+    await this.#body.admin.setForcedDown(host.name, true);
+    return wished;
   }
 
   async #begin(wished: Wished): Promise<string> {
@@ -185,12 +196,14 @@ export class OperationWorldModel {
     const model = this.hosts[host];
     if (model === undefined || model.isUp) return;
     model.isUp = true;
-    await this.store.agentArrived(`agent-${host}`);
+    // Somebody gave it its power back, and takes the word back that it is fenced.
+    await this.#body.admin.setForcedDown(model.name, false);
+    await this.store.agentArrived(`agent-${host}`, [model.name]);
     const settle = async () => {
       for (const guest of model.guests()) await this.#settle(model, guest.attemptId);
       this.#bag.push(async () => {
         if (!model.isUp) return;
-        await this.store.releaseEvacuated([model.name]);
+        await releaseGone(this.store, model);
         await this.#up(host);
       });
     };
@@ -224,7 +237,7 @@ export class OperationWorldModel {
     }
     for (const host of this.hosts) for (const guest of host.guests()) await this.#settle(host, guest.attemptId);
     while (await this.step());
-    await this.store.releaseEvacuated(this.hosts.map((host) => host.name));
+    for (const host of this.hosts) await releaseGone(this.store, host);
   }
 
   async take(taskIds: readonly string[]): Promise<void> {
@@ -331,8 +344,8 @@ export class OperationWorldModel {
     const revision = home?.revision ?? 0;
     const { deaths } = host;
     const send = (order: () => void) => this.#bag.push(async () => (host.deaths === deaths ? order() : undefined));
-    if (fate === "start") send(() => void host.start(attemptId, revision));
     if (fate === "destroy") send(() => void host.destroy(attemptId, null));
+    else if (fate !== "leave") send(() => void host.settle(attemptId, fate, revision));
   }
 
   async #startDelete(taken: TakenTask): Promise<void> {
@@ -342,12 +355,14 @@ export class OperationWorldModel {
     const claim = { taskId: taken.task.id, serverUuid, epoch: taken.epoch };
     const life = this.#life;
     this.#bag.push(async () => {
-      for (const host of this.hosts) if (places.includes(host.name)) host.bury(serverUuid);
-      if (life === this.#life) this.#bag.push(commit);
+      const asked = this.hosts.filter((host) => places.includes(host.name));
+      for (const host of asked) host.bury(serverUuid);
+      const left = asked.filter((host) => !host.isUp).map((host) => host.name);
+      if (life === this.#life) this.#bag.push(() => commit(left));
     });
-    const commit = async () => {
-      await this.store.commitDeleted([{ ...claim, migrations: home?.move ? [home.move.uuid] : [] }]);
-    };
+    const migrations = home?.move ? [home.move.uuid] : [];
+    const commit = async (left: readonly string[]) =>
+      void (await this.store.commitDeleted([{ ...claim, migrations, left }]));
   }
 
   // --- the laws
@@ -355,10 +370,10 @@ export class OperationWorldModel {
   /** What is wrong with the laws at this moment, though anything may be in flight; [] is as it should be. */
   async violations(): Promise<readonly string[]> {
     const facts = await this.#body.facts();
-    const runningGuests = new Map(
-      this.hosts.map((host) => [host.name, host.guests().filter((guest) => guest.state === "running")]),
-    );
-    const cell: CellFacts = { cell: "c", ...facts, runningGuests };
+    const copies = new Map(this.hosts.map((host) => [host.name, host.guests()]));
+    const running = ({ state }: { readonly state: string }) => state === "running";
+    const runningGuests = new Map([...copies].map(([host, guests]) => [host, guests.filter(running)]));
+    const cell: CellFacts = { cell: "c", ...facts, runningGuests, copies };
     const broken = auditCloud({ cells: [cell], api: null }, Number.POSITIVE_INFINITY);
     return broken.map((one) => `law ${one.law}: ${one.what} (${one.where}: ${one.proof})`);
   }

@@ -7,6 +7,7 @@ import { MemoryLedger } from "../adapters/memory/memory-ledger.ts";
 import { MemoryReservationStore } from "../adapters/memory/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../adapters/memory/memory-server-group-store.ts";
 import { MemorySoftState } from "../adapters/memory/memory-soft-state.ts";
+import { messageOfRequest } from "../adapters/nats/schedule-message.ts";
 import {
   apiPermissions,
   apiStreams,
@@ -30,6 +31,7 @@ import type { SchedulerCell } from "../services/scheduler/ports.ts";
 import { createScheduler, type Scheduler, type SchedulerDeps } from "../services/scheduler/service.ts";
 import { DEFAULT_SCHEDULER_SETTINGS, type SchedulerSettings } from "../services/scheduler/settings.ts";
 import { hostName, hostTree, providerOf, serverSpec } from "./contract/cell-fixtures.ts";
+import { eventually } from "./eventually.ts";
 
 /** A cell in memory with everything that stands between it and a scheduler within reach of the test. */
 export interface RigCell {
@@ -53,12 +55,21 @@ export class SchedulerRig {
   readonly reservations = new MemoryReservationStore({ clock: this.clock, requests: this.apiStore });
   readonly apiBroker = new MemoryBroker(this.clock);
   readonly softState = new MemorySoftState(this.clock);
-  /** Uuids of servers whose message was acknowledged, or asked for again, in order. */
+  /** Uuids of servers whose message was acknowledged and that were not put off, in order; of moves their ids. */
   readonly acked: string[] = [];
+  /** Uuids of servers that were put off in their rows, and of those whose message was asked for again. */
   readonly putOff: string[] = [];
   readonly #published: string[] = [];
   readonly #schedulers: Scheduler[] = [];
   readonly #brokers: MemoryBroker[] = [this.apiBroker];
+
+  constructor() {
+    const putOff = this.apiStore.putOff.bind(this.apiStore);
+    this.apiStore.putOff = (putOffs) => {
+      this.putOff.push(...putOffs.map(({ serverUuid }) => serverUuid));
+      return putOff(putOffs);
+    };
+  }
 
   async addCell(name: string): Promise<RigCell> {
     const { clock } = this;
@@ -140,9 +151,7 @@ export class SchedulerRig {
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
     for (const spec of specs)
-      await bus.publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec, move: undefined }).finish(), {
-        id: spec.uuid,
-      });
+      await bus.publish(schedulerRequestsSubject, messageOfRequest(spec.uuid), { id: spec.uuid });
   }
 
   /** Accepts the servers of one call, and tells of them by one message. */
@@ -157,8 +166,7 @@ export class SchedulerRig {
   async publish(spec: ServerSpec, id: string): Promise<void> {
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
-    const message = ScheduleRequest.encode({ server: spec, move: undefined }).finish();
-    await bus.publish(schedulerRequestsSubject, message, { id });
+    await bus.publish(schedulerRequestsSubject, messageOfRequest(spec.uuid), { id });
   }
 
   /** The ids of the tasks that were published to a cell so far. */
@@ -181,12 +189,13 @@ export class SchedulerRig {
   #watchedBus(): Bus {
     const bus = this.apiBroker.connect(apiPermissions);
     const watch = (message: BusMessage): BusMessage => {
-      const { uuid = "malformed" } = decodedSpec(message.data) ?? {};
+      const uuid = decodedId(message.data);
       const { subject, data, headers, deliveries, storedAtMs } = message;
+      const putOffBefore = this.putOff.length;
       return {
         ...{ subject, data, headers, deliveries, storedAtMs },
         ack: () => {
-          this.acked.push(uuid);
+          if (!this.putOff.slice(putOffBefore).includes(uuid)) this.acked.push(uuid);
           message.ack();
         },
         retry: (delayMs) => {
@@ -198,9 +207,19 @@ export class SchedulerRig {
     return {
       publish: (...args) => bus.publish(...args),
       ensureStreams: (specs) => bus.ensureStreams(specs),
+      streamState: () => bus.streamState(),
       close: () => bus.close(),
       consume: (name, options, onMessage) => bus.consume(name, options, (message) => onMessage(watch(message))),
     };
+  }
+
+  /** Lets time pass until the request is in one of the states, as `state` tells them. */
+  async passUntil(serverUuid: string, states: RegExp, stepMs = 1_000): Promise<void> {
+    await eventually(`${serverUuid} to be ${states}`, async () => {
+      if (states.test((await this.state(serverUuid)) ?? "")) return true;
+      this.clock.advance(stepMs);
+      return false;
+    });
   }
 
   async close(): Promise<void> {
@@ -209,11 +228,13 @@ export class SchedulerRig {
   }
 }
 
-function decodedSpec(data: Uint8Array): ServerSpec | undefined {
+/** Of the server, or of the move. */
+function decodedId(data: Uint8Array): string {
   try {
-    return ScheduleRequest.decode(data).server;
+    const { server, move, serverUuid, moveId } = ScheduleRequest.decode(data);
+    return serverUuid || moveId || (server?.uuid ?? move?.id ?? "malformed");
   } catch {
-    return undefined;
+    return "malformed";
   }
 }
 

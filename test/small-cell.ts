@@ -10,6 +10,7 @@ import type { Server } from "../core/cell/server.ts";
 import { consumerUuid } from "../core/ledger/ids.ts";
 import { CellEvent, Task } from "../proto/gen/berth/cell.ts";
 import { systemClock } from "../runtime/clock.ts";
+import type { Driver } from "../services/compute-agent/driver.ts";
 import { FakeDriver } from "../services/compute-agent/fake-driver.ts";
 import { FAKE_METADATA_KEY, type FakeScript } from "../services/compute-agent/fake-script.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
@@ -90,6 +91,10 @@ export interface AgentProcess {
   readonly driver: FakeDriver;
   /** How often a crash script ended it. */
   readonly crashes: number;
+  /** Cuts its network: its streams break and it reaches no conductor any more. Its guests run on. */
+  cutOff(): void;
+  /** Its network is whole again: it dials its conductors as an agent does. */
+  reconnect(): void;
 }
 
 /** One cell in this process, on the in-memory twins of everything: conductors and agents come and go. */
@@ -165,6 +170,8 @@ export class SmallCell {
     readonly disk?: MemoryDisk;
     readonly fake?: FakeScript;
     readonly vcpus?: number;
+    /** Puts something before the agent's driver. */
+    readonly before?: (driver: FakeDriver) => Driver;
   }): Promise<AgentProcess> {
     const hosts = options.hosts.map((host) => hostOf(host, options));
     let crashes = 0;
@@ -172,17 +179,20 @@ export class SmallCell {
       clock: systemClock,
       seed: 1,
       scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake]]))),
+      byMetadata: true,
       crash: () => {
         crashes += 1;
         void agent.close();
       },
       loseConnections: () => agent.loseConnections(),
     });
+    const dialer = this.network.dialer();
+    let isCutOff = false;
     const agent: ComputeAgent = createComputeAgent(
       {
-        dialer: this.network.dialer(),
+        dialer: { ...dialer, dial: (address) => dialer.dial(isCutOff ? "nowhere" : address) },
         journal: createMemoryJournal(options.disk),
-        driver,
+        driver: options.before?.(driver) ?? driver,
         clock: systemClock,
         tracing: this.#tracing,
         fail: (error) => {
@@ -205,6 +215,13 @@ export class SmallCell {
       driver,
       get crashes() {
         return crashes;
+      },
+      cutOff() {
+        isCutOff = true;
+        agent.loseConnections();
+      },
+      reconnect() {
+        isCutOff = false;
       },
     };
   }

@@ -75,7 +75,8 @@ describe("rooms", () => {
 
 describe("names", () => {
   test("files and folders are kebab-case", () => {
-    const kebab = /^([a-z0-9]+(-[a-z0-9]+)*\/)*[a-z0-9]+(-[a-z0-9]+)*(\.property)?(\.(test|contract|bench))?\.ts$/;
+    const kebab =
+      /^([a-z0-9]+(-[a-z0-9]+)*\/)*[a-z0-9]+(-[a-z0-9]+)*(\.(property|long))?(\.(test|contract|bench))?\.ts$/;
     expect(files.map((file) => file.path).filter((path) => !kebab.test(path))).toEqual([]);
   });
 

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { ChannelCredentials, type ChannelOptions, ServerCredentials } from "@grpc/grpc-js";
+import { isLoopbackHost } from "../../runtime/loopback.ts";
 
 /** Paths of PEM files. `ca` signs the other side; both sides show `cert`. */
 export interface TlsFiles {
@@ -76,8 +77,7 @@ export function serverCredentials(tls: TlsFiles | null): ServerCredentials {
 
 /** Whether `host:port` can be reached from this machine alone, so that plain text harms nobody. */
 export function isLoopback(address: string): boolean {
-  const host = hostOf(address);
-  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+  return isLoopbackHost(hostOf(address));
 }
 
 function hostOf(address: string): string {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { SettingsError } from "../../runtime/settings.ts";
 import { agentLinkContract } from "../../test/contract/agent-link.contract.ts";
 import { isLoopback } from "./channel-options.ts";
 import { createGrpcDialer } from "./grpc-dialer.ts";
@@ -15,7 +16,7 @@ agentLinkContract("gRPC", async () => {
 });
 
 test("refuses to listen in plain text beyond this machine", async () => {
-  await expect(createGrpcAgentListener({ listen: "0.0.0.0:0" })).rejects.toThrow("without TLS");
+  await expect(createGrpcAgentListener({ listen: "0.0.0.0:0" })).rejects.toThrow(SettingsError);
 });
 
 test.each([

@@ -1,6 +1,8 @@
 import { Metadata, Server, type ServerDuplexStream, status } from "@grpc/grpc-js";
 import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
 import { type AgentFrame, type AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import { SettingsError } from "../../runtime/settings.ts";
+import { permitOfCertificate } from "./certificate-permit.ts";
 import { CHANNEL_OPTIONS, isLoopback, serverCredentials, type TlsFiles } from "./channel-options.ts";
 import { FRAMED_SERVICE } from "./framed-service.ts";
 import { GrpcStream } from "./grpc-stream.ts";
@@ -19,11 +21,11 @@ export async function createGrpcAgentListener(options: {
 }): Promise<AgentListener> {
   const tls = options.tls ?? null;
   if (tls === null && options.plainText !== true && !isLoopback(options.listen)) {
-    throw new Error(
-      `listening on ${options.listen} without TLS lets anybody there act as a host; give TLS files or allow plain text`,
+    throw new SettingsError(
+      `BERTH_LISTEN (--listen) is ${options.listen} and there is no TLS: whoever reaches that address could act as any host of the cell. Give --tls-ca, --tls-cert and --tls-key, listen on 127.0.0.1, or allow plain text where the network is trusted (--plain-text)`,
     );
   }
-  let arrived: (stream: AgentStream) => void = (stream) => stream.close("the conductor is not ready");
+  let arrived: Parameters<AgentListener["onAgent"]>[0] = (stream) => stream.close("the conductor is not ready");
   const streams = new Set<AgentStream>();
   const server = new Server(CHANNEL_OPTIONS);
   server.addService(FRAMED_SERVICE, {
@@ -31,7 +33,7 @@ export async function createGrpcAgentListener(options: {
       const stream = streamOf(call, () => streams.delete(stream));
       streams.add(stream);
       call.sendMetadata(new Metadata());
-      arrived(stream);
+      arrived(stream, tls === null ? null : permitOfCertificate(call.getAuthContext()?.sslPeerCertificate?.raw));
     },
   });
   const port = await bind(server, options.listen, tls);

@@ -1,16 +1,24 @@
 import type { AuditedRequest } from "../../core/audit/facts.ts";
 import type {
+  AcceptOutcome,
   ApiStore,
   AssignCell,
   AssignOutcome,
   CellRecord,
   FlavorRecord,
+  OpenRequest,
+  PlaceableRequest,
+  PutOff,
   RequestFailure,
   RequestQuery,
   RequestRecord,
+  RequestScan,
+  RequestStretch,
+  SpecLimits,
+  SweepQuery,
 } from "../../core/cell/api-store.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
-import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 /** The in-process twin of the API database: every call is one step, and lasts as long as this object. */
@@ -20,6 +28,7 @@ export class MemoryApiStore implements ApiStore {
   readonly #flavors = new Map<string, FlavorRecord>();
   readonly #requests = new Map<string, RequestRecord>();
   readonly #arrived = new Set<string>();
+  readonly #putOffs = new PutOffs();
 
   constructor(deps: { readonly clock: Clock }) {
     this.#clock = deps.clock;
@@ -79,7 +88,23 @@ export class MemoryApiStore implements ApiStore {
         updatedAtMs: nowMs,
       };
       this.#requests.set(serverUuid, record);
+      this.#putOffs.begin(serverUuid, nowMs);
     }
+  }
+
+  async acceptWithin(calls: readonly (readonly ServerSpec[])[], openMax: number): Promise<readonly AcceptOutcome[]> {
+    const outcomes: AcceptOutcome[] = [];
+    for (const specs of calls) {
+      const isKnown = specs.some(({ uuid }) => this.#requests.has(uuid));
+      const project = specs[0]?.projectId;
+      const open = [...this.#requests.values()].filter(
+        ({ state, spec }) => state === "accepted" && spec.projectId === project,
+      ).length;
+      const isRefused = !isKnown && open + specs.length > openMax;
+      if (!isRefused) await this.accept(specs);
+      outcomes.push(isRefused ? { kind: "over-limit", open } : { kind: "accepted" });
+    }
+    return outcomes;
   }
 
   async requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {
@@ -93,6 +118,19 @@ export class MemoryApiStore implements ApiStore {
       .filter((record) => isListed(record, query) && (marker === null || newestFirst(marker, record) < 0))
       .sort(newestFirst)
       .slice(0, query.limit);
+  }
+
+  async scanRequests({ rows, ...query }: RequestScan): Promise<RequestStretch> {
+    const marker = query.marker === null ? null : this.#requests.get(query.marker);
+    if (marker === undefined) return { records: [], resumeAt: null };
+    const after = [...this.#requests.values()]
+      .filter((record) => record.state !== "deleted")
+      .filter((record) => query.projectId === null || record.spec.projectId === query.projectId)
+      .filter((record) => marker === null || newestFirst(marker, record) < 0)
+      .sort(newestFirst)
+      .slice(0, rows);
+    const records = after.filter((record) => isListed(record, query));
+    return { records, resumeAt: after.length < rows ? null : (after.at(-1)?.serverUuid ?? null) };
   }
 
   async assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {
@@ -124,25 +162,71 @@ export class MemoryApiStore implements ApiStore {
     });
   }
 
-  async markDeleted(serverUuids: readonly string[]): Promise<void> {
+  async markDeleted(cell: string | null, serverUuids: readonly string[]): Promise<void> {
     for (const uuid of serverUuids) {
       const record = this.#requests.get(uuid);
-      if (record?.state === "cancelled") this.#write(record, { state: "deleted" });
+      if (record?.state === "cancelled" && (record.cell === null || record.cell === cell))
+        this.#write(record, { state: "deleted" });
     }
   }
 
-  async stale(untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
-    const touchedBeforeMs = this.#clock.now() - untouchedMs;
-    return [...this.#requests.values()]
-      .filter(
-        ({ state, updatedAtMs }) => (state === "accepted" || state === "cancelled") && updatedAtMs <= touchedBeforeMs,
-      )
-      .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.serverUuid, b.serverUuid))
-      .slice(0, limit)
-      .map((record) => this.#write(record, {}));
+  async placeable(
+    serverUuids: readonly string[],
+    { specBytesMax, pageBytesMax }: SpecLimits,
+  ): Promise<{ readonly found: readonly PlaceableRequest[]; readonly left: readonly string[] }> {
+    const found: PlaceableRequest[] = [];
+    const left: string[] = [];
+    let pageBytes = 0;
+    for (const uuid of new Set(serverUuids)) {
+      const record = this.#requests.get(uuid);
+      if (record === undefined) continue;
+      const { serverUuid, state, cell } = record;
+      const specBytes = ServerSpec.encode(record.spec).finish().length;
+      const { times: putOffs, acceptedAtMs } = this.#putOffs.of(uuid);
+      const ageMs = this.#clock.now() - acceptedAtMs;
+      const isRead = specBytes <= specBytesMax;
+      if (isRead) pageBytes += specBytes;
+      if (isRead && pageBytes > pageBytesMax) left.push(uuid);
+      else found.push({ serverUuid, state, cell, spec: isRead ? record.spec : null, specBytes, putOffs, ageMs });
+    }
+    return { found, left };
   }
 
-  async unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
+  async putOff(putOffs: readonly PutOff[]): Promise<void> {
+    for (const { serverUuid, delayMs } of putOffs) {
+      const record = this.#requests.get(serverUuid);
+      if (record === undefined || !isBeingPlaced(record) || this.#arrived.has(serverUuid)) continue;
+      this.#putOffs.putOff(serverUuid, this.#clock.now() + delayMs);
+    }
+  }
+
+  async stale(
+    untouchedMs: number,
+    limit: number,
+    { placing = "all", exceptCells = [] }: SweepQuery = {},
+  ): Promise<readonly OpenRequest[]> {
+    const nowMs = this.#clock.now();
+    const isDue = ({ serverUuid, state, updatedAtMs }: RequestRecord): boolean => {
+      const untouchedAtMs = state === "dispatched" ? Number.POSITIVE_INFINITY : updatedAtMs + untouchedMs;
+      const { retryAtMs } = this.#putOffs.of(serverUuid);
+      return (state === "cancelled" ? untouchedAtMs : (retryAtMs ?? untouchedAtMs)) <= nowMs;
+    };
+    const isAsked = ({ serverUuid }: RequestRecord): boolean =>
+      placing === "all" || (placing === "put-off" && this.#putOffs.of(serverUuid).times > 0);
+    return [...this.#requests.values()]
+      .filter((record) => record.state === "cancelled" || (isBeingPlaced(record) && isAsked(record)))
+      .filter((record) => record.state !== "dispatched" || !this.#arrived.has(record.serverUuid))
+      .filter((record) => isDue(record) && (record.cell === null || !exceptCells.includes(record.cell)))
+      .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.serverUuid, b.serverUuid))
+      .slice(0, limit)
+      .map((record) => {
+        this.#putOffs.handOut(record.serverUuid, nowMs + untouchedMs);
+        const { serverUuid, state, cell } = this.#write(record, {});
+        return { serverUuid, state, cell };
+      });
+  }
+
+  async unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly OpenRequest[]> {
     return this.#unarrived(this.#requests.values(), cell, untouchedMs)
       .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.serverUuid, b.serverUuid))
       .slice(0, limit);
@@ -157,7 +241,10 @@ export class MemoryApiStore implements ApiStore {
 
   async takeLost(cell: string, serverUuids: readonly string[], untouchedMs: number): Promise<readonly string[]> {
     const named = [...new Set(serverUuids)].map((uuid) => this.#requests.get(uuid)).filter((one) => one !== undefined);
-    return this.#unarrived(named, cell, untouchedMs).map((record) => this.#write(record, {}).serverUuid);
+    return this.#unarrived(named, cell, untouchedMs).map((record) => {
+      this.#putOffs.handOut(record.serverUuid, this.#clock.now());
+      return this.#write(record, {}).serverUuid;
+    });
   }
 
   #unarrived(records: Iterable<RequestRecord>, cell: string, untouchedMs: number): RequestRecord[] {
@@ -198,11 +285,35 @@ export class MemoryApiStore implements ApiStore {
   }
 }
 
+/** What `open_requests` keeps of a request beside its state. */
+class PutOffs {
+  readonly #rows = new Map<
+    string,
+    { readonly acceptedAtMs: number; readonly retryAtMs: number | null; readonly times: number }
+  >();
+
+  begin(uuid: string, nowMs: number): void {
+    this.#rows.set(uuid, { acceptedAtMs: nowMs, retryAtMs: null, times: 0 });
+  }
+
+  of(uuid: string) {
+    return this.#rows.get(uuid) ?? { acceptedAtMs: 0, retryAtMs: null, times: 0 };
+  }
+
+  putOff(uuid: string, retryAtMs: number): void {
+    this.#rows.set(uuid, { ...this.of(uuid), retryAtMs, times: this.of(uuid).times + 1 });
+  }
+
+  handOut(uuid: string, retryAtMs: number): void {
+    this.#rows.set(uuid, { ...this.of(uuid), retryAtMs });
+  }
+}
+
 function isBeingPlaced({ state }: RequestRecord): boolean {
   return state === "accepted" || state === "dispatched";
 }
 
-function isListed(record: RequestRecord, query: RequestQuery): boolean {
+function isListed(record: RequestRecord, query: Omit<RequestQuery, "limit">): boolean {
   const { projectId, nameContains = "", changedSinceMs = Number.NEGATIVE_INFINITY } = query;
   return (
     record.state !== "deleted" &&

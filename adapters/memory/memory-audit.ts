@@ -1,4 +1,5 @@
 import type { AuditedServer, CellFacts } from "../../core/audit/facts.ts";
+import { isHardGroup } from "../../core/cell/group-rule.ts";
 import { providerUuid } from "../../core/ledger/ids.ts";
 import type { CellState } from "./memory-cell-state.ts";
 
@@ -9,25 +10,26 @@ export function tableFacts(
 ): Pick<CellFacts, "servers" | "closed" | "openTasks" | "moves" | "hosts" | "upMs"> {
   const servers: AuditedServer[] = [];
   const closed = new Set<string>();
-  for (const { uuid, status, taskState, host, attemptId, updatedAtMs } of cell.servers.values()) {
+  for (const { uuid, status, taskState, host, attemptId, updatedAtMs, spec } of cell.servers.values()) {
     if (status === "CLOSED") closed.add(uuid);
-    else servers.push({ uuid, status, taskState, host, attemptId, unchangedMs: nowMs - updatedAtMs });
+    else {
+      const group = isHardGroup(spec.group) ? spec.group : null;
+      servers.push({ uuid, status, taskState, host, attemptId, unchangedMs: nowMs - updatedAtMs, group });
+    }
   }
-  const openTasks = Array.from(cell.running, ({ id, serverUuid, kind, owner, createdAtMs }) => {
+  const openTasks = Array.from(cell.running, ({ id, serverUuid, kind, owner, createdAtMs, task, stage }) => {
     const leaseEndMs = owner === null ? createdAtMs : (cell.leases.get(owner) ?? createdAtMs);
-    return { id, serverUuid, kind, unattendedMs: Math.max(0, nowMs - leaseEndMs) };
+    const operation = task.work?.$case === "operate" ? task.work.value.kind : null;
+    return { id, serverUuid, kind, operation, stage, unattendedMs: Math.max(0, nowMs - leaseEndMs) };
   });
   const hosts = new Map(Array.from(cell.hosts.values(), (host) => [host.name, providerUuid(host.rootProvider)]));
   const up = Array.from(cell.hosts.values()).filter((host) => host.up);
   const upMs = new Map(up.map((host) => [host.name, nowMs - host.upAtMs]));
   const moves = [...cell.migrations.values()]
     .filter((row) => !row.ended || row.holdsSource)
-    .map(({ uuid, serverUuid, sourceHost, destHost, ended }) => ({
-      uuid,
-      serverUuid,
-      sourceHost,
-      destHost,
-      inFlight: !ended,
+    .map(({ uuid, serverUuid, sourceHost, sourceAttemptId, destHost, destAttemptId, ended, note }) => ({
+      ...{ uuid, serverUuid, sourceHost, sourceAttemptId, destHost, destAttemptId },
+      ...{ inFlight: !ended, isWaitShown: note !== "" },
     }));
   return { servers, closed, openTasks, moves, hosts, upMs };
 }

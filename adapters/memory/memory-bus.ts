@@ -6,6 +6,7 @@ import {
   type ConsumerName,
   type PublishOptions,
   type StreamSpec,
+  type StreamState,
   type Subscription,
 } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -120,6 +121,10 @@ class MemoryBus implements Bus {
     if (this.#closed) throw closedError(about);
     if (!this.#mayEnsure) throw new BusError("not-permitted", about, "this user may not create streams");
     for (const spec of specs) this.#broker.ensureStream(spec);
+  }
+
+  streamState(): StreamState {
+    return this.#closed ? "away" : "there";
   }
 
   async close(): Promise<void> {

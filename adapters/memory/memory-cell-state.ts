@@ -2,10 +2,12 @@ import type { HypervisorFacts } from "../../core/cell/hypervisor-facts.ts";
 import type { OperationSignal } from "../../core/cell/operation-store.ts";
 import type { AttemptResult, ServerStatus } from "../../core/cell/server.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
+import type { ReachedStage, Taking, TaskOutcome } from "../../core/cell/task-record.ts";
 import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { MemoryTransaction } from "./memory-ledger.ts";
+import { TrackedMoves } from "./tracked-moves.ts";
 import { TrackedServers } from "./tracked-servers.ts";
 
 /** A row of `servers`. `CLOSED`: no server, a door that is shut. */
@@ -24,9 +26,6 @@ export interface ServerRow {
   revision: number;
 }
 
-/** How a task ended. */
-export type TaskOutcome = "success" | "error" | "deleted" | "cancelled";
-
 /** A row of `tasks`. */
 export interface TaskRow {
   readonly id: string;
@@ -44,13 +43,16 @@ export interface TaskRow {
   step: number;
   signal: OperationSignal | null;
   reason: string;
+  takings: readonly Taking[];
+  stages: readonly ReachedStage[];
 }
 
 /** A row of `migrations`. */
 export interface MigrationRow {
   readonly uuid: string;
   readonly serverUuid: string;
-  readonly kind: OperationKind;
+  /** `leftover`: no move, but the room of a guest that a delete or an offload could not destroy. */
+  readonly kind: OperationKind | "leftover";
   status: string;
   readonly sourceHost: string | null;
   readonly sourceAttemptId: string | null;
@@ -59,6 +61,7 @@ export interface MigrationRow {
   ended: boolean;
   holdsSource: boolean;
   runs: boolean;
+  note: string;
   readonly createdAtMs: number;
   updatedAtMs: number;
 }
@@ -98,7 +101,7 @@ export class CellState {
   readonly attempts = new Map<string, AttemptRow>();
   readonly attemptsByServer = new Map<string, Set<string>>();
   readonly hosts = new Map<string, HostRow>();
-  readonly migrations = new Map<string, MigrationRow>();
+  readonly migrations = new TrackedMoves<MigrationRow>();
   /** Why hosts are disabled, where a reason was given. */
   readonly disabledReasons = new Map<string, string>();
   /** Hosts that operators keep down. */

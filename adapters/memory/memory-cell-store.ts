@@ -9,12 +9,17 @@ import type {
   HopOutcome,
   HostReport,
   HostSighting,
+  KnownRoot,
   TakenTask,
   TaskClaim,
+  UnreadableEnd,
+  UnreadableOutcome,
 } from "../../core/cell/cell-store.ts";
+import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../core/cell/expiry-limit.ts";
 import type {
   BeginOperation,
   BeginOutcome,
+  ComparedHost,
   Holding,
   HoldingPatch,
   Migration,
@@ -27,8 +32,12 @@ import type {
   SignalOutcome,
   StatusReset,
   StepOutcome,
+  StrayLook,
+  StrayPage,
 } from "../../core/cell/operation-store.ts";
+import type { DoomedGuest, GuestVerdict } from "../../core/cell/quarantine.ts";
 import type { Attempt, Host, Server } from "../../core/cell/server.ts";
+import type { TaskRecord } from "../../core/cell/task-record.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import type { ViewSource } from "../../core/ledger/view-source.ts";
@@ -39,12 +48,24 @@ import { tableFacts } from "./memory-audit.ts";
 import { CellState, type CellTransaction, type TaskRow } from "./memory-cell-state.ts";
 import { closeStep, dispatchStep, requestDeleteStep } from "./memory-dispatch-steps.ts";
 import { MemoryHostAdminStore } from "./memory-host-admin-store.ts";
-import { agentSeenStep, expireStep, homeOf, hostChange, hostUpStep, sightingOf } from "./memory-host-steps.ts";
+import {
+  agentArrivedStep,
+  agentSeenStep,
+  expireStep,
+  homeOf,
+  hostChange,
+  hostsOf,
+  hostUpStep,
+  knownRootsOf,
+  residentsOf,
+  sightingOf,
+} from "./memory-host-steps.ts";
 import type { MemoryLedger, TransactionListener } from "./memory-ledger.ts";
 import {
   beginStep,
   claimedOf,
   commitOperationStep,
+  heldForGuests,
   migrationsOf,
   patchStep,
   positionOf,
@@ -54,11 +75,13 @@ import {
   straysOf,
   unconfirmedOf,
 } from "./memory-operation-steps.ts";
-import { attemptsOf, serverCountByHost, serverOf, serversChangedSince } from "./memory-server-reads.ts";
+import { MemoryQuarantine } from "./memory-quarantine.ts";
+import { attemptsOf, serverCountByHost, serverOf, serversChangedSince, tasksOf } from "./memory-server-reads.ts";
 import {
   commitActiveStep,
   commitDeletedStep,
   commitErrorStep,
+  endUnreadableStep,
   handOverStep,
   hopStep,
   ownedBy,
@@ -76,12 +99,19 @@ export class MemoryCellStore implements CellStore, ViewSource {
   readonly #clock: Clock;
   readonly #ledger: MemoryLedger;
   readonly #cell = new CellState();
+  /** Conductors' side and operators' side of the guests that are kept although the cell does not want them. */
+  readonly quarantine: MemoryQuarantine;
   readonly #appliedHandlers = new Set<(xid: number) => void>();
   readonly #followers = new Set<TransactionListener>();
 
   constructor(deps: { readonly clock: Clock; readonly ledger: MemoryLedger }) {
     this.#clock = deps.clock;
     this.#ledger = deps.ledger;
+    this.quarantine = new MemoryQuarantine({
+      cell: this.#cell,
+      clock: deps.clock,
+      disable: (host, reason) => this.hostAdmin().setDisabled(host, true, reason),
+    });
     this.#ledger.onTransaction((xid, rows) => {
       for (const follower of [...this.#followers]) follower(xid, rows);
       for (const handler of [...this.#appliedHandlers]) handler(xid);
@@ -91,7 +121,8 @@ export class MemoryCellStore implements CellStore, ViewSource {
   /** Tells the listener at once of all rows that a ledger view shows, as transaction 0, then of each transaction's. Returns the unsubscriber. */
   follow(listener: TransactionListener): () => void {
     const hosts = Array.from(this.#cell.hosts.values(), hostChange);
-    listener(0, [...this.#ledger.rows(), ...hosts, ...this.#cell.servers.rows()] satisfies RowChange[]);
+    const { servers, migrations } = this.#cell;
+    listener(0, [...this.#ledger.rows(), ...hosts, ...servers.rows(), ...migrations.rows()] satisfies RowChange[]);
     this.#followers.add(listener);
     return () => this.#followers.delete(listener);
   }
@@ -149,10 +180,12 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return attemptsOf(this.#cell, serverUuid);
   }
 
+  async tasksOf(serverUuid: string): Promise<readonly TaskRecord[]> {
+    return tasksOf(this.#cell, serverUuid);
+  }
+
   async hosts(): Promise<readonly Host[]> {
-    return Array.from(this.#cell.hosts.values(), ({ upAtMs: _, ...host }) => host).sort((a, b) =>
-      compare(a.name, b.name),
-    );
+    return hostsOf(this.#cell);
   }
 
   async serverCountByHost(): Promise<ReadonlyMap<string, number>> {
@@ -209,14 +242,12 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return this.#step((tx) => hops.map((hop) => hopStep(tx, hop)));
   }
 
-  async commitError(
-    errors: readonly (TaskClaim & {
-      readonly selection: number;
-      readonly attemptReason: string;
-      readonly reason: string;
-    })[],
-  ): Promise<readonly CommitOutcome[]> {
+  async commitError(errors: Parameters<CellStore["commitError"]>[0]): Promise<readonly CommitOutcome[]> {
     return this.#step((tx) => errors.map((error) => commitErrorStep(tx, error)));
+  }
+
+  async endUnreadable(ends: readonly UnreadableEnd[]): Promise<readonly UnreadableOutcome[]> {
+    return this.#step((tx) => ends.map((end) => endUnreadableStep(tx, end)));
   }
 
   async commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
@@ -232,16 +263,29 @@ export class MemoryCellStore implements CellStore, ViewSource {
     });
   }
 
-  async agentArrived(agentId: string): Promise<void> {
-    this.#step((tx) => agentSeenStep(tx, agentId));
+  async agentArrived(agentId: string, hosts: readonly string[]): Promise<void> {
+    this.#step((tx) => agentArrivedStep(tx, agentId, hosts));
   }
 
   async agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
     return this.#step((tx) => [...new Set(agentIds)].filter((id) => agentSeenStep(tx, id)).sort(compare));
   }
 
-  async expireAgents(unseenMs: number): Promise<readonly string[]> {
-    return this.#step((tx) => expireStep(tx, unseenMs));
+  async expireAgents(unseenMs: number, limit: ExpiryLimit = NO_EXPIRY_LIMIT): Promise<Expiry> {
+    return this.#step((tx) => expireStep(tx, unseenMs, limit));
+  }
+
+  incarnation(): Promise<string> {
+    return this.quarantine.incarnation();
+  }
+  judgeGuests(guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
+    return this.quarantine.judgeGuests(guests);
+  }
+  keepQuarantined(hosts: Parameters<CellStore["keepQuarantined"]>[0]): Promise<void> {
+    return this.quarantine.keepQuarantined(hosts);
+  }
+  raiseRevisions(revisions: Parameters<CellStore["raiseRevisions"]>[0]): Promise<void> {
+    return this.quarantine.raiseRevisions(revisions);
   }
 
   async sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {
@@ -251,18 +295,16 @@ export class MemoryCellStore implements CellStore, ViewSource {
       .filter((sighting) => sighting !== null);
   }
 
+  async knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]> {
+    return this.#ledger.transact((tx) => knownRootsOf(this.#cell, tx.providers(), providers));
+  }
+
   async homes(serverUuids: readonly string[]): Promise<readonly Home[]> {
     return serverUuids.map((uuid) => homeOf(this.#cell, this.#cell.servers.get(uuid))).filter((home) => home !== null);
   }
 
   async residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
-    const byHost = Map.groupBy(this.#cell.servers.values(), (server) => server.host);
-    return hosts.map((host) =>
-      (byHost.get(host) ?? [])
-        .sort((a, b) => compare(a.uuid, b.uuid))
-        .map((server) => homeOf(this.#cell, server))
-        .filter((home) => home !== null),
-    );
+    return residentsOf(this.#cell, hosts);
   }
 
   // --- OperationStore
@@ -318,12 +360,24 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return [...new Set(held)].filter((host) => this.#cell.forcedDown.has(host)).sort(compare);
   }
 
-  async strays(limit: number): Promise<readonly string[]> {
+  async strays({ after, lookAt, again, limit }: StrayLook): Promise<StrayPage> {
     const { consumers } = await this.#ledger.dump();
-    return straysOf(this.#cell, consumers).slice(0, limit);
+    const sorted = consumers.map(({ uuid }) => uuid as string).sort(compare);
+    const page = sorted.filter((uuid) => after === null || uuid > after).slice(0, lookAt);
+    const lookedAt = new Set([...page, ...again]);
+    return {
+      strays: straysOf(this.#cell, consumers)
+        .filter((uuid) => lookedAt.has(uuid))
+        .slice(0, limit),
+      next: page.length === lookAt ? (page.at(-1) ?? null) : null,
+    };
   }
 
-  async releaseEvacuated(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
+  async holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
+    return hosts.map((host) => heldForGuests(this.#cell, host));
+  }
+
+  async releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]> {
     return this.#step((tx) => hosts.map((host) => releaseEvacuatedStep(tx, host)));
   }
 
@@ -337,6 +391,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
         emit: transaction.emit,
       });
       for (const change of this.#cell.servers.takeChanges()) transaction.emit(change);
+      for (const change of this.#cell.migrations.takeChanges()) transaction.emit(change);
       return result;
     });
   }

@@ -104,6 +104,8 @@ export function addTask(tx: CellTransaction, task: Task, kind: TaskRow["kind"]):
     step: 0,
     signal: null,
     reason: "",
+    takings: [],
+    stages: [],
   });
 }
 

@@ -1,6 +1,10 @@
-import type { Home, HostReport, HostSighting } from "../../core/cell/cell-store.ts";
+import { assert } from "../../core/assert.ts";
+import type { Home, HostReport, HostSighting, KnownRoot } from "../../core/cell/cell-store.ts";
+import { type Expiry, type ExpiryLimit, expiryRoom } from "../../core/cell/expiry-limit.ts";
 import { UNKNOWN_HYPERVISOR } from "../../core/cell/hypervisor-facts.ts";
+import type { Host } from "../../core/cell/server.ts";
 import { providerUuid } from "../../core/ledger/ids.ts";
+import { compare } from "../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import type { CellState, CellTransaction, HostRow, MigrationRow, ServerRow } from "./memory-cell-state.ts";
 
@@ -18,6 +22,15 @@ export function hostUpStep(tx: CellTransaction, agentId: string, { name, rootPro
   if (told !== JSON.stringify(hostChange(after))) tx.emit(hostChange(after));
 }
 
+/** The agent lives and carries these hosts, also those that another agent carried before. */
+export function agentArrivedStep(tx: CellTransaction, agentId: string, hosts: readonly string[]): void {
+  tx.cell.agents.set(agentId, tx.nowMs);
+  for (const name of hosts) {
+    const host = tx.cell.hosts.get(name);
+    if (host !== undefined) tx.cell.hosts.set(name, { ...host, agentId });
+  }
+}
+
 /** Touches an agent that is known. True: one of its hosts is down, so that it has to be welcomed anew. */
 export function agentSeenStep(tx: CellTransaction, agentId: string): boolean {
   if (!tx.cell.agents.has(agentId)) return false;
@@ -26,24 +39,50 @@ export function agentSeenStep(tx: CellTransaction, agentId: string): boolean {
   return [...hosts.values()].some((host) => host.agentId === agentId && !host.up && !forcedDown.has(host.name));
 }
 
-/** Takes down every host whose agent was not seen for `unseenMs`; the names of those that were up. */
-export function expireStep(tx: CellTransaction, unseenMs: number): readonly string[] {
-  const expired: string[] = [];
-  for (const host of tx.cell.hosts.values()) {
-    const seenAtMs = tx.cell.agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY;
-    if (!host.up || seenAtMs > tx.nowMs - unseenMs) continue;
+/** Takes down hosts whose agent was not seen for `unseenMs`, as many as may be. */
+export function expireStep(tx: CellTransaction, unseenMs: number, limit: ExpiryLimit): Expiry {
+  const { hosts, agents, forcedDown } = tx.cell;
+  const seenAtMs = (host: HostRow) => agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY;
+  const unseen = [...hosts.values()]
+    .filter((host) => host.up && seenAtMs(host) <= tx.nowMs - unseenMs)
+    .sort((a, b) => seenAtMs(a) - seenAtMs(b) || compare(a.name, b.name));
+  const counted = [...hosts.values()].filter(({ name }) => !forcedDown.has(name));
+  const down = counted.filter((host) => !host.up && !host.disabled).length;
+  const room = expiryRoom({ hosts: counted.length, down }, limit);
+  for (const host of unseen.slice(0, room)) {
     host.up = false;
-    expired.push(host.name);
     tx.emit(hostChange(host));
   }
-  return expired.sort();
+  const namesOf = (rows: readonly HostRow[]) => rows.map(({ name }) => name).sort(compare);
+  return { down: namesOf(unseen.slice(0, room)), heldUp: namesOf(unseen.slice(room)) };
 }
 
 /** Null: the cell does not know the host. */
 export function sightingOf(cell: CellState, name: string, nowMs: number): HostSighting | null {
   const host = cell.hosts.get(name);
   if (host === undefined) return null;
-  return { name, up: host.up, seenAgoMs: nowMs - (cell.agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY) };
+  const forcedDown = cell.forcedDown.has(name);
+  return {
+    name,
+    agentId: host.agentId,
+    up: host.up,
+    forcedDown,
+    seenAgoMs: nowMs - (cell.agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY),
+  };
+}
+
+/** For each uuid, the provider of that uuid and the hosts that have it as their root. */
+export function knownRootsOf(
+  cell: CellState,
+  providers: readonly { readonly uuid: string; readonly name: string }[],
+  uuids: readonly string[],
+): readonly KnownRoot[] {
+  const names = new Map(providers.map(({ uuid, name }) => [uuid, name] as const));
+  const hosts = Map.groupBy(cell.hosts.values(), (host) => host.rootProvider);
+  return uuids.map((uuid) => ({
+    name: names.get(uuid) ?? null,
+    hosts: (hosts.get(uuid) ?? []).map((host) => host.name).sort(),
+  }));
 }
 
 /** The host as a follower of the ledger sees it. */
@@ -71,5 +110,22 @@ function moveOf(migration: MigrationRow): Home["move"] {
   const { uuid, kind, sourceHost, sourceAttemptId, destHost, destAttemptId, runs } = migration;
   const source =
     sourceHost === null || sourceAttemptId === null ? null : { host: sourceHost, attemptId: sourceAttemptId };
+  assert(kind !== "leftover", "a leftover is no move that goes on");
   return { uuid, kind, source, dest: { host: destHost, attemptId: destAttemptId }, runs };
+}
+
+/** By name. */
+export function hostsOf(cell: CellState): readonly Host[] {
+  return Array.from(cell.hosts.values(), ({ upAtMs: _, ...host }) => host).sort((a, b) => compare(a.name, b.name));
+}
+
+/** For each host the servers whose home it is, by uuid. */
+export function residentsOf(cell: CellState, hosts: readonly string[]): readonly (readonly Home[])[] {
+  const byHost = Map.groupBy(cell.servers.values(), (server) => server.host);
+  return hosts.map((host) =>
+    (byHost.get(host) ?? [])
+      .sort((a, b) => compare(a.uuid, b.uuid))
+      .map((server) => homeOf(cell, server))
+      .filter((home) => home !== null),
+  );
 }

@@ -1,3 +1,4 @@
+import type { AgentPermit } from "../../core/agent/agent-permit.ts";
 import type {
   AgentListener,
   AgentStream,
@@ -47,13 +48,16 @@ class MemoryStream<Out, In> implements MessageStream<Out, In> {
 
 /** The in-process twin of the gRPC link: a network of named listeners, and dialers that reach them. */
 export class MemoryNetwork {
-  readonly #listeners = new Map<string, { arrived: (stream: AgentStream) => void; streams: Set<AgentStream> }>();
+  readonly #listeners = new Map<
+    string,
+    { arrived: (stream: AgentStream, permit: AgentPermit | null) => void; streams: Set<AgentStream> }
+  >();
 
   /** Listens under a name; an address in use is an error. */
   listen(address: string): AgentListener {
     if (this.#listeners.has(address)) throw new Error(`address ${address} is in use`);
     const entry = {
-      arrived: (stream: AgentStream) => stream.close("the conductor is not ready"),
+      arrived: (stream: AgentStream, _permit: AgentPermit | null) => stream.close("the conductor is not ready"),
       streams: new Set<AgentStream>(),
     };
     this.#listeners.set(address, entry);
@@ -99,7 +103,7 @@ export class MemoryNetwork {
     for (const stream of entry.streams) if (stream.closed) entry.streams.delete(stream);
     entry.streams.add(far);
     setImmediate(() => {
-      if (!far.closed) entry.arrived(far);
+      if (!far.closed) entry.arrived(far, null);
     });
     return near;
   }

@@ -1,10 +1,16 @@
 import { assert } from "../../core/assert.ts";
 import { claimedAllocation } from "../../core/cell/claimed-allocation.ts";
-import { describeGroupConflict } from "../../core/cell/group-rule.ts";
+import {
+  describeEvacuationRefusal,
+  type EvacuationRefusal,
+  refuseEvacuation,
+} from "../../core/cell/evacuation-rule.ts";
+import { describeGroupConflict, type GroupConflict } from "../../core/cell/group-rule.ts";
 import { changeOf, migrationOf, operationOf } from "../../core/cell/operation-record.ts";
 import type {
   BeginOperation,
   BeginOutcome,
+  ComparedHost,
   HoldingPatch,
   Migration,
   MigrationQuery,
@@ -18,6 +24,8 @@ import type {
   StepOutcome,
   StepWrite,
 } from "../../core/cell/operation-store.ts";
+import { isHeldFor } from "../../core/cell/operation-store.ts";
+import { STAGES_MAX } from "../../core/cell/task-record.ts";
 import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
@@ -27,7 +35,7 @@ import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
 import type { CellState, CellTransaction, MigrationRow, ServerRow, TaskRow } from "./memory-cell-state.ts";
 import { addTask } from "./memory-dispatch-steps.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
-import { releaseMigration } from "./memory-task-steps.ts";
+import { addLeftover, releaseMigration } from "./memory-task-steps.ts";
 
 /** The task, its first step and, of a move, its migration; or nothing. */
 export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutcome {
@@ -39,9 +47,10 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   const open = (tx.cell.tasksByServer.get(server.uuid) ?? []).find((row) => row.endedAtMs === null);
   if (open !== undefined) return { kind: "busy", running: runningOf(open) };
   if (server.revision !== revision || server.status !== status) return { kind: "changed" };
-  if (isSeen(tx, write)) return { kind: "host-seen" };
+  const unfenced = evacuationRefusalOf(tx, write);
+  if (unfenced !== null) return { kind: unfenced };
   const conflict = conflictOf(tx, server.uuid, write);
-  if (conflict !== null) return { kind: "refused", why: conflict };
+  if (conflict !== null) return { kind: "refused", why: describeGroupConflict(conflict), inFlight: conflict.inFlight };
   const outcome = tx.applyAllocations(changeOf(task.id, write));
   if (outcome.kind === "no-capacity") return outcome;
   if (outcome.kind !== "committed") return { kind: "stale", why: describeRefusal(outcome) };
@@ -49,7 +58,15 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   const migration = migrationOf(begin);
   if (migration !== null) {
     const moment = { createdAtMs: tx.nowMs, updatedAtMs: tx.nowMs };
-    const nothing = { status: "", destHost: "", destAttemptId: "", ended: false, holdsSource: false, runs: false };
+    const nothing = {
+      status: "",
+      destHost: "",
+      destAttemptId: "",
+      ended: false,
+      holdsSource: false,
+      runs: false,
+      note: "",
+    };
     tx.cell.migrations.set(task.id, { ...migration, ...nothing, ...moment });
   }
   const row = tx.cell.tasks.get(task.id);
@@ -92,28 +109,32 @@ export function commitOperationStep(tx: CellTransaction, step: OperationStep): S
   if (task.step === step.step + 1 && isSame) return { kind: "committed", revision: server.revision };
   if (task.endedAtMs !== null || task.step !== step.step) return { kind: "fenced" };
   const conflict = conflictOf(tx, server.uuid, step);
-  if (conflict !== null) return { kind: "refused", why: conflict };
-  if (isSeen(tx, step)) return { kind: "refused", why: "the host that is being evacuated is back" };
+  if (conflict !== null) return { kind: "refused", why: describeGroupConflict(conflict) };
+  const unfenced = evacuationRefusalOf(tx, step);
+  if (unfenced !== null)
+    return { kind: "refused", why: describeEvacuationRefusal(unfenced, step.evacuated?.host ?? "") };
   const outcome = tx.applyAllocations(changeOf(task.id, step));
   if (outcome.kind !== "committed") return { kind: "refused", why: describeRefusal(outcome) };
   writeStep(tx, task, server, step);
   return { kind: "committed", revision: server.revision };
 }
 
-function conflictOf(tx: CellTransaction, serverUuid: string, { group }: StepWrite): string | null {
-  if (group === undefined) return null;
-  const conflict = groupConflictOf(tx, serverUuid, group.membership, group.toHost);
-  return conflict ? describeGroupConflict(conflict) : null;
+function conflictOf(tx: CellTransaction, serverUuid: string, { group }: StepWrite): GroupConflict | null {
+  return group === undefined ? null : groupConflictOf(tx, serverUuid, group.membership, group.toHost);
 }
 
-function isSeen(tx: CellTransaction, { unseen }: StepWrite): boolean {
-  const host = unseen === undefined ? undefined : tx.cell.hosts.get(unseen.host);
-  if (host === undefined || unseen === undefined) return false;
-  return host.up || (tx.cell.agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY) > tx.nowMs - unseen.ms;
+function evacuationRefusalOf(tx: CellTransaction, { evacuated }: StepWrite): EvacuationRefusal | null {
+  const host = evacuated === undefined ? undefined : tx.cell.hosts.get(evacuated.host);
+  if (host === undefined || evacuated === undefined) return null;
+  const seenAgoMs = tx.nowMs - (tx.cell.agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY);
+  return refuseEvacuation({ up: host.up, forcedDown: tx.cell.forcedDown.has(host.name), seenAgoMs }, evacuated);
 }
 
 function writeStep(tx: CellTransaction, task: TaskRow, server: ServerRow, write: StepWrite): void {
-  task.stage = write.stage;
+  const { stage, selection: tried } = write;
+  if (stage !== null && (stage !== task.stage || tried !== task.selection))
+    task.stages = [...task.stages, { atMs: tx.nowMs, stage, selection: tried }].slice(-STAGES_MAX);
+  task.stage = stage;
   task.step += 1;
   task.selection = write.selection;
   task.reason = write.reason;
@@ -134,6 +155,7 @@ function writeStep(tx: CellTransaction, task: TaskRow, server: ServerRow, write:
     const row = tx.cell.migrations.get(uuid);
     if (row !== undefined) Object.assign(row, changed, { updatedAtMs: tx.nowMs });
   }
+  if (write.leftover !== undefined) addLeftover(tx, server.uuid, write.leftover);
   for (const { selection, host, result, reason } of write.attempts) {
     const before = tx.cell.attempts.get(`${task.id}/${selection}`);
     tx.cell.putAttempt({
@@ -187,15 +209,23 @@ export function positionOf(cell: CellState, taskId: string): OperationPosition |
 }
 
 export function migrationsOf(cell: CellState, query: MigrationQuery): readonly Migration[] {
-  const { serverUuid, uuids, host, inFlightOnly = false, limit } = query;
+  const { serverUuid, uuids, host, inFlightOnly = false, untilMs = Number.POSITIVE_INFINITY, limit } = query;
+  const after = query.after === undefined ? null : cell.migrations.get(query.after);
+  if (after === undefined) return [];
   return [...cell.migrations.values()]
+    .filter((row) => row.kind !== "leftover")
     .filter((row) => serverUuid === undefined || row.serverUuid === serverUuid)
     .filter((row) => uuids === undefined || uuids.includes(row.uuid))
     .filter((row) => host === undefined || row.sourceHost === host || row.destHost === host)
     .filter((row) => !inFlightOnly || !row.ended)
-    .sort((a, b) => b.createdAtMs - a.createdAtMs || compare(a.uuid, b.uuid))
+    .filter((row) => row.createdAtMs <= untilMs && (after === null || youngestFirst(after, row) < 0))
+    .sort(youngestFirst)
     .slice(0, limit)
     .map((row) => migrationRecord(cell, row));
+}
+
+function youngestFirst(a: MigrationRow, b: MigrationRow): number {
+  return b.createdAtMs - a.createdAtMs || compare(a.uuid, b.uuid);
 }
 
 export function unconfirmedOf(cell: CellState, beforeMs: number, limit: number): readonly Migration[] {
@@ -206,11 +236,12 @@ export function unconfirmedOf(cell: CellState, beforeMs: number, limit: number):
     .map((row) => migrationRecord(cell, row));
 }
 
-function migrationRecord(cell: CellState, { runs: _, ...row }: MigrationRow): Migration {
+function migrationRecord(cell: CellState, { runs: _, kind, ...row }: MigrationRow): Migration {
+  assert(kind !== "leftover", "a leftover is no migration");
   const task = cell.tasks.get(row.uuid)?.task;
   assert(task !== undefined, `migration ${row.uuid} is of no task`);
   const { operation, server } = operationOf(task);
-  return { ...row, operation, server };
+  return { ...row, kind, operation, server };
 }
 
 export function straysOf(
@@ -232,11 +263,21 @@ export function straysOf(
   return strays.map(({ uuid }) => uuid).sort(compare);
 }
 
-export function releaseEvacuatedStep(tx: CellTransaction, host: string): readonly string[] {
-  const held = [...tx.cell.migrations.values()].filter((row) => row.holdsSource && row.sourceHost === host);
-  for (const row of held) {
+export function heldForGuests(cell: CellState, host: string): readonly string[] {
+  const held = [...cell.migrations.values()].filter((row) => row.holdsSource && row.sourceHost === host);
+  return held.map((row) => row.uuid).sort(compare);
+}
+
+export function releaseEvacuatedStep(tx: CellTransaction, { host, remaining, held }: ComparedHost): readonly string[] {
+  const gone = [...tx.cell.migrations.values()]
+    .filter((row) => row.holdsSource && row.sourceHost === host && held?.includes(row.uuid) !== false)
+    .filter(({ serverUuid, sourceAttemptId: attemptId }) => {
+      const homeAttemptId = tx.cell.servers.get(serverUuid)?.attemptId ?? null;
+      return !isHeldFor({ serverUuid, attemptId, homeAttemptId }, remaining);
+    });
+  for (const row of gone) {
     row.holdsSource = false;
     releaseMigration(tx, row.uuid);
   }
-  return held.map((row) => row.uuid).sort(compare);
+  return gone.map((row) => row.uuid).sort(compare);
 }

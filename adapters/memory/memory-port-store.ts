@@ -18,12 +18,15 @@ export class MemoryPortStore implements PortStore {
   }
 
   async ports(ids: readonly string[]): Promise<readonly PortRecord[]> {
-    return [...new Set(ids)].flatMap((id) => this.#ports.get(id) ?? []);
+    return [...new Set(ids)].flatMap((id) => this.#shown(this.#ports.get(id)));
   }
 
   async listPorts({ projectId, limit }: PortQuery): Promise<readonly PortRecord[]> {
     const found = [...this.#ports.values()].filter((port) => projectId === null || port.projectId === projectId);
-    return found.sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1)).slice(0, limit);
+    return found
+      .flatMap((port) => this.#shown(port))
+      .sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
+      .slice(0, limit);
   }
 
   async bindPorts(
@@ -37,7 +40,7 @@ export class MemoryPortStore implements PortStore {
       if (port === undefined || (holder !== undefined && holder !== serverUuid && !instead.includes(holder))) return [];
       // No two at the same time: Postgres tells them apart, too.
       this.#boundAtMs = Math.max(this.#clock.now(), this.#boundAtMs + 0.001);
-      this.#ports.set(id, { ...port, binding: { serverUuid, atMs: this.#boundAtMs } });
+      this.#ports.set(id, { ...port, binding: { serverUuid, atMs: this.#boundAtMs, ageMs: 0 } });
       return [{ id, atMs: this.#boundAtMs, wasOwn: holder === serverUuid }];
     });
   }
@@ -52,6 +55,13 @@ export class MemoryPortStore implements PortStore {
       if (port?.binding?.serverUuid !== serverUuid || port.binding.atMs > boundUntilMs) continue;
       this.#ports.set(id, { ...port, binding: null });
     }
+  }
+
+  /** With the age that its binding has now. */
+  #shown(port: PortRecord | undefined): PortRecord[] {
+    if (port === undefined || port.binding === null) return port === undefined ? [] : [port];
+    const ageMs = Math.max(0, this.#clock.now() - port.binding.atMs);
+    return [{ ...port, binding: { ...port.binding, ageMs } }];
   }
 
   async deletePort(id: string): Promise<boolean> {

@@ -1,4 +1,5 @@
 import type { Attempt, Server } from "../../core/cell/server.ts";
+import type { TaskRecord } from "../../core/cell/task-record.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import type { AttemptRow, CellState, ServerRow } from "./memory-cell-state.ts";
 
@@ -21,6 +22,14 @@ export function attemptsOf(cell: CellState, serverUuid: string): readonly Attemp
     .attemptsOf(serverUuid)
     .map((row) => ({ ...row }))
     .sort((a, b) => storedAt(cell, a) - storedAt(cell, b) || compare(a.taskId, b.taskId) || a.selection - b.selection);
+}
+
+export function tasksOf(cell: CellState, serverUuid: string): readonly TaskRecord[] {
+  return (cell.tasksByServer.get(serverUuid) ?? [])
+    .map(({ task, kind, createdAtMs, endedAtMs, outcome, stage, reason, takings, stages }) => ({
+      ...{ task, kind, createdAtMs, endedAtMs, outcome, stage, reason, takings, stages },
+    }))
+    .sort((a, b) => a.createdAtMs - b.createdAtMs || compare(a.task.id, b.task.id));
 }
 
 const storedAt = (cell: CellState, attempt: AttemptRow): number => cell.tasks.get(attempt.taskId)?.createdAtMs ?? 0;

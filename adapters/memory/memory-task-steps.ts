@@ -1,13 +1,23 @@
 import { assert } from "../../core/assert.ts";
-import type { CommitOutcome, Hop, HopOutcome, TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import type {
+  CommitOutcome,
+  Hop,
+  HopOutcome,
+  TakenTask,
+  TaskClaim,
+  UnreadableEnd,
+  UnreadableOutcome,
+} from "../../core/cell/cell-store.ts";
 import { describeGroupConflict } from "../../core/cell/group-rule.ts";
 import { type AttemptResult, attemptIdOf } from "../../core/cell/server.ts";
+import { TAKINGS_MAX, type TaskOutcome } from "../../core/cell/task-record.ts";
 import { release } from "../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
-import type { CellState, CellTransaction, ServerRow, TaskOutcome, TaskRow } from "./memory-cell-state.ts";
+import { keepChange, leftoverUuid } from "../../core/tasks/move-change.ts";
+import type { CellState, CellTransaction, MigrationRow, ServerRow, TaskRow } from "./memory-cell-state.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
 
 const COMMITTED = { kind: "committed" } as const;
@@ -18,6 +28,10 @@ export function takeStep(tx: CellTransaction, conductorId: string, taskId: strin
   const row = tx.cell.tasks.get(taskId);
   if (row === undefined || row.endedAtMs !== null) return null;
   if (row.owner !== null && row.owner !== conductorId && leaseHolds(tx, row.owner)) return null;
+  if (row.owner !== conductorId) {
+    const taking = { atMs: tx.nowMs, conductorId, name: tx.cell.conductorNames.get(conductorId) ?? "" };
+    row.takings = [...row.takings, taking].slice(-TAKINGS_MAX);
+  }
   row.owner = conductorId;
   row.epoch += 1;
   const server = tx.cell.servers.get(row.serverUuid);
@@ -133,14 +147,42 @@ export function commitErrorStep(
   return COMMITTED;
 }
 
+export function endUnreadableStep(tx: CellTransaction, { taskId, epoch, reason }: UnreadableEnd): UnreadableOutcome {
+  const task = tx.cell.tasks.get(taskId);
+  if (task === undefined || task.epoch !== epoch) return FENCED;
+  const { serverUuid } = task;
+  if (task.endedAtMs !== null) return task.outcome === "error" ? { kind: "ended", serverUuid } : FENCED;
+  tx.cell.endTask(task, "error", tx.nowMs);
+  task.stage = null;
+  const server = tx.cell.servers.get(serverUuid);
+  if (server !== undefined && server.status !== "CLOSED" && server.status !== "DELETED") {
+    server.status = "ERROR";
+    server.taskState = null;
+    server.fault = { message: reason, atMs: tx.nowMs };
+    server.revision += 1;
+    server.updatedAtMs = tx.nowMs;
+  }
+  for (const attempt of tx.cell.attempts.values())
+    if (attempt.taskId === taskId && attempt.result === null)
+      endAttempt(tx, attemptIdOf(taskId, attempt.selection), "failed", reason);
+  return { kind: "ended", serverUuid };
+}
+
 export function commitDeletedStep(tx: CellTransaction, commit: TaskClaim): CommitOutcome {
   const found = findOwned(tx, commit, "deleted");
   if (found === null) return FENCED;
   const { task, server } = found;
   if (task.endedAtMs !== null) return COMMITTED;
   tx.cell.endTask(task, "deleted", tx.nowMs);
+  const left = commit.left ?? [];
+  const migrations = (commit.migrations ?? [])
+    .map((uuid) => tx.cell.migrations.get(uuid))
+    .filter((row) => row?.ended === false);
+  // While a server moves, what it holds lies at the destination, and its migration holds the source.
+  const host = migrations[0]?.destHost ?? server.host;
+  if (host !== null && left.includes(host)) keep(tx, server, { taskId: task.id, host });
   giveBack(tx, server);
-  for (const uuid of commit.migrations ?? []) endMigration(tx, uuid);
+  for (const row of migrations) if (row !== undefined) endMigration(tx, row, left);
   server.status = "DELETED";
   server.deletedAtMs = tx.nowMs;
   return COMMITTED;
@@ -159,13 +201,30 @@ function findOwned(
   return { task, server };
 }
 
-function endMigration(tx: CellTransaction, uuid: string): void {
-  const migration = tx.cell.migrations.get(uuid);
-  if (migration === undefined || migration.ended) return;
+function endMigration(tx: CellTransaction, migration: MigrationRow, left: readonly string[]): void {
   migration.ended = true;
   migration.status = "error";
+  migration.note = "";
   migration.updatedAtMs = tx.nowMs;
-  releaseMigration(tx, uuid);
+  migration.holdsSource = migration.sourceHost !== null && left.includes(migration.sourceHost);
+  if (!migration.holdsSource) releaseMigration(tx, migration.uuid);
+}
+
+/** What the server holds goes over to a leftover of its host; one that holds nothing leaves nothing. */
+function keep(tx: CellTransaction, server: ServerRow, { taskId, host }: { taskId: string; host: string }): void {
+  const outcome = tx.applyAllocations(keepChange(server.spec, taskId));
+  if (outcome.kind === "committed") addLeftover(tx, server.uuid, { uuid: leftoverUuid(taskId), host });
+}
+
+/** Something is held for a guest of this server that may be left on the host. */
+export function addLeftover(tx: CellTransaction, serverUuid: string, leftover: { uuid: string; host: string }): void {
+  const { uuid, host } = leftover;
+  tx.cell.migrations.set(uuid, {
+    ...{ uuid, serverUuid, kind: "leftover", status: "done" },
+    ...{ sourceHost: host, sourceAttemptId: null, destHost: host, destAttemptId: "" },
+    ...{ ended: true, holdsSource: true, runs: false, note: "" },
+    ...{ createdAtMs: tx.nowMs, updatedAtMs: tx.nowMs },
+  });
 }
 
 /** Gives back what the migration holds, if anything. */

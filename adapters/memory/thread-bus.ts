@@ -7,6 +7,7 @@ import {
   type ConsumerName,
   type PublishOptions,
   type StreamSpec,
+  type StreamState,
   type Subscription,
 } from "../../runtime/bus.ts";
 import { TurnQueue } from "../../runtime/turn-queue.ts";
@@ -129,6 +130,11 @@ export class ThreadBus implements Bus {
 
   ensureStreams(specs: readonly StreamSpec[]): Promise<void> {
     return this.#call(specs.map(({ stream }) => stream).join(", "), { kind: "ensureStreams", specs });
+  }
+
+  /** The broker is in the same process. */
+  streamState(): StreamState {
+    return this.#closing === null ? "there" : "away";
   }
 
   close(): Promise<void> {

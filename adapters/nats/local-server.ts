@@ -37,6 +37,8 @@ export interface LocalNats {
   conductorUrl(cell: string): string;
   /** A crash. The streams stay. */
   kill(): Promise<void>;
+  /** After `kill`: removes all streams, as when the disk is replaced. */
+  wipe(): void;
   /** Starts it again after `kill`, on the same port and streams. */
   restart(): Promise<void>;
   stop(): Promise<void>;
@@ -95,6 +97,7 @@ export async function startLocalNats(options: LocalNatsOptions): Promise<LocalNa
     cellApiUrl: (cell) => urlOf(natsUserOfApiIn(cell), port),
     conductorUrl: (cell) => urlOf(natsUserOfConductors(cell), port),
     kill: () => server.kill(),
+    wipe: () => rmSync(join(dir, "streams"), { recursive: true, force: true }),
     restart: async () => {
       server = await start(port);
     },

@@ -5,14 +5,16 @@ import {
   type ConsumerName,
   type PublishOptions,
   type StreamSpec,
+  type StreamState,
   type Subscription,
 } from "../../runtime/bus.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
-import { ensureStreams, managerOf } from "./ensure-streams.ts";
+import { managerOf } from "./ensure-streams.ts";
 import { toBusError } from "./nats-errors.ts";
 import { type NatsEvent, NatsLink } from "./nats-link.ts";
 import { NatsPublisher } from "./nats-publisher.ts";
 import { NatsPuller } from "./nats-puller.ts";
+import { StreamKeeper } from "./stream-keeper.ts";
 
 export interface NatsBusOptions {
   /** `nats://user:password@host:port`, see `readNatsUrl`; several servers of one cluster are separated by commas. */
@@ -44,6 +46,7 @@ class JetStreamBus implements NatsBus {
   readonly #timeoutMs: number;
   readonly #link: NatsLink;
   readonly #publisher: NatsPublisher;
+  readonly #keeper: StreamKeeper;
   readonly #pullers = new Set<NatsPuller>();
 
   constructor(options: NatsBusOptions) {
@@ -51,7 +54,9 @@ class JetStreamBus implements NatsBus {
     this.#timeoutMs = options.timeoutMs ?? 5_000;
     const onEvent = options.onEvent ?? (() => {});
     this.#link = new NatsLink({ url: options.url, name: options.name, clock: this.#clock, onEvent });
-    this.#publisher = new NatsPublisher(this.#link, this.#clock, this.#timeoutMs);
+    const parts = { link: this.#link, clock: this.#clock, timeoutMs: this.#timeoutMs };
+    this.#keeper = new StreamKeeper({ ...parts, onEvent });
+    this.#publisher = new NatsPublisher({ ...parts, onUnanswered: () => this.#keeper.suspect() });
   }
 
   async whenConnected(timeoutMs: number): Promise<void> {
@@ -76,6 +81,7 @@ class JetStreamBus implements NatsBus {
       maxInFlight: options.maxInFlight,
       ackWaitMs,
       onMessage,
+      onUnanswered: () => this.#keeper.suspect(),
     });
     this.#pullers.add(puller);
     if (!(await puller.start())) {
@@ -92,16 +98,18 @@ class JetStreamBus implements NatsBus {
   }
 
   async ensureStreams(specs: readonly StreamSpec[]): Promise<void> {
-    const connection = await this.#link.whenUp(this.#timeoutMs);
     const { replicas } = this.#link;
-    const copied = replicas === undefined ? specs : specs.map((spec) => ({ replicas, ...spec }));
-    await ensureStreams(connection, copied, this.#timeoutMs);
+    await this.#keeper.ensure(replicas === undefined ? specs : specs.map((spec) => ({ replicas, ...spec })));
+  }
+
+  streamState(): StreamState {
+    return this.#keeper.state;
   }
 
   async close(): Promise<void> {
     await Promise.all([...this.#pullers].map((puller) => puller.stop()));
     this.#pullers.clear();
-    await this.#link.close();
+    await Promise.all([this.#link.close(), this.#keeper.close()]);
     this.#publisher.close();
   }
 

@@ -17,7 +17,11 @@ export type NatsEvent =
   /** Told once an outage, with why; attempts that fail after it are silent. */
   | { readonly kind: "disconnected"; readonly reason: string }
   /** The server refused a publish or a subscription by its permissions. */
-  | { readonly kind: "not-permitted"; readonly reason: string };
+  | { readonly kind: "not-permitted"; readonly reason: string }
+  /** A stream or a consumer that this bus keeps is not there, or cannot be made; told once until they all are. */
+  | { readonly kind: "streams-missing"; readonly reason: string }
+  /** What was missing was made again. */
+  | { readonly kind: "streams-made"; readonly streams: readonly string[] };
 
 /** What uses a link: told of every connection that comes and goes. */
 export interface LinkUser {

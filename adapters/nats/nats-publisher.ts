@@ -30,6 +30,7 @@ export class NatsPublisher implements LinkUser {
   readonly #link: NatsLink;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
+  readonly #onUnanswered: () => void;
   /** In order of their deadlines, since all have the same time. */
   readonly #pending = new Map<string, Pending>();
   #nextToken = 0;
@@ -38,11 +39,18 @@ export class NatsPublisher implements LinkUser {
   #timer: Timer | undefined;
   #resendTimer: Timer | undefined;
 
-  constructor(link: NatsLink, clock: Clock, timeoutMs: number) {
-    this.#link = link;
-    this.#clock = clock;
-    this.#timeoutMs = timeoutMs;
-    link.attach(this);
+  constructor(options: {
+    readonly link: NatsLink;
+    readonly clock: Clock;
+    readonly timeoutMs: number;
+    /** Called when no stream took a message: it may have to be made again. */
+    readonly onUnanswered: () => void;
+  }) {
+    this.#link = options.link;
+    this.#clock = options.clock;
+    this.#timeoutMs = options.timeoutMs;
+    this.#onUnanswered = options.onUnanswered;
+    this.#link.attach(this);
   }
 
   publish(subject: string, data: Uint8Array, options: PublishOptions | undefined): Promise<void> {
@@ -70,6 +78,8 @@ export class NatsPublisher implements LinkUser {
 
   onUp(connection: NatsConnection): void {
     this.#connection = connection;
+    // Lost already: the next one comes.
+    if (connection.isClosed()) return;
     const inbox = createInbox(this.#link.inboxPrefix);
     this.#inbox = inbox;
     connection.subscribe(`${inbox}.*`, {
@@ -129,6 +139,7 @@ export class NatsPublisher implements LinkUser {
     const error = errorOf(answer, pending.subject);
     if (error?.retry) {
       pending.refusal = error.refusal;
+      this.#onUnanswered();
       this.#resendSoon();
       return;
     }

@@ -34,6 +34,7 @@ export class NatsPuller implements Subscription, LinkUser {
   readonly #maxInFlight: number;
   readonly #ackWaitMs: number;
   readonly #onMessage: (message: BusMessage) => void;
+  readonly #onUnanswered: () => void;
   readonly #deadlines = new Fifo<{ readonly message: NatsMessage; readonly atMs: number }>();
   #connection: NatsConnection | undefined;
   #subscription: NatsSubscription | undefined;
@@ -56,6 +57,8 @@ export class NatsPuller implements Subscription, LinkUser {
     readonly maxInFlight: number;
     readonly ackWaitMs: number;
     readonly onMessage: (message: BusMessage) => void;
+    /** Called when the server refused a pull: the consumer may have to be made again. */
+    readonly onUnanswered: () => void;
   }) {
     this.#link = options.link;
     this.#clock = options.clock;
@@ -63,6 +66,7 @@ export class NatsPuller implements Subscription, LinkUser {
     this.#maxInFlight = options.maxInFlight;
     this.#ackWaitMs = options.ackWaitMs;
     this.#onMessage = options.onMessage;
+    this.#onUnanswered = options.onUnanswered;
   }
 
   /** Resolves when the server has taken the first pull; with false when this user may not pull there. */
@@ -106,12 +110,14 @@ export class NatsPuller implements Subscription, LinkUser {
 
   /** A new inbox: whatever was asked before under another one is forgotten by the server, and cannot be counted twice. */
   #subscribe(): void {
+    // The driver closes a lost connection in several turns, and throws at whoever subscribes meanwhile. `onDown` comes, and `onUp` after it.
+    if (this.#connection === undefined || this.#connection.isClosed()) return;
     this.#subscription?.unsubscribe();
     this.#requested = 0;
     this.#heardMs = this.#clock.monotonic();
     const inbox = createInbox(this.#link.inboxPrefix);
     this.#inbox = inbox;
-    this.#subscription = this.#connection?.subscribe(`${inbox}.*`, {
+    this.#subscription = this.#connection.subscribe(`${inbox}.*`, {
       callback: (error, message) => {
         if (error === null) this.#onWire(message);
       },
@@ -144,7 +150,10 @@ export class NatsPuller implements Subscription, LinkUser {
     const token = message.subject.slice(this.#inbox.length + 1);
     const left = message.headers?.get("Nats-Pending-Messages") || token.split("-")[0];
     this.#requested = Math.max(0, this.#requested - Number(left));
-    if (status !== 408) this.#pausedUntilMs = this.#heardMs + refusedPauseMs;
+    if (status !== 408) {
+      this.#pausedUntilMs = this.#heardMs + refusedPauseMs;
+      this.#onUnanswered();
+    }
     this.#schedulePull();
   }
 

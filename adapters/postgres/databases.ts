@@ -29,15 +29,18 @@ export async function dropDatabase(adminUrl: string, name: string): Promise<void
   });
 }
 
-/** One connection for the time of `work`. */
-export async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
+/** One connection for the time of `work`. A statement is given up after `queryMsMax`; without it, only when the connection is lost. */
+export async function withClient<Result>(
+  url: string,
+  work: (client: pg.Client) => Promise<Result>,
+  queryMsMax?: number,
+): Promise<Result> {
   const client = new PrimaryClient({
     connectionString: url,
     application_name: "berth admin",
     connectionTimeoutMillis: 5_000,
+    ...(queryMsMax !== undefined && { query_timeout: queryMsMax }),
   });
-  // A connection that is lost between two queries: the next one rejects, and an event nobody listens to would end the process.
-  client.on("error", () => undefined);
   await client.connect();
   try {
     return await work(client);

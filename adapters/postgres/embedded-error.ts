@@ -1,3 +1,5 @@
+import { SettingsError } from "../../runtime/settings.ts";
+
 export type EmbeddedErrorCode =
   /** No Postgres in node_modules for this platform. */
   | "no-binaries"
@@ -9,6 +11,11 @@ export type EmbeddedErrorCode =
   | "cannot-start"
   /** The data directory was made by another major version of Postgres. */
   | "other-version";
+
+/** A data directory that is in use is for the user to change: a bad setting. Every other error is returned as it is. */
+export function settingsErrorIfInUse(error: unknown): unknown {
+  return error instanceof EmbeddedError && error.code === "in-use" ? new SettingsError(error.message) : error;
+}
 
 /** Every failure of the embedded Postgres. */
 export class EmbeddedError extends Error {

@@ -1,3 +1,7 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
 import { dropDatabase, ensureDatabase, withClient } from "./databases.ts";
@@ -61,6 +65,97 @@ test("reads and migrates a database that was installed before migrations could b
     expect(await pendingMigrations(client, "api")).toEqual([]);
     expect(await migrate(database.url, "api")).toEqual([]);
     await client.query("select breaking from schema_migrations");
+  });
+});
+
+/** The api's migrations and one more, until `work` is done. */
+async function withOneMore(sql: string, work: (directory: URL) => Promise<void>): Promise<void> {
+  const dir = mkdtempSync(join(tmpdir(), "berth-migrations-"));
+  try {
+    cpSync(new URL("./migrations/api/", import.meta.url), dir, { recursive: true });
+    writeFileSync(join(dir, "9998-more.sql"), sql);
+    await work(pathToFileURL(`${dir}/`));
+  } finally {
+    await withClient(database.url, (client) => client.query("delete from schema_migrations where name like '9998%'"));
+    rmSync(dir, { recursive: true });
+  }
+}
+
+const NEEDS_A_LOCK = "alter table requests alter column fault set default null;";
+
+/** A transaction of another program that has read the requests, as a backup does for hours. */
+async function whileRead<Result>(work: (end: () => Promise<unknown>, pid: number) => Promise<Result>): Promise<Result> {
+  return withClient(database.url, async (client) => {
+    await client.query("set application_name to 'a backup'");
+    await client.query("begin");
+    const { rows } = await client.query<{ pid: number }>(
+      "select pg_backend_pid() as pid, (select count(*) from requests)",
+    );
+    return work(() => client.query("rollback"), rows[0]!.pid);
+  });
+}
+
+test("lets others read behind a migration that waits for a lock, and goes through once it is free", async () => {
+  await withOneMore(NEEDS_A_LOCK, (directory) =>
+    whileRead(async (end) => {
+      const blocked = Promise.withResolvers<readonly string[]>();
+      const migrating = migrate(database.url, "api", {
+        directory,
+        lockTimeoutMs: 500,
+        pauseMs: 50,
+        triesMax: 1_000,
+        onBlocked: (_, blockers) => blocked.resolve(blockers),
+      });
+      expect(await blocked.promise).toEqual([expect.stringContaining("a backup")]);
+      // It takes its turn between two tries; without them it would wait for the backup, and this test for ever.
+      for (let reads = 0; reads < 3; reads += 1)
+        await withClient(database.url, (client) => client.query("select count(*) from requests"));
+      await end();
+      expect(await migrating).toEqual(["9998-more"]);
+    }),
+  );
+});
+
+test("names who holds the lock when it gives up, and leaves the database as it was", async () => {
+  await withOneMore(NEEDS_A_LOCK, (directory) =>
+    whileRead(async (_, pid) => {
+      const migrating = migrate(database.url, "api", { directory, lockTimeoutMs: 500, pauseMs: 10, triesMax: 2 });
+      const error = await migrating.catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ code: "blocked" });
+      expect((error as Error).message).toMatch(
+        new RegExp(`9998-more did not get its locks in 2 tries.*pid ${pid} \\(a backup, user .*select pg_backend_pid`),
+      );
+      expect(await migrate(database.url, "api")).toEqual([]);
+    }),
+  );
+});
+
+test("builds an index concurrently beside writers, and again after a try that was broken off", async () => {
+  const sql = `-- concurrently: writers go on
+drop index concurrently if exists requests_more;
+create index concurrently requests_more on requests (name);
+`;
+  await withOneMore(sql, async (directory) => {
+    await withClient(database.url, async (writer) => {
+      await writer.query("begin");
+      await writer.query("lock table requests in row exclusive mode");
+      const blocked = Promise.withResolvers<void>();
+      const migrating = migrate(database.url, "api", {
+        directory,
+        lockTimeoutMs: 500,
+        pauseMs: 50,
+        triesMax: 1_000,
+        onBlocked: () => blocked.resolve(),
+      });
+      await blocked.promise;
+      await writer.query("rollback");
+      expect(await migrating).toEqual(["9998-more"]);
+      const { rows } = await writer.query(
+        "select indisvalid from pg_index where indexrelid = 'requests_more'::regclass",
+      );
+      expect(rows).toEqual([{ indisvalid: true }]);
+      await writer.query("drop index requests_more");
+    });
   });
 });
 

@@ -47,12 +47,12 @@ export function createPool(options: PoolOptions): pg.Pool {
     query_timeout: statementTimeoutMs + 5_000,
     idle_in_transaction_session_timeout: statementTimeoutMs,
     keepAlive: true,
-    ...(options.findsByKeys && { options: BY_KEYS }),
+    ...(options.findsByKeys && { addedOptions: BY_KEYS }),
     types,
     // Its types know no client that is told anything; it is told what the pool was.
     Client: PrimaryClient as unknown as new () => pg.Client,
   });
-  // Without a listener a connection lost while idle would end the process.
+  // The pool emits the errors of its idle connections; without a listener one of them would end the process.
   pool.on("error", (error) => options.onConnectionLost?.(error));
   return pool;
 }

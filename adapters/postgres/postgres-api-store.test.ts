@@ -48,14 +48,16 @@ test("finds requests by their keys with plans of a time when there were next to 
     // Postgres decides on a statement's plan for good when it is sent for the sixth time.
     for (let server = 0; server < 8; server += 1) {
       const uuid = serverId(server);
-      await store.accept([serverSpec(server)]);
+      await store.acceptWithin([[serverSpec(server)]], 100);
       await store.assignCells([{ serverUuid: uuid, from: null, to: "east" }]);
       await store.failRequests([{ serverUuid: uuid, cell: "west", fault: "none" }]);
       await store.markArrived("east", [uuid]);
       await store.takeLost("east", [uuid], 0);
       await store.requests([uuid]);
+      await store.placeable([uuid], { specBytesMax: 1_000, pageBytesMax: 1_000 });
+      await store.putOff([{ serverUuid: uuid, delayMs: 0 }]);
       await store.cancel(uuid, "req-a");
-      await store.markDeleted([uuid]);
+      await store.markDeleted("east", [uuid]);
       await store.stale(0, 10);
       await store.unarrived("east", 0, 10);
     }

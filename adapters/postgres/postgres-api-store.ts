@@ -1,28 +1,38 @@
 import type { Pool } from "pg";
 import type {
+  AcceptOutcome,
   ApiStore,
   AssignCell,
   AssignOutcome,
   CellRecord,
   FlavorRecord,
+  OpenRequest,
+  PlaceableRequest,
+  PutOff,
   RequestFailure,
   RequestQuery,
   RequestRecord,
+  RequestScan,
+  RequestStretch,
+  SpecLimits,
+  SweepQuery,
 } from "../../core/cell/api-store.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import { markArrived, readUnarrived, takeLost } from "./api/arrivals.ts";
 import { putCell, readCells } from "./api/cells.ts";
 import { createFlavor, deleteFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./api/flavors.ts";
-import { listRequests, readRequests } from "./api/read-requests.ts";
+import { readPlaceable } from "./api/read-placeable.ts";
+import { listRequests, readRequests, scanRequests } from "./api/read-requests.ts";
+import { putOff, takeStale } from "./api/sweep-requests.ts";
 import {
   acceptRequests,
+  acceptWithinLimit,
   assignCells,
   type Cancellation,
   cancelRequests,
   failRequests,
   markDeleted,
-  takeStale,
 } from "./api/write-requests.ts";
 import { onlyUuids, queryStored } from "./store-query.ts";
 
@@ -82,12 +92,20 @@ export class PostgresApiStore implements ApiStore {
     return acceptRequests(this.#pool, specs);
   }
 
+  acceptWithin(calls: readonly (readonly ServerSpec[])[], openMax: number): Promise<readonly AcceptOutcome[]> {
+    return acceptWithinLimit(this.#pool, calls, openMax);
+  }
+
   requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {
     return readRequests(this.#pool, serverUuids);
   }
 
   listRequests(query: RequestQuery): Promise<readonly RequestRecord[]> {
     return listRequests(this.#pool, query);
+  }
+
+  scanRequests(scan: RequestScan): Promise<RequestStretch> {
+    return scanRequests(this.#pool, scan);
   }
 
   assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {
@@ -103,15 +121,26 @@ export class PostgresApiStore implements ApiStore {
     return this.#cancels.submit({ serverUuid, requestId });
   }
 
-  markDeleted(serverUuids: readonly string[]): Promise<void> {
-    return markDeleted(this.#pool, serverUuids);
+  markDeleted(cell: string | null, serverUuids: readonly string[]): Promise<void> {
+    return markDeleted(this.#pool, cell, serverUuids);
   }
 
-  stale(untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
-    return takeStale(this.#pool, untouchedMs, limit);
+  placeable(
+    serverUuids: readonly string[],
+    limits: SpecLimits,
+  ): Promise<{ readonly found: readonly PlaceableRequest[]; readonly left: readonly string[] }> {
+    return readPlaceable(this.#pool, serverUuids, limits);
   }
 
-  unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
+  putOff(putOffs: readonly PutOff[]): Promise<void> {
+    return putOff(this.#pool, putOffs);
+  }
+
+  stale(untouchedMs: number, limit: number, query?: SweepQuery): Promise<readonly OpenRequest[]> {
+    return takeStale(this.#pool, untouchedMs, limit, query);
+  }
+
+  unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly OpenRequest[]> {
     return readUnarrived(this.#pool, cell, untouchedMs, limit);
   }
 

@@ -98,3 +98,30 @@ test("what is named by key is found by key, however many servers and open tasks 
     await fresh.drop();
   }
 });
+
+test("a service of the version before, which asks for groups by the old function, is told of moves, too", async () => {
+  const fresh = await freshDatabase("cell");
+  const one = createPool({ url: fresh.url, applicationName: "old groups test" });
+  const store = new PostgresCellStore(one);
+  try {
+    await new PostgresLedger(one).putTrees([0, 1, 2].map((host) => hostTree(host, 4)));
+    const group = { uuid: serverId(0), policy: "anti-affinity", maxServerPerHost: 0 };
+    await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0], spec: { group } })]);
+    await one.query(
+      `insert into migrations (uuid, server_uuid, kind, status, source_host, dest_host, dest_attempt_id, runs)
+       values (gen_random_uuid(), $1, 'live-migrate', 'running', $2, $3, '', true)`,
+      [serverId(1), hostName(0), hostName(1)],
+    );
+    const { rows } = await one.query("select at, conflicting from cell_join_groups($1, $2, $3, $4, $5)", [
+      [serverId(2), serverId(3)],
+      [group.uuid, group.uuid],
+      ["anti-affinity", "anti-affinity"],
+      [1, 1],
+      [hostName(1), hostName(2)],
+    ]);
+    expect(rows).toEqual([{ at: 1, conflicting: [hostName(0), hostName(1)] }]);
+  } finally {
+    await one.end();
+    await fresh.drop();
+  }
+});

@@ -10,12 +10,17 @@ import type {
   HopOutcome,
   HostReport,
   HostSighting,
+  KnownRoot,
   TakenTask,
   TaskClaim,
+  UnreadableEnd,
+  UnreadableOutcome,
 } from "../../core/cell/cell-store.ts";
+import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../core/cell/expiry-limit.ts";
 import type {
   BeginOperation,
   BeginOutcome,
+  ComparedHost,
   Holding,
   HoldingPatch,
   Migration,
@@ -28,17 +33,29 @@ import type {
   SignalOutcome,
   StatusReset,
   StepOutcome,
+  StrayLook,
+  StrayPage,
 } from "../../core/cell/operation-store.ts";
+import type { DoomedGuest, GuestVerdict } from "../../core/cell/quarantine.ts";
 import type { Attempt, Host, Server } from "../../core/cell/server.ts";
+import type { TaskRecord } from "../../core/cell/task-record.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
 import { commitActive, commitDeleted, commitError, hopTasks } from "./cell/commit-tasks.ts";
 import { requestDeletes } from "./cell/delete-servers.ts";
 import { closeServers, dispatchServers } from "./cell/dispatch-servers.ts";
+import { endUnreadable } from "./cell/end-unreadable.ts";
 import { beginOperations, commitSteps, readPositions, signalOperations } from "./cell/operate-servers.ts";
 import { patchHoldings } from "./cell/patch-holdings.ts";
+import { judgeGuests, keepQuarantined, raiseRevisions, readIncarnation } from "./cell/quarantine.ts";
 import { readClaimed } from "./cell/read-claimed.ts";
-import { readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./cell/read-migrations.ts";
+import {
+  readHolding,
+  readHoldings,
+  readMigrations,
+  readUnconfirmed,
+  releaseEvacuated,
+} from "./cell/read-migrations.ts";
 import {
   readAttempts,
   readHomes,
@@ -48,9 +65,18 @@ import {
   readServersChangedSince,
 } from "./cell/read-servers.ts";
 import { readFencedSources, readStrays } from "./cell/read-strays.ts";
+import { readTasksOf } from "./cell/read-tasks.ts";
 import { resetStatus } from "./cell/reset-status.ts";
 import { giveUpLease, handOverTasks, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./cell/take-tasks.ts";
-import { agentArrived, expireAgents, readHosts, readSightings, touchAgents, writeHostsUp } from "./cell/write-hosts.ts";
+import {
+  agentArrived,
+  expireAgents,
+  readHosts,
+  readKnownRoots,
+  readSightings,
+  touchAgents,
+  writeHostsUp,
+} from "./cell/write-hosts.ts";
 
 /**
  * A cell's database in Postgres. Every write is one function of migrations/cell/0004 or one statement, and one
@@ -89,6 +115,10 @@ export class PostgresCellStore implements CellStore {
 
   attempts(serverUuid: string): Promise<readonly Attempt[]> {
     return readAttempts(this.#pool, serverUuid);
+  }
+
+  tasksOf(serverUuid: string): Promise<readonly TaskRecord[]> {
+    return readTasksOf(this.#pool, serverUuid);
   }
 
   hosts(): Promise<readonly Host[]> {
@@ -148,6 +178,10 @@ export class PostgresCellStore implements CellStore {
     return commitError(this.#pool, errors);
   }
 
+  endUnreadable(ends: readonly UnreadableEnd[]): Promise<readonly UnreadableOutcome[]> {
+    return endUnreadable(this.#pool, ends);
+  }
+
   commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
     return commitDeleted(this.#pool, deletes);
   }
@@ -158,20 +192,37 @@ export class PostgresCellStore implements CellStore {
     return writeHostsUp(this.#pool, agentId, hosts);
   }
 
-  agentArrived(agentId: string): Promise<void> {
-    return agentArrived(this.#pool, agentId);
+  agentArrived(agentId: string, hosts: readonly string[]): Promise<void> {
+    return agentArrived(this.#pool, agentId, hosts);
   }
 
   agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
     return touchAgents(this.#pool, agentIds);
   }
 
-  expireAgents(unseenMs: number): Promise<readonly string[]> {
-    return expireAgents(this.#pool, unseenMs);
+  expireAgents(unseenMs: number, limit: ExpiryLimit = NO_EXPIRY_LIMIT): Promise<Expiry> {
+    return expireAgents(this.#pool, unseenMs, limit);
+  }
+
+  incarnation(): Promise<string> {
+    return readIncarnation(this.#pool);
+  }
+  judgeGuests(guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
+    return judgeGuests(this.#pool, guests);
+  }
+  keepQuarantined(hosts: Parameters<CellStore["keepQuarantined"]>[0]): Promise<void> {
+    return keepQuarantined(this.#pool, hosts);
+  }
+  raiseRevisions(revisions: Parameters<CellStore["raiseRevisions"]>[0]): Promise<void> {
+    return raiseRevisions(this.#pool, revisions);
   }
 
   sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {
     return readSightings(this.#pool, hosts);
+  }
+
+  knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]> {
+    return readKnownRoots(this.#pool, providers);
   }
 
   homes(serverUuids: readonly string[]): Promise<readonly Home[]> {
@@ -230,11 +281,15 @@ export class PostgresCellStore implements CellStore {
     return readFencedSources(this.#pool);
   }
 
-  strays(limit: number): Promise<readonly string[]> {
-    return readStrays(this.#pool, limit);
+  strays(look: StrayLook): Promise<StrayPage> {
+    return readStrays(this.#pool, look);
   }
 
-  releaseEvacuated(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
+  holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
+    return readHolding(this.#pool, hosts);
+  }
+
+  releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]> {
     return releaseEvacuated(this.#pool, hosts);
   }
 }

@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
-import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
+import type { AllocationChange } from "../../core/ledger/allocation-change.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
-import type { PlacementStore } from "../../core/placement/placement-store.ts";
+import type { PlacementChangeOutcome, PlacementStore } from "../../core/placement/placement-store.ts";
 import { Batcher } from "../../runtime/batcher.ts";
 import { mayBeFirstClaim } from "./encode-first-claims.ts";
 import { aggregateWriter, readAggregates, readTraits, traitWriter } from "./placement/associations.ts";
@@ -23,6 +23,7 @@ import {
 } from "./placement/names.ts";
 import { findProvider, findProviders } from "./placement/provider-rows.ts";
 import { reshape } from "./placement/reshape.ts";
+import { refuseUnderWay } from "./placement/under-way.ts";
 import { deleteProvider, providerCreator, updateProvider } from "./placement/write-providers.ts";
 import { writesTogether } from "./placement/write-together.ts";
 import { runStored } from "./store-error.ts";
@@ -38,17 +39,22 @@ const BESIDE_ITEMS_MIN = 12;
  * transaction; the ledger answers each as if it had been alone. Throws `StoreError`.
  */
 export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllocations">): PlacementStore {
-  const newBatcher = () =>
-    new Batcher<AllocationChange, AllocationOutcome>({
-      run: (batch) => ledger.applyAllocations(batch),
+  const newBatcher = (run: (batch: readonly AllocationChange[]) => Promise<readonly PlacementChangeOutcome[]>) =>
+    new Batcher<AllocationChange, PlacementChangeOutcome>({
+      run,
       maxItems: BATCH_MAX,
       concurrency: 2,
       besideItemsMin: BESIDE_ITEMS_MIN,
       maxQueued: 20_000,
     });
   // First claims are cheap among themselves, and dear beside anything else.
-  const claims = newBatcher();
-  const changes = newBatcher();
+  const claims = newBatcher((batch) => ledger.applyAllocations(batch));
+  const changes = newBatcher(async (batch) => {
+    const refusals = await refuseUnderWay(pool, batch);
+    const free = batch.filter((_, index) => refusals[index] === null);
+    const outcomes = free.length === 0 ? [] : [...(await ledger.applyAllocations(free))];
+    return refusals.map((refusal) => refusal ?? outcomes.shift()!);
+  });
   const together = writesTogether(pool);
   return throwStoreErrors({
     provider: (uuid) => findProvider(pool, uuid),
@@ -79,7 +85,10 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
     consumers: (uuids) => readConsumers(pool, uuids),
     allocationsOfProvider: (uuid) => readAllocationsOfProvider(pool, uuid),
     applyAllocations: (change) => (mayBeFirstClaim(change) ? claims : changes).submit(change),
-    reshape: (reshaping) => reshape(pool, reshaping),
+    reshape: async (reshaping) => {
+      const [refusal] = await refuseUnderWay(pool, [reshaping.change]);
+      return refusal ? { kind: "refused", outcome: refusal } : reshape(pool, reshaping);
+    },
 
     usagesOfProvider: (uuid) => readUsagesOfProvider(pool, uuid),
     usagesOfProject: (projectId, userId) => readUsagesOfProject(pool, projectId, userId),

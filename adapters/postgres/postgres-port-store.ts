@@ -11,10 +11,13 @@ interface PortRow {
   created_at_ms: number;
   server_uuid: string | null;
   bound_at_ms: number | null;
+  bound_for_ms: number | null;
 }
 
 const BOUND_AT_MS = "(extract(epoch from bound_at) * 1000)::float8";
-const COLUMNS = `id, project_id, network_id, name, groups, created_at_ms::float8, server_uuid, ${BOUND_AT_MS} as bound_at_ms`;
+const BOUND_FOR_MS = "(extract(epoch from clock_timestamp() - bound_at) * 1000)::float8";
+const COLUMNS = `id, project_id, network_id, name, groups, created_at_ms::float8, server_uuid, ${BOUND_AT_MS} as bound_at_ms,
+  ${BOUND_FOR_MS} as bound_for_ms`;
 
 /** Ports in the API database: each write is one statement. Throws `StoreError`. */
 export class PostgresPortStore implements PortStore {
@@ -107,6 +110,9 @@ function recordOf(row: PortRow): PortRecord {
     name: row.name,
     groups: row.groups,
     createdAtMs: row.created_at_ms,
-    binding: row.server_uuid === null ? null : { serverUuid: row.server_uuid, atMs: row.bound_at_ms ?? 0 },
+    binding:
+      row.server_uuid === null
+        ? null
+        : { serverUuid: row.server_uuid, atMs: row.bound_at_ms ?? 0, ageMs: Math.max(0, row.bound_for_ms ?? 0) },
   };
 }

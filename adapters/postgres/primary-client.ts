@@ -12,18 +12,26 @@ interface Target {
 const finders = new Map<string, PrimaryFinder>();
 
 /**
- * A connection to a database whose URL may name several servers, of which one at a time takes writes: to that one. With one
+ * A connection to a database whose URL may name several servers: it goes to the one that takes writes. Its loss never ends the process. With one
  * server it is node-pg's own client. A connection does not follow a failover: it is lost, and the next one finds the new primary; one
  * to an old primary that lives on is cut when the new one has been found.
  */
 export class PrimaryClient extends pg.Client {
   readonly #finder: PrimaryFinder | null;
 
-  /** Throws on a URL that is none. */
-  constructor(config: pg.ClientConfig) {
+  /** `addedOptions` come after those of the URL or of the environment (PGOPTIONS). Throws on a URL that is none. */
+  constructor(config: pg.ClientConfig & { readonly addedOptions?: string }) {
     const urls = singleHostUrls(config.connectionString ?? "");
     if (urls === null) throw new Error("not the URL of a Postgres database");
     super({ ...config, connectionString: urls[0] as string });
+    if (config.addedOptions !== undefined) {
+      // Node-pg's types leave out what it made of the URL and the environment.
+      const { connectionParameters: made } = this as unknown as { connectionParameters: { options?: string } };
+      made.options = made.options ? `${made.options} ${config.addedOptions}` : config.addedOptions;
+    }
+    // A connection may be lost at any moment: idle, in the middle of a transaction, while it is being closed. The statement under way rejects,
+    // and so does the next one; without a listener the event itself would end the process. A pool listens only while a connection is idle.
+    this.on("error", () => undefined);
     this.#finder = urls.length === 1 ? null : finderOf(config.connectionString ?? "", urls);
   }
 

@@ -52,6 +52,11 @@ export function storeErrorCodeOf(error: unknown): StoreErrorCode {
   return UNAVAILABLE.has(code) || UNAVAILABLE.has(code.slice(0, 2)) ? "unavailable" : "bug";
 }
 
+/** Whether the database could not be asked, so that the same may be tried again later: of a store's error, or of the driver's own. */
+export function isUnavailable(error: unknown): boolean {
+  return (error instanceof StoreError ? error.code : storeErrorCodeOf(error)) === "unavailable";
+}
+
 /** Does a store's work; throws a `StoreError` for whatever goes wrong, but lets assertions pass through. */
 export async function runStored<Result>(operation: string, work: () => Promise<Result>): Promise<Result> {
   try {

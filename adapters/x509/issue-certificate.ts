@@ -58,25 +58,32 @@ export async function issueCa(name: string, lifetime: Lifetime): Promise<KeyPair
   return pairOf(certificate, keys);
 }
 
-/**
- * A certificate by which a process is known, as server and as client, under all of `names` (DNS names and IP addresses; the first
- * is its common name). Throws when `ca` is no certificate authority's.
- */
+/** Whom a certificate is for. */
+export type CertificateSubject =
+  /** A process that serves and calls, known under DNS names and IP addresses; the first is its common name. */
+  | { readonly names: readonly [string, ...string[]] }
+  /** A process that only calls, known by URIs. */
+  | { readonly commonName: string; readonly uris: readonly string[] };
+
+/** A certificate by which a process is known. Throws when `ca` is no certificate authority's. */
 export async function issueCertificate(options: {
-  readonly names: readonly [string, ...string[]];
+  readonly subject: CertificateSubject;
   readonly ca: KeyPair;
   readonly lifetime: Lifetime;
 }): Promise<KeyPair> {
-  const { names, ca, lifetime } = options;
+  const { subject, ca, lifetime } = options;
+  const names = "uris" in subject ? subject.uris.map(uriName) : subject.names.map(generalName);
+  const called = "uris" in subject ? subject.commonName : subject.names[0];
+  const keyPurposes = "uris" in subject ? [OID.clientAuth] : [OID.serverAuth, OID.clientAuth];
   const authority = Certificate.fromBER(bytesOf(ca.certificate, "CERTIFICATE"));
   const signer = await privateKeyOf(ca.key);
   const keys = await newKeys();
   const issuer = `${authority.subject.typesAndValues[0]?.value.valueBlock.value ?? ""}`;
-  const certificate = await unsigned({ subject: names[0], issuer, keys, lifetime, usage: MAY_AUTHENTICATE });
-  const purposes = new ExtKeyUsage({ keyPurposes: [OID.serverAuth, OID.clientAuth] });
+  const certificate = await unsigned({ subject: called, issuer, keys, lifetime, usage: MAY_AUTHENTICATE });
+  const purposes = new ExtKeyUsage({ keyPurposes });
   add(certificate, OID.basicConstraints, new BasicConstraints({ cA: false }).toSchema(), true);
   add(certificate, OID.extKeyUsage, purposes.toSchema(), false);
-  add(certificate, OID.subjectAltName, new GeneralNames({ names: names.map(generalName) }).toSchema(), false);
+  add(certificate, OID.subjectAltName, new GeneralNames({ names }).toSchema(), false);
   const keyIdentifier = new OctetString({ valueHex: await identifierOf(authority) });
   add(certificate, OID.authorityKeyIdentifier, new AuthorityKeyIdentifier({ keyIdentifier }).toSchema(), false);
   await certificate.sign(signer, HASH);
@@ -113,10 +120,14 @@ function commonName(value: string): AttributeTypeAndValue {
   return new AttributeTypeAndValue({ type: OID.commonName, value: new Utf8String({ value }) });
 }
 
-/** Kinds of names: 2 is DNS, 7 an address (source: RFC 5280, 4.2.1.6). */
+/** Kinds of names: 2 is DNS, 6 a URI, 7 an address (source: RFC 5280, 4.2.1.6). */
 function generalName(name: string): GeneralName {
   if (isIP(name) === 0) return new GeneralName({ type: 2, value: name });
   return new GeneralName({ type: 7, value: new OctetString({ valueHex: addressBytes(name) }) });
+}
+
+function uriName(uri: string): GeneralName {
+  return new GeneralName({ type: 6, value: uri });
 }
 
 function addressBytes(address: string): ArrayBuffer {

@@ -1,3 +1,4 @@
+import { nameOfPromise } from "../../core/audit/violation.ts";
 import type { AuditReport } from "./audit-report.ts";
 import { healingText } from "./heal-violations.ts";
 import { violationText } from "./print-report.ts";
@@ -7,9 +8,9 @@ import type { AuditChange, WatchReport } from "./watch-cloud.ts";
 export function changeText(change: AuditChange): string {
   switch (change.kind) {
     case "broken":
-      return `broken: law ${change.violation.law}: ${violationText(change.violation)}`;
+      return `broken: ${nameOfPromise(change.violation.law)}: ${violationText(change.violation)}`;
     case "gone":
-      return `gone: law ${change.violation.law}: ${violationText(change.violation)}`;
+      return `gone: ${nameOfPromise(change.violation.law)}: ${violationText(change.violation)}`;
     case "unread":
       return `not to be had: ${change.source}: ${change.reason}`;
     case "read":

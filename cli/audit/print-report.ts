@@ -9,19 +9,25 @@ export function auditText(report: AuditReport): string {
   const { counts } = report;
   const lines = [
     `audit of ${report.cells.length} cells: ${counts.providers} providers, ${counts.consumers} consumers, ${counts.servers} servers, ` +
-      `${counts.requests} open requests, ${counts.hostsAsked} hosts asked what runs there`,
+      `${counts.requests} requests that are not deleted, ${counts.hostsAsked} hosts asked what runs there`,
   ];
   for (const [index, name] of LAW_NAMES.entries()) {
     const broken = report.violations.filter((violation) => violation.law === index + 1);
-    const verdict = broken.length > 0 ? `${broken.length} violations` : verdictOf(index + 1, counts);
-    lines.push(`  law ${index + 1}, ${name.padEnd(28)} ${verdict}`);
-    for (const violation of broken.slice(0, SHOWN_PER_LAW_MAX)) lines.push(`    ${violationText(violation)}`);
-    if (broken.length > SHOWN_PER_LAW_MAX) lines.push(`    … and ${broken.length - SHOWN_PER_LAW_MAX} more`);
+    lines.push(...sectionOf(`law ${index + 1}, ${name.padEnd(28)}`, broken, verdictOf(index + 1, counts)));
   }
+  const apart = report.violations.filter((violation) => violation.law === "groups");
+  lines.push(...sectionOf("server groups".padEnd(35), apart, "hold"));
   for (const [cell, reason] of Object.entries(report.unread)) lines.push(`  cell ${cell} could not be read: ${reason}`);
   for (const [what, reason] of Object.entries(report.unreadGuests))
     lines.push(`  ${what}: not known what runs there: ${reason}`);
   return lines.join("\n");
+}
+
+function sectionOf(title: string, broken: readonly FoundViolation[], verdict: string): string[] {
+  const lines = [`  ${title} ${broken.length > 0 ? `${broken.length} violations` : verdict}`];
+  for (const violation of broken.slice(0, SHOWN_PER_LAW_MAX)) lines.push(`    ${violationText(violation)}`);
+  if (broken.length > SHOWN_PER_LAW_MAX) lines.push(`    … and ${broken.length - SHOWN_PER_LAW_MAX} more`);
+  return lines;
 }
 
 /** One violation in one line. */
@@ -29,10 +35,12 @@ export function violationText({ what, where, proof, since }: FoundViolation): st
   return `${what}: ${where}: ${proof} (since ${since})`;
 }
 
-/** Where guests really run only the agents know: law 4 holds by the word of those that were asked. */
+/** What guests are where only the agents know: laws 4 and 6 hold by the word of those that were asked. */
 function verdictOf(law: number, { hosts, hostsAsked }: AuditReport["counts"]): string {
-  if (law !== 4 || hostsAsked >= hosts) return law === 4 && hostsAsked === 0 ? NOBODY_ASKED : "holds";
-  return hostsAsked === 0 ? NOBODY_ASKED : `holds on the ${hostsAsked} of ${hosts} hosts that told what runs there`;
+  const isByWord = law === 4 || law === 6;
+  if (!isByWord || hostsAsked >= hosts) return isByWord && hostsAsked === 0 ? NOBODY_ASKED : "holds";
+  return hostsAsked === 0 ? NOBODY_ASKED : `holds on the ${hostsAsked} of ${hosts} hosts that told what is there`;
 }
 
-const NOBODY_ASKED = "not checked: no host was asked what runs there";
+const NOBODY_ASKED =
+  "not checked: no host was asked what runs there (name the agents with --agents, or their journals with --journals)";

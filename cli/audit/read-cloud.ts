@@ -10,6 +10,8 @@ export interface AuditedCell {
   readonly databaseUrl: string;
   /** What runs on its hosts, when its agents are at hand. */
   readonly runningGuests?: () => GuestsByHost | Promise<GuestsByHost>;
+  /** What exists on its hosts, whether it runs or not. */
+  readonly copies?: () => GuestsByHost | Promise<GuestsByHost>;
 }
 
 export interface AuditedCloud {
@@ -34,7 +36,8 @@ export async function readCloud(cloud: AuditedCloud): Promise<CloudReading> {
     cloud.cells.map(async (cell): Promise<CellFacts | null> => {
       try {
         const facts = await readCellFacts(cell.name, cell.databaseUrl);
-        return { ...facts, runningGuests: (await cell.runningGuests?.()) ?? facts.runningGuests };
+        const [runningGuests, copies] = await Promise.all([cell.runningGuests?.(), cell.copies?.()]);
+        return { ...facts, runningGuests: runningGuests ?? new Map(), copies: copies ?? new Map() };
       } catch (error) {
         unread.set(cell.name, (error as Error).message);
         return null;
@@ -56,12 +59,20 @@ function dealGuests(
 ): { readonly cells: readonly CellFacts[]; readonly unread: ReadonlyMap<string, string> } {
   const unread = new Map(reading.unread);
   const guestsOf = cells.map((cell) => new Map(cell.runningGuests));
+  const copiesOf = cells.map((cell) => new Map(cell.copies));
   for (const [host, guests] of reading.hosts) {
     const owners = cells.flatMap((cell, index) => (cell.hosts.has(host) ? [index] : []));
     const [owner] = owners;
-    if (owners.length === 1 && owner !== undefined) guestsOf[owner]?.set(host, guests);
-    else if (owners.length > 1) unread.set(`host ${host}`, "several cells have a host of this name");
+    if (owners.length === 1 && owner !== undefined) {
+      guestsOf[owner]?.set(host, guests);
+      copiesOf[owner]?.set(host, reading.copies.get(host) ?? []);
+    } else if (owners.length > 1) unread.set(`host ${host}`, "several cells have a host of this name");
     else if (allCellsRead) unread.set(`host ${host}`, "no cell has it");
   }
-  return { cells: cells.map((cell, index) => ({ ...cell, runningGuests: guestsOf[index] ?? new Map() })), unread };
+  const dealt = cells.map((cell, index) => ({
+    ...cell,
+    runningGuests: guestsOf[index] ?? cell.runningGuests,
+    copies: copiesOf[index] ?? cell.copies,
+  }));
+  return { cells: dealt, unread };
 }

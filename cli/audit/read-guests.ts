@@ -16,8 +16,14 @@ export interface GuestSources {
 export interface GuestReading {
   /** What runs, by host; one with nothing on it has an empty list. */
   readonly hosts: ReadonlyMap<string, readonly RunningGuest[]>;
+  /** What exists, whether it runs or not: of the same hosts. */
+  readonly copies: ReadonlyMap<string, readonly RunningGuest[]>;
   /** Agents and journals that could not be read, each with the reason. */
   readonly unread: ReadonlyMap<string, string>;
+}
+
+interface FoundGuest extends RunningGuest {
+  readonly running: boolean;
 }
 
 const ANSWER_MS_MAX = 5_000;
@@ -27,11 +33,11 @@ const ANSWER_MS_MAX = 5_000;
  * had a guest, and tells of a dead agent what it left. Never rejects: who does not answer is named.
  */
 export async function readGuests(sources: GuestSources): Promise<GuestReading> {
-  const hosts = new Map<string, readonly RunningGuest[]>();
+  const found = new Map<string, readonly FoundGuest[]>();
   const unread = new Map<string, string>();
-  const take = async (name: string, reading: Promise<ReadonlyMap<string, readonly RunningGuest[]>>): Promise<void> => {
+  const take = async (name: string, reading: Promise<ReadonlyMap<string, readonly FoundGuest[]>>): Promise<void> => {
     try {
-      for (const [host, guests] of await reading) hosts.set(host, guests);
+      for (const [host, guests] of await reading) found.set(host, guests);
     } catch (error) {
       unread.set(name, reasonOf(error as Error));
     }
@@ -43,42 +49,47 @@ export async function readGuests(sources: GuestSources): Promise<GuestReading> {
       return take(`agent ${authority}`, askAgent(authority));
     }),
   );
-  return { hosts, unread };
+  const named = (guests: readonly FoundGuest[]) =>
+    guests.map(({ serverUuid, attemptId }): RunningGuest => ({ serverUuid, attemptId }));
+  return {
+    hosts: new Map([...found].map(([host, guests]) => [host, named(guests.filter(({ running }) => running))])),
+    copies: new Map([...found].map(([host, guests]) => [host, named(guests)])),
+    unread,
+  };
 }
 
-async function askAgent(authority: string): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
+async function askAgent(authority: string): Promise<ReadonlyMap<string, readonly FoundGuest[]>> {
   const answer = await fetch(`http://${authority}/guests`, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
   if (!answer.ok) throw new Error(`it answered ${answer.status}`);
   const page = (await answer.json()) as {
     readonly hosts?: readonly string[];
-    readonly guests?: readonly (RunningGuest & { readonly host: string; readonly running: boolean })[];
+    readonly guests?: readonly (FoundGuest & { readonly host: string })[];
   };
   if (!Array.isArray(page.hosts) || !Array.isArray(page.guests)) throw new Error("it is no agent of this version");
-  const found = new Map<string, RunningGuest[]>(page.hosts.map((host) => [host, []]));
-  for (const { host, serverUuid, attemptId, running } of page.guests) {
-    if (running) found.get(host)?.push({ serverUuid, attemptId });
-  }
+  const found = new Map<string, FoundGuest[]>(page.hosts.map((host) => [host, []]));
+  for (const { host, serverUuid, attemptId, running } of page.guests)
+    found.get(host)?.push({ serverUuid, attemptId, running });
   return found;
 }
 
-async function readJournals(path: string): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
+async function readJournals(path: string): Promise<ReadonlyMap<string, readonly FoundGuest[]>> {
   const files = path.endsWith(".journal")
     ? [path]
     : (await readdir(path)).filter((name) => name.endsWith(".journal")).map((name) => join(path, name));
   if (files.length === 0) throw new Error("there is no journal in it");
-  const found = new Map<string, RunningGuest[]>();
+  const found = new Map<string, FoundGuest[]>();
   for (const file of files) {
     const table = new GuestTable();
     const known = new Set<string>();
     for (const record of await peekJournal(file)) {
-      table.apply(record);
+      table.apply(record, 0);
       known.add(record.host);
     }
     for (const host of known) {
-      const running = table.guestsOf(host).filter((guest) => guest.state === "running");
+      const guests = table.guestsOf(host);
       found.set(
         host,
-        running.map(({ serverUuid, attemptId }) => ({ serverUuid, attemptId })),
+        guests.map(({ serverUuid, attemptId, state }) => ({ serverUuid, attemptId, running: state === "running" })),
       );
     }
   }

@@ -15,6 +15,7 @@ interface Call {
   /** After `/v2.1`. */
   readonly path: string;
   readonly server?: string;
+  readonly action?: string;
   readonly body?: unknown;
 }
 
@@ -51,7 +52,7 @@ export class ChaosApi {
     this.#requests += 1;
     const id = this.#requests;
     const line = { who: call.who, op: call.op, id, ...(call.server === undefined ? {} : { server: call.server }) };
-    this.#history.write({ ...line, what: "invoke" });
+    this.#history.write({ ...line, ...(call.action === undefined ? {} : { action: call.action }), what: "invoke" });
     const begunMs = this.#history.now();
     const outcome = await this.send(call);
     const ms = Math.round((this.#history.now() - begunMs) * 10) / 10;

@@ -87,7 +87,7 @@ export interface ChaosCloud {
   freeDisk(agent: string): Promise<void>;
   /** Starts what does not run, ends what is paused, and resolves when every host is up. */
   makeWhole(): Promise<void>;
-  /** The audit of the five laws; agents are asked what runs. */
+  /** The audit of the six laws; agents are asked what runs. */
   audit(options: { readonly pauseMs: number; readonly patienceMs: number }): Promise<AuditReport>;
   /** Uuids of all that hold allocations; null where the databases are out of reach. */
   holders(): Promise<readonly string[] | null>;

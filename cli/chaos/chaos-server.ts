@@ -21,6 +21,8 @@ export interface ChaosServer {
   /** When it began to run, by the cell's word, in milliseconds since 1970. */
   launchedAtMs: number | null;
   fault: string | null;
+  /** `operating`: clients operate on it; `awaited`: they stopped, and it was not yet seen without a task. */
+  operations: "none" | "operating" | "awaited" | "ended";
   /** Accepted, never asked to be deleted, and the API says that there is none. */
   lost: boolean;
 }
@@ -28,7 +30,12 @@ export interface ChaosServer {
 /** Whether something still has to happen to it. */
 export function isOpen(server: ChaosServer): boolean {
   if (server.uuid === null || server.lost || server.state === "DELETED") return false;
-  return server.state === "open" || server.deleting === "asked" || server.deleting === "accepted";
+  return (
+    server.state === "open" ||
+    server.operations === "awaited" ||
+    server.deleting === "asked" ||
+    server.deleting === "accepted"
+  );
 }
 
 export function newServer(name: string, client: string, invokedMs: number): ChaosServer {
@@ -44,6 +51,14 @@ export function newServer(name: string, client: string, invokedMs: number): Chao
       state: "open",
       endedMs: null,
     },
-    ...{ deleting: "no", deleteAcceptedMs: 0, host: null, launchedAtMs: null, fault: null, lost: false },
+    ...{
+      deleting: "no",
+      deleteAcceptedMs: 0,
+      host: null,
+      launchedAtMs: null,
+      fault: null,
+      lost: false,
+      operations: "none",
+    },
   };
 }

@@ -2,7 +2,7 @@
 export type ChaosTarget = "local" | "compose";
 
 /** What a client asks of the public API. */
-export type ClientOperation = "create" | "delete" | "show" | "list";
+export type ClientOperation = "create" | "delete" | "show" | "list" | "action";
 
 /**
  * Harm that a chaos plan can do. Where the simulator knows the same, it has the same name.
@@ -72,6 +72,8 @@ export interface Invoked {
   readonly id: number;
   /** Uuid, where the request names one. */
   readonly server?: string;
+  /** Of an action: which one, `resize` for example. */
+  readonly action?: string;
 }
 
 /**
@@ -147,7 +149,7 @@ export interface Verdict {
   readonly atMs: number;
   readonly who: "auditor";
   readonly what: "verdict";
-  readonly law: 1 | 2 | 3 | 4 | 5;
+  readonly law: 1 | 2 | 3 | 4 | 5 | 6;
   readonly holds: boolean;
   readonly violations: readonly string[];
 }

@@ -4,7 +4,7 @@ import type { Verdict } from "./history-line.ts";
 
 /** What each law is worth over all audits. What nobody could look at is not known to hold. */
 export function lawVerdicts(reports: readonly AuditReport[]): readonly Pick<Verdict, "law" | "holds" | "violations">[] {
-  return ([1, 2, 3, 4, 5] as const).map((law) => {
+  return ([1, 2, 3, 4, 5, 6] as const).map((law) => {
     const broken = reports.flatMap(({ violations }) => violations.filter((violation) => violation.law === law));
     const unread = reports.flatMap((report) => Object.entries({ ...report.unread, ...report.unreadGuests }));
     const unknown = unread.map(([what, why]) => `${what} could not be read: ${why}`);

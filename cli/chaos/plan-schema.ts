@@ -53,6 +53,7 @@ export const PlanText = Type.Object(
         creates: Count(1_000_000),
         retry: Type.Optional(Type.Boolean()),
         deletes: Type.Optional(Share),
+        operations: Type.Optional(Share),
         build: Type.Optional(Duration),
         timeout: Type.Optional(Duration),
       },

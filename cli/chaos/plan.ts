@@ -57,6 +57,8 @@ export interface LoadPlan {
   readonly retry: boolean;
   /** Share of the servers that are deleted; half of those while they may still be building. */
   readonly deletes: number;
+  /** Share of the servers that clients resize, move, stop, pause and shelve once they are ACTIVE, again and again until the load ends. */
+  readonly operations: number;
   /** How long a build takes on its host. */
   readonly buildMs: number;
   /** How long a client waits for an answer. */

@@ -116,6 +116,7 @@ function wholePlan({ name, about, duration: lasts, settle, cloud, load, expect }
       creates: load.creates ?? null,
       retry: load.retry ?? false,
       deletes: load.deletes ?? 0,
+      operations: load.operations ?? 0,
       buildMs: msOf(load.build ?? "200ms"),
       timeoutMs: msOf(load.timeout ?? "10s"),
     },

@@ -7,10 +7,10 @@ import type { ChaosCloud } from "./chaos-cloud.ts";
 import { ChaosHistory } from "./chaos-history.ts";
 import { checkHistory, failuresOf } from "./checkers/checker.ts";
 import { standardCheckers } from "./checkers/standard-checkers.ts";
+import { createFlavors } from "./create-flavors.ts";
 import { DeathWatch } from "./death-watch.ts";
 import type { HistoryLine } from "./history-line.ts";
 import { lawVerdicts } from "./law-verdicts.ts";
-import { createFlavor } from "./list-servers.ts";
 import type { Plan } from "./plan.ts";
 import { PlanError, requireFewFaults } from "./read-plan.ts";
 import type { RoundFigures } from "./round-figures.ts";
@@ -53,7 +53,7 @@ export class BrokenOffError extends Error {
 }
 
 /**
- * Carries out a plan on a cloud that serves: load and faults, then rest, then the audit of the five laws; at last it deletes every
+ * Carries out a plan on a cloud that serves: load and faults, then rest, then the audit of the six laws; at last it deletes every
  * server, and nothing of them may be left. Throws a PlanError if the cloud lacks what the plan names or the round is too long for it, a BrokenOffError when it
  * could not be carried through. The cloud stays, whole.
  */
@@ -90,7 +90,7 @@ export async function runPlan(options: RunOptions): Promise<RunResult> {
 
 async function runRounds(options: RunOptions, history: ChaosHistory, api: ChaosApi) {
   const { plan, cloud, seed, signal } = options;
-  const flavor = await createFlavor(api);
+  const flavors = await createFlavors(api);
   const random = seededRandom(seed);
   const figures: RoundFigures[] = [];
   const failures: string[] = [];
@@ -99,7 +99,7 @@ async function runRounds(options: RunOptions, history: ChaosHistory, api: ChaosA
   let faultId = 0;
   for (const round of plan.rounds) {
     const run = new RoundRun({
-      ...{ plan, round, cloud, api, history, random, flavor, signal },
+      ...{ plan, round, cloud, api, history, random, flavors, signal },
       durationMs: options.durationMs ?? plan.durationMs,
       namePrefix: `chaos-${runId}-${figures.length + 1}`,
       nextFaultId: () => {

@@ -4,7 +4,9 @@ import type { ChaosApi } from "./chaos-api.ts";
 import type { ChaosCloud } from "./chaos-cloud.ts";
 import type { ChaosHistory } from "./chaos-history.ts";
 import { type ChaosServer, isOpen } from "./chaos-server.ts";
+import type { ChaosFlavors } from "./create-flavors.ts";
 import { deleteServer, Load } from "./drive-load.ts";
+import { OperationsLoad } from "./drive-operations.ts";
 import { findUnanswered, lookForReturned } from "./find-unanswered.ts";
 import { Nemesis } from "./nemesis.ts";
 import type { Plan, Round } from "./plan.ts";
@@ -21,7 +23,7 @@ export interface RoundOptions {
   readonly api: ChaosApi;
   readonly history: ChaosHistory;
   readonly random: () => number;
-  readonly flavor: string;
+  readonly flavors: ChaosFlavors;
   /** Names of servers begin with it: unlike those of any other round of any run. */
   readonly namePrefix: string;
   readonly nextFaultId: () => number;
@@ -43,6 +45,7 @@ export class RoundRun {
   readonly #options: RoundOptions;
   readonly #nemesis: Nemesis;
   readonly #load: Load;
+  readonly #operations: OperationsLoad;
   readonly #watch: ServerWatch;
   #stage = "load";
 
@@ -53,10 +56,12 @@ export class RoundRun {
     this.#load = new Load({
       ...options,
       ...{ plan: plan.load, servers: this.servers, failShare: () => this.#nemesis.failShare },
+      flavor: options.flavors.small,
     });
+    this.#operations = new OperationsLoad(options);
     this.#watch = new ServerWatch({
       ...options,
-      ...{ servers: this.servers, onEnd: (server) => this.#load.onEnd(server) },
+      ...{ servers: this.servers, onEnd: (server) => this.#onEnd(server) },
     });
   }
 
@@ -94,6 +99,13 @@ export class RoundRun {
     }
   }
 
+  #onEnd(server: ChaosServer): void {
+    const { plan, random } = this.#options;
+    if (this.#stage === "load" && server.state === "ACTIVE" && random() < plan.load.operations)
+      this.#operations.follow(server);
+    this.#load.onEnd(server);
+  }
+
   async #harm(): Promise<void> {
     const { round, durationMs, signal } = this.#options;
     this.#nemesis.begin(scheduleOf(round.nemesis, durationMs));
@@ -102,7 +114,7 @@ export class RoundRun {
       await this.#until(() => this.#load.done && this.#nemesis.done, durationMs);
       this.#stage = "healing";
     } finally {
-      await Promise.all([this.#nemesis.stop(), this.#load.stop()]);
+      await Promise.all([this.#nemesis.stop(), this.#load.stop(), this.#operations.stop()]);
     }
     signal.throwIfAborted();
   }

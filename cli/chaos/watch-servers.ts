@@ -115,6 +115,7 @@ export class ServerWatch {
   }
 
   #see(server: ChaosServer, shown: ServerDetail): void {
+    if (server.operations === "awaited") this.#seeRest(server, shown);
     if (server.state !== "open" || (shown.status !== "ACTIVE" && shown.status !== "ERROR")) return;
     const launchedAt = shown["OS-SRV-USG:launched_at"];
     server.state = shown.status;
@@ -128,6 +129,16 @@ export class ServerWatch {
     if (this.#telling.size >= TOLD_AT_ONCE) return;
     const telling = this.#tellEnded().finally(() => this.#telling.delete(telling));
     this.#telling.add(telling);
+  }
+
+  /** A server that clients operated on rests when it has no task; it may have broken. */
+  #seeRest(server: ChaosServer, shown: ServerDetail): void {
+    if (shown["OS-EXT-STS:task_state"] !== null) return;
+    server.operations = "ended";
+    if (shown.status !== "ERROR" || server.state === "ERROR") return;
+    server.state = "ERROR";
+    server.fault = shown.fault?.message ?? null;
+    this.#ended.push({ server, atMs: this.#history.now(), state: "ERROR" });
   }
 
   async #tellEnded(): Promise<void> {

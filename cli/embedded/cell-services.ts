@@ -10,7 +10,7 @@ import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
-import { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
+import { FakeDriver, type FakeGuest } from "../../services/compute-agent/fake-driver.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import type { Journal } from "../../services/compute-agent/journal.ts";
 import { type ComputeAgent, createComputeAgent } from "../../services/compute-agent/service.ts";
@@ -43,6 +43,8 @@ export interface CellServices extends Service {
   readonly ready: boolean;
   /** What really runs on the hosts. */
   runningGuests(): Promise<ReadonlyMap<string, readonly RunningGuest[]>>;
+  /** What exists on the hosts, whether it runs or not. */
+  copies(): Promise<ReadonlyMap<string, readonly RunningGuest[]>>;
 }
 
 /** Each connection compiles the cell's functions for itself, and batches grow while they wait for one: few are faster than many. */
@@ -75,7 +77,8 @@ export function createCellServices(options: CellServicesOptions): CellServices {
     get ready() {
       return agent.ready;
     },
-    runningGuests: () => Promise.resolve(runningGuestsOf(options.hosts, driver)),
+    runningGuests: async () => guestsOf(options.hosts, driver, ({ running }) => running),
+    copies: async () => guestsOf(options.hosts, driver, () => true),
     async start() {
       for (const conductor of conductors) await conductor.start();
       await agent.start();
@@ -99,6 +102,7 @@ function createAgent(
     clock,
     seed: 1,
     scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const]))),
+    byMetadata: true,
     crash: () => options.fail(new Error("the fake driver was told to crash its agent, and this process is its agent")),
     loseConnections: () => agent.loseConnections(),
   });
@@ -118,13 +122,13 @@ function createAgent(
   return { agent, driver };
 }
 
-function runningGuestsOf(
+function guestsOf(
   hosts: readonly HostConfig[],
   driver: FakeDriver,
+  isMeant: (guest: FakeGuest) => boolean,
 ): ReadonlyMap<string, readonly RunningGuest[]> {
   const guests = new Map<string, RunningGuest[]>(hosts.map((host) => [host.name, []]));
-  for (const { host, serverUuid, attemptId, running } of driver.guests()) {
-    if (running) guests.get(host)?.push({ serverUuid, attemptId });
-  }
+  for (const { host, serverUuid, attemptId } of driver.guests().filter(isMeant))
+    guests.get(host)?.push({ serverUuid, attemptId });
   return guests;
 }

@@ -9,7 +9,7 @@ import type { CloudObserver } from "./observe-stores.ts";
 /** What a thread of cells is asked. `buses`: the other ends of the conductors' connections. */
 export type CellCall =
   | { readonly kind: "open"; readonly plan: CellPlan; readonly journal: string | null; readonly buses: MessagePort[] }
-  | { readonly kind: "start" | "guests" | "close"; readonly cell: string };
+  | { readonly kind: "start" | "guests" | "copies" | "close"; readonly cell: string };
 export interface NumberedCellCall {
   readonly id: number;
   readonly call: CellCall;
@@ -90,6 +90,7 @@ export class CellThread {
       },
       runningGuests: () =>
         this.#call({ kind: "guests", cell }) as Promise<ReadonlyMap<string, readonly RunningGuest[]>>,
+      copies: () => this.#call({ kind: "copies", cell }) as Promise<ReadonlyMap<string, readonly RunningGuest[]>>,
       // A thread that has ended has left nothing to close.
       close: async () => {
         await this.#call({ kind: "close", cell }).catch((error: unknown) => {

@@ -40,6 +40,7 @@ async function carryOut(call: CellCall): Promise<unknown> {
   const services = cells.get(call.cell);
   if (services === undefined) throw new Error(`no cell ${call.cell} was opened`);
   if (call.kind === "guests") return services.runningGuests();
+  if (call.kind === "copies") return services.copies();
   if (call.kind === "close") return services.close();
   await services.start();
   void tellWhenReady(call.cell, services);

@@ -65,6 +65,7 @@ export function createEmbeddedCell(options: EmbeddedCellOptions): EmbeddedCell {
       return services.ready;
     },
     runningGuests: () => services.runningGuests(),
+    copies: () => services.copies(),
     async start() {
       follower.start();
       await bus.ensureStreams(cellStreams(name));

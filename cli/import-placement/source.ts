@@ -39,6 +39,8 @@ async function openPostgres(url: URL): Promise<Source> {
     application_name: "berth import-placement",
     connectionTimeoutMillis: 10_000,
   });
+  // A connection that is lost between two queries: the next query rejects. Without a listener the event would end the process.
+  client.on("error", () => undefined);
   await client.connect();
   try {
     await client.query("begin isolation level repeatable read read only");

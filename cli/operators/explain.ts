@@ -1,14 +1,16 @@
 import { boolean, integer, text } from "../../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
-import type { DecisionsAnswer, ExplainAnswer } from "./explain-answer.ts";
+import type { ExplainAnswer } from "./explain-answer.ts";
+import type { ShownLife } from "./life-answer.ts";
 import { callApi, operatorSettings } from "./operators-client.ts";
-import { decisionsText, explanationText } from "./print-explanation.ts";
+import { explanationText } from "./print-explanation.ts";
+import { lifeText } from "./print-life.ts";
 
 const declaration = {
   command: "berth explain",
   about:
-    "Tells why a server is where it is, or nowhere. With --flavor instead of a server: where one would go, and why not elsewhere, without placing it.",
+    "Tells a server's whole life: who asked for it, where it was placed and why, its attempts, hops and moves. With --flavor instead of a server: where one would go, and why not elsewhere, without placing it.",
   positionals: ["[SERVER_UUID…]"],
   settings: {
     ...operatorSettings,
@@ -20,7 +22,7 @@ const declaration = {
     project: optional(text(), { about: "whose server it would be" }),
     count: setting(integer({ min: 1, max: 100 }), { about: "servers of the call", default: "1" }),
     alternates: setting(integer({ min: 0, max: 19 }), {
-      about: "most alternates of each; schedulers have one fewer than --max-attempts",
+      about: "most alternates of each; schedulers give a build one more than their --max-attempts, a move one fewer",
       default: "2",
     }),
     limit: setting(integer({ min: 1, max: 100 }), { about: "hosts shown with their weights", default: "5" }),
@@ -33,7 +35,7 @@ export function run(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, servers) => {
     if ((settings.flavor === null) === (servers.length === 0))
       throw new SettingsError("name either servers or, with --flavor, what a server would be");
-    if (settings.flavor === null) return tellDecisions(settings, servers);
+    if (settings.flavor === null) return tellLives(settings, servers);
     const { flavor, image, zone, host, project, count, alternates, limit } = settings;
     const answer = await callApi<ExplainAnswer>(settings, "POST", "/explain", {
       ...{ flavor, count, alternates, limit },
@@ -48,16 +50,14 @@ export function run(argv: readonly string[]): Promise<number> {
   });
 }
 
-async function tellDecisions(
+async function tellLives(
   settings: Parameters<typeof callApi>[0] & { readonly json: boolean },
   servers: readonly string[],
 ): Promise<number> {
-  const decisions: DecisionsAnswer["decisions"][number][] = [];
-  for (const server of servers) {
-    const answer = await callApi<DecisionsAnswer>(settings, "GET", `/decisions/${encodeURIComponent(server)}`);
-    decisions.push(...answer.decisions);
-  }
-  process.stdout.write(settings.json ? jsonOf({ decisions }) : decisionsText({ decisions }));
+  const lives: ShownLife[] = [];
+  for (const server of servers)
+    lives.push(await callApi<ShownLife>(settings, "GET", `/explain/${encodeURIComponent(server)}`));
+  process.stdout.write(settings.json ? jsonOf({ servers: lives }) : lives.map(lifeText).join("\n"));
   return 0;
 }
 

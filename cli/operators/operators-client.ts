@@ -1,15 +1,19 @@
 import { request } from "undici";
 import { text, url } from "../../runtime/setting-kinds.ts";
-import { optional, setting } from "../../runtime/settings.ts";
+import { optional } from "../../runtime/settings.ts";
+import { apiAddress } from "./api-address.ts";
 
 /** How commands reach the running api; spread into a declaration. */
 export const operatorSettings = {
-  api: setting(url("http", "https"), { about: "the api", default: "http://127.0.0.1:8774" }),
+  api: optional(url("http", "https"), { about: "the api; http://127.0.0.1:8774 unless given" }),
+  dataDir: optional(text(), { about: "instead of --api: where a running `berth dev` keeps its data" }),
   token: optional({ ...text(), secret: true }, { about: "an admin's token, where the api asks for one" }),
 };
 
 export interface ApiAccess {
-  readonly api: string;
+  /** Null: the one of `dataDir`, or else the default. */
+  readonly api: string | null;
+  readonly dataDir?: string | null;
   readonly token: string | null;
 }
 
@@ -29,12 +33,12 @@ const ANSWER_MS = 60_000;
 
 /** One call of the operators' API (`path` begins after /berth/v1). Throws `OperatorsApiError`. */
 export async function callApi<Answer>(
-  { api, token }: ApiAccess,
+  access: ApiAccess,
   method: "GET" | "PUT" | "POST",
   path: string,
   body?: unknown,
 ): Promise<Answer> {
-  return call<Answer>({ api, token }, method, `/berth/v1${path}`, body, {});
+  return call<Answer>(access, method, `/berth/v1${path}`, body, {});
 }
 
 /** From here on the Compute API tells why in an action's events, and takes all that commands ask. */
@@ -46,13 +50,13 @@ export function callCompute<Answer>(access: ApiAccess, method: "GET" | "POST", p
 }
 
 async function call<Answer>(
-  { api, token }: ApiAccess,
+  { api, dataDir, token }: ApiAccess,
   method: "GET" | "PUT" | "POST",
   path: string,
   body: unknown,
   headers: Readonly<Record<string, string>>,
 ): Promise<Answer> {
-  const answer = await send(`${api.replace(/\/+$/, "")}${path}`, {
+  const answer = await send(`${apiAddress({ api, dataDir: dataDir ?? null }).replace(/\/+$/, "")}${path}`, {
     method,
     headers: {
       ...headers,

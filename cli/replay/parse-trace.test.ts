@@ -61,6 +61,26 @@ describe("a file of tasks", () => {
   });
 });
 
+describe("a file of tasks without times", () => {
+  const content = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,6000,12288,1,460\n";
+
+  it("is read where the times are optional", () => {
+    expect(parseTasks("t.csv", content, machines, "optional")).toEqual([
+      {
+        ...{ name: "a", cpuMilli: 6000, memoryMib: 12_288, gpus: 1, gpuMilli: 460 },
+        ...{ gpuModels: [], createdAt: 0, deletedAt: 0 },
+      },
+    ]);
+    expect(() => parseTasks("t.csv", `${content}b,1,1,1\n`, machines, "optional")).toThrow(
+      "t.csv:3: 4 columns; allowed: 5",
+    );
+  });
+
+  it("is refused where a replay needs the times", () => {
+    expect(() => parseTasks("t.csv", content, machines)).toThrow("the header is");
+  });
+});
+
 describe("a generated trace", () => {
   it("is the same for the same seed, and can be read", () => {
     const options = { seed: 7, hosts: 12, tasks: 300 };

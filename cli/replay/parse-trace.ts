@@ -2,12 +2,10 @@ import { type Row, readRows } from "./read-rows.ts";
 import type { Machine, TraceTask } from "./trace.ts";
 
 const MACHINE_COLUMNS = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
+/** The columns of a list that says only what tasks ask for, as some lists of the published trace do. */
+const ASKED_COLUMNS = ["name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"];
 const TASK_COLUMNS = [
-  "name",
-  "cpu_milli",
-  "memory_mib",
-  "num_gpu",
-  "gpu_milli",
+  ...ASKED_COLUMNS,
   "gpu_spec",
   "qos",
   "pod_phase",
@@ -44,18 +42,29 @@ export function parseMachines(file: string, content: string): Machine[] {
   return machines;
 }
 
-/** A file of tasks, which may ask for the GPU models of `machines`. Throws a TraceError on the first line that cannot be used. */
-export function parseTasks(file: string, content: string, machines: readonly Machine[]): TraceTask[] {
+/** Whether a file of tasks must say when each task is created and deleted. A replay needs the times, an experiment in packing does not. */
+export type TaskTimes = "required" | "optional";
+
+/**
+ * A file of tasks, which may ask for the GPU models of `machines`. Where the times are optional, the columns after `gpu_milli` may be
+ * missing; all times are 0 then, and a task may run on every model. Throws a TraceError on the first line that cannot be used.
+ */
+export function parseTasks(
+  file: string,
+  content: string,
+  machines: readonly Machine[],
+  times: TaskTimes = "required",
+): TraceTask[] {
   const models = new Set(machines.filter((machine) => machine.gpus > 0).map((machine) => machine.gpuModel));
+  const headers = times === "required" ? [TASK_COLUMNS] : [TASK_COLUMNS, ASKED_COLUMNS];
   const names = new Set<string>();
   const tasks: TraceTask[] = [];
-  for (const row of readRows(file, content, TASK_COLUMNS)) {
+  for (const row of readRows(file, content, ...headers)) {
     const name = row.text("name", NAME, NAME_ALLOWED);
     if (names.has(name)) row.refuse("name", "a name that no line before has");
     names.add(name);
     const gpus = row.integer("num_gpu", 0, GPUS_MAX);
-    const createdAt = row.integer("creation_time", 0);
-    row.text("scheduled_time", /^\d*$/, "a whole number, or nothing");
+    const { createdAt, deletedAt } = timesOf(row);
     const cpuMilli = row.integer("cpu_milli", 0);
     const memoryMib = row.integer("memory_mib", 0);
     if (cpuMilli === 0 && memoryMib === 0 && gpus === 0)
@@ -68,10 +77,17 @@ export function parseTasks(file: string, content: string, machines: readonly Mac
       gpuMilli: gpuMilliOf(row, gpus),
       gpuModels: gpuModelsOf(row, models),
       createdAt,
-      deletedAt: row.integer("deletion_time", createdAt),
+      deletedAt,
     });
   }
   return tasks;
+}
+
+function timesOf(row: Row): Pick<TraceTask, "createdAt" | "deletedAt"> {
+  if (!row.has("creation_time")) return { createdAt: 0, deletedAt: 0 };
+  const createdAt = row.integer("creation_time", 0);
+  row.text("scheduled_time", /^\d*$/, "a whole number, or nothing");
+  return { createdAt, deletedAt: row.integer("deletion_time", createdAt) };
 }
 
 function gpuMilliOf(row: Row, gpus: number): number {

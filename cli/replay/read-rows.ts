@@ -30,6 +30,11 @@ export class Row {
     return number;
   }
 
+  /** Whether the file's header has the column. */
+  has(column: string): boolean {
+    return this.#columns.includes(column);
+  }
+
   refuse(column: string, allowed: string): never {
     throw new TraceError(
       this.#file,
@@ -44,19 +49,18 @@ export class Row {
 }
 
 /**
- * The lines of a CSV file without quotes, whose header must be exactly `columns`. Throws a TraceError on the first line that
- * has another number of cells, and whatever the caller's `Row` calls throw.
+ * The lines of a CSV file without quotes, whose header must be exactly one of `headers` (each a list of columns). A cell of a column
+ * that the file's header does not have reads as empty. Throws a TraceError on the first line that has another number of cells than
+ * the header, and passes on what the caller's `Row` calls throw.
  */
-export function* readRows(file: string, content: string, columns: readonly string[]): Generator<Row> {
+export function* readRows(file: string, content: string, ...headers: readonly (readonly string[])[]): Generator<Row> {
   const lines = content.split(/\r?\n/);
   if (lines.at(-1) === "") lines.pop();
   const header = lines[0] ?? "";
-  if (header !== columns.join(",")) {
-    throw new TraceError(
-      file,
-      1,
-      `the header is ${JSON.stringify(header)}; allowed: ${JSON.stringify(columns.join(","))}`,
-    );
+  const columns = headers.find((one) => one.join(",") === header);
+  if (columns === undefined) {
+    const allowed = headers.map((one) => JSON.stringify(one.join(","))).join(" or ");
+    throw new TraceError(file, 1, `the header is ${JSON.stringify(header)}; allowed: ${allowed}`);
   }
   for (const [index, line] of lines.entries()) {
     if (index === 0) continue;

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseMachines, parseTasks } from "./parse-trace.ts";
+import { parseMachines, parseTasks, type TaskTimes } from "./parse-trace.ts";
 import { type Trace, TraceError } from "./trace.ts";
 
 /** Names of a trace's files: those of the published trace (openb), then plain ones. The first that exists is read. */
@@ -11,12 +11,13 @@ export const TASKS_FILES = ["openb_pod_list_default.csv", "tasks.csv"] as const;
 export function readTrace(
   directory: string,
   files: { readonly hosts: string | null; readonly tasks: string | null } = { hosts: null, tasks: null },
+  times: TaskTimes = "required",
 ): Trace {
   const hosts = find(directory, files.hosts === null ? HOSTS_FILES : [files.hosts]);
   const tasks = find(directory, files.tasks === null ? TASKS_FILES : [files.tasks]);
   const machines = parseMachines(hosts, readFileSync(join(directory, hosts), "utf8"));
   if (machines.length === 0) throw new TraceError(hosts, 1, "no machine follows the header");
-  return { machines, tasks: parseTasks(tasks, readFileSync(join(directory, tasks), "utf8"), machines) };
+  return { machines, tasks: parseTasks(tasks, readFileSync(join(directory, tasks), "utf8"), machines, times) };
 }
 
 function find(directory: string, names: readonly string[]): string {

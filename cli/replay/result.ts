@@ -55,7 +55,7 @@ export function resultTable(result: ReplayResult, tally: Tally): string {
     ["claims per second", fixed(result.claims_per_second, 1)],
     ["CPU allocated, peak / end", `${fixed(result.cpu_allocated_percent, 2)} / ${fixed(end.cpu, 2)} %`],
     ["GPU allocated, peak / end", `${fixed(result.gpu_allocated_percent, 2)} / ${fixed(end.gpu, 2)} %`],
-    ["violations of the five laws", result.violations === null ? "not audited" : whole(result.violations.length)],
+    ["violations of the six laws", result.violations === null ? "not audited" : whole(result.violations.length)],
   ];
   const label = Math.max(...rows.map(([name]) => name.length));
   const value = Math.max(...rows.map(([, text]) => text.length));

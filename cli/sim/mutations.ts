@@ -1,9 +1,13 @@
 import type { MemoryApiStore } from "../../adapters/memory/memory-api-store.ts";
 import type { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
+import type { MemoryHostAdminStore } from "../../adapters/memory/memory-host-admin-store.ts";
 import type { MemoryMoveStore } from "../../adapters/memory/memory-move-store.ts";
 import { StoreError } from "../../adapters/postgres/store-error.ts";
+import type { StepWrite } from "../../core/cell/operation-store.ts";
 import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
+import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
+import { ROUTES, type Route } from "../../core/tasks/operation-routes.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import type { Journal } from "../../services/compute-agent/journal.ts";
@@ -19,6 +23,8 @@ export interface Mutation {
   readonly cellStore?: (store: MemoryCellStore) => MemoryCellStore;
   readonly apiStore?: (store: MemoryApiStore) => MemoryApiStore;
   readonly moveStore?: (store: MemoryMoveStore) => MemoryMoveStore;
+  /** Instead of the routes of these operations. */
+  readonly routes?: Partial<Record<OperationKind, Route>>;
   readonly driver?: (driver: Driver) => Driver;
   readonly journal?: (journal: Journal) => Journal;
 }
@@ -32,8 +38,52 @@ const asOwners = <Write extends TaskClaim>(store: MemoryCellStore, writes: reado
   const epochs = new Map(store.tasks().map(({ id, epoch }) => [id, epoch]));
   return writes.map((write) => ({ ...write, epoch: epochs.get(write.taskId) ?? write.epoch }));
 };
+/** As if no evacuation asked for a fence. */
+const withoutFence = <Write extends StepWrite>(write: Write): Write =>
+  write.evacuated === undefined ? write : { ...write, evacuated: { ...write.evacuated, fenceWaived: true } };
+const allFenced = (admin: MemoryHostAdminStore): MemoryHostAdminStore =>
+  overriding(admin, {
+    adminHosts: async (names) => (await admin.adminHosts(names)).map((host) => ({ ...host, forcedDown: !host.up })),
+  });
+
+/** Rejects when the signal is raised, as if the call had ended then. */
+const unheard = (signal: AbortSignal, call: (deaf: AbortSignal) => Promise<void>): Promise<void> =>
+  new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(new Error("given up")), { once: true });
+    call(new AbortController().signal).then(resolve, reject);
+  });
+
+/** Has operations go by the routes of the mutation. Returns what takes that back. */
+export function mutateRoutes(mutation: Mutation | null): () => void {
+  const kept = { ...ROUTES };
+  Object.assign(ROUTES, mutation?.routes);
+  return () => Object.assign(ROUTES, kept);
+}
 
 export const MUTATIONS: readonly Mutation[] = [
+  {
+    name: "retracted-is-arrived",
+    about:
+      "a live migration or a rebuild goes on to its end although the destination did not start, and has destroyed its guest",
+    profile: "silence",
+    routes: Object.fromEntries(
+      (["live-migrate", "rebuild"] as const).map((kind) => [
+        kind,
+        new Map(ROUTES[kind]).set("retracting", { ...ROUTES[kind].get("retracting")!, done: "cleaning" }),
+      ]),
+    ),
+  },
+  {
+    name: "silence-decides",
+    about: "a destination that was told to start and is silent counts as not started: the source starts again",
+    profile: "silence",
+    routes: Object.fromEntries(
+      (["live-migrate", "rebuild"] as const).map((kind) => [
+        kind,
+        new Map(ROUTES[kind]).set("starting", { ...ROUTES[kind].get("starting")!, gone: "restoring" }),
+      ]),
+    ),
+  },
   {
     name: "release-forgotten",
     about: "what a server held is not given back at its end",
@@ -116,7 +166,7 @@ export const MUTATIONS: readonly Mutation[] = [
       overriding(store, {
         cancel: async (uuid, requestId) => {
           const record = await store.cancel(uuid, requestId);
-          await store.markDeleted([uuid]);
+          await store.markDeleted(record?.cell ?? null, [uuid]);
           return record;
         },
       }),
@@ -143,12 +193,28 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "start-lies",
     about: "a guest is called started and stands still",
-    driver: (driver) => overriding(driver, { start: async () => {} }),
+    driver: (driver) =>
+      overriding(driver, {
+        start: async () => {},
+        // What is found to stand is started once more.
+        power: async (guest, verb, signal) => (verb === "start" ? undefined : driver.power(guest, verb, signal)),
+      }),
   },
   {
     name: "destroy-lies",
     about: "a guest is called destroyed and goes on",
     driver: (driver) => overriding(driver, { destroy: async () => {} }),
+  },
+  {
+    name: "unseen-is-fenced",
+    about: "a host that nobody sees counts as one that an operator has forced down",
+    profile: "dead-or-cut",
+    cellStore: (store) =>
+      overriding(store, {
+        hostAdmin: () => allFenced(store.hostAdmin()),
+        begin: (begins) => store.begin(begins.map((begin) => ({ ...begin, write: withoutFence(begin.write) }))),
+        commitStep: (steps) => store.commitStep(steps.map((step) => withoutFence(step))),
+      }),
   },
   {
     name: "journal-forgets",
@@ -173,6 +239,28 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "power-lies",
     about: "a guest is called stopped or started and is neither",
     driver: (driver) => overriding(driver, { power: async () => {} }),
+  },
+  {
+    name: "driver-deaf",
+    about: "a driver that is told to give up a start or a stop says at once that it has, and goes on",
+    // Only calls that take a while can be given up.
+    profile: "slow",
+    driver: (driver) =>
+      overriding(driver, {
+        start: (guest, signal) => unheard(signal, (deaf) => driver.start(guest, deaf)),
+        power: (guest, verb, signal) => unheard(signal, (deaf) => driver.power(guest, verb, deaf)),
+      }),
+  },
+  {
+    name: "groups-left-behind",
+    about: "the rule of a server group is not asked when a move or a hop claims a host",
+    cellStore: (store) =>
+      overriding(store, {
+        hop: (hops) => store.hop(hops.map((hop) => ({ ...hop, group: undefined }))),
+        begin: (operations) =>
+          store.begin(operations.map((one) => ({ ...one, write: { ...one.write, group: undefined } }))),
+        commitStep: (steps) => store.commitStep(steps.map((step) => ({ ...step, group: undefined }))),
+      }),
   },
   {
     name: "moves-lost",

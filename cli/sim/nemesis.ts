@@ -5,6 +5,9 @@ import type { World } from "./world.ts";
 
 /** Hosts without power stay so for longer than conductors take to say that they are down. */
 const HOST_DARK_MS_MIN = 8_000;
+/** Hosts whose agent is away stay so for longer than it takes until others act without them. */
+const HOST_AWAY_MS_MIN = 10_000;
+const SILENT_MS_MIN = 10_000;
 /** A stall is longer than a conductor's lease: others take over its tasks, and it does not know. */
 const STALL_MS_MIN = 6_000;
 
@@ -66,14 +69,13 @@ export class Nemesis {
         this.#cut([[name, "*"]], durationMs);
         supervisor.kill(name, durationMs);
         break;
-      case "host-power": {
-        const agent = this.#pick(supervisor.names("agent"));
-        // Long enough for an operator to see it and to have servers started elsewhere.
-        const darkMs = HOST_DARK_MS_MIN + durationMs * 2;
-        this.#cut([[agent, "*"]], darkMs);
-        this.#cloud.losePower(agent, darkMs);
+      case "host-power":
+      case "host-away":
+        this.#loseHosts(fault, durationMs, chance);
         break;
-      }
+      case "silence":
+        this.#world.onActed = (agent) => this.#fallSilent(agent, durationMs, chance);
+        break;
       case "conductor-stall":
         this.#stall(cell, STALL_MS_MIN + durationMs, chance);
         break;
@@ -111,6 +113,38 @@ export class Nemesis {
       default:
         fault satisfies never;
     }
+  }
+
+  /** The next host that changes a guest falls silent before anybody hears of it. */
+  #fallSilent(agent: string, durationMs: number, chance: number): void {
+    this.#world.onActed = () => {};
+    if (!this.#stopped) this.#leaveAlone(agent, SILENT_MS_MIN + durationMs, chance);
+  }
+
+  /** The hosts of an agent are away for longer than conductors take to say that they are down. */
+  #loseHosts(fault: "host-power" | "host-away", durationMs: number, chance: number): void {
+    const { supervisor } = this.#cloud;
+    const agent = this.#pick(supervisor.names("agent"));
+    if (fault === "host-power") {
+      // Long enough for an operator to see it and to have servers started elsewhere.
+      const darkMs = HOST_DARK_MS_MIN + durationMs * 2;
+      this.#cut([[agent, "*"]], darkMs);
+      this.#cloud.losePower(agent, darkMs);
+      return;
+    }
+    this.#leaveAlone(agent, HOST_AWAY_MS_MIN + durationMs, chance);
+    this.#cloud.cutOff(agent);
+  }
+
+  /** Guests run on, but nobody hears of them; the agent may have died as well. */
+  #leaveAlone(agent: string, awayMs: number, chance: number): void {
+    const { supervisor } = this.#cloud;
+    const ways = [
+      [agent, "*"],
+      ["*", agent],
+    ] as const;
+    this.#cut(ways, awayMs);
+    if (chance < 0.5) supervisor.kill(agent, awayMs);
   }
 
   /**

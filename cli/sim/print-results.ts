@@ -1,3 +1,4 @@
+import { nameOfPromise } from "../../core/audit/violation.ts";
 import { DueLine, type ProgressOutput, shareParts } from "../live-line.ts";
 import { shrink } from "./shrink.ts";
 import type { SimOptions, SimResult } from "./simulate.ts";
@@ -41,7 +42,7 @@ export function printTotal(total: SimTotal, profile: string): void {
 export async function printFailure(options: SimOptions, failed: SimResult, argv: readonly string[]): Promise<void> {
   const write = (line: string) => process.stderr.write(`${line}\n`);
   write(`seed ${options.seed} fails:`);
-  for (const { law, what, atMs } of failed.findings) write(`  law ${law} at ${seconds(atMs)}: ${what}`);
+  for (const { law, what, atMs } of failed.findings) write(`  ${nameOfPromise(law)} at ${seconds(atMs)}: ${what}`);
   const { busyMs, result } = await shrink(options, failed);
   write(`the shortest prefix that fails: users and faults for ${seconds(busyMs)}. What happened last:`);
   for (const line of result.history.slice(-40)) write(`  ${line.trimEnd()}`);

@@ -1,3 +1,5 @@
+import type { DriverHabits } from "./slow-driver.ts";
+
 /** Faults of a storm, and those that a swarm draws from. */
 const STORM = [
   "kill",
@@ -14,9 +16,10 @@ const STORM = [
   "spikes",
   "kill-all",
   "host-power",
+  "host-away",
 ] as const;
 /** A fault that a nemesis knows. */
-export type Fault = (typeof STORM)[number] | "conductor-stall";
+export type Fault = (typeof STORM)[number] | "conductor-stall" | "silence";
 
 export interface Profile {
   readonly name: string;
@@ -28,10 +31,30 @@ export interface Profile {
   readonly everyMs: number;
   /** Most that the clocks of two processes are apart. */
   readonly skewMs: number;
+  readonly drivers: DriverHabits;
 }
 
+const QUICK: DriverHabits = { callMsMax: 500, longShare: 0, longMsMax: 0, lostShare: 0, deafShare: 0 };
+/** Some calls take longer than the agent gives them. */
+const SLOW: DriverHabits = { callMsMax: 3_000, longShare: 0.03, longMsMax: 90_000, lostShare: 0, deafShare: 0.2 };
+const SLOW_AND_LOSSY: DriverHabits = {
+  callMsMax: 2_000,
+  longShare: 0.03,
+  longMsMax: 20_000,
+  lostShare: 0.05,
+  deafShare: 0.2,
+};
+
 export const PROFILES: readonly Profile[] = [
-  { name: "calm", about: "no faults but hosts that fail builds", faults: [], swarm: false, everyMs: 60_000, skewMs: 0 },
+  {
+    name: "calm",
+    about: "no faults but hosts that fail builds",
+    faults: [],
+    swarm: false,
+    everyMs: 60_000,
+    skewMs: 0,
+    drivers: QUICK,
+  },
   {
     name: "swarm",
     about: "each seed draws some of all faults",
@@ -39,6 +62,7 @@ export const PROFILES: readonly Profile[] = [
     swarm: true,
     everyMs: 2_000,
     skewMs: 2_000,
+    drivers: SLOW_AND_LOSSY,
   },
   {
     name: "crashes",
@@ -47,14 +71,16 @@ export const PROFILES: readonly Profile[] = [
     swarm: false,
     everyMs: 1_000,
     skewMs: 0,
+    drivers: SLOW_AND_LOSSY,
   },
   {
     name: "partitions",
     about: "ways are cut, one way and both",
-    faults: ["cut-cell", "cut-agent", "database-stall", "broker-stall"],
+    faults: ["cut-cell", "cut-agent", "host-away", "database-stall", "broker-stall"],
     swarm: false,
     everyMs: 2_000,
     skewMs: 0,
+    drivers: QUICK,
   },
   {
     name: "slow",
@@ -63,6 +89,7 @@ export const PROFILES: readonly Profile[] = [
     swarm: false,
     everyMs: 2_000,
     skewMs: 5_000,
+    drivers: SLOW,
   },
   {
     name: "stalls",
@@ -71,6 +98,33 @@ export const PROFILES: readonly Profile[] = [
     swarm: false,
     everyMs: 1_000,
     skewMs: 2_000,
+    drivers: QUICK,
   },
-  { name: "storm", about: "everything at once", faults: STORM, swarm: false, everyMs: 500, skewMs: 2_000 },
+  {
+    name: "dead-or-cut",
+    about: "hosts lose their power, or only their network, for long enough to be taken for dead and evacuated",
+    faults: ["host-power", "host-away", "host-away"],
+    swarm: false,
+    everyMs: 2_000,
+    skewMs: 0,
+    drivers: QUICK,
+  },
+  {
+    name: "silence",
+    about: "hosts fall silent for ten seconds and more right after they have started, stopped or destroyed a guest",
+    faults: ["silence", "silence", "silence", "kill"],
+    swarm: false,
+    everyMs: 1_500,
+    skewMs: 0,
+    drivers: QUICK,
+  },
+  {
+    name: "storm",
+    about: "everything at once",
+    faults: STORM,
+    swarm: false,
+    everyMs: 500,
+    skewMs: 2_000,
+    drivers: SLOW_AND_LOSSY,
+  },
 ];

@@ -15,6 +15,8 @@ export interface ChangingUser {
   deletes(uuid: string): Promise<void>;
   /** Hosts that have no power. */
   darkHosts(): readonly string[];
+  /** Keeps a host without power as long as it is fenced. */
+  fence(host: string, isFenced: boolean): void;
   /** Nothing new is begun. */
   isOver(): boolean;
 }
@@ -47,6 +49,11 @@ const LOOKS_MAX = 3;
 /** An operator tries so often, so far apart, to evacuate a host without power. */
 const EVACUATIONS_MAX = 8;
 const EVACUATE_MS = 2_000;
+/** Who evacuates without a fence gives up sooner. */
+const UNFENCED_MAX = 4;
+/** Tries of a word that has to be said, and the pause between two. */
+const WORD_TRIES_MAX = 200;
+const WORD_RETRY_MS = 500;
 /** Now and then somebody asks for what the server's status does not allow. */
 const BLIND_SHARE = 0.1;
 /** A change that is called off, or overtaken by a delete, soon after it began. */
@@ -66,6 +73,10 @@ export class ServerChanges {
   readonly #random: () => number;
   /** How often each was begun. */
   readonly begun = new Map<string, number>();
+  /** Hosts that are fenced. */
+  readonly #leaving = new Set<string>();
+  /** Hosts that an operator has asked to force down, whether or not the answer came. */
+  readonly #toldDown = new Set<string>();
 
   constructor(world: World, user: ChangingUser) {
     this.#world = world;
@@ -73,12 +84,35 @@ export class ServerChanges {
     this.#random = world.random("changes");
   }
 
-  /** An operator has servers of a host that has lost its power started elsewhere, as long as it has none. */
+  /**
+   * An operator has servers of a host that has lost its power started elsewhere: he sees to it that the host stays without power, says so,
+   * evacuates it, takes his word back, and lets the host have its power.
+   */
   async leave(host: string): Promise<void> {
-    for (let tries = 0; tries < EVACUATIONS_MAX; tries += 1) {
+    await this.#pause(EVACUATE_MS * (1 + this.#random()));
+    if (this.#user.isOver() || this.#leaving.has(host) || !this.#user.darkHosts().includes(host)) return;
+    this.#leaving.add(host);
+    this.#user.fence(host, true);
+    for (let tries = 0; tries < EVACUATIONS_MAX && !this.#user.isOver(); tries += 1) {
+      if (await this.#forceDown(host, true)) await this.#evacuate(host, () => this.#user.isOver());
       await this.#pause(EVACUATE_MS * (1 + this.#random()));
-      if (this.#user.isOver()) return;
-      await this.#evacuate(host);
+    }
+    for (let tries = 0; !(await this.#forceDown(host, false)); tries += 1) {
+      if (tries === WORD_TRIES_MAX) {
+        this.#world.find(5, `the word that ${host} is forced down cannot be taken back`);
+        return;
+      }
+      await this.#pause(WORD_RETRY_MS);
+    }
+    this.#user.fence(host, false);
+    this.#leaving.delete(host);
+  }
+
+  /** Somebody takes a host that he cannot see for a dead one, and has its servers started elsewhere without fencing it. */
+  async leaveUnfenced(host: string): Promise<void> {
+    for (let tries = 0; tries < UNFENCED_MAX && !this.#user.isOver(); tries += 1) {
+      await this.#pause(EVACUATE_MS * (1 + this.#random()));
+      await this.#evacuate(host, () => this.#user.isOver());
     }
   }
 
@@ -110,14 +144,27 @@ export class ServerChanges {
     return { action, body: this.#bodyOf(action, this.#pick(sizes)!) };
   }
 
-  async #evacuate(host: string): Promise<void> {
+  /** Whether it was heard. */
+  async #forceDown(host: string, forcedDown: boolean): Promise<boolean> {
+    const listed = await this.#user.call({ method: "GET", url: `/v2.1/os-services?host=${host}&binary=nova-compute` });
+    if (listed === null || listed.status !== 200) return false;
+    const [service] = (JSON.parse(listed.body) as { services: { id: string }[] }).services;
+    // A host that has never reported runs nothing; but a list also leaves out the hosts of a cell that does not answer.
+    if (service === undefined) return !forcedDown && !this.#toldDown.has(host);
+    if (forcedDown) this.#toldDown.add(host);
+    const payload = { forced_down: forcedDown };
+    const answer = await this.#user.call({ method: "PUT", url: `/v2.1/os-services/${service.id}`, payload });
+    this.#world.history.record("operator", "forces down", { host, forcedDown, status: answer?.status ?? 0 });
+    return answer?.status === 200;
+  }
+
+  async #evacuate(host: string, isOver: () => boolean): Promise<void> {
     const url = `/v2.1/servers/detail?all_tenants=1&host=${host}`;
     const listed = await this.#user.call({ method: "GET", url });
     if (listed === null || listed.status !== 200) return;
     const { servers } = JSON.parse(listed.body) as { servers: { id: string }[] };
     for (const { id } of servers) {
-      // By now the power may be back: whoever evacuates a host says that it is off.
-      if (!this.#user.darkHosts().includes(host) || this.#user.isOver()) return;
+      if (isOver()) return;
       await this.#act(id, "evacuate", { evacuate: {} });
     }
   }

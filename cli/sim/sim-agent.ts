@@ -1,17 +1,16 @@
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
-import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import { FakeDriver, type FakeGuest } from "../../services/compute-agent/fake-driver.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
-import type { GuestName } from "../../services/compute-agent/journal.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { type ComputeAgent, createComputeAgent } from "../../services/compute-agent/service.ts";
 import type { Mutation } from "./mutations.ts";
 import { simJournal } from "./sim-journal.ts";
 import type { SimLinks } from "./sim-link.ts";
 import type { SimProcess } from "./sim-process.ts";
+import { type DriverHabits, slowDriver } from "./slow-driver.ts";
 import type { World } from "./world.ts";
 
 /** Hosts, their hypervisor and the disk of their agent: what stays when the agent's process dies. */
@@ -23,25 +22,35 @@ export class SimHosts {
   readonly #driver: FakeDriver;
   readonly #disk: MemoryDisk = { records: [] };
   readonly #hosts: readonly HostConfig[];
+  readonly #habits: DriverHabits;
+  readonly #random: () => number;
   #process: SimProcess | null = null;
-  /** Until an agent has been told what that did to its guests. */
-  #lostPower = false;
   #isDark = false;
+  /** Hosts that somebody keeps without power until he is done with them. */
+  readonly #fenced = new Set<string>();
+  #onUnfenced: () => void = () => {};
   #agent: ComputeAgent | null = null;
 
   constructor(
     world: World,
-    { name, mutation }: { readonly name: string; readonly mutation: Mutation | null },
+    {
+      name,
+      mutation,
+      habits,
+    }: { readonly name: string; readonly mutation: Mutation | null; readonly habits: DriverHabits },
     hosts: readonly HostConfig[],
   ) {
     this.name = name;
     this.#world = world;
     this.#mutation = mutation;
+    this.#habits = habits;
+    this.#random = world.random(`hypervisor of ${name}`);
     this.#hosts = hosts;
     this.#driver = new FakeDriver({
       clock: world.clock,
       seed: world.seed,
       scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const]))),
+      byMetadata: false,
       crash: () => {
         world.history.record(name, "the driver takes its agent down");
         this.#process?.kill();
@@ -61,7 +70,6 @@ export class SimHosts {
 
   losePower(): void {
     this.#isDark = true;
-    this.#lostPower = true;
     this.#driver.losePower();
   }
 
@@ -78,13 +86,24 @@ export class SimHosts {
       .map(({ host, serverUuid, attemptId }) => ({ host, guest: { serverUuid, attemptId } }));
   }
 
-  /** Starts the agent's process. */
+  fence(host: string, isFenced: boolean): void {
+    if (isFenced) this.#fenced.add(host);
+    else this.#fenced.delete(host);
+    if (this.#fenced.size === 0) this.#onUnfenced();
+  }
+
+  /** Starts the agent's process, once no host of it is fenced. */
   async start(process: SimProcess, links: SimLinks, conductors: readonly string[]): Promise<void> {
+    while (this.#fenced.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onUnfenced = resolve;
+      });
+    }
+    if (!process.alive) return;
     this.#process = process;
     this.#isDark = false;
     const journal = simJournal(process, this.#disk, this.#world.network);
-    const hypervisor = overriding(this.#driver, { adopt: async (guests) => this.#adopt(guests) });
-    const driver = driverOf(process, hypervisor, this.#world);
+    const driver = this.#driverOf(process);
     this.#agent = createComputeAgent(
       {
         dialer: links.dialer(process),
@@ -101,46 +120,53 @@ export class SimHosts {
     await this.#agent.start();
   }
 
-  /** The hypervisor goes on while its agent is away: what it has counts, not what the agent last wrote down. */
-  #adopt(guests: Parameters<Driver["adopt"]>[0]): readonly GuestName[] {
-    const lostPower = this.#lostPower;
-    this.#lostPower = false;
-    const running = new Set(this.running().map(({ host, guest }) => `${host} ${guest.attemptId}`));
-    const stands = ({ host, attemptId }: GuestName) => !running.has(`${host} ${attemptId}`);
-    return guests.filter((one) => (one.state === "running" && stands(one)) || (one.state === "paused" && lostPower));
+  /** The hypervisor as one agent process reaches it: it goes on while its agent is away, and answers nobody then. */
+  #driverOf(process: SimProcess): Driver {
+    const hypervisor = this.#driver;
+    const world = this.#world;
+    const whileAlive = <Value>(work: () => Promise<Value>): Promise<Value> =>
+      new Promise((resolve, reject) => {
+        if (!process.alive) return;
+        work().then(
+          (value) => process.alive && resolve(value),
+          (error: unknown) => process.alive && reject(error),
+        );
+      });
+    const told: Pick<Driver, "start" | "power" | "handOff" | "destroy"> = {
+      start: async (guest, signal) => {
+        await hypervisor.start(guest, signal);
+        world.started(guest.serverUuid);
+        world.onActed(this.name);
+      },
+      power: async (guest, verb, signal) => {
+        await hypervisor.power(guest, verb, signal);
+        world.started(guest.serverUuid);
+        world.onActed(this.name);
+      },
+      handOff: (order, signal) => hypervisor.handOff(order, endingWith(process, signal)),
+      destroy: async (guest, signal) => {
+        await hypervisor.destroy(guest, signal);
+        world.destroyed(guest.serverUuid);
+        world.onActed(this.name);
+      },
+    };
+    const hasPower = () => !this.#isDark;
+    const slow = slowDriver(told, { process, habits: this.#habits, random: this.#random, hasPower });
+    return {
+      // What it has counts, not what the agent last wrote down.
+      adopt: () => whileAlive(async () => {}),
+      powersOf: (guests) => whileAlive(() => hypervisor.powersOf(guests)),
+      prepare: (order, control) =>
+        whileAlive(() => {
+          const signal = endingWith(process, control.signal);
+          return hypervisor.prepare(order, { signal, onStep: (step) => control.onStep(step) });
+        }),
+      start: (guest, signal) => whileAlive(() => slow.start(guest, signal)),
+      power: (guest, verb, signal) => whileAlive(() => slow.power(guest, verb, signal)),
+      handOff: (order, signal) => whileAlive(() => slow.handOff(order, signal)),
+      destroy: (guest, signal) => whileAlive(() => slow.destroy(guest, signal)),
+    };
   }
-}
-
-/** The hypervisor as one agent process reaches it: what it had begun there is called off when the process dies. */
-function driverOf(process: SimProcess, driver: FakeDriver, world: World): Driver {
-  const whileAlive = <Value>(work: () => Promise<Value>): Promise<Value> =>
-    new Promise((resolve, reject) => {
-      if (!process.alive) return;
-      work().then(
-        (value) => process.alive && resolve(value),
-        (error: unknown) => process.alive && reject(error),
-      );
-    });
-  return {
-    adopt: (guests) => whileAlive(() => driver.adopt(guests)),
-    prepare: (order, control) =>
-      whileAlive(() => {
-        const signal = endingWith(process, control.signal);
-        return driver.prepare(order, { signal, onStep: (step) => control.onStep(step) });
-      }),
-    start: (guest) =>
-      whileAlive(async () => {
-        await driver.start(guest);
-        world.started(guest.serverUuid);
-      }),
-    power: (guest, verb) =>
-      whileAlive(async () => {
-        await driver.power(guest, verb);
-        world.started(guest.serverUuid);
-      }),
-    handOff: (order, signal) => whileAlive(() => driver.handOff(order, endingWith(process, signal))),
-    destroy: (guest) => whileAlive(() => driver.destroy(guest)),
-  };
 }
 
 /** Raised with the signal, and when the process is killed. */

@@ -18,6 +18,7 @@ export function simBus(process: SimProcess, place: string, bus: Bus, network: Ne
     publish: (subject, data, options) =>
       process.call(place, () => bus.publish(subject, data, options)).catch(asBusError(subject)),
     ensureStreams: (specs) => process.call(place, () => bus.ensureStreams(specs)).catch(asBusError("streams")),
+    streamState: () => bus.streamState(),
     async consume(name, options, onMessage) {
       const deliver = (message: BusMessage) => {
         const copies = network.arrivesTwice() ? 2 : 1;

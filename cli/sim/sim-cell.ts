@@ -4,7 +4,7 @@ import { MemoryLedger, type MemoryTransaction } from "../../adapters/memory/memo
 import { cellPermissionsOfApi, cellStreams, conductorPermissions } from "../../adapters/nats/streams.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
-import type { CellFacts } from "../../core/audit/facts.ts";
+import type { CellFacts, RunningGuest } from "../../core/audit/facts.ts";
 import type { Server } from "../../core/cell/server.ts";
 import { capacityOf } from "../../core/ledger/model.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
@@ -19,6 +19,7 @@ import { SimLinks } from "./sim-link.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
 import { SimView } from "./sim-view.ts";
 import type { Slot } from "./slot.ts";
+import type { DriverHabits } from "./slow-driver.ts";
 import type { World } from "./world.ts";
 
 /** Most hosts that one agent carries, and into how many agents a cell falls where it has hosts enough. */
@@ -49,13 +50,14 @@ export class SimCell {
       readonly hosts: readonly HostConfig[];
       readonly conductors: number;
       readonly mutation: Mutation | null;
+      readonly habits: DriverHabits;
     },
   ) {
-    const { name, hosts } = options;
+    const { name, hosts, mutation, habits } = options;
     this.name = name;
     this.#world = world;
-    this.#mutation = options.mutation;
-    this.#ledger = ledgerOf(options.mutation);
+    this.#mutation = mutation;
+    this.#ledger = ledgerOf(mutation);
     this.#store = new MemoryCellStore({ clock: world.clock, ledger: this.#ledger });
     this.#broker = new MemoryBroker(world.clock);
     this.#links = new SimLinks(world);
@@ -66,7 +68,7 @@ export class SimCell {
       (_, index) =>
         new SimHosts(
           world,
-          { name: `${name}-agent-${index + 1}`, mutation: options.mutation },
+          { name: `${name}-agent-${index + 1}`, mutation, habits },
           hosts.slice(index * ofAgent, (index + 1) * ofAgent),
         ),
     );
@@ -98,6 +100,7 @@ export class SimCell {
       store: remote(process, this.databasePlace, store),
       bus: simBus(process, this.brokerPlace, this.#broker.connect(cellPermissionsOfApi(this.name)), network),
       operations: remote(process, this.databasePlace, store),
+      admin: remote(process, this.databasePlace, store.hostAdmin()),
       view: () => new SimView(process, { name: this.name, place: this.databasePlace, store: this.#store }, network),
     };
   }
@@ -122,7 +125,17 @@ export class SimCell {
     const runningGuests = new Map(
       this.#hosts.flatMap((hosts) => hosts.hosts.map((host) => [host.name, [...this.#guestsOn(hosts, host.name)]])),
     );
-    return { ...this.#store.facts(), cell: this.name, ledger: await this.#ledger.dump(), runningGuests };
+    return { ...this.copyFacts(), ledger: await this.#ledger.dump(), runningGuests };
+  }
+
+  /** What the sixth law asks, as it is at this moment. */
+  copyFacts() {
+    const copies = new Map<string, RunningGuest[]>();
+    for (const hosts of this.#hosts) {
+      for (const { name } of hosts.hosts) copies.set(name, []);
+      for (const guest of hosts.guests()) copies.get(guest.host)?.push(guest);
+    }
+    return { ...this.#store.facts(), cell: this.name, copies };
   }
 
   /** What a server is at this moment; null: it is not here. */
@@ -145,6 +158,15 @@ export class SimCell {
     const lost = this.#hosts.filter(({ name }) => name === agent);
     for (const hosts of lost) hosts.losePower();
     return lost.flatMap(({ hosts }) => hosts.map(({ name }) => name));
+  }
+
+  /** Names of the hosts that an agent carries. */
+  hostsOf(agent: string): string[] {
+    return this.#hosts.flatMap(({ name, hosts }) => (name === agent ? hosts.map((host) => host.name) : []));
+  }
+
+  fence(host: string, isFenced: boolean): void {
+    this.#hosts.find(({ hosts }) => hosts.some(({ name }) => name === host))?.fence(host, isFenced);
   }
 
   /** Names of hosts without power. */

@@ -20,9 +20,11 @@ import { uuidOf } from "./determinism.ts";
 import type { Mutation } from "./mutations.ts";
 import { simBus } from "./sim-bus.ts";
 import { SimCell } from "./sim-cell.ts";
+import { SIM_GROUPS } from "./sim-groups.ts";
 import { hostsOf } from "./sim-hosts.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
 import { Supervisor } from "./slot.ts";
+import type { DriverHabits } from "./slow-driver.ts";
 import type { World } from "./world.ts";
 
 export interface CloudSize {
@@ -43,7 +45,7 @@ export interface ApiAnswer {
 /** How long a user waits for an answer. */
 const ANSWER_MS_MAX = 30_000;
 export interface ApiCall {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly url: string;
   readonly payload?: object;
 }
@@ -61,6 +63,8 @@ export class SimCloud {
   readonly supervisor: Supervisor;
   /** Called when hosts have lost their power. */
   onDark: (hosts: readonly string[]) => void = () => {};
+  /** Called when hosts have lost their network; their guests run on. */
+  onCut: (hosts: readonly string[]) => void = () => {};
   readonly #world: World;
   readonly #size: CloudSize;
   readonly #mutation: Mutation | null;
@@ -76,6 +80,8 @@ export class SimCloud {
     world: World,
     options: CloudSize & {
       readonly mutation: Mutation | null;
+      /** How long hypervisors take. */
+      readonly habits: DriverHabits;
       /** How far the clock of a process is off. */
       readonly skewMs: (name: string) => number;
     },
@@ -93,8 +99,8 @@ export class SimCloud {
     const hosts = hostsOf(options.hosts, world.random("hosts"));
     this.cells = Array.from({ length: options.cells }, (_, index) => {
       const own = hosts.filter((_host, at) => at % options.cells === index);
-      const { conductors, mutation } = options;
-      return new SimCell(world, { name: `cell${index + 1}`, hosts: own, conductors, mutation });
+      const { conductors, mutation, habits } = options;
+      return new SimCell(world, { name: `cell${index + 1}`, hosts: own, conductors, mutation, habits });
     });
   }
 
@@ -106,6 +112,7 @@ export class SimCloud {
       await this.#store.putCell({ name: cell.name, databaseUrl: `sim://${cell.name}`, natsUrl: null, disabled: false });
     }
     for (const flavor of flavors) await this.#store.createFlavor(flavor);
+    for (const group of SIM_GROUPS) await this.#groups.createGroup(group, SIM_GROUPS.length);
     const { apis, schedulers } = this.#size;
     const slots = [
       ...this.cells.flatMap((cell) => cell.slots()),
@@ -133,6 +140,16 @@ export class SimCloud {
     const hosts = this.cells.flatMap((cell) => cell.losePower(agent));
     this.supervisor.kill(agent, awayMs);
     this.onDark(hosts);
+  }
+
+  /** The hosts that an agent carries cannot be reached for a while. */
+  cutOff(agent: string): void {
+    this.onCut(this.cells.flatMap((cell) => cell.hostsOf(agent)));
+  }
+
+  /** Somebody sees to it that a host without power stays without, or lets it have its power back. */
+  fence(host: string, isFenced: boolean): void {
+    for (const cell of this.cells) cell.fence(host, isFenced);
   }
 
   /** Hosts without power, as those who stand before them see it. */
@@ -198,8 +215,8 @@ export class SimCloud {
         groups: remote(process, "api-db", this.#groups),
         reservations: remote(process, "api-db", this.#reservations),
         cells: this.cells.map((cell) => {
-          const { name, store, bus } = cell.fromAbove(process);
-          return { name, store, bus, view: null };
+          const { name, store, bus, admin } = cell.fromAbove(process);
+          return { name, store, bus, admin, view: null };
         }),
         moves: remote(process, "api-db", this.#mutation?.moveStore?.(this.#moves) ?? this.#moves),
         bus: this.#bus(process),

@@ -1,3 +1,4 @@
+import type { AgentPermit } from "../../core/agent/agent-permit.ts";
 import type { AgentListener, AgentStream, ConductorDialer, MessageStream } from "../../core/agent/link.ts";
 import type { AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
 import type { Network } from "./network.ts";
@@ -124,7 +125,11 @@ export class SimLinks {
   readonly #world: World;
   readonly #listeners = new Map<
     string,
-    { readonly process: SimProcess; arrived: (stream: AgentStream) => void; readonly streams: Set<AgentStream> }
+    {
+      readonly process: SimProcess;
+      arrived: (stream: AgentStream, permit: AgentPermit | null) => void;
+      readonly streams: Set<AgentStream>;
+    }
   >();
 
   constructor(world: World) {
@@ -136,7 +141,7 @@ export class SimLinks {
     const entry = {
       process,
       streams,
-      arrived: (stream: AgentStream) => stream.close("the conductor is not ready"),
+      arrived: (stream: AgentStream, _permit: AgentPermit | null) => stream.close("the conductor is not ready"),
     };
     this.#listeners.set(address, entry);
     return {
@@ -166,7 +171,7 @@ export class SimLinks {
         far.peer = near;
         entry.streams.add(far);
         this.#world.clock.setTimer(0, () => {
-          if (entry.process.alive && !far.closed) entry.arrived(far);
+          if (entry.process.alive && !far.closed) entry.arrived(far, null);
         });
         return near;
       },

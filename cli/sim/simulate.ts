@@ -1,9 +1,11 @@
 import { auditCloud } from "../../core/audit/audit-cloud.ts";
 import { checkCapacity } from "../../core/audit/check-capacity.ts";
+import { checkCopies } from "../../core/audit/check-copies.ts";
+import { checkGroups } from "../../core/audit/check-groups.ts";
 import { checkOrphans } from "../../core/audit/check-orphans.ts";
 import type { CloudFacts } from "../../core/audit/facts.ts";
 import { takeOverChance } from "./determinism.ts";
-import type { Mutation } from "./mutations.ts";
+import { type Mutation, mutateRoutes } from "./mutations.ts";
 import { Nemesis } from "./nemesis.ts";
 import type { Profile } from "./profiles.ts";
 import type { SimCell } from "./sim-cell.ts";
@@ -55,13 +57,18 @@ const MOVES = { resize: "resize", migrate: "migrate", live: "live-migrate", evac
 /** In which a server does not run, though it is on its host. */
 const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SHELVED"];
 
+/** A law, and how it is broken. */
+type Violation = readonly [Finding["law"], string];
+
 /** Runs one world from its beginning to its end. Takes over the process's own clock and chance meanwhile: one at a time. */
 export async function simulate(options: SimOptions): Promise<SimResult> {
   const world = new World(options.seed, { wholeHistory: options.wholeHistory });
   const giveBack = takeOverChance(world.clock, world.immediates, world.random("services"));
+  const restoreRoutes = mutateRoutes(options.mutation);
   try {
     return await new Simulation(world, options).run();
   } finally {
+    restoreRoutes();
     giveBack();
   }
 }
@@ -79,11 +86,13 @@ class Simulation {
     this.#options = options;
     this.#cloud = new SimCloud(world, {
       ...options,
+      habits: options.profile.drivers,
       skewMs: () => Math.round((skew() - 0.5) * options.profile.skewMs),
     });
     this.#workload = new Workload(world, this.#cloud);
     this.#nemesis = new Nemesis(world, this.#cloud, options.profile);
     world.onStarted = (serverUuid) => this.#checkHomes(serverUuid);
+    world.onDestroyed = (serverUuid) => this.#checkCopy(serverUuid);
   }
 
   async run(): Promise<SimResult> {
@@ -103,8 +112,7 @@ class Simulation {
       const counts = await this.#count();
       // Whatever became of them, every server can still be deleted, and then nothing is left of it.
       this.#workload.deleteAll(await this.#left());
-      await this.#settle("every delete");
-      await this.#checkEmpty();
+      await this.#settle("every delete", () => this.#leftOfAll());
       return {
         seed: this.#options.seed,
         findings: world.findings,
@@ -125,20 +133,21 @@ class Simulation {
   }
 
   /** Waits until nothing is under way any more; what then still is breaks law 5, what is wrong then will stay so. */
-  async #settle(what: string): Promise<void> {
+  async #settle(what: string, more: () => Promise<Violation[]> = async () => []): Promise<void> {
     if (this.#world.findings.length > 0) return;
     const endMs = this.#world.clock.monotonic() + SETTLE_MS;
-    let violations = await this.#violationsNow();
+    const wrong = async () => [...(await this.#violationsNow()), ...(await more())];
+    let violations = await wrong();
     while (violations.length > 0 && this.#world.findings.length === 0 && this.#world.clock.monotonic() < endMs) {
       await this.#go(this.#world.clock.monotonic() + 1_000);
-      violations = await this.#violationsNow();
+      violations = await wrong();
     }
     if (this.#world.findings.length > 0) return;
     for (const [law, text] of violations) this.#world.find(law, `${what} should have ended: ${text}`);
   }
 
   /** With nothing forgiven: as things must be when nothing is under way. */
-  async #violationsNow(): Promise<(readonly [number, string])[]> {
+  async #violationsNow(): Promise<Violation[]> {
     const facts = await this.#cloud.facts();
     const violations = auditCloud(facts, 0).map(
       ({ law, what, where, proof }) => [law, `${what} (${where}; ${proof})`] as const,
@@ -158,6 +167,15 @@ class Simulation {
     );
     const remains = (await Promise.all(this.#cloud.cells.map((one) => one.remains()))).flat();
     const wrong = remains.map((text) => [2, text] as const);
+    // All hosts are back: each has said by now what is gone from it.
+    const kept = facts.cells.flatMap(({ moves }) =>
+      moves
+        .filter(({ inFlight }) => !inFlight)
+        .map(
+          ({ uuid, sourceHost }) =>
+            [2, `${uuid} still holds room on ${sourceHost} for a guest that may be left`] as const,
+        ),
+    );
     const calledOff = this.#cloud.cells.flatMap((one) => one.calledOffInVain());
     const deaf = calledOff.map((id) => [5, `move ${id} was called off and went on`] as const);
     const still = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
@@ -170,7 +188,19 @@ class Simulation {
     const lost = [...this.#workload.accepted]
       .filter((uuid) => !facts.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
       .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
-    return [...violations, ...open, ...pending, ...moves, ...still, ...astray, ...wrong, ...deaf, ...calls, ...lost];
+    return [
+      ...violations,
+      ...open,
+      ...pending,
+      ...moves,
+      ...still,
+      ...astray,
+      ...wrong,
+      ...kept,
+      ...deaf,
+      ...calls,
+      ...lost,
+    ];
   }
 
   /** Moves that were accepted and have neither begun nor been refused, or of which nobody knows. */
@@ -195,7 +225,12 @@ class Simulation {
     const audit = async () => {
       isDue = false;
       const facts = await cell.facts();
-      for (const { law, what, where, proof } of [...checkCapacity(facts), ...checkOrphans(facts)])
+      for (const { law, what, where, proof } of [
+        ...checkCapacity(facts),
+        ...checkOrphans(facts),
+        ...checkGroups(facts),
+        ...checkCopies(facts),
+      ])
         this.#world.find(law, `${what} (${where}; ${proof})`);
     };
     cell.onChange = () => {
@@ -209,6 +244,16 @@ class Simulation {
   #checkHomes(serverUuid: string): void {
     const homes = this.#cloud.cells.flatMap((cell) => cell.homesOf(serverUuid));
     if (homes.length > 1) this.#world.find(4, `server ${serverUuid} runs on ${homes.join(" and ")}`);
+  }
+
+  /** Law 6, whenever a guest is gone. */
+  #checkCopy(serverUuid: string): void {
+    for (const cell of this.#cloud.cells) {
+      const facts = cell.copyFacts();
+      const servers = facts.servers.filter(({ uuid }) => uuid === serverUuid);
+      for (const { law, what, where, proof } of checkCopies({ ...facts, servers }))
+        this.#world.find(law, `${what} (${where}; ${proof})`);
+    }
   }
 
   async #count(): Promise<SimResult["counts"]> {
@@ -230,15 +275,18 @@ class Simulation {
     return (api?.requests ?? []).filter(({ state }) => state !== "deleted").map(({ serverUuid }) => serverUuid);
   }
 
-  async #checkEmpty(): Promise<void> {
-    if (this.#world.findings.length > 0) return;
-    for (const uuid of await this.#left()) this.#world.find(5, `server ${uuid} was deleted and is still there`);
-    for (const { ledger, runningGuests } of (await this.#cloud.facts()).cells) {
-      for (const { uuid, items } of ledger.consumers)
-        if (items.length > 0) this.#world.find(2, `server ${uuid} was deleted and still holds something`);
-      for (const [host, guests] of runningGuests)
-        for (const { serverUuid } of guests)
-          this.#world.find(4, `server ${serverUuid} was deleted and runs on ${host}`);
-    }
+  /** What is there although all was deleted: a host that was away removes its guests, and gives back what they hold, only when it is back. */
+  async #leftOfAll(): Promise<Violation[]> {
+    const there = (await this.#left()).map((uuid) => [5, `server ${uuid} was deleted and is still there`] as const);
+    const { cells } = await this.#cloud.facts();
+    const held = cells
+      .flatMap(({ ledger }) => ledger.consumers)
+      .filter(({ items }) => items.length > 0)
+      .map(({ uuid }) => [2, `server ${uuid} was deleted and still holds something`] as const);
+    const running = cells
+      .flatMap(({ runningGuests }) => [...runningGuests])
+      .flatMap(([host, guests]) => guests.map(({ serverUuid }) => ({ host, serverUuid })))
+      .map(({ host, serverUuid }) => [4, `server ${serverUuid} was deleted and runs on ${host}`] as const);
+    return [...there, ...held, ...running];
   }
 }

@@ -1,12 +1,15 @@
 import { ServerChanges } from "./server-changes.ts";
 import type { ApiAnswer, ApiCall, SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS, SIM_IMAGE } from "./sim-flavors.ts";
+import { SIM_GROUPS } from "./sim-groups.ts";
 import type { SimProcess } from "./sim-process.ts";
 import type { World } from "./world.ts";
 
 /** Shares of what users do: delete a server, do something else to one. */
 const DELETE_SHARE = 0.15;
 const CHANGE_SHARE = 0.45;
+/** Of the servers that are created, those that are of a server group. */
+const GROUPED_SHARE = 0.4;
 /** Tries of a delete whose answer did not come. */
 const TRIES_MAX = 200;
 const RETRY_MS = 500;
@@ -17,6 +20,8 @@ export class Workload {
   readonly #cloud: SimCloud;
   readonly #user: SimProcess;
   readonly #random: () => number;
+  /** Decides which server is of which group. */
+  readonly #groupOf: () => number;
   /** Uuids that an api has accepted, and that were not asked to be deleted. */
   readonly #servers: string[] = [];
   readonly accepted = new Set<string>();
@@ -33,16 +38,21 @@ export class Workload {
     this.#cloud = cloud;
     this.#user = world.process("user");
     this.#random = world.random("workload");
+    this.#groupOf = world.random("groups");
     this.#changes = new ServerChanges(world, {
       call: (call) => this.#call(call),
       look: (uuid) => cloud.look(uuid),
       servers: () => this.#servers,
       deletes: (uuid) => this.#deleteNow(uuid),
       darkHosts: () => this.#cloud.darkHosts(),
+      fence: (host, isFenced) => this.#cloud.fence(host, isFenced),
       isOver: () => this.#stopped,
     });
     cloud.onDark = (hosts) => {
       for (const host of hosts) void this.#changes.leave(host);
+    };
+    cloud.onCut = (hosts) => {
+      for (const host of hosts) void this.#changes.leaveUnfenced(host);
     };
   }
 
@@ -98,7 +108,9 @@ export class Workload {
   async #create(choice: number): Promise<void> {
     const flavor = SIM_FLAVORS[Math.floor(choice * SIM_FLAVORS.length)]!;
     const server = { name: "sim", flavorRef: flavor.id, imageRef: SIM_IMAGE, networks: "none" };
-    const answer = await this.#call({ method: "POST", url: "/v2.1/servers", payload: { server } });
+    const group = SIM_GROUPS[Math.floor((this.#groupOf() / GROUPED_SHARE) * SIM_GROUPS.length)];
+    const payload = group ? { server, "os:scheduler_hints": { group: group.uuid } } : { server };
+    const answer = await this.#call({ method: "POST", url: "/v2.1/servers", payload });
     if (answer === null) return;
     if (answer.status !== 202) {
       this.#world.history.record("user", "refused", { status: answer.status, body: answer.body });

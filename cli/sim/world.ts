@@ -8,7 +8,7 @@ import { VirtualClock } from "./virtual-clock.ts";
 
 /** A law that was broken, or something that did not end. */
 export interface Finding {
-  readonly law: number;
+  readonly law: number | "groups";
   readonly what: string;
   readonly atMs: number;
 }
@@ -30,6 +30,10 @@ export class World {
   steps = 0;
   /** Called when a guest has begun to run. */
   onStarted: (serverUuid: string) => void = () => {};
+  /** Called when a guest is gone. */
+  onDestroyed: (serverUuid: string) => void = () => {};
+  /** Called when a host of this agent has changed a guest, before its agent hears of it. */
+  onActed: (agent: string) => void = () => {};
 
   constructor(seed: number, options: { readonly wholeHistory: boolean }) {
     this.seed = seed;
@@ -71,7 +75,11 @@ export class World {
     this.onStarted(serverUuid);
   }
 
-  find(law: number, what: string): void {
+  destroyed(serverUuid: string): void {
+    this.onDestroyed(serverUuid);
+  }
+
+  find(law: Finding["law"], what: string): void {
     const atMs = Math.round(this.clock.monotonic());
     this.findings.push({ law, what, atMs });
     this.history.record("auditor", what, { law });

@@ -1,4 +1,5 @@
 import type { AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import type { AgentPermit } from "./agent-permit.ts";
 
 /**
  * One end of a stream of messages. Messages sent in one turn of the event loop travel in one frame. Order is kept; what was
@@ -28,7 +29,8 @@ export interface ConductorDialer {
 
 /** Where agents arrive: the gRPC server, or the in-process twin. */
 export interface AgentListener {
-  onAgent(handler: (stream: AgentStream) => void): void;
+  /** `permit`: what the agent's certificate allows; null: the link has no certificates, so any agent may come. */
+  onAgent(handler: (stream: AgentStream, permit: AgentPermit | null) => void): void;
   /** Address that agents can dial, once listening. */
   readonly address: string;
   close(): Promise<void>;

@@ -3,7 +3,7 @@ import { consumerUuid, providerUuid, resourceClass, trait } from "../ledger/ids.
 import type { AllocationItem, Provider } from "../ledger/model.ts";
 import { auditCloud } from "./audit-cloud.ts";
 import { checkUpCalls } from "./check-up-calls.ts";
-import type { AuditedMove, AuditedRequest, AuditedServer, CellFacts, CloudFacts } from "./facts.ts";
+import type { AuditedMove, AuditedRequest, AuditedServer, AuditedTask, CellFacts, CloudFacts } from "./facts.ts";
 
 const CLASS = resourceClass("VCPU");
 const item = (provider: string, amount: number): AllocationItem => ({
@@ -38,6 +38,7 @@ const server = (uuid: string, change: Partial<AuditedServer> = {}): AuditedServe
   host: "h1",
   attemptId: "t/0",
   unchangedMs: 60_000,
+  group: null,
   ...change,
 });
 
@@ -62,9 +63,14 @@ function cell(change: Partial<CellFacts> = {}): CellFacts {
       ["h2", 60_000],
     ]),
     runningGuests: new Map([["h1", [{ serverUuid: "s1", attemptId: "t/0" }]]]),
+    copies: new Map(),
     ...change,
   };
 }
+const task = (change: Partial<AuditedTask> = {}): AuditedTask => ({
+  ...{ id: "t", serverUuid: "s1", kind: "operate", operation: "reboot", stage: "powering", unattendedMs: 0 },
+  ...change,
+});
 const request = (change: Partial<AuditedRequest> = {}): AuditedRequest => ({
   serverUuid: "s1",
   state: "dispatched",
@@ -219,7 +225,7 @@ describe("law 5", () => {
     const facts = (unattendedMs: number): CellFacts =>
       cell({
         servers: [server("s1", { status: "BUILD" })],
-        openTasks: [{ id: "t", serverUuid: "s1", kind: "build", unattendedMs }],
+        openTasks: [task({ kind: "build", unattendedMs })],
       });
     expect(found(cloud([facts(9_000)]))).toEqual([]);
     expect(found(cloud([facts(11_000)]))).toEqual(["5: nobody works on a build task (cell c1, server s1, task t)"]);
@@ -267,7 +273,7 @@ describe("law 5", () => {
     });
 
     it.each<[string, Partial<CellFacts>]>([
-      ["somebody works on", { openTasks: [{ id: "t", serverUuid: "s1", kind: "operate", unattendedMs: 0 }] }],
+      ["somebody works on", { openTasks: [task()] }],
       ["is at home on a host that is down", { upMs: new Map() }],
       ["is at home on a host that has just come up", { upMs: new Map([["h1", 9_000]]) }],
       ["is at home on a host that was not asked", { runningGuests: new Map() }],
@@ -290,19 +296,20 @@ describe("moves", () => {
   const providers = [provider("r1", "r1", 2), provider("gpu", "r1", 0), provider("r2", "r2", 2)];
   const move = (change: Partial<AuditedMove> = {}): AuditedMove => ({
     ...{ uuid: "m1", serverUuid: "s1", sourceHost: "h1", destHost: "h2", inFlight: true },
+    ...{ sourceAttemptId: "t/0", destAttemptId: "m1/0", isWaitShown: false },
     ...change,
   });
   const onTheWay = {
     providers,
     consumers: [consumer("m1", [item("r1", 2)], "MIGRATION"), consumer("s1", [item("r2", 2)])],
   };
-  const task = { id: "m1", serverUuid: "s1", kind: "operate", unattendedMs: 0 } as const;
+  const open = task({ id: "m1", operation: "migrate", stage: "handing-over" });
   const moving = (change: Partial<CellFacts>): string[] => found(cloud([cell({ ledger: onTheWay, ...change })]));
 
   it.each<[string, Partial<CellFacts>]>([
     [
       "on its way: it is at home at the source and holds the destination",
-      { moves: [move()], servers: [server("s1", { taskState: "resize_migrating" })], openTasks: [task] },
+      { moves: [move()], servers: [server("s1", { taskState: "resize_migrating" })], openTasks: [open] },
     ],
     [
       "that waits for its confirmation, and keeps what it had",
@@ -350,5 +357,41 @@ describe("moves", () => {
     const nothing = { providers: providers.map((one) => provider(one.name, one.root, 0)), consumers: [] };
     expect(found(cloud([cell({ servers, ledger: nothing, runningGuests: new Map() })]))).toEqual([]);
     expect(found(cloud([cell({ servers })])).map((line) => line.slice(0, 2))).toEqual(["2:", "4:"]);
+  });
+});
+
+describe("law 5, of an operation that waits", () => {
+  const of = (change: Partial<CellFacts>, wait: Partial<AuditedMove> = {}): string[] => {
+    const move: AuditedMove = {
+      ...{
+        uuid: "m1",
+        serverUuid: "s1",
+        sourceHost: "h2",
+        sourceAttemptId: "m1/0",
+        destHost: "h1",
+        destAttemptId: "t/0",
+      },
+      ...{ inFlight: true, isWaitShown: false },
+      ...wait,
+    };
+    const waits = {
+      moves: [move],
+      openTasks: [task({ operation: "live-migrate", stage: "starting" })],
+      upMs: new Map(),
+    };
+    return found(cloud([cell({ ...waits, ...change })]));
+  };
+
+  it("sees that nobody is told what it waits for", () => {
+    expect(of({})).toEqual([
+      "5: an operation waits for a host that is away and does not say so (cell c1, server s1, task t)",
+    ]);
+  });
+
+  it("finds nothing wrong with one that says so, has just begun, or waits for a host that is up", () => {
+    expect(of({}, { isWaitShown: true })).toEqual([]);
+    expect(of({ servers: [server("s1", { unchangedMs: 9_000 })] })).toEqual([]);
+    expect(of({ upMs: new Map([["h1", 60_000]]) })).toEqual([]);
+    expect(of({ openTasks: [task({ operation: "resize", stage: "starting" })] })).toEqual([]);
   });
 });

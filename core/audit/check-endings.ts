@@ -1,3 +1,5 @@
+import { operationKind } from "../tasks/operation-kinds.ts";
+import { edgesOf } from "../tasks/operation-routes.ts";
 import type { AuditedRequest, AuditedServer, CellFacts, CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
@@ -16,6 +18,7 @@ export function checkEndings(facts: CloudFacts, patienceMs: number): Violation[]
     ...checkServers(cell),
     ...checkRunning(cell, running, patienceMs),
     ...checkTasks(cell, patienceMs),
+    ...checkWaits(cell, patienceMs),
   ]);
   if (facts.api !== null) violations.push(...checkRequests(facts, facts.api.requests, patienceMs));
   return violations;
@@ -62,6 +65,24 @@ function checkTasks(facts: CellFacts, patienceMs: number): Violation[] {
       where: `cell ${facts.cell}, server ${task.serverUuid}, task ${task.id}`,
       proof: `without a living owner for ${Math.round(task.unattendedMs / 1000)} s`,
     }));
+}
+
+/** An operation may wait for a host that is away for as long as it takes, but only while it says so. */
+function checkWaits(facts: CellFacts, patienceMs: number): Violation[] {
+  const servers = new Map(facts.servers.map((server) => [server.uuid, server]));
+  const moves = new Map(facts.moves.filter((move) => move.inFlight).map((move) => [move.serverUuid, move]));
+  return facts.openTasks.flatMap(({ id, serverUuid, operation, stage }) => {
+    const [kind, move] = [operationKind(operation ?? ""), moves.get(serverUuid)];
+    if (kind === null || move === undefined || stage === null || edgesOf(kind, stage)?.gone !== stage) return [];
+    const unchangedMs = servers.get(serverUuid)?.unchangedMs ?? 0;
+    if (move.isWaitShown || facts.upMs.has(move.destHost) || unchangedMs <= patienceMs) return [];
+    return {
+      law: 5 as const,
+      what: "an operation waits for a host that is away and does not say so",
+      where: `cell ${facts.cell}, server ${serverUuid}, task ${id}`,
+      proof: `${kind} is ${stage} on ${move.destHost}, which is down, unchanged for ${Math.round(unchangedMs / 1000)} s`,
+    };
+  });
 }
 
 function checkRequests(facts: CloudFacts, requests: readonly AuditedRequest[], patienceMs: number): Violation[] {

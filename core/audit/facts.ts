@@ -1,3 +1,4 @@
+import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import type { RequestState } from "../cell/api-store.ts";
 import type { Server } from "../cell/server.ts";
 import type { ProviderUuid } from "../ledger/ids.ts";
@@ -19,18 +20,28 @@ export interface CellFacts {
   readonly upMs: ReadonlyMap<string, number>;
   /** Per host what runs there, by the agents' own word; hosts whose agent could not be asked are missing. */
   readonly runningGuests: ReadonlyMap<string, readonly RunningGuest[]>;
+  /** As `runningGuests`, with the guests that exist and do not run. */
+  readonly copies: ReadonlyMap<string, readonly RunningGuest[]>;
 }
 
 export type AuditedServer = Pick<Server, "uuid" | "status" | "taskState" | "host" | "attemptId"> & {
   /** Since its row was written last. */
   readonly unchangedMs: number;
+  /** The server group whose claims are checked (a hard policy); null: none, or one that only weighs hosts. */
+  readonly group: AuditedGroup | null;
 };
+
+export type AuditedGroup = Pick<ServerGroupMembership, "uuid" | "policy" | "maxServerPerHost">;
 
 export interface AuditedMove {
   readonly uuid: string;
   readonly serverUuid: string;
   readonly sourceHost: string | null;
+  readonly sourceAttemptId: string | null;
   readonly destHost: string;
+  readonly destAttemptId: string;
+  /** It says what it waits for. */
+  readonly isWaitShown: boolean;
   /** False: it is over, and only holds what its source had. */
   readonly inFlight: boolean;
 }
@@ -39,6 +50,9 @@ export interface AuditedTask {
   readonly id: string;
   readonly serverUuid: string;
   readonly kind: "build" | "delete" | "operate";
+  /** What kind of operation, and at which stage it is; null: none. */
+  readonly operation: string | null;
+  readonly stage: string | null;
   /** How long it has belonged to nobody whose lease is valid; 0 while somebody works on it. */
   readonly unattendedMs: number;
 }

@@ -1,15 +1,21 @@
-/** The five laws, the first one first. */
+/** The six laws, the first one first. */
 export const LAW_NAMES = [
   "no oversubscription",
   "no orphans",
   "no up-calls",
   "one home",
   "every accepted request ends",
+  "a copy of each server exists",
 ] as const;
+
+export function nameOfPromise(law: number | "groups"): string {
+  return law === "groups" ? "server groups" : `law ${law}`;
+}
 
 /** A law that does not hold: which, of what, where, and how that is known. */
 export interface Violation {
-  readonly law: 1 | 2 | 3 | 4 | 5;
+  /** By its number; `groups`: the promise of server groups, which is no law but is checked like one. */
+  readonly law: 1 | 2 | 3 | 4 | 5 | 6 | "groups";
   /** What is wrong, in words that stay the same from reading to reading. */
   readonly what: string;
   /** Cell, provider, host or server that it concerns. */

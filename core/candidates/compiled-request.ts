@@ -58,6 +58,8 @@ export const CODE_GAVE_UP = 5;
 export const CODE_OTHER_HOST = 6;
 export const CODE_ROOT_TRAITS = 7;
 export const CODE_ROOT_AGGREGATES = 8;
+export const CODE_OUT_OF_STEPS = 9;
+export const CODE_OUT_OF_TIME = 10;
 const FIXED_REFUSALS: readonly Refusal[] = [
   { kind: "no-host" },
   { kind: "host-down" },
@@ -68,6 +70,8 @@ const FIXED_REFUSALS: readonly Refusal[] = [
   { kind: "other-host" },
   { kind: "traits", suffix: "" },
   { kind: "aggregates", suffix: "" },
+  { kind: "not-searched", limit: "steps" },
+  { kind: "not-searched", limit: "time" },
 ];
 
 /** A request bound to a view as it is now: names are ids, classes are arrays. Use it before the view changes. */

@@ -3,23 +3,28 @@ import type { GroupCounts, GroupPlacement, GroupPlacer } from "./group-placement
 /**
  * Every way, up to likeness, to put the numbered groups on providers when several may share one (`group_policy=none`).
  *
- * Provider after provider takes a row of counts, one a group; among like providers the rows never rise, so each multiset of
- * rows is met once. Branches are cut when a group has more likes left than the remaining providers could take, or a class
- * less room left than is still needed.
+ * Provider after provider takes a row of counts, one a group, the largest group first; among like providers the rows never rise, so each
+ * multiset of rows is met once. Branches are cut when a group has more likes left than the remaining providers could take, a class less
+ * room left than is still needed, or when there are more large groups left, of which no provider takes two, than providers: once the search has
+ * gone back for the first time at every cell, before that only at the end of a row, since most searches never go back.
  */
 export class GroupPacker implements GroupPlacer {
   counts: GroupCounts = new Int32Array(0);
   readonly #placement: GroupPlacement;
   readonly #groupCount: number;
+  /** Groups in the order in which a row is filled. */
+  readonly #order: readonly number[];
   /** By group: likes that no provider took yet. */
   readonly #todo: number[];
   readonly #rest: RestBounds;
   /** The last cell of `counts` that was chosen for the way given last; -1: none was given yet. */
   #cell = -1;
+  #hasGoneBack = false;
 
   constructor(placement: GroupPlacement) {
     this.#placement = placement;
     this.#groupCount = placement.likes.length;
+    this.#order = largestFirst(placement);
     this.#todo = [...placement.likes];
     this.#rest = new RestBounds(placement);
   }
@@ -32,17 +37,24 @@ export class GroupPacker implements GroupPlacer {
     for (let group = 0; group < likes.length; group += 1) this.#todo[group] = likes[group]!;
     this.#rest.forget();
     this.#cell = -1;
+    this.#hasGoneBack = false;
   }
 
   next(): boolean {
+    const { budget } = this.#placement;
     let cell = this.#cell < 0 ? this.#enter(0) : this.#takeOneOff(this.#cell);
     while (cell >= 0) {
+      if (this.#hasGoneBack && !this.#restCanTake(cell)) {
+        if (!budget.step()) return false;
+        cell = this.#takeOneOff(cell);
+        continue;
+      }
       const next = cell + 1;
       if (next % this.#groupCount > 0) {
         cell = this.#enter(next);
         continue;
       }
-      if (!this.#placement.budget.step()) return false;
+      if (!budget.step()) return false;
       if (this.#isAllPlaced()) {
         this.#cell = cell;
         return true;
@@ -56,29 +68,35 @@ export class GroupPacker implements GroupPlacer {
   #enter(cell: number): number {
     const placement = this.#placement;
     if (!placement.budget.step()) return -1;
-    const group = cell % this.#groupCount;
-    const provider = (cell - group) / this.#groupCount;
-    const ceiling = Math.min(this.#todo[group]!, this.#ceilingByLike(provider, group));
+    const place = cell % this.#groupCount;
+    const group = this.#order[place]!;
+    const provider = (cell - place) / this.#groupCount;
+    const ceiling = Math.min(this.#todo[group]!, this.#ceilingByLike(provider, place));
     let most = 0;
     while (most < ceiling && placement.fits(group, provider)) {
       placement.place(group, provider, 1);
       most += 1;
     }
     this.#todo[group] = this.#todo[group]! - most;
-    this.counts[cell] = most;
+    this.counts[provider * this.#groupCount + group] = most;
     return cell;
   }
 
   /** From `cell` back, the first that has something takes one less; -1: none has. */
   #takeOneOff(cell: number): number {
-    let last = cell;
-    while (last >= 0 && this.counts[last] === 0) last -= 1;
-    if (last < 0) return -1;
-    const group = last % this.#groupCount;
-    this.#placement.place(group, (last - group) / this.#groupCount, -1);
-    this.counts[last] = this.counts[last]! - 1;
-    this.#todo[group] = this.#todo[group]! + 1;
-    return last;
+    this.#hasGoneBack = true;
+    for (let last = cell; last >= 0; last -= 1) {
+      const place = last % this.#groupCount;
+      const group = this.#order[place]!;
+      const provider = (last - place) / this.#groupCount;
+      const at = provider * this.#groupCount + group;
+      if (this.counts[at] === 0) continue;
+      this.#placement.place(group, provider, -1);
+      this.counts[at] = this.counts[at]! - 1;
+      this.#todo[group] = this.#todo[group]! + 1;
+      return last;
+    }
+    return -1;
   }
 
   #isAllPlaced(): boolean {
@@ -87,22 +105,43 @@ export class GroupPacker implements GroupPlacer {
   }
 
   #canGoOn(provider: number): boolean {
-    return provider < this.#placement.kinds.count && this.#rest.canTake(provider, this.#todo);
+    return provider < this.#placement.kinds.count && this.#rest.canTake(provider, this.#todo, this.#order);
+  }
+
+  /** Whether the providers behind the cell's own may take what the cells of its row up to it have left. */
+  #restCanTake(cell: number): boolean {
+    const place = cell % this.#groupCount;
+    const provider = (cell - place) / this.#groupCount;
+    return this.#rest.canTake(provider + 1, this.#todo, this.#order, place + 1);
   }
 
   /** A provider's row may not exceed that of the like one before it, read from the left. */
-  #ceilingByLike(provider: number, group: number): number {
+  #ceilingByLike(provider: number, place: number): number {
     const { kinds, serves } = this.#placement;
     const before = provider - 1;
     if (before < 0 || kinds.kind[before] !== kinds.kind[provider]) return Number.POSITIVE_INFINITY;
     if (serves[before] !== 0 || serves[provider] !== 0) return Number.POSITIVE_INFINITY;
     const row = provider * this.#groupCount;
     const rowBefore = before * this.#groupCount;
-    for (let index = 0; index < group; index += 1) {
-      if (this.counts[row + index]! < this.counts[rowBefore + index]!) return Number.POSITIVE_INFINITY;
+    for (let index = 0; index < place; index += 1) {
+      const group = this.#order[index]!;
+      if (this.counts[row + group]! < this.counts[rowBefore + group]!) return Number.POSITIVE_INFINITY;
     }
-    return this.counts[rowBefore + group]!;
+    return this.counts[rowBefore + this.#order[place]!]!;
   }
+}
+
+/** The groups by the largest share that one of them has of what all ask for of a class; as they come where that is the same. */
+function largestFirst(placement: GroupPlacement): readonly number[] {
+  const { likes, classCount } = placement;
+  const groups = likes.map((_, group) => group);
+  const sizes = groups.map(() => 0);
+  for (let index = 0; index < classCount; index += 1) {
+    const wanted = groups.reduce((sum, group) => sum + likes[group]! * placement.need(group, index), 0);
+    if (wanted === 0) continue;
+    for (const group of groups) sizes[group] = Math.max(sizes[group]!, placement.need(group, index) / wanted);
+  }
+  return groups.sort((a, b) => sizes[b]! - sizes[a]!);
 }
 
 /** What the providers from a given one on could take at most. Row by provider. */
@@ -110,8 +149,9 @@ class RestBounds {
   readonly #placement: GroupPlacement;
   /** By group: likes, each group looked at by itself. */
   #places = new Float64Array(0);
-  /** By class: room. */
+  /** By class: room of all together, and of the roomiest. */
   #room = new Float64Array(0);
+  #roomiest = new Float64Array(0);
   #known = false;
 
   constructor(placement: GroupPlacement) {
@@ -122,18 +162,31 @@ class RestBounds {
     this.#known = false;
   }
 
-  /** Whether the providers from this one on, which have nothing yet, may take so many likes of each group. */
-  canTake(provider: number, todo: readonly number[]): boolean {
+  /**
+   * Whether the providers from this one on, which have nothing yet, may take so many likes of each group: of the first `count` groups of
+   * `order`, all unless given.
+   */
+  canTake(provider: number, todo: readonly number[], order: readonly number[], count = order.length): boolean {
     // Known no earlier than asked for: the first provider often takes it all. It is the only one that has something by then.
     if (!this.#known) this.#find(provider);
-    const { classCount } = this.#placement;
-    for (let group = 0; group < todo.length; group += 1) {
+    const { classCount, kinds } = this.#placement;
+    for (let place = 0; place < count; place += 1) {
+      const group = order[place]!;
       if (todo[group]! > this.#places[provider * todo.length + group]!) return false;
     }
     for (let index = 0; index < classCount; index += 1) {
+      const roomiest = this.#roomiest[provider * classCount + index]!;
       let needed = 0;
-      for (let group = 0; group < todo.length; group += 1) needed += todo[group]! * this.#placement.need(group, index);
+      let large = 0;
+      for (let place = 0; place < count; place += 1) {
+        const group = order[place]!;
+        const need = this.#placement.need(group, index);
+        needed += todo[group]! * need;
+        if (need * 2 > roomiest) large += todo[group]!;
+      }
       if (needed > 0 && needed > this.#room[provider * classCount + index]!) return false;
+      // No provider has room for two of these.
+      if (large > kinds.count - provider) return false;
     }
     return true;
   }
@@ -145,9 +198,11 @@ class RestBounds {
     }
     if (this.#room.length < (kinds.count + 1) * classCount) {
       this.#room = new Float64Array((kinds.slots.length + 1) * classCount);
+      this.#roomiest = new Float64Array(this.#room.length);
     }
     this.#places.fill(0, kinds.count * likes.length, (kinds.count + 1) * likes.length);
     this.#room.fill(0, kinds.count * classCount, (kinds.count + 1) * classCount);
+    this.#roomiest.fill(0, kinds.count * classCount, (kinds.count + 1) * classCount);
     for (let provider = kinds.count - 1; provider >= first; provider -= 1) {
       for (let group = 0; group < likes.length; group += 1) {
         const at = provider * likes.length + group;
@@ -156,6 +211,7 @@ class RestBounds {
       for (let index = 0; index < classCount; index += 1) {
         const at = provider * classCount + index;
         this.#room[at] = this.#room[at + classCount]! + Math.max(0, room[at]!);
+        this.#roomiest[at] = Math.max(this.#roomiest[at + classCount]!, room[at]!);
       }
     }
     this.#known = true;

@@ -1,4 +1,5 @@
 import type { ResourceClass } from "../ledger/ids.ts";
+import type { SearchLimit } from "./search-budget.ts";
 
 /** Why a tree cannot serve a request: the first thing that it failed at. `suffix` names the request group. */
 export type Refusal =
@@ -10,7 +11,9 @@ export type Refusal =
   /** Each group would fit by itself, but not all together. */
   | { readonly kind: "no-combination" }
   /** Whether they fit together was not found out within the bound of work. */
-  | { readonly kind: "gave-up" };
+  | { readonly kind: "gave-up" }
+  /** The search was given up before this tree was searched to its end: the decision had used up its limit of steps or of time. */
+  | { readonly kind: "not-searched"; readonly limit: SearchLimit };
 
 export interface RefusalCount {
   readonly refusal: Refusal;
@@ -44,6 +47,8 @@ export function describeRefusal(refusal: Refusal): string {
       return "request groups do not fit together";
     case "gave-up":
       return "request groups too many to combine";
+    case "not-searched":
+      return `not searched, because the search was given up: combining the request groups took too ${refusal.limit === "time" ? "long" : "many steps"}`;
     default:
       return refusal satisfies never;
   }

@@ -6,6 +6,7 @@ import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "./compiled-r
 import type { RefusalCount } from "./refusal.ts";
 import type { CandidateRequest } from "./request.ts";
 import { scanTrees } from "./scan-trees.ts";
+import { WORK_PER_TREE } from "./search-budget.ts";
 import { type Assignment, assignmentOnRoot, searchTree, TreeSearch } from "./tree-search.ts";
 
 /** One way to satisfy a request: an allocation candidate. */
@@ -26,7 +27,6 @@ export interface SearchOptions {
   readonly workPerTree?: number;
 }
 
-export const WORK_PER_TREE = 20_000;
 /** Trees sieved at a time: enough to amortise the passes, few enough that a small limit reads little of a large cell. */
 const BLOCK = 512;
 

@@ -27,6 +27,9 @@ export function assignmentOnRoot(request: CompiledRequest, root: number): Assign
   };
 }
 
+/** Trees searched in vain that are remembered for one request. */
+const IN_VAIN_MAX = 256;
+
 /**
  * Every way to serve the request from one tree, up to likeness: like providers are interchangeable, and so are like groups; of
  * the ways that differ in nothing else one is given. Ends early when the budget is spent; what breaks a rule between groups
@@ -46,6 +49,8 @@ export class TreeSearch {
   /** By class of the unnumbered group: its column in the room, and the provider that serves it (-1: none was tried). */
   readonly #classOf: readonly number[];
   readonly #chosen: number[];
+  /** Trees that were searched in vain, by all that the search looks at; true: it gave up. */
+  readonly #inVain = new Map<string, boolean>();
   #root = 0;
   #stage: "new" | "flat" | "unnumbered" | "numbered" | "ended" = "ended";
 
@@ -76,6 +81,47 @@ export class TreeSearch {
   /** The tree was left for want of steps: it may have more ways than were given. */
   get gaveUp(): boolean {
     return this.#placement.budget.spent;
+  }
+
+  /** Whether a tree just like this one was searched in vain, and if so, whether that search gave up; null: none that is remembered. */
+  knownInVain(): boolean | null {
+    if (this.#inVain.size === 0 || this.#stage !== "new") return null;
+    return this.#inVain.get(this.#likeness()) ?? null;
+  }
+
+  /** The tree was searched in vain, with all steps that a tree may have. Call it before the next one is begun. */
+  rememberInVain(gaveUp: boolean): void {
+    // Rules between groups look at where in the tree a provider is, which the likeness does not tell.
+    if (this.#hasRules) return;
+    if (this.#inVain.size >= IN_VAIN_MAX) this.#inVain.clear();
+    this.#inVain.set(this.#likeness(), gaveUp);
+  }
+
+  /** All that decides how the search of a tree goes. */
+  #likeness(): string {
+    const { kinds, classCount, likes } = this.#placement;
+    const { count } = kinds;
+    const { slots } = this.#request.view;
+    const together = this.#request.unnumbered?.togetherSets != null;
+    const traitSets = together ? Array.from(kinds.slots.subarray(0, count), (slot) => slots.traitSet[slot]!) : [];
+    return [
+      kinds.kind.subarray(0, count),
+      kinds.room.subarray(0, count * classCount),
+      kinds.groupFits.subarray(0, count * likes.length),
+      kinds.demandFits.subarray(0, count * this.#chosen.length),
+      traitSets,
+    ].join(";");
+  }
+
+  /** Steps that this tree has taken so far. */
+  get steps(): number {
+    return this.#placement.budget.taken;
+  }
+
+  /** What it costs, in steps, to begin this tree or to compare it with others. */
+  get size(): number {
+    const { kinds, likes, classCount } = this.#placement;
+    return this.#stage === "flat" ? 0 : kinds.count * (likes.length + classCount);
   }
 
   /** The next way; null: there is none left, or the budget is spent. */

@@ -30,6 +30,44 @@ export interface RequestRecord {
   readonly updatedAtMs: number;
 }
 
+/** A request that a sweep takes. Its spec is read later, when there is room for it. */
+export type OpenRequest = Pick<RequestRecord, "serverUuid" | "state" | "cell">;
+
+/** A request as a scheduler reads it to place it. */
+export interface PlaceableRequest extends OpenRequest {
+  /** Null: it is larger than the reader takes. */
+  readonly spec: ServerSpec | null;
+  readonly specBytes: number;
+  /** How often it was put off. */
+  readonly putOffs: number;
+  /** How long ago it was accepted, by the store's own clock: clocks of other machines are never compared with it. */
+  readonly ageMs: number;
+}
+
+/** How much one read of specs may bring into memory. */
+export interface SpecLimits {
+  /** A larger spec is not read at all. At most `pageBytesMax`. */
+  readonly specBytesMax: number;
+  /** The sum of the specs of one answer. */
+  readonly pageBytesMax: number;
+}
+
+export interface PutOff {
+  readonly serverUuid: string;
+  readonly delayMs: number;
+}
+
+/** Which requests a sweep takes. */
+export interface SweepQuery {
+  /** Which of those that are to be placed, beside the cancelled ones; all unless given. */
+  readonly placing?: "all" | "put-off" | "none";
+  /** Cells that cannot be reached: what is assigned to them stays where it is. */
+  readonly exceptCells?: readonly string[];
+}
+
+/** `over-limit`: nothing of the call was accepted; so many requests of its project wait already. */
+export type AcceptOutcome = { readonly kind: "accepted" } | { readonly kind: "over-limit"; readonly open: number };
+
 export interface AssignCell {
   readonly serverUuid: string;
   /** The cell that the request is assigned to as far as the caller knows; null: none yet. */
@@ -62,6 +100,18 @@ export interface RequestQuery {
   readonly changedSinceMs?: number;
 }
 
+/** A stretch of the same list: `rows` requests after the marker are looked at, and those with the name come back. */
+export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker" | "nameContains"> {
+  /** Counts those that are cancelled, or of another name, too: so the work of one call is bounded. */
+  readonly rows: number;
+}
+
+export interface RequestStretch {
+  readonly records: readonly RequestRecord[];
+  /** The marker of the next stretch; null: nothing follows. */
+  readonly resumeAt: string | null;
+}
+
 /** The API tier's database. Both bodies (Postgres, in-memory) pass test/contract/api-store. Batches as in CellStore. */
 export interface ApiStore {
   cells(): Promise<readonly CellRecord[]>;
@@ -80,10 +130,17 @@ export interface ApiStore {
 
   /** Accept requests; from here on law 5 holds for them. Repeatable: a known uuid stays as it is. */
   accept(specs: readonly ServerSpec[]): Promise<void>;
+  /**
+   * The same for the servers of several calls, each call as a whole or not at all: a project may have at most `openMax` requests that are
+   * accepted and not assigned to a cell yet, also when several accept at once. Answers in the order of the calls.
+   */
+  acceptWithin(calls: readonly (readonly ServerSpec[])[], openMax: number): Promise<readonly AcceptOutcome[]>;
   /** Those that are known, in the order of the uuids. */
   requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]>;
   /** Requests that are not `deleted` and not `cancelled`. */
   listRequests(query: RequestQuery): Promise<readonly RequestRecord[]>;
+  /** The same for a filter that few requests may pass: one call does bounded work, and its caller goes on where it ended. */
+  scanRequests(scan: RequestScan): Promise<RequestStretch>;
   /**
    * Assign each request to the one cell where it may be claimed from now on (state `dispatched`), if it is still where the
    * caller thinks.
@@ -98,25 +155,35 @@ export interface ApiStore {
    */
   cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null>;
   /**
-   * What the cells have confirmed as gone. Only of `cancelled` ones: whoever deletes cancels first, and a cell's word alone must
-   * not remove what lives in another.
+   * Marks requests as deleted that `cell` has confirmed as gone; null: they were never assigned to a cell. Only `cancelled` requests
+   * change (a delete cancels first), and only those of this cell or of none: one cell's word must not end what lives in another.
    */
-  markDeleted(serverUuids: readonly string[]): Promise<void>;
+  markDeleted(cell: string | null, serverUuids: readonly string[]): Promise<void>;
   /**
-   * Requests in `accepted` or `cancelled` that nobody has touched for `untouchedMs`, oldest first: for the sweep that
-   * finishes them. Handing one out touches it, so that of several sweeping at once only one gets it.
+   * What is needed to place these requests, for those that fit into one page; `left` are the uuids that are still to be read. Unknown
+   * ones are in neither. Always answers for one known request at least.
    */
-  stale(untouchedMs: number, limit: number): Promise<readonly RequestRecord[]>;
+  placeable(
+    serverUuids: readonly string[],
+    limits: SpecLimits,
+  ): Promise<{ readonly found: readonly PlaceableRequest[]; readonly left: readonly string[] }>;
+  /** A sweep takes them after their delays, and not earlier. Only of those that are accepted, or assigned to a cell and not seen there yet. */
+  putOff(putOffs: readonly PutOff[]): Promise<void>;
+  /**
+   * Requests that nobody works on, the longest untouched first: `accepted` or `cancelled` ones untouched for `untouchedMs`, and those that
+   * were put off until now. Handing one out puts it off for `untouchedMs`, so that of several sweeping at once only one gets it.
+   */
+  stale(untouchedMs: number, limit: number, query?: SweepQuery): Promise<readonly OpenRequest[]>;
   /**
    * Requests that have been assigned to `cell` and untouched for `untouchedMs`, and of which nobody has said that they
    * arrived there; oldest first. Does not touch them.
    */
-  unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]>;
+  unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly OpenRequest[]>;
   /** The cell has them, or had: `unarrived` names them no more. Only those that are assigned to it. Touches nothing. */
   markArrived(cell: string, serverUuids: readonly string[]): Promise<void>;
   /**
-   * Touches those that `unarrived` would still name, and returns their uuids in any order: of several sweeping at once only
-   * one gets each.
+   * Hands those that `unarrived` would still name to the next sweep (`stale`), and returns their uuids in any order: of several callers at
+   * once only one gets each.
    */
   takeLost(cell: string, serverUuids: readonly string[], untouchedMs: number): Promise<readonly string[]>;
   /** Resolves when the database answers. */

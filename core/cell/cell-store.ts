@@ -2,11 +2,14 @@ import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import type { AllocationChange, Shortfall } from "../ledger/allocation-change.ts";
 import type { OperationKind } from "../tasks/operation-kinds.ts";
+import type { Expiry, ExpiryLimit } from "./expiry-limit.ts";
 import type { GroupConflict } from "./group-rule.ts";
 import type { HypervisorFacts } from "./hypervisor-facts.ts";
 import type { OperationStore } from "./operation-store.ts";
+import type { QuarantineStore } from "./quarantine.ts";
 import type { Attempt, Host, Server } from "./server.ts";
 import type { Fenced, TaskClaim } from "./task-claim.ts";
+import type { TaskRecord } from "./task-record.ts";
 
 export type { Fenced, TaskClaim } from "./task-claim.ts";
 
@@ -15,7 +18,7 @@ export type { Fenced, TaskClaim } from "./task-claim.ts";
  * one transaction; the answers come in the order of the elements. Both bodies (Postgres, in-memory) pass
  * test/contract/cell-store.
  */
-export interface CellStore extends DispatchStore, ServerStore, TaskStore, HostStore, OperationStore {}
+export interface CellStore extends DispatchStore, ServerStore, TaskStore, HostStore, OperationStore, QuarantineStore {}
 
 // --- from above ------------------------------------------------------------------------------------------------------
 
@@ -63,6 +66,11 @@ export interface ServerStore {
   serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]>;
   /** By task, the oldest first, then by selection. */
   attempts(serverUuid: string): Promise<readonly Attempt[]>;
+  /**
+   * The server's build, its operations and its deletes, the oldest first: those that are open, those that have attempts or a migration, and
+   * of all others the youngest LATER_TASKS_MAX.
+   */
+  tasksOf(serverUuid: string): Promise<readonly TaskRecord[]>;
   /** By name. */
   hosts(): Promise<readonly Host[]>;
   /** How many servers (not DELETED) name the host as their home, for each host that has any. */
@@ -103,6 +111,14 @@ export type HopOutcome =
   /** The alternate no longer fits (or is gone): it is noted as skipped, the failed host's allocation stays until the next hop or the end. */
   | { readonly kind: "skipped"; readonly why: string }
   | Fenced;
+
+/** Of a task that was taken under this epoch and cannot be read, so that its server is unknown. */
+export interface UnreadableEnd {
+  readonly taskId: string;
+  readonly epoch: number;
+  readonly reason: string;
+}
+export type UnreadableOutcome = { readonly kind: "ended"; readonly serverUuid: string } | Fenced;
 
 export interface TaskStore {
   /** Become, or stay, a conductor that may own tasks until `leaseMs` from now. */
@@ -145,7 +161,12 @@ export interface TaskStore {
       readonly reason: string;
     })[],
   ): Promise<readonly CommitOutcome[]>;
-  /** Gone from its host: give back what it holds, DELETED; the task ends. */
+  /**
+   * End tasks whose payload no conductor can read. Their servers are in ERROR with `reason` shown to their owners; a server keeps what it
+   * holds, its home and a move that is not over until it is deleted, since nobody knows what its hosts were told.
+   */
+  endUnreadable(ends: readonly UnreadableEnd[]): Promise<readonly UnreadableOutcome[]>;
+  /** Gone from its hosts: give back what it holds, except on hosts where a guest may be left; DELETED; the task ends. */
   commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]>;
 }
 
@@ -172,9 +193,21 @@ export interface Home {
 /** What the conductors of a cell together know of a host's agent. */
 export interface HostSighting {
   readonly name: string;
+  /** The agent that reported it last. */
+  readonly agentId: string;
   readonly up: boolean;
+  /** An operator has forced it down, which is the word that nothing runs there. */
+  readonly forcedDown: boolean;
   /** How long ago any conductor said that the host's agent lives, in milliseconds of the store's clock. */
   readonly seenAgoMs: number;
+}
+
+/** What the cell knows of a provider that an agent reports as the root of its host's tree. */
+export interface KnownRoot {
+  /** The provider's name in the ledger; null: there is no such provider. */
+  readonly name: string | null;
+  /** The hosts whose root it is, by name; one at most, unless two hosts were given one uuid. */
+  readonly hosts: readonly string[];
 }
 
 /** What an agent says of a host that it carries. */
@@ -189,19 +222,22 @@ export interface HostStore {
   /** The agent carries these hosts and lives; they are up. A host that another agent carried goes over to this one. */
   hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void>;
   /**
-   * The agent said hello: nobody may evacuate its hosts any more. To be called before its guests are compared with `homes`, so that
-   * an evacuation which begins at the same time sees the agent, or is seen.
+   * The agent said hello and carries these hosts: they are seen, also those that another agent carried before. To be called before the
+   * guests of the hosts are compared with `homes`, so that an evacuation which begins at the same time sees the agent, or is seen.
+   * Hosts that the cell does not know are passed over.
    */
-  agentArrived(agentId: string): Promise<void>;
+  agentArrived(agentId: string, hosts: readonly string[]): Promise<void>;
   /**
    * These agents live (unknown ones are passed over). Returns those of them with a host that is down: such a host comes up
    * by `hostsUp` only, after its guests were compared with `homes`.
    */
   agentsSeen(agentIds: readonly string[]): Promise<readonly string[]>;
-  /** Hosts of agents not seen for so long are down now; returns the names of those that went down, sorted. */
-  expireAgents(unseenMs: number): Promise<readonly string[]>;
+  /** Hosts of agents not seen for so long are down now, those first that were unseen for longest, as many as the limit lets (none: all). */
+  expireAgents(unseenMs: number, limit?: ExpiryLimit): Promise<Expiry>;
   /** Of those hosts that the cell knows, by name. */
   sightings(hosts: readonly string[]): Promise<readonly HostSighting[]>;
+  /** For each provider uuid in turn: whose root it is. */
+  knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]>;
   /** Of those servers that are or were in this cell, in the order of the uuids. */
   homes(serverUuids: readonly string[]): Promise<readonly Home[]>;
   /** For each host the servers whose home it is (not DELETED), by uuid: what must run there once ACTIVE. */

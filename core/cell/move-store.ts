@@ -13,6 +13,10 @@ export interface MoveRecord {
   /** Why it was refused. */
   readonly fault: string | null;
   readonly updatedAtMs: number;
+  /** How often it was put off. */
+  readonly putOffs: number;
+  /** How long ago it was accepted, by the store's own clock. */
+  readonly ageMs: number;
 }
 
 export type AcceptMoveOutcome =
@@ -37,10 +41,27 @@ export interface MoveStore {
   /** Only of those that are accepted: the first end holds. */
   end(ends: readonly MoveEnd[]): Promise<void>;
   /**
-   * Accepted ones that nobody has touched for so long, oldest first. Handing one out touches it, so that of several sweeping at once
-   * only one gets it.
+   * Notes that the moves' cells are about to be asked to begin them; returns the ids of those that are still accepted. From then on only
+   * the cell knows whether the move was begun, and `giveUp` leaves it alone.
    */
-  staleMoves(untouchedMs: number, limit: number): Promise<readonly MoveRecord[]>;
+  markAsked(ids: readonly string[]): Promise<readonly string[]>;
+  /** Refuses those that are accepted and that no cell was asked to begin; returns their ids. */
+  giveUp(moves: readonly { readonly id: string; readonly fault: string }[]): Promise<readonly string[]>;
+  /** A sweep takes them after their delays, and not earlier. Only of those that are accepted. */
+  putOff(putOffs: readonly { readonly id: string; readonly delayMs: number }[]): Promise<void>;
+  /**
+   * Ids of accepted moves that nobody works on, the longest untouched first: untouched for `untouchedMs`, or put off until now. Handing
+   * one out puts it off for `untouchedMs`, so that of several sweeping at once only one gets it.
+   */
+  staleMoves(untouchedMs: number, limit: number, query?: MoveSweepQuery): Promise<readonly string[]>;
+}
+
+/** Which moves a sweep takes. */
+export interface MoveSweepQuery {
+  /** Cells that cannot be reached: what lives there stays where it is … */
+  readonly exceptCells: readonly string[];
+  /** … unless it is so old and no cell was asked to begin it: then it may be given up. */
+  readonly unlessOlderThanMs: number;
 }
 
 export interface MoveEnd {

@@ -36,11 +36,13 @@ export type BeginOutcome =
   | { readonly kind: "changed" }
   /** Deleted, or never here. */
   | { readonly kind: "gone" }
-  /** The host that is to be evacuated is up, or coming back. */
+  /** The host that is to be evacuated is up, or coming back, and is not forced down. */
   | { readonly kind: "host-seen" }
+  /** Nobody sees the host that is to be evacuated, but no operator has forced it down, so that its guests may still run. */
+  | { readonly kind: "host-unfenced" }
   | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
-  /** The server's group does not let it go there. */
-  | { readonly kind: "refused"; readonly why: string }
+  /** The server's group does not let it go there. `inFlight`: only because of servers that are on their way (GroupConflict). */
+  | { readonly kind: "refused"; readonly why: string; readonly inFlight: boolean }
   /** A provider, an inventory or the holdings are not as planned. */
   | { readonly kind: "stale"; readonly why: string };
 
@@ -153,6 +155,8 @@ export interface StepWrite {
     readonly holdsSource: boolean;
     /** Whether the server runs while it waits for its confirmation. */
     readonly runs: boolean;
+    /** What people should know of it now: what is awaited, or why it was not confirmed or reverted; "" if there is nothing to say. */
+    readonly note: string;
   } | null;
   /** Ends and beginnings of attempts; `result` null: it begins. */
   readonly attempts: readonly {
@@ -162,10 +166,15 @@ export interface StepWrite {
     readonly reason: string;
   }[];
   readonly change: AllocationChange | null;
-  /** Refused unless nobody has seen the host's agent for so long: an evacuation's source. */
-  readonly unseen?: { readonly host: string; readonly ms: number } | undefined;
+  /**
+   * The source of an evacuation. Refused unless an operator has forced the host down, which is the word that it is fenced; or, with
+   * `fenceWaived`, unless the host is down and nobody has seen its agent for `unseenMs`.
+   */
+  readonly evacuated?: { readonly host: string; readonly unseenMs: number; readonly fenceWaived: boolean } | undefined;
   /** Of a hard group: refused if it does not let the server go there. */
   readonly group?: { readonly membership: ServerGroupMembership; readonly toHost: string } | undefined;
+  /** A guest that may be left on this host: what `change` moves to this consumer is kept until the host says that it is gone. */
+  readonly leftover?: { readonly uuid: string; readonly host: string } | undefined;
 }
 
 export type StepOutcome =
@@ -195,6 +204,8 @@ export interface Migration {
   readonly destAttemptId: string;
   readonly ended: boolean;
   readonly holdsSource: boolean;
+  /** What people should know of it now; "" if there is nothing to say. */
+  readonly note: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
   /** As it began: its source's holdings, all destinations, the server before. */
@@ -209,24 +220,74 @@ export interface MigrationQuery {
   /** Source or destination. */
   readonly host?: string | undefined;
   readonly inFlightOnly?: boolean | undefined;
+  /** Only what follows this migration, which the store has, in the list. */
+  readonly after?: string | undefined;
+  /** Only those that were begun then or before, in milliseconds since the epoch. */
+  readonly untilMs?: number | undefined;
   readonly limit: number;
 }
 
+/** A host by its own word, or by an operator's who has fenced it. */
+export interface ComparedHost {
+  readonly host: string;
+  /** Guests that are there; none of a host that is fenced. */
+  readonly remaining: readonly { readonly serverUuid: string; readonly attemptId: string }[];
+  /**
+   * What was held on the host, by `holdForGuests`, before it was asked for its guests: nothing else is given back by its answer, which may be
+   * older than a guest that something is held for since. Absent: all that is held there.
+   */
+  readonly held?: readonly string[];
+}
+
+/**
+ * Whether one of the guests that remain is the one that something is held for. `attemptId` null: it is held for every guest of the server
+ * except `homeAttemptId`, the guest that the server has now, which holds what it needs itself: a server may come back to a host that
+ * has left a guest of it behind.
+ */
+export function isHeldFor(
+  held: { readonly serverUuid: string; readonly attemptId: string | null; readonly homeAttemptId: string | null },
+  remaining: ComparedHost["remaining"],
+): boolean {
+  return remaining.some(({ serverUuid, attemptId }) => {
+    if (serverUuid !== held.serverUuid) return false;
+    return held.attemptId === null ? attemptId !== held.homeAttemptId : attemptId === held.attemptId;
+  });
+}
+
 export interface MigrationStore {
-  /** The youngest first. */
+  /** The youngest first, of the same time by uuid; in Postgres that time has microseconds. */
   migrations(query: MigrationQuery): Promise<readonly Migration[]>;
   /** Resizes and cold migrations that have waited so long for their confirmation; the oldest first. */
   unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]>;
+  /** For each host the consumers that hold something there for guests that moved away or could not be destroyed. Sorted. */
+  holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]>;
   /**
-   * These hosts came back and were compared, or are known to be fenced: what evacuations still hold there is given back. Returns
-   * the migrations' uuids of each host.
+   * These hosts have said what guests they have, or are known to be fenced: what is still held there for guests that moved away or could
+   * not be destroyed is given back, except for the guests that remain. Returns the uuids of what gave back, of each host.
    */
-  releaseEvacuated(hosts: readonly string[]): Promise<readonly (readonly string[])[]>;
-  /** Hosts that an operator has forced down, which is to say fenced, and at which evacuations still hold something. Sorted. */
+  releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]>;
+  /** Hosts that an operator has forced down, which is to say fenced, and at which something is still held for guests. Sorted. */
   fencedSources(): Promise<readonly string[]>;
   /**
    * Consumers of the types that servers and moves have, and that are none of this cell: there is no server with a home, or no move that
-   * holds something. Sorted. Cost: looks at every consumer.
+   * holds something. Cost: looks at so many consumers as the look says, not at all of them.
    */
-  strays(limit: number): Promise<readonly string[]>;
+  strays(look: StrayLook): Promise<StrayPage>;
+}
+
+/** Which consumers are looked at: the next ones in the order of their uuids, and some again. */
+export interface StrayLook {
+  /** Where the look before ended; null: from the first one on. */
+  readonly after: string | null;
+  readonly lookAt: number;
+  readonly again: readonly string[];
+  /** Most that are named. */
+  readonly limit: number;
+}
+
+export interface StrayPage {
+  /** Sorted. */
+  readonly strays: readonly string[];
+  /** Where the next look goes on; null: it begins again. */
+  readonly next: string | null;
 }

@@ -14,8 +14,8 @@ export interface PortRecord {
   /** Empty: it wants nothing. */
   readonly groups: readonly PortGroup[];
   readonly createdAtMs: number;
-  /** The server that has it, or is about to; null: none. */
-  readonly binding: { readonly serverUuid: string; readonly atMs: number } | null;
+  /** The server that has it, or is about to; null: none. `ageMs`: how long, by the store's own clock. */
+  readonly binding: { readonly serverUuid: string; readonly atMs: number; readonly ageMs: number } | null;
 }
 
 /** A port that was given to a server. */

@@ -5,6 +5,8 @@ export interface TaskClaim {
   readonly epoch: number;
   /** Of a delete: migrations of the server that are not over; what they hold is given back with what the server holds. */
   readonly migrations?: readonly string[] | undefined;
+  /** Of a delete: hosts that did not say that the guest is gone. What the server or its move holds there is kept until they do. */
+  readonly left?: readonly string[] | undefined;
 }
 
 /**

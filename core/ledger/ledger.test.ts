@@ -191,6 +191,12 @@ function applyRow(table: Map<string, RowChange>, row: RowChange): void {
     case "server-removed":
       table.delete(`server ${row.uuid}`);
       break;
+    case "move-put":
+      table.set(`move ${row.uuid}`, row);
+      break;
+    case "move-removed":
+      table.delete(`move ${row.uuid}`);
+      break;
     default:
       row satisfies never;
   }

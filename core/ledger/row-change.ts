@@ -50,7 +50,20 @@ export type RowChange =
     }
   | { readonly kind: "host-removed"; readonly host: string }
   | ServerPut
-  | { readonly kind: "server-removed"; readonly uuid: string };
+  | { readonly kind: "server-removed"; readonly uuid: string }
+  | MovePut
+  | { readonly kind: "move-removed"; readonly uuid: string };
+
+/** A move of a server from one host of the cell to another. A ledger view passes it over. */
+export interface MovePut {
+  readonly kind: "move-put";
+  readonly uuid: string;
+  readonly serverUuid: string;
+  /** Null: the server was on no host. */
+  readonly sourceHost: string | null;
+  readonly destHost: string;
+  readonly ended: boolean;
+}
 
 /** A server of the cell, as far as rules about hosts look at the servers there. A ledger view passes it over. */
 export interface ServerPut {

@@ -138,6 +138,8 @@ export class LedgerView {
         break;
       case "server-put":
       case "server-removed":
+      case "move-put":
+      case "move-removed":
         // What is at a host and takes no room is kept beside the view, by those who want it.
         break;
       default:

@@ -1,5 +1,6 @@
 import type { AllocationChange } from "../ledger/allocation-change.ts";
 import type { ConsumerUuid, ProviderUuid } from "../ledger/ids.ts";
+import type { CellArbiter, ClaimedName } from "./cell-arbiter.ts";
 import { mergeNames, mergeUsages } from "./merge-cells.ts";
 import type { PlacementChangeOutcome, PlacementStore, Reshape, ReshapeOutcome } from "./placement-store.ts";
 import { Turns } from "./turns.ts";
@@ -14,8 +15,8 @@ export interface NamedStore {
  * cell that the request or the setting names, children follow their parent. A change of allocations stays within one cell.
  * Names (resource classes, traits) are the same in all cells. With one cell this adds nothing.
  *
- * Which cell a consumer is in is looked up before it is written; within this process one write of a consumer waits for the
- * other. Two processes that are sent first writes of one consumer for two cells in the same moment are not kept apart.
+ * Which cell a name or a consumer is in is looked up before it is written. An arbiter keeps processes apart that are sent the same one for two
+ * cells in the same moment; within this process one write of a consumer waits for the other.
  *
  * Cost: a provider's cell is asked of all cells once and then remembered; a wrong memory heals itself at the next miss.
  */
@@ -23,11 +24,18 @@ export class FederatedStore implements PlacementStore {
   readonly #cells: readonly NamedStore[];
   readonly #defaultCell: string;
   readonly #homes = new Map<ProviderUuid, NamedStore>();
-  /** Lest two first writes of one consumer go to two cells. Several processes can still bring that about; see the class. */
+  /** Lest two first writes of one consumer go to two cells. */
   readonly #turns = new Turns<ConsumerUuid>();
+  /** Null: no other process writes to these cells, or there is one cell only. */
+  readonly #arbiter: CellArbiter | null;
 
-  constructor(cells: readonly [NamedStore, ...NamedStore[]], defaultCell: string | null) {
+  constructor(
+    cells: readonly [NamedStore, ...NamedStore[]],
+    defaultCell: string | null,
+    arbiter: CellArbiter | null = null,
+  ) {
     this.#cells = cells;
+    this.#arbiter = cells.length === 1 ? null : arbiter;
     this.#defaultCell = defaultCell ?? cells[0].name;
   }
 
@@ -55,13 +63,34 @@ export class FederatedStore implements PlacementStore {
     return this.#createIn(cell, provider);
   }
 
-  /** Uuids and names are unique across cells; within one the database holds that, across them it is looked up first. */
+  /** Uuids and names are unique: within a cell by its database, across cells by the arbiter and a look into the other cells. */
   async #createIn(cell: NamedStore, provider: Parameters<PlacementStore["createProvider"]>[0]) {
-    for (const other of this.#cells) {
-      if (other !== cell && (await other.store.provider(provider.uuid))) return { kind: "uuid-taken" } as const;
-    }
-    if (await this.#isNameElsewhere(cell, provider.name)) return { kind: "name-taken" } as const;
-    return cell.store.createProvider(provider);
+    const names: readonly ClaimedName[] = [
+      { kind: "provider-uuid", key: provider.uuid },
+      { kind: "provider-name", key: provider.name },
+    ];
+    const refused = () => ({ kind: "name-taken" }) as const;
+    return this.#underClaim(names, cell, refused, async ({ mayWrite }) => {
+      for (const other of this.#cells) {
+        if (other !== cell && (await other.store.provider(provider.uuid))) return { kind: "uuid-taken" } as const;
+      }
+      if (await this.#isNameElsewhere(cell, provider.name)) return { kind: "name-taken" } as const;
+      return mayWrite() ? cell.store.createProvider(provider) : refused();
+    });
+  }
+
+  /** `refused` is called with the cell for which another process has the names, or with this one when the claim ran out before the write. */
+  async #underClaim<Outcome>(
+    names: readonly ClaimedName[],
+    cell: NamedStore,
+    refused: (claimedFor: string) => Outcome | Promise<Outcome>,
+    write: (claim: HeldClaim) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const arbiter = this.#arbiter;
+    if (arbiter === null || names.length === 0) return write(NO_CLAIM);
+    const claim = await arbiter.claim(names, cell.name);
+    if (claim.kind === "refused") return refused(claim.cell);
+    return write({ mayWrite: claim.mayWrite, release: () => arbiter.release(names, claim.token) });
   }
 
   async #isNameElsewhere(cell: NamedStore, name: string): Promise<boolean> {
@@ -77,15 +106,32 @@ export class FederatedStore implements PlacementStore {
       const parentCell = await this.#homeOf(change.parent);
       if (parentCell !== null && parentCell !== cell) return { kind: "parent-elsewhere" } as const;
     }
-    if (await this.#isNameElsewhere(cell, change.name)) return { kind: "name-taken" } as const;
-    return cell.store.updateProvider(uuid, change);
+    const refused = () => ({ kind: "name-taken" }) as const;
+    return this.#underClaim([{ kind: "provider-name", key: change.name }], cell, refused, async ({ mayWrite }) => {
+      if (await this.#isNameElsewhere(cell, change.name)) return refused();
+      return mayWrite() ? cell.store.updateProvider(uuid, change) : refused();
+    });
   }
 
   async deleteProvider(uuid: ProviderUuid) {
     const cell = await this.#homeOf(uuid);
     if (cell === null) return "not-found";
     this.#homes.delete(uuid);
-    return cell.store.deleteProvider(uuid);
+    const provider = this.#arbiter === null ? null : await cell.store.provider(uuid);
+    const names: readonly ClaimedName[] =
+      provider === null
+        ? []
+        : [
+            { kind: "provider-uuid", key: uuid },
+            { kind: "provider-name", key: provider.name },
+          ];
+    const remove = () => cell.store.deleteProvider(uuid);
+    // What another process does with the name meanwhile is no reason to keep the provider.
+    return this.#underClaim(names, cell, remove, async ({ release }) => {
+      const outcome = await remove();
+      if (outcome === "deleted") await release();
+      return outcome;
+    });
   }
 
   // --- what hangs on a provider
@@ -194,35 +240,64 @@ export class FederatedStore implements PlacementStore {
 
   async applyAllocations(change: AllocationChange): Promise<PlacementChangeOutcome> {
     if (this.#cells.length === 1) return this.#cells[0]!.store.applyAllocations(change);
-    return this.#turns.take(consumersOf(change), async () => {
-      const cells = await this.#cellsOf(change, []);
-      if (cells.length > 1) return { kind: "several-cells", cells: cells.map((cell) => cell.name) };
-      return (cells[0] ?? this.#cells[0]!).store.applyAllocations(change);
-    });
+    const severalCells = (cells: readonly string[]): PlacementChangeOutcome => ({ kind: "several-cells", cells });
+    return this.#inOneCell(change, [], severalCells, (store) => store.applyAllocations(change));
   }
 
   async reshape(reshape: Reshape): Promise<ReshapeOutcome> {
     if (this.#cells.length === 1) return this.#cells[0]!.store.reshape(reshape);
     const providers = reshape.inventories.map((one) => one.provider);
-    return this.#turns.take(consumersOf(reshape.change), async () => {
-      const cells = await this.#cellsOf(reshape.change, providers);
-      if (cells.length > 1)
-        return { kind: "refused", outcome: { kind: "several-cells", cells: cells.map((cell) => cell.name) } };
-      return (cells[0] ?? this.#cells[0]!).store.reshape(reshape);
+    const severalCells = (cells: readonly string[]): ReshapeOutcome => ({
+      kind: "refused",
+      outcome: { kind: "several-cells", cells },
+    });
+    return this.#inOneCell(reshape.change, providers, severalCells, (store) => store.reshape(reshape));
+  }
+
+  /** Writes to the only cell that the change is about: that of the providers it names, and of what its consumers hold. */
+  #inOneCell<Outcome>(
+    change: AllocationChange,
+    providers: readonly ProviderUuid[],
+    severalCells: (cells: readonly string[]) => Outcome,
+    write: (store: PlacementStore) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const consumers = [...consumersOf(change)];
+    const namesOf = (cells: Iterable<NamedStore>) => {
+      const about = new Set(cells);
+      return this.#cells.filter((cell) => about.has(cell)).map((cell) => cell.name);
+    };
+    return this.#turns.take(consumers, async () => {
+      const homes = await this.#homesNamed(change, providers);
+      if (homes.length > 1) return severalCells(namesOf(homes));
+      const [cell] = homes.length > 0 ? homes : await this.#holders(consumers);
+      // No cell has any of these providers and consumers, so every cell gives the same refusal.
+      if (cell === undefined) return write(this.#cells[0]!.store);
+      const names = consumers.map((key): ClaimedName => ({ kind: "consumer", key }));
+      const refused = (claimedFor: string) =>
+        severalCells(claimedFor === cell.name ? [cell.name] : [cell.name, claimedFor]);
+      return this.#underClaim(names, cell, refused, async ({ mayWrite, release }) => {
+        const about = [cell, ...(await this.#holders(consumers))];
+        if (about.some((other) => other !== cell)) return severalCells(namesOf(about));
+        if (!mayWrite()) return refused(cell.name);
+        const outcome = await write(cell.store);
+        if (givesAllBack(change)) await release();
+        return outcome;
+      });
     });
   }
 
-  /** The cells that a change is about: of the providers it names, and of what its consumers hold now. */
-  async #cellsOf(change: AllocationChange, providers: readonly ProviderUuid[]): Promise<readonly NamedStore[]> {
+  /** The cells of the providers that a change names. */
+  async #homesNamed(change: AllocationChange, providers: readonly ProviderUuid[]): Promise<readonly NamedStore[]> {
     const items = change.steps.flatMap((step) => (step.kind === "replace" ? step.items : []));
     const named = new Set([...providers, ...items.map((item) => item.provider)]);
     const homes = await Promise.all([...named].map((uuid) => this.#homeOf(uuid)));
-    const held = await this.#all((store) => store.consumers([...consumersOf(change)]));
-    const cells = new Set(homes.filter((home) => home !== null));
-    held.forEach((list, at) => {
-      if (list.length > 0) cells.add(this.#cells[at]!);
-    });
-    return this.#cells.filter((cell) => cells.has(cell));
+    return [...new Set(homes.filter((home) => home !== null))];
+  }
+
+  /** The cells where the consumers hold something now. */
+  async #holders(consumers: readonly ConsumerUuid[]): Promise<readonly NamedStore[]> {
+    const held = await this.#all((store) => store.consumers(consumers));
+    return this.#cells.filter((_, at) => held[at]!.length > 0);
   }
 
   // --- where things are
@@ -253,6 +328,19 @@ export class FederatedStore implements PlacementStore {
     this.#homes.set(uuid, this.#cells[at]!);
     return this.#cells[at]!;
   }
+}
+
+interface HeldClaim {
+  /** False: the claim may run out before a write that begins now. */
+  readonly mayWrite: () => boolean;
+  readonly release: () => Promise<void>;
+}
+
+const NO_CLAIM: HeldClaim = { mayWrite: () => true, release: async () => undefined };
+
+/** Afterwards its consumers hold nothing: they may begin again in any cell. */
+function givesAllBack(change: AllocationChange): boolean {
+  return change.steps.every((step) => step.kind === "replace" && step.items.length === 0);
 }
 
 function consumersOf(change: AllocationChange): ReadonlySet<ConsumerUuid> {

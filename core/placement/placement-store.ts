@@ -169,7 +169,9 @@ export interface ConsumerTypeUsage {
 /** `several-cells`: a change cannot span two cells, and a consumer's allocations are all in one. */
 export type PlacementChangeOutcome =
   | AllocationOutcome
-  | { readonly kind: "several-cells"; readonly cells: readonly string[] };
+  | { readonly kind: "several-cells"; readonly cells: readonly string[] }
+  /** The consumer is a server that a task of the cell works on (`what`: which), or a move of the cell that holds something. */
+  | { readonly kind: "under-way"; readonly consumer: ConsumerUuid; readonly what: string };
 
 /** Inventories of several providers and allocations of several consumers, replaced in one step (API 1.30). */
 export interface Reshape {

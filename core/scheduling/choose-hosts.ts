@@ -1,5 +1,6 @@
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { RefusalCount } from "../candidates/refusal.ts";
+import { type SearchBudget, stepsOnly } from "../candidates/search-budget.ts";
 import { chooseAlternates } from "./choose-alternates.ts";
 import { examineCell } from "./explain/examine-cell.ts";
 import { type CellFunnel, refusalsOf, sumFunnels } from "./explain/funnel.ts";
@@ -35,6 +36,8 @@ export interface ChoiceOptions {
   readonly spread: number;
   /** … whose weight is at most so much below the best. */
   readonly spreadTolerance: number;
+  /** What may be spent on hosts of several providers, over all calls for one decision; without it as many steps as by default. */
+  readonly search?: SearchBudget;
   /** Told of each stage; it does not change the choice. */
   readonly watch?: StageWatch;
 }
@@ -73,6 +76,12 @@ export type HostChoice =
       readonly lookedAt: number;
     };
 
+/** The slice of the search is over, and nothing is decided: to be asked again after others had their turn. */
+export interface PausedChoice {
+  readonly kind: "paused";
+  readonly lookedAt: number;
+}
+
 const NOTHING_BOUND: BoundFilters = { kind: [], request: [] };
 const NO_FILTERS: readonly HostFilter[] = [];
 const NO_HOSTS: ReadonlySet<string> = new Set();
@@ -100,12 +109,39 @@ export class HostChooser {
     return this.#book;
   }
 
+  /** All slices of the search in one turn. */
   choose(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions): HostChoice {
-    const { hosts, bound, ranked } = this.#rank(query, cells, options);
+    const search = options.search ?? stepsOnly();
+    for (;;) {
+      const choice = this.chooseSlice(query, cells, options, search);
+      if (choice.kind !== "paused") return choice;
+      search.beginSlice();
+    }
+  }
+
+  /**
+   * One slice of the search. `paused`: call it again after `search.beginSlice()`; hosts that were found not to fit are left out until they
+   * change, so it goes on with the others, over the views as they are by then.
+   */
+  chooseSlice(
+    query: PlacementQuery,
+    cells: readonly CellHosts[],
+    options: ChoiceOptions,
+    search: SearchBudget,
+  ): HostChoice | PausedChoice {
+    const { hosts, bound, ranked } = this.#rank(query, cells, options, search);
     const best = pickBest(ranked, options);
     const choice = best ? chosen(hosts, ranked, best, options) : null;
     ranked.settle();
-    return choice ?? { ...noneOf(hosts, query, bound, options.excludedHosts), lookedAt: ranked.lookedAt };
+    const { lookedAt } = ranked;
+    const isPaused = !choice && search.isClosed && search.spentBy === null;
+    const outcome: HostChoice | PausedChoice =
+      choice ??
+      (isPaused
+        ? { kind: "paused", lookedAt }
+        : { ...noneOf(hosts, query, bound, { excludedHosts: options.excludedHosts, search }), lookedAt });
+    search.endSlice();
+    return outcome;
   }
 
   /**
@@ -118,7 +154,7 @@ export class HostChooser {
     cells: readonly CellHosts[],
     options: ChoiceOptions,
   ): readonly Selection[] {
-    const { hosts, ranked } = this.#rank(query, cells, options);
+    const { hosts, ranked } = this.#rank(query, cells, options, options.search ?? stepsOnly());
     const ranking = hosts.rankings.find(({ cell }) => cell.name === chosen.cell);
     if (!ranking) return [];
     const selections = standbysOf(ranked, ranking, ranking.cell.view.hosts.slotOf(chosen.host), options);
@@ -128,7 +164,7 @@ export class HostChooser {
 
   /** The best hosts that the request fits on, `most` of them, as they would be asked one after the other. */
   best(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions, most: number): HostWeight[] {
-    const { hosts, ranked } = this.#rank(query, cells, options);
+    const { hosts, ranked } = this.#rank(query, cells, options, options.search ?? stepsOnly());
     const best: HostWeight[] = [];
     while (best.length < most) {
       const placed = ranked.takeNext();
@@ -139,7 +175,7 @@ export class HostChooser {
     return best;
   }
 
-  #rank(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions) {
+  #rank(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions, search: SearchBudget) {
     const { seed, excludedHosts, weighers, spec = null, filters = NO_FILTERS, watch } = options;
     watch?.enter("filter");
     const bound = cells.map((cell) => boundTo(cell, spec, filters));
@@ -149,6 +185,7 @@ export class HostChooser {
       seed,
       filters: bound.map(({ request }) => request),
       excluded: cells.map((cell) => rootsOf(cell, excludedHosts?.get(cell.name))),
+      search,
     });
     return { hosts, bound, ranked };
   }
@@ -225,11 +262,11 @@ function noneOf(
   hosts: HostClass,
   query: PlacementQuery,
   bound: readonly BoundFilters[],
-  excludedHosts: ReadonlyMap<string, ReadonlySet<string>> | undefined,
+  asked: { readonly excludedHosts: ChoiceOptions["excludedHosts"] | undefined; readonly search: SearchBudget },
 ) {
   const funnels = hosts.rankings.map(({ cell, misfits }, index) => {
-    const ask = { query, bound: bound[index]!, excludedHosts: excludedHosts?.get(cell.name) ?? NO_HOSTS };
-    return examineCell(cell, ask, misfits).funnel;
+    const ask = { query, bound: bound[index]!, excludedHosts: asked.excludedHosts?.get(cell.name) ?? NO_HOSTS };
+    return examineCell(cell, ask, asked.search, misfits).funnel;
   });
   const { trees, steps } = sumFunnels(funnels);
   return { kind: "none", refusals: refusalsOf({ steps }), trees, funnels } as const;

@@ -1,3 +1,4 @@
+import type { MembersOnHost } from "../cell/group-rule.ts";
 import type { HypervisorFacts } from "../cell/hypervisor-facts.ts";
 
 /** A host aggregate as a filter or weigher sees it. `metadata` holds `availability_zone`, if the aggregate is one. */
@@ -47,8 +48,10 @@ export interface CellFacts {
   at(root: number): HostFacts | undefined;
   /** Name of the host that has the server; undefined: none of this cell. */
   homeOf(serverUuid: string): string | undefined;
-  /** How many servers of a group each host has, by its name; hosts without any are not here. */
-  membersOf(group: string): ReadonlyMap<string, number>;
+  /** How many servers of a group each host has, by its name, both ends of moves counted; hosts without any are not here. */
+  membersOf(group: string): ReadonlyMap<string, MembersOnHost>;
+  /** The hosts that a server is counted on for its group: its home and both ends of its move. Of a server without a group none. */
+  placesOf(serverUuid: string): readonly string[];
   /** The version that the hypervisors of all hosts have; null: they differ. */
   readonly commonHypervisorVersion: number | null;
   /** Whether metadata of any aggregate has the key: if not, rules about it have nothing to say. */

@@ -4,11 +4,28 @@ import { serverId } from "../../test/contract/cell-fixtures.ts";
 import { sceneOf, serverRow, specWith } from "../../test/facts-builders.ts";
 import { providerUuid } from "../ledger/ids.ts";
 import type { RowChange } from "../ledger/row-change.ts";
+import type { LiveCellFacts } from "./live-cell-facts.ts";
 
 const HOSTS = ["a", "b", "c"];
 
+/** A move of one of a few servers, which has one at a time: between two hosts, from nowhere, or ended. */
+const anyMove: fc.Arbitrary<RowChange> = fc
+  .record({
+    server: fc.integer({ min: 0, max: 4 }),
+    sourceHost: fc.option(fc.constantFrom(...HOSTS)),
+    destHost: fc.constantFrom(...HOSTS),
+    ended: fc.boolean(),
+    removed: fc.integer({ min: 0, max: 9 }),
+  })
+  .map(({ server, removed, ...move }) => {
+    const uuid = `move-${server}`;
+    return removed === 0
+      ? { kind: "move-removed", uuid }
+      : { kind: "move-put", uuid, serverUuid: serverId(server), ...move };
+  });
+
 /** A row of one of a few servers: at home somewhere or nowhere, building or not, in one of two groups or none; or its end. */
-const anyRow: fc.Arbitrary<RowChange> = fc
+const anyServer: fc.Arbitrary<RowChange> = fc
   .record({
     server: fc.integer({ min: 0, max: 4 }),
     host: fc.option(fc.constantFrom(...HOSTS)),
@@ -24,21 +41,28 @@ const anyRow: fc.Arbitrary<RowChange> = fc
     return serverRow(specWith(server, { group: membership }), host, { status, taskState, specRevision: revision });
   });
 
-test("facts are what the last row of each server says, and every host that changed was told of", () => {
+const anyRow = fc.oneof(anyServer, anyMove);
+
+function membersAt(facts: LiveCellFacts, host: string): string {
+  const { servers, settled } = facts.membersOf("g1").get(host) ?? { servers: 0, settled: 0 };
+  return `${servers}/${settled}`;
+}
+
+test("facts are what the last row of each server and of each move says, and every host that changed was told of", () => {
   fc.assert(
     fc.property(fc.array(anyRow, { maxLength: 60 }), (rows) => {
       const { view, facts } = sceneOf({ a: {}, b: {}, c: {} });
       const shown = () =>
         HOSTS.map((name) => {
           const host = facts.at(view.slots.find(providerUuid(name)))!;
-          return `${[...host.servers.keys()].sort().join()} ${host.ioOps} ${facts.membersOf("g1").get(name) ?? 0}`;
+          return `${[...host.servers.keys()].sort().join()} ${host.ioOps} ${membersAt(facts, name)}`;
         });
       const last = new Map<string, RowChange>();
       for (const row of rows) {
         const before = shown();
         const mark = view.changes.mark();
         facts.apply(row);
-        if (row.kind === "server-put" || row.kind === "server-removed") last.set(row.uuid, row);
+        if ("uuid" in row) last.set(row.uuid, row);
         const told = new Set<number>();
         expect(view.changes.since(mark, (root) => told.add(root))).toBe(true);
         shown().forEach((now, index) => {
@@ -50,8 +74,7 @@ test("facts are what the last row of each server says, and every host that chang
       expect(shown()).toEqual(
         HOSTS.map((name) => {
           const host = anew.facts.at(anew.view.slots.find(providerUuid(name)))!;
-          const members = anew.facts.membersOf("g1").get(name) ?? 0;
-          return `${[...host.servers.keys()].sort().join()} ${host.ioOps} ${members}`;
+          return `${[...host.servers.keys()].sort().join()} ${host.ioOps} ${membersAt(anew.facts, name)}`;
         }),
       );
     }),

@@ -37,7 +37,7 @@ describe("the facts of a cell", () => {
     expect(at("a").ioOps).toBe(1);
     facts.apply(serverRow(spec, "b", { status: "BUILD" }));
     expect([at("a").servers.size, at("a").ioOps, at("b").ioOps]).toEqual([0, 0, 1]);
-    expect([...facts.membersOf("group-1")]).toEqual([["b", 1]]);
+    expect([...facts.membersOf("group-1")]).toEqual([["b", { servers: 1, settled: 0 }]]);
     facts.apply(serverRow(spec, "b"));
     expect([at("b").servers.size, at("b").ioOps]).toEqual([1, 0]);
     facts.apply(serverRow(spec, null, { status: "DELETED" }));

@@ -1,14 +1,14 @@
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { isSettled, type MembersOnHost, placesOf } from "../cell/group-rule.ts";
 import type { HypervisorFacts } from "../cell/hypervisor-facts.ts";
-import type { RowChange, ServerPut } from "../ledger/row-change.ts";
+import type { MovePut, RowChange, ServerPut } from "../ledger/row-change.ts";
 import type { LedgerView } from "../ledger/view.ts";
 import { AggregateIndex } from "./aggregate-index.ts";
+import { GroupPlaces } from "./group-places.ts";
 import type { CellFacts, HostFacts } from "./host-facts.ts";
 import { InternedKinds, type ServerKind } from "./interned-kinds.ts";
 import { isBusy, LiveHost, LiveServer } from "./live-host.ts";
 import { DEFAULT_SCHEDULING_SETTINGS } from "./scheduling-settings.ts";
-
-const NO_MEMBERS: ReadonlyMap<string, number> = new Map();
 
 /** For the one who feeds a view: what it is told goes to the facts beside it, too. */
 export function viewWithFacts(
@@ -41,8 +41,9 @@ export class LiveCellFacts implements CellFacts {
   /** By the slot that the host's root had when it was asked for: a name says whether it still is that host's. */
   #bySlot: (LiveHost | undefined)[] = [];
   readonly #servers = new Map<string, LiveServer>();
-  /** Servers by host's name, by group. */
-  readonly #groups = new Map<string, Map<string, number>>();
+  /** By server, which has one at a time; those that have not ended. */
+  readonly #moves = new Map<string, MovePut>();
+  readonly #groups = new GroupPlaces();
   readonly #kinds = new InternedKinds();
   #aggregates: AggregateIndex;
   /** Undefined: it is to be found out. */
@@ -69,8 +70,12 @@ export class LiveCellFacts implements CellFacts {
     return this.#servers.get(serverUuid)?.host.name;
   }
 
-  membersOf(group: string): ReadonlyMap<string, number> {
-    return this.#groups.get(group) ?? NO_MEMBERS;
+  membersOf(group: string): ReadonlyMap<string, MembersOnHost> {
+    return this.#groups.membersOf(group);
+  }
+
+  placesOf(serverUuid: string): readonly string[] {
+    return this.#groups.hostsOf(serverUuid);
   }
 
   get commonHypervisorVersion(): number | null {
@@ -99,6 +104,12 @@ export class LiveCellFacts implements CellFacts {
       case "server-removed":
         this.#removeServer(change.uuid);
         break;
+      case "move-put":
+        this.#putMove(change);
+        break;
+      case "move-removed":
+        this.#dropMove([...this.#moves.values()].find(({ uuid }) => uuid === change.uuid));
+        break;
       case "host-put":
         // The view tells of the change.
         this.#putHost(change.host, change.hypervisor);
@@ -119,6 +130,7 @@ export class LiveCellFacts implements CellFacts {
     this.#hosts.clear();
     this.#bySlot = [];
     this.#servers.clear();
+    this.#moves.clear();
     this.#groups.clear();
     this.#commonVersion = undefined;
     this.#view.touchAll();
@@ -178,6 +190,8 @@ export class LiveCellFacts implements CellFacts {
     }
     const sameSpec = before && (change.specRevision === null || change.specRevision === before.specRevision);
     if (sameSpec && before.host.name === change.host) {
+      before.settled = isSettled(change);
+      this.#countInGroup(before);
       const busy = isBusy(change);
       if (busy === before.busy) return;
       before.busy = busy;
@@ -192,33 +206,53 @@ export class LiveCellFacts implements CellFacts {
   }
 
   #add(server: LiveServer): void {
-    const { host, kind } = server;
+    const { host } = server;
     host.add(server);
     this.#servers.set(server.uuid, server);
-    if (kind.group !== "") this.#countMember(kind.group, host.name, 1);
+    this.#countInGroup(server);
     this.#touch(host);
   }
 
   #removeServer(uuid: string): void {
     const server = this.#servers.get(uuid);
     if (!server) return;
-    const { host, kind } = server;
+    const { host } = server;
     this.#servers.delete(uuid);
     host.remove(server);
-    if (kind.group !== "") this.#countMember(kind.group, host.name, -1);
+    this.#touchAll(this.#groups.set(uuid, null));
     this.#touch(host);
   }
 
-  #countMember(group: string, host: string, change: 1 | -1): void {
-    const members = this.#groups.get(group) ?? new Map<string, number>();
-    const count = (members.get(host) ?? 0) + change;
-    if (count > 0) members.set(host, count);
-    else members.delete(host);
-    if (members.size > 0) this.#groups.set(group, members);
-    else this.#groups.delete(group);
+  #putMove(move: MovePut): void {
+    const known = this.#moves.get(move.serverUuid);
+    if (move.ended) {
+      if (known?.uuid === move.uuid) this.#dropMove(known);
+      return;
+    }
+    this.#moves.set(move.serverUuid, move);
+    const server = this.#servers.get(move.serverUuid);
+    if (server) this.#countInGroup(server);
   }
 
-  #touch({ name }: LiveHost): void {
+  #dropMove(move: MovePut | undefined): void {
+    if (move === undefined) return;
+    this.#moves.delete(move.serverUuid);
+    const server = this.#servers.get(move.serverUuid);
+    if (server) this.#countInGroup(server);
+  }
+
+  /** Counts a server where it is and where it moves, if it is of a group. */
+  #countInGroup({ uuid, host, kind: { group }, settled }: LiveServer): void {
+    if (group === "") return;
+    const hosts = placesOf(host.name, this.#moves.get(uuid) ?? null);
+    this.#touchAll(this.#groups.set(uuid, { group, hosts, settled }));
+  }
+
+  #touchAll(names: readonly string[]): void {
+    for (const name of names) this.#touch({ name });
+  }
+
+  #touch({ name }: Pick<LiveHost, "name">): void {
     const root = this.#view.hosts.slotOf(name);
     if (root >= 0) this.#view.touch(root);
   }

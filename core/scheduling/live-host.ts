@@ -1,3 +1,4 @@
+import { isSettled } from "../cell/group-rule.ts";
 import { type HypervisorFacts, UNKNOWN_HYPERVISOR } from "../cell/hypervisor-facts.ts";
 import type { ServerPut } from "../ledger/row-change.ts";
 import type { HostAggregate, HostFacts, ServerOnHost } from "./host-facts.ts";
@@ -25,6 +26,8 @@ export class LiveServer implements ServerOnHost {
   readonly specRevision: number | null;
   kind: ServerKind;
   busy: boolean;
+  /** Nothing is about to take it to another host. */
+  settled: boolean;
 
   constructor(host: LiveHost, change: ServerPut, kind: ServerKind) {
     this.host = host;
@@ -32,6 +35,7 @@ export class LiveServer implements ServerOnHost {
     this.specRevision = change.specRevision;
     this.kind = kind;
     this.busy = isBusy(change);
+    this.settled = isSettled(change);
   }
 
   get projectId(): string {

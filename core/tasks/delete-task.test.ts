@@ -21,10 +21,19 @@ describe("a delete", () => {
     expect(kinds(beginDelete([]))).toEqual(["commit-deleted"]);
   });
 
-  test("does not wait for a host that is gone", () => {
+  test("does not wait for a host that is gone, and keeps what is held there", () => {
+    expect(last(beginDelete(["host-a", "host-b"]), [{ kind: "host-gone" }, { kind: "destroyed" }]).effects).toEqual([
+      { kind: "commit-deleted", left: ["host-a"] },
+    ]);
     expect(kinds(last(beginDelete(["host-a"]), [{ kind: "host-gone" }]))).toEqual([
       "report-leftover",
       "commit-deleted",
+    ]);
+  });
+
+  test("takes an operator's word that nothing runs on a host", () => {
+    expect(last(beginDelete(["host-a"]), [{ kind: "host-fenced" }]).effects).toEqual([
+      { kind: "commit-deleted", left: [] },
     ]);
   });
 
@@ -32,7 +41,7 @@ describe("a delete", () => {
     expect(kinds(last(beginDelete(["host-a"]), [{ kind: "host-connected" }]))).toEqual(["destroy-server"]);
   });
 
-  test("tries a failing host a few times, ever later, then lets go without it", () => {
+  test("tries a failing host a few times, ever later, then ends without it and keeps its room", () => {
     const fail: DeleteEvent = { kind: "destroy-failed", reason: "device busy" };
     const delays = [];
     let step = beginDelete(["host-a"]);
@@ -43,7 +52,7 @@ describe("a delete", () => {
     expect(delays).toEqual([500, 1_000, 2_000, 4_000]);
     expect(stepDelete(step.state, fail).effects).toEqual([
       { kind: "report-leftover", host: "host-a", reason: "device busy" },
-      { kind: "commit-deleted" },
+      { kind: "commit-deleted", left: ["host-a"] },
     ]);
   });
 
@@ -53,6 +62,7 @@ describe("a delete", () => {
       { kind: "destroyed" },
       { kind: "destroy-failed", reason: "x" },
       { kind: "host-gone" },
+      { kind: "host-fenced" },
       { kind: "delete-committed" },
       { kind: "fenced" },
     );

@@ -7,8 +7,15 @@ export type DeleteState =
    * The host removes the guest and refuses any later build of the server. `rest`: the other hosts that have one, of a server that is
    * being moved. `tries`: how often this one failed.
    */
-  | { readonly kind: "destroying"; readonly host: string; readonly rest: readonly string[]; readonly tries: number }
-  /** The end is being written: DELETED, nothing held. */
+  | {
+      readonly kind: "destroying";
+      readonly host: string;
+      readonly rest: readonly string[];
+      readonly tries: number;
+      /** Hosts before this one that did not say that the guest is gone. */
+      readonly left: readonly string[];
+    }
+  /** The end is being written: DELETED; nothing is held any longer, except where a guest may be left. */
   | { readonly kind: "releasing" }
   | { readonly kind: "ended"; readonly as: "deleted" | "fenced" };
 
@@ -19,13 +26,16 @@ export type DeleteEvent =
   | { readonly kind: "destroy-failed"; readonly reason: string }
   /** Not connected for longer than the grace: the host's guests are compared with the database when it comes back. */
   | { readonly kind: "host-gone" }
+  /** An operator has forced the host down: nothing runs there. */
+  | { readonly kind: "host-fenced" }
   | { readonly kind: "delete-committed" }
   | { readonly kind: "fenced" };
 
 /** Each may be done twice: hosts answer a repeated destroy, and the commit is fenced by the task's epoch. */
 export type DeleteEffect =
   | { readonly kind: "destroy-server"; readonly host: string; readonly delayMs: number }
-  | { readonly kind: "commit-deleted" }
+  /** `left`: hosts where the guest may be left; what is held there is kept until they say that it is gone. */
+  | { readonly kind: "commit-deleted"; readonly left: readonly string[] }
   /** The host would not, or could not be asked; whoever finds the guest later removes it. */
   | { readonly kind: "report-leftover"; readonly host: string; readonly reason: string }
   | { readonly kind: "tell-deleted" };
@@ -35,13 +45,13 @@ export interface DeleteStep {
   readonly effects: readonly DeleteEffect[];
 }
 
-/** How often a host that is connected may fail to destroy before the server is let go without it. */
+/** How often a host that is connected may fail to destroy before the server is DELETED without it; its room is kept. */
 export const DESTROY_TRIES_MAX = 5;
 const DESTROY_RETRY_MS = 500;
 
 /** (taken) → destroying on the first of the hosts; → releasing when there is none. Also after a crash. */
 export function beginDelete(hosts: readonly string[]): DeleteStep {
-  return leave(hosts, []);
+  return leave(hosts, [], []);
 }
 
 /** One step; events that the state does not wait for change nothing. */
@@ -69,13 +79,13 @@ function stepDestroying(
     case "host-connected":
       return { state, effects: [{ kind: "destroy-server", host, delayMs: 0 }] };
     case "destroyed":
-      return leave(state.rest, []);
+    case "host-fenced":
+      return leave(state.rest, state.left, []);
     case "host-gone":
-      return leave(state.rest, [{ kind: "report-leftover", host, reason: "the host is not connected" }]);
+      return leaveBehind(state, "the host is not connected");
     case "destroy-failed": {
       const tries = state.tries + 1;
-      if (tries >= DESTROY_TRIES_MAX)
-        return leave(state.rest, [{ kind: "report-leftover", host, reason: event.reason }]);
+      if (tries >= DESTROY_TRIES_MAX) return leaveBehind(state, event.reason);
       const delayMs = DESTROY_RETRY_MS * 2 ** (tries - 1);
       return { state: { ...state, tries }, effects: [{ kind: "destroy-server", host, delayMs }] };
     }
@@ -86,12 +96,17 @@ function stepDestroying(
   }
 }
 
+/** As `leave`, from a host that may still have the guest. */
+function leaveBehind({ host, rest, left }: Extract<DeleteState, { kind: "destroying" }>, reason: string): DeleteStep {
+  return leave(rest, [...left, host], [{ kind: "report-leftover", host, reason }]);
+}
+
 /** (destroying) → destroying on the next host, → releasing after the last. */
-function leave(hosts: readonly string[], before: readonly DeleteEffect[]): DeleteStep {
+function leave(hosts: readonly string[], left: readonly string[], before: readonly DeleteEffect[]): DeleteStep {
   const [host, ...rest] = hosts;
   if (host !== undefined) {
     const ask: DeleteEffect = { kind: "destroy-server", host, delayMs: 0 };
-    return { state: { kind: "destroying", host, rest, tries: 0 }, effects: [...before, ask] };
+    return { state: { kind: "destroying", host, rest, tries: 0, left }, effects: [...before, ask] };
   }
-  return { state: { kind: "releasing" }, effects: [...before, { kind: "commit-deleted" }] };
+  return { state: { kind: "releasing" }, effects: [...before, { kind: "commit-deleted", left }] };
 }

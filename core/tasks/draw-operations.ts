@@ -3,6 +3,7 @@ import { ROUTES, type Route } from "./operation-routes.ts";
 
 const END_NAMES: Readonly<Record<string, string>> = {
   succeed: "[*]",
+  "succeed-keeping": "room_kept",
   "give-up": "as_before",
   lost: "in_error",
 };
@@ -26,12 +27,13 @@ function drawRoute(route: Route): string {
   const first = [...route.keys()][0];
   lines.push(`  [*] --> ${nameOf(first ?? "succeed")}`);
   for (const [stage, { ask }] of route) lines.push(`  ${nameOf(stage)}: ${stage} (asks - ${ask})`);
-  for (const [stage, { done, failed, gone }] of route) {
+  for (const [stage, { done, failed, gone, fenced }] of route) {
     const answersTo = new Map<string, string[]>();
     for (const [answer, target] of [
       ["done", done],
       ["failed", failed],
       ["host gone", gone],
+      ["host fenced", fenced],
     ] as const) {
       for (const [to, why] of target === "another" ? ALTERNATES : [[target, ""]]) {
         const label = `${answer}${why}`;
@@ -55,5 +57,7 @@ const HEAD = `# The routes of operations
 
 Made from core/tasks/operation-routes.ts by \`npm run diagrams\`. What the stages are: decisions/0006-moves.md. A delete leads out of each
 stage of each route, and an abort from \`preparing\` and \`handing-over\` to \`restoring\`. Ends: the last point - done as wanted;
-\`as_before\` - the server is what it was, the reason is recorded; \`in_error\` - it runs nowhere.
+\`room_kept\` - done as wanted, and the room of a guest that may be left is kept until its host says that it is gone; \`as_before\` - the
+server is what it was, the reason is recorded; \`in_error\` - it runs nowhere. A host is *gone* when nobody has seen its agent for a while, and
+*fenced* when an operator has forced it down. An arrow from a stage to itself is a wait, which the move shows as its note.
 `;

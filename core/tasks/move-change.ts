@@ -49,6 +49,26 @@ export function settleChange(parties: MoveParties): AllocationChange {
   return { steps: [give(parties, "migration", [])] };
 }
 
+/**
+ * The consumer that keeps the room of a guest which a task could not destroy. One for each task; no uuid that anybody makes is of version 14,
+ * and no task has it.
+ */
+export function leftoverUuid(taskId: string): string {
+  return `${taskId.slice(0, 14)}e${taskId.slice(15)}`;
+}
+
+/** All that the server holds is kept for the guest that the task leaves behind. */
+export function keepChange(server: MoveParties["server"], taskId: string): AllocationChange {
+  const keeper = consumerUuid(leftoverUuid(taskId));
+  const owner = { projectId: server.projectId, userId: server.userId, type: CONSUMER_TYPE_MIGRATION };
+  return {
+    steps: [
+      { kind: "replace", consumer: keeper, expected: "any", owner, items: [] },
+      { kind: "move", from: consumerUuid(server.uuid), to: keeper, toType: CONSUMER_TYPE_MIGRATION },
+    ],
+  };
+}
+
 /** The server gives back what it holds. */
 export function offloadChange(parties: MoveParties): AllocationChange {
   return { steps: [give(parties, "server", [])] };

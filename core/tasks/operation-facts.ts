@@ -31,6 +31,8 @@ export interface OperationFacts {
   readonly parties: MoveParties;
   /** Whether the server runs when all is over: also one in ERROR that is rebuilt or evacuated. */
   readonly runs: boolean;
+  /** Of an evacuation: it may take the server from a host that is only unseen. */
+  readonly fenceWaived: boolean;
 }
 
 /** Asserts that the task is an operation. */
@@ -53,6 +55,7 @@ export function factsOf(task: Task): OperationFacts {
     migrationUuid,
     parties: { server, migrationUuid, source: source?.items ?? [] },
     runs: status === "ACTIVE" || status === "ERROR" || kind === "unshelve",
+    fenceWaived: operation.fenceWaived,
   };
 }
 

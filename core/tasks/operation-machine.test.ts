@@ -30,6 +30,7 @@ function worldOf(kind: OperationKind, change: Partial<Operation> = {}): Operatio
     before: serverSpec(1),
     statusBefore: "ACTIVE",
     migrationUuid: TASK,
+    fenceWaived: false,
     ...change,
   };
   const task: Task = { id: TASK, server: serverSpec(1), work: { $case: "operate", value: operation } };
@@ -41,18 +42,18 @@ function begin(world: OperationWorld, at: Partial<OperationPosition> = {}): Oper
   return beginOperation(world, { ...start, reason: "", ...at }, []);
 }
 /** Answers of hosts, each followed by the commit of what it leads to. */
-function walk(world: OperationWorld, answers: readonly ("done" | "failed" | "gone")[]): OperationStep {
+function walk(world: OperationWorld, answers: readonly ("done" | "failed" | "gone" | "host-fenced")[]): OperationStep {
   let step = begin(world);
   for (const kind of answers) {
     const at = step.state.kind === "asking" ? step.state.step : 0;
     const event: OperationEvent =
       kind === "failed"
         ? { kind, step: at, reason: "broken", final: false }
-        : kind === "gone"
-          ? { kind, step: at, reason: "gone" }
+        : kind === "gone" || kind === "host-fenced"
+          ? { kind, step: at, reason: kind }
           : { kind, step: at };
     step = stepOperation(world, step.state, event);
-    if (step.state.kind === "writing")
+    if (step.state.kind === "writing" || step.state.kind === "noting")
       step = stepOperation(world, step.state, { kind: "committed", step: at, revision: at + 1 });
   }
   return step;
@@ -138,8 +139,73 @@ describe("an operation", () => {
       reason: "busy",
       final: false,
     });
-    expect(again.effects).toMatchObject([{ write: { stage: "retracting", reason: "broken" } }]);
+    expect(again.effects).toMatchObject([
+      { write: { stage: "retracting", reason: "broken", change: null, server: { taskState: "resize_migrated" } } },
+      { kind: "tell-wait" },
+    ]);
+    expect(asked(walk(world, ["done", "done", "failed", "gone"]))).toEqual([["destroy-destination", 0]]);
     expect(walk(world, ["done", "done", "gone"]).state).toEqual({ kind: "ended", as: "succeeded" });
+  });
+
+  test("whose source is to be destroyed waits for a destination that fell silent, says so once, and goes on when it is back", () => {
+    for (const kind of ["live-migrate", "rebuild"] as const) {
+      const world = worldOf(kind);
+      const silent = stepOperation(world, walk(world, ["done", "done"]).state, {
+        kind: "gone",
+        step: 3,
+        reason: "gone",
+      });
+      expect(silent.effects).toMatchObject([
+        { kind: "commit", write: { stage: "starting", change: null } },
+        { kind: "tell-wait" },
+      ]);
+      const [effect] = silent.effects;
+      const note = effect?.kind === "commit" ? effect.write.migration?.note : "";
+      expect(note).toMatch(
+        /^Waiting: host-1 was told to start the server and is away\. The guest on host-0 is kept.*force it down/,
+      );
+      const waiting = stepOperation(world, silent.state, { kind: "committed", step: 3, revision: 4 });
+      expect(asked(waiting)).toEqual([["start-destination", 0]]);
+      const again = stepOperation(world, waiting.state, { kind: "gone", step: 4, reason: "gone" });
+      expect(again).toEqual({ state: waiting.state, effects: [] });
+      expect(asked(stepOperation(world, waiting.state, { kind: "host-connected" }))).toEqual([
+        ["start-destination", 0],
+      ]);
+      expect(stepOperation(world, waiting.state, { kind: "done", step: 4 }).effects).toMatchObject([
+        { write: { stage: "cleaning" } },
+      ]);
+      const without = { kind: "failed", step: 4, reason: "there is no such guest", final: false } as const;
+      expect(stepOperation(world, waiting.state, without).effects).toMatchObject([{ write: { stage: "retracting" } }]);
+    }
+  });
+
+  test("goes on without a destination that an operator has fenced: to the next, or back to the source", () => {
+    for (const kind of ["live-migrate", "resize", "evacuate"] as const) {
+      const world = worldOf(kind);
+      const first = kind === "evacuate" ? (["done"] as const) : (["done", "done"] as const);
+      expect(asked(walk(world, [...first, "host-fenced"]))).toEqual([["prepare", 1]]);
+    }
+    const only = worldOf("rebuild", { selections: [selectionOf(1)] });
+    expect(asked(walk(only, ["done", "done", "host-fenced"]))).toEqual([["start-source", 0]]);
+  });
+
+  test("keeps the room of a source that did not say that its guest is gone", () => {
+    const world = worldOf("live-migrate");
+    const cleaning = walk(world, ["done", "done", "done"]);
+    for (const event of [
+      { kind: "gone", step: 4, reason: "gone" },
+      { kind: "failed", step: 4, reason: "busy", final: false },
+    ] as const)
+      expect(stepOperation(world, cleaning.state, event).effects).toMatchObject([
+        { write: { outcome: "success", change: null, migration: { ended: true, holdsSource: true } } },
+      ]);
+    for (const event of [
+      { kind: "done", step: 4 },
+      { kind: "host-fenced", step: 4, reason: "forced down" },
+    ] as const)
+      expect(stepOperation(world, cleaning.state, event).effects).toMatchObject([
+        { write: { outcome: "success", migration: { ended: true, holdsSource: false } } },
+      ]);
   });
 
   test("of a server that is shut off starts nothing, on either side", () => {
@@ -149,13 +215,18 @@ describe("an operation", () => {
     expect(asked(switched)).toEqual([]);
   });
 
-  test("of an evacuation writes its switch only while nobody sees the source, and stays when somebody does", () => {
-    const world = worldOf("evacuate");
-    const switching = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
-    expect(switching.effects).toMatchObject([{ write: { stage: "starting", unseen: { host: "host-0", ms: 5_000 } } }]);
-    const stays = stepOperation(world, switching.state, { kind: "refused", step: 1, why: "it is back" });
-    expect(stays.effects).toMatchObject([{ write: { stage: "restoring", reason: "it is back" } }]);
-  });
+  test.each([false, true])(
+    "of an evacuation switches under the fence's rule, and stays when it is refused (waived: %s)",
+    (fenceWaived) => {
+      const world = worldOf("evacuate", { fenceWaived });
+      const switching = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
+      expect(switching.effects).toMatchObject([
+        { write: { stage: "starting", evacuated: { host: "host-0", unseenMs: 5_000, fenceWaived } } },
+      ]);
+      const stays = stepOperation(world, switching.state, { kind: "refused", step: 1, why: "it is back" });
+      expect(stays.effects).toMatchObject([{ write: { stage: "restoring", reason: "it is back" } }]);
+    },
+  );
 
   test("that is called off goes back from where nothing has moved yet, and not later", () => {
     const world = worldOf("live-migrate");
@@ -171,6 +242,98 @@ describe("an operation", () => {
     const forced = begin(worldOf("live-migrate"), { stage: "handing-over", step: 2, signal: "force" });
     const again = stepOperation(worldOf("live-migrate"), forced.state, { kind: "host-connected" });
     expect(again).toEqual(forced);
+  });
+
+  test("that confirms destroys the source only after the destination has said that it has the guest", () => {
+    const there = { host: "host-1", attemptId: "m/0", allocation: undefined };
+    const world = worldOf("confirm", { destination: there, migrationUuid: taskId(9) });
+    const first = begin(world);
+    expect(asked(first)).toEqual([["check-destination", 0]]);
+    expect(asked(walk(world, ["done"]))).toEqual([["destroy-source", 0]]);
+    for (const kind of ["gone", "host-fenced"] as const)
+      expect(stepOperation(world, first.state, { kind, step: 1, reason: "it is away" }).effects).toMatchObject([
+        {
+          write: {
+            outcome: "error",
+            change: null,
+            server: { status: "VERIFY_RESIZE", taskState: null },
+            migration: { status: "finished", ended: false, note: "Not confirmed: it is away" },
+          },
+        },
+      ]);
+    // As it is stored when it begins, and after the destination was heard.
+    expect(asked(begin(world, { stage: "cleaning", step: 1 }))).toEqual([["check-destination", 0]]);
+    expect(asked(begin(world, { stage: "cleaning", step: 2 }))).toEqual([["destroy-source", 0]]);
+  });
+
+  test("that reverts never makes the destination home again, whatever it fails to say", () => {
+    const world = worldOf("revert", { destination: { host: "host-1", attemptId: "m/0", allocation: undefined } });
+    expect(asked(walk(world, ["done", "gone"]))).toEqual([["destroy-destination", 0]]);
+    expect(walk(world, ["done", "failed", "gone"]).state).toMatchObject({
+      kind: "asking",
+      stage: "retreating",
+      isWaitShown: true,
+    });
+    expect(asked(walk(world, ["done", "gone", "host-fenced"]))).toEqual([["start-source", 0]]);
+    expect(asked(walk(world, ["done", "gone", "done"]))).toEqual([["start-source", 0]]);
+    // Of a task that a version without `verifying` has stored.
+    expect(asked(begin(world, { stage: "retreating", step: 1 }))).toEqual([["destroy-destination", 0]]);
+  });
+
+  test("that reverts destroys nothing before the source has said that it has the guest", () => {
+    const world = worldOf("revert", { destination: { host: "host-1", attemptId: "m/0", allocation: undefined } });
+    expect(asked(begin(world))).toEqual([["check-source", 0]]);
+    for (const kind of ["failed", "gone", "host-fenced"] as const) {
+      const event =
+        kind === "failed"
+          ? { kind, step: 1, reason: "it is gone", final: false }
+          : { kind, step: 1, reason: "it is gone" };
+      expect(stepOperation(world, begin(world).state, event).effects).toMatchObject([
+        {
+          write: {
+            outcome: "error",
+            change: null,
+            server: { status: "VERIFY_RESIZE", taskState: null },
+            migration: { status: "finished", ended: false, note: "Not reverted: it is gone" },
+          },
+        },
+      ]);
+    }
+  });
+
+  test("that the database refuses the way back tries again, and after a few times shows ERROR with the reason until it fits", () => {
+    const world = worldOf("revert", { destination: { host: "host-1", attemptId: "m/0", allocation: undefined } });
+    const retreating = begin(world, { stage: "retreating" });
+    let step = stepOperation(world, retreating.state, { kind: "done", step: 1 });
+    const delays: number[] = [];
+    for (let refusals = 0; step.state.kind === "writing" && refusals < 9; refusals += 1) {
+      step = stepOperation(world, step.state, { kind: "refused", step: 1, why: "no room for 1 VCPU" });
+      if (step.state.kind === "writing")
+        delays.push(...step.effects.map((one) => (one.kind === "commit" ? one.delayMs : 0)));
+    }
+    expect(delays).toEqual([1_000, 2_000, 4_000, 8_000]);
+    expect(step.effects).toMatchObject([
+      {
+        write: {
+          stage: "retreating",
+          outcome: null,
+          change: null,
+          server: {
+            status: "ERROR",
+            taskState: "resize_reverting",
+            fault: expect.stringContaining("no room for 1 VCPU"),
+          },
+        },
+      },
+      { kind: "tell-wait" },
+    ]);
+    const again = stepOperation(world, step.state, { kind: "committed", step: 1, revision: 2 });
+    expect(again.effects).toMatchObject([{ kind: "commit", step: 2, delayMs: 30_000, write: { stage: "restoring" } }]);
+    const fits = stepOperation(world, again.state, { kind: "committed", step: 2, revision: 3 });
+    expect(asked(fits)).toEqual([["start-source", 0]]);
+    expect(stepOperation(world, fits.state, { kind: "done", step: 3 }).effects).toMatchObject([
+      { write: { outcome: "success", server: { status: "ACTIVE" } } },
+    ]);
   });
 
   test("hears no answer to another step, and nothing once it is fenced", () => {

@@ -1,8 +1,9 @@
 import type { OperationPosition, OperationSignal, StepWrite } from "../cell/operation-store.ts";
+import { describeRefusedReturn, describeWait } from "./describe-wait.ts";
 import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
-import { type Ask, edgesOf, HEARD_AT, type Stage, type Target } from "./operation-routes.ts";
-import { ABORTED, type Arrow, writeOf } from "./operation-writes.ts";
+import { type Ask, edgesOf, HEARD_AT, isSuccess, type Stage, type Target } from "./operation-routes.ts";
+import { ABORTED, type Arrow, noteOf, writeOf } from "./operation-writes.ts";
 
 /** Where an operation is by the cell's database; `step` counts the arrows that were committed. */
 interface Position {
@@ -12,14 +13,18 @@ interface Position {
   readonly revision: number;
   readonly reason: string;
   readonly past: readonly PastAttempt[];
+  /** What the operation waits for was written to the database, where people see it. */
+  readonly isWaitShown: boolean;
 }
 
 export type OperationState =
   /** A host was asked what the stage asks; by force, if it was told so when the stage was entered. */
   | ({ readonly kind: "asking"; readonly signal: OperationSignal | null } & Position)
   /** The arrow is being written. */
-  | { readonly kind: "writing"; readonly at: Position; readonly arrow: Arrow }
-  /** `refused`: the database would not have a step that it cannot refuse by rights; whoever takes the task next tries again. */
+  | { readonly kind: "writing"; readonly at: Position; readonly arrow: Arrow; readonly refusals: number }
+  /** What is awaited is being written. `next`: an arrow that was refused, to be written again; null: the host is asked again. */
+  | { readonly kind: "noting"; readonly at: Position; readonly next: Arrow | null }
+  /** `refused`: this version does not know the stage; whoever takes the task next tries again. */
   | {
       readonly kind: "ended";
       readonly as: "succeeded" | "given-up" | "lost" | "fenced" | "refused";
@@ -30,8 +35,10 @@ export type OperationEvent =
   | { readonly kind: "done"; readonly step: number }
   /** `final`: no other destination would do better. */
   | { readonly kind: "failed"; readonly step: number; readonly reason: string; readonly final: boolean }
-  /** The host that was asked is down, for longer than the grace. */
+  /** The host that was asked is down, for longer than the grace: nobody knows what it did. */
   | { readonly kind: "gone"; readonly step: number; readonly reason: string }
+  /** An operator has forced down the host that was asked: nothing runs there. */
+  | { readonly kind: "host-fenced"; readonly step: number; readonly reason: string }
   /** The host that is asked is connected (again), and has not heard the question over this connection. */
   | { readonly kind: "host-connected" }
   /** Of the commit of this step. */
@@ -51,7 +58,9 @@ export type OperationEffect =
       /** Of a live migration: complete it now. */
       readonly force: boolean;
     }
-  | { readonly kind: "commit"; readonly step: number; readonly write: StepWrite }
+  | { readonly kind: "commit"; readonly step: number; readonly write: StepWrite; readonly delayMs: number }
+  /** People should know what the operation waits for. */
+  | { readonly kind: "tell-wait"; readonly note: string }
   /** A guest that the move no longer speaks of: destroyed, if the database says so. */
   | { readonly kind: "clear"; readonly selection: number }
   | { readonly kind: "tell-attempt-failed"; readonly selection: number; readonly reason: string }
@@ -68,6 +77,13 @@ export interface OperationWorld {
   readonly unseenMs: number;
 }
 
+/** A step that the database refuses, as it should never be asked, is tried so often before people are told. */
+const REFUSALS_MAX = 5;
+const REFUSED_AGAIN_MS = 1_000;
+const REFUSED_AGAIN_MS_MAX = 30_000;
+
+type Answer = Extract<OperationEvent, { kind: "done" | "failed" | "gone" | "host-fenced" }>;
+
 /** (taken) → asking, at the stage where the database has it; or, called off in time, on the way back. */
 export function beginOperation(
   world: OperationWorld,
@@ -76,10 +92,23 @@ export function beginOperation(
 ): OperationStep {
   const { stage, selection, step, revision, reason, signal } = position;
   if (edgesOf(world.facts.kind, stage) === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
-  const at: Position = { stage: stage as Stage, selection, step, revision, reason, past };
+  const at: Position = {
+    stage: firstAsked(world, position),
+    selection,
+    step,
+    revision,
+    reason,
+    past,
+    isWaitShown: false,
+  };
   if (signal === "abort" && HEARD_AT.abort.includes(at.stage) && world.facts.isMove)
     return write(world, at, { to: "restoring", selection, reason: `${ABORTED} on request`, noted: [] });
   return enter(world, at, signal);
+}
+
+/** A confirmation is stored at `cleaning`; with no step committed but the first, its destination has not been heard yet. */
+function firstAsked({ facts }: OperationWorld, { stage, step }: OperationPosition): Stage {
+  return facts.kind === "confirm" && stage === "cleaning" && step === 1 ? "verifying" : (stage as Stage);
 }
 
 /** One step. Events that the state does not wait for, or that answer another step, change nothing. */
@@ -90,7 +119,11 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
   if (state.kind === "writing") {
     if (!("step" in event) || event.step !== state.at.step) return unchanged;
     if (event.kind === "committed") return committed(world, state.at, state.arrow, event.revision);
-    return event.kind === "refused" ? refused(world, state.at, state.arrow, event.why) : unchanged;
+    return event.kind === "refused" ? refused(world, state, event.why) : unchanged;
+  }
+  if (state.kind === "noting") {
+    if (event.kind !== "committed" || event.step !== state.at.step) return unchanged;
+    return shown(world, state.at, state.next, event.revision);
   }
   switch (event.kind) {
     case "host-connected":
@@ -98,7 +131,10 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
     case "done":
     case "failed":
     case "gone":
-      return event.step === state.step ? answered(world, state, event) : unchanged;
+    case "host-fenced":
+      if (event.step !== state.step || (state.isWaitShown && targetOf(world, state, event) === state.stage))
+        return unchanged;
+      return answered(world, state, event);
     default:
       return unchanged;
   }
@@ -121,16 +157,22 @@ function enter(world: OperationWorld, at: Position, signal: OperationSignal | nu
   return { state: { ...at, kind: "asking", signal }, effects: [askOf(world, at, signal)] };
 }
 
-/** asking → writing the arrow that the answer leads along. */
-function answered(
-  world: OperationWorld,
-  at: Position,
-  event: Extract<OperationEvent, { kind: "done" | "failed" | "gone" }>,
-): OperationStep {
-  const edges = edgesOf(world.facts.kind, at.stage);
-  if (edges === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
+/** Where the answer leads; null: this version does not know the stage. */
+function targetOf({ facts }: OperationWorld, { stage }: Position, { kind }: Answer): Target | null {
+  const edges = edgesOf(facts.kind, stage);
+  return edges === null ? null : edges[kind === "host-fenced" ? "fenced" : kind];
+}
+
+/** asking → writing the arrow that the answer leads along; → noting what is awaited, where the stage goes on. */
+function answered(world: OperationWorld, at: Position, event: Answer): OperationStep {
+  const target = targetOf(world, at, event);
+  if (target === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
   const reason = event.kind === "done" ? at.reason : at.reason === "" ? event.reason : at.reason;
-  const target: Target = edges[event.kind];
+  if (target === at.stage && event.kind !== "done")
+    return note(world, { ...at, reason: event.kind === "failed" ? reason : at.reason }, null, {
+      text: describeWait(world.facts, at, event),
+      isError: false,
+    });
   if (target === "another") {
     const failed = pastOf(world, at.selection, "failed", reason);
     if (event.kind !== "failed" || !event.final) return another(world, at, at.selection + 1, [failed]);
@@ -155,8 +197,37 @@ function another(world: OperationWorld, at: Position, first: number, noted: read
 
 function write(world: OperationWorld, at: Position, to: Omit<Arrow, "from" | "unseenMs">): OperationStep {
   const arrow: Arrow = { ...to, from: { stage: at.stage, selection: at.selection }, unseenMs: world.unseenMs };
-  const effect: OperationEffect = { kind: "commit", step: at.step, write: writeOf(world.facts, arrow) };
-  return { state: { kind: "writing", at, arrow }, effects: [effect] };
+  return writeAfter(world, { at, arrow, refusals: 0 }, 0);
+}
+
+function writeAfter(
+  world: OperationWorld,
+  { at, arrow, refusals }: { readonly at: Position; readonly arrow: Arrow; readonly refusals: number },
+  delayMs: number,
+): OperationStep {
+  const effect: OperationEffect = { kind: "commit", step: at.step, write: writeOf(world.facts, arrow), delayMs };
+  return { state: { kind: "writing", at, arrow, refusals }, effects: [effect] };
+}
+
+/** → noting: the operation stays where it is, and says why. */
+function note(
+  world: OperationWorld,
+  at: Position,
+  next: Arrow | null,
+  { text, isError }: { readonly text: string; readonly isError: boolean },
+): OperationStep {
+  const effects: OperationEffect[] = [
+    { kind: "commit", step: at.step, write: noteOf(world.facts, at, text, isError), delayMs: 0 },
+    { kind: "tell-wait", note: text },
+  ];
+  return { state: { kind: "noting", at, next }, effects };
+}
+
+/** noting → asking again, or writing what was refused before. */
+function shown(world: OperationWorld, before: Position, next: Arrow | null, revision: number): OperationStep {
+  const at: Position = { ...before, step: before.step + 1, revision, isWaitShown: true };
+  if (next === null) return enter(world, at, null);
+  return writeAfter(world, { at, arrow: next, refusals: REFUSALS_MAX }, REFUSED_AGAIN_MS_MAX);
 }
 
 /** writing → asking at the new stage, or ended. */
@@ -167,24 +238,39 @@ function committed(world: OperationWorld, at: Position, arrow: Arrow, revision: 
     .map((one): OperationEffect => ({ kind: "tell-attempt-failed", selection: one.selection, reason: one.reason }));
   const leaves = (to === "preparing" || to === "restoring") && world.facts.isMove;
   const clear: OperationEffect[] = leaves ? [{ kind: "clear", selection: at.selection }] : [];
-  if (to === "succeed" || to === "give-up" || to === "lost") {
-    const as = ({ succeed: "succeeded", "give-up": "given-up", lost: "lost" } as const)[to];
+  if (isSuccess(to) || to === "give-up" || to === "lost") {
+    const as = to === "give-up" ? "given-up" : to === "lost" ? "lost" : "succeeded";
     return { state: { kind: "ended", as }, effects: [...blamed, { kind: "tell-end", as, reason }] };
   }
   const past = [...at.past, ...noted];
-  const next = enter(world, { stage: to, selection, step: at.step + 1, revision, reason, past }, null);
+  const entered = { stage: to as Stage, selection, step: at.step + 1, revision, reason, past, isWaitShown: false };
+  const next = enter(world, entered, null);
   return { state: next.state, effects: [...clear, ...blamed, ...next.effects] };
 }
 
-/** writing → writing something else: an alternate without room is passed over, a host that came back keeps its server. */
-function refused(world: OperationWorld, at: Position, arrow: Arrow, why: string): OperationStep {
+/**
+ * writing → writing something else: an alternate without room is passed over, a host that came back keeps its server. Anything else fits by
+ * rights, unless somebody meddled with the allocations: it is tried again and again, and after a few refusals the server is in ERROR, with the
+ * reason, until it succeeds. Nothing is destroyed for it.
+ */
+function refused(
+  world: OperationWorld,
+  { at, arrow, refusals }: Extract<OperationState, { kind: "writing" }>,
+  why: string,
+): OperationStep {
   if (arrow.to === "preparing") {
     const skipped = pastOf(world, arrow.selection, "skipped", why);
     return another(world, at, arrow.selection + 1, [...arrow.noted, skipped]);
   }
   if (arrow.to === "starting")
     return write(world, at, { to: "restoring", selection: at.selection, reason: why, noted: [] });
-  return { state: { kind: "ended", as: "refused" }, effects: [] };
+  // There was nothing to keep.
+  if (arrow.to === "succeed-keeping")
+    return write(world, at, { to: "succeed", selection: at.selection, reason: at.reason, noted: arrow.noted });
+  const again = { at, arrow, refusals: refusals + 1 };
+  if (again.refusals !== REFUSALS_MAX)
+    return writeAfter(world, again, Math.min(REFUSED_AGAIN_MS * 2 ** refusals, REFUSED_AGAIN_MS_MAX));
+  return note(world, at, arrow, { text: describeRefusedReturn(world.facts, why), isError: true });
 }
 
 function pastOf(

@@ -7,6 +7,7 @@ export const STAGES = [
   "handing-over",
   "starting",
   "retracting",
+  "verifying",
   "cleaning",
   "restoring",
   "retreating",
@@ -29,7 +30,11 @@ export type Ask =
   | "prepare"
   | "hand-over"
   | "start-destination"
+  /** Whether the destination has its guest; one that should run is started if it does not. */
+  | "check-destination"
   | "start-source"
+  /** Whether the source still has the guest that it kept, which is stopped if it runs. */
+  | "check-source"
   | "destroy-destination"
   | "destroy-source"
   | "destroy-home"
@@ -38,57 +43,73 @@ export type Ask =
 
 /**
  * Where an answer leads. `another`: the next destination that has room, or `restoring` when the list is used up. Ends: `succeed` - as
- * wanted; `give-up` - the server is what it was before, the reason is recorded; `lost` - it runs nowhere: ERROR.
+ * wanted; `succeed-keeping` - as wanted, but the guest that was to be destroyed may still exist, so its room is kept until its host says
+ * that the guest is gone, or an operator fences that host; `give-up` - the server is what it was before, the reason is recorded; `lost` -
+ * it runs nowhere: ERROR.
  */
-export type Target = Stage | "another" | "succeed" | "give-up" | "lost";
+export type Target = Stage | "another" | "succeed" | "succeed-keeping" | "give-up" | "lost";
 
-/** One stage of a route. `gone`: the host is down, and was so for longer than the grace. */
+/** Whether an operation ends there, and as what was wanted. */
+export const isSuccess = (target: Target): boolean => target === "succeed" || target === "succeed-keeping";
+
+/**
+ * One stage of a route. `gone`: the host is down, and was so for longer than the grace; nobody knows what it did. `fenced`: an operator has
+ * forced the host down, which is the word that nothing runs there. An answer that leads to the stage itself is a wait: the host is asked
+ * again and again, and what is awaited is shown. Silence never leads to where a guest is destroyed or its room given back.
+ */
 export interface Edges {
   readonly ask: Ask;
   readonly done: Target;
   readonly failed: Target;
   readonly gone: Target;
+  readonly fenced: Target;
 }
 
 /** The first stage is the one that the operation begins in. */
 export type Route = ReadonlyMap<Stage, Edges>;
 
-type RouteList = readonly (readonly [Stage, Ask, done: Target, failed: Target, gone: Target])[];
+type RouteList = readonly (readonly [Stage, Ask, done: Target, failed: Target, gone: Target, fenced: Target])[];
 
 const route = (stages: RouteList): Route =>
-  new Map(stages.map(([stage, ask, done, failed, gone]) => [stage, { ask, done, failed, gone }]));
+  new Map(stages.map(([stage, ask, done, failed, gone, fenced]) => [stage, { ask, done, failed, gone, fenced }]));
 
-// A destination that was told to start and cannot be reached may run: the server stays there. One that says that it cannot start is
-// left only when it says that nothing is left of the guest, or is down: its first word may have been about a repeated order.
-const ARRIVAL: RouteList = [["retracting", "destroy-destination", "another", "retracting", "another"]];
-const BACK_TO_SOURCE: RouteList = [["restoring", "start-source", "give-up", "lost", "give-up"]];
-const BACK_TO_NOTHING: RouteList = [["restoring", "nothing", "give-up", "give-up", "give-up"]];
+// A destination that says that it cannot start is left only when it says that nothing is left of the guest, or is fenced: its first word may
+// have been about a repeated order.
+const ARRIVAL: RouteList = [["retracting", "destroy-destination", "another", "retracting", "retracting", "another"]];
+const BACK_TO_SOURCE: RouteList = [["restoring", "start-source", "give-up", "lost", "give-up", "give-up"]];
+const BACK_TO_NOTHING: RouteList = [["restoring", "nothing", "give-up", "give-up", "give-up", "give-up"]];
+const CLEANING: RouteList = [
+  ["cleaning", "destroy-source", "succeed", "succeed-keeping", "succeed-keeping", "succeed"],
+];
 
-/** The source stops and stays as it is, until the move is confirmed or reverted. */
+/**
+ * The source stops and stays as it is, until the move is confirmed or reverted. A destination that was told to start and is away may run, so
+ * the server stays there; nothing is lost, because only a confirmation destroys the source, and that hears from the destination first.
+ */
 const KEEPING_SOURCE = route([
-  ["preparing", "prepare", "handing-over", "another", "another"],
-  ["handing-over", "hand-over", "starting", "another", "restoring"],
-  ["starting", "start-destination", "succeed", "retracting", "succeed"],
+  ["preparing", "prepare", "handing-over", "another", "another", "another"],
+  ["handing-over", "hand-over", "starting", "another", "restoring", "restoring"],
+  ["starting", "start-destination", "succeed", "retracting", "succeed", "another"],
   ...ARRIVAL,
   ...BACK_TO_SOURCE,
 ]);
-/** The source is destroyed once the destination runs. */
+/** The source is destroyed once the destination has said that it runs. Until then the source's guest is kept, stopped. */
 const LEAVING_SOURCE = route([
-  ["preparing", "prepare", "handing-over", "another", "another"],
-  ["handing-over", "hand-over", "starting", "another", "restoring"],
-  ["starting", "start-destination", "cleaning", "retracting", "cleaning"],
-  ["cleaning", "destroy-source", "succeed", "succeed", "succeed"],
+  ["preparing", "prepare", "handing-over", "another", "another", "another"],
+  ["handing-over", "hand-over", "starting", "another", "restoring", "restoring"],
+  ["starting", "start-destination", "cleaning", "retracting", "starting", "another"],
+  ...CLEANING,
   ...ARRIVAL,
   ...BACK_TO_SOURCE,
 ]);
 /** There is no source, or nobody can ask it. */
 const FROM_NOWHERE = route([
-  ["preparing", "prepare", "starting", "another", "another"],
-  ["starting", "start-destination", "succeed", "retracting", "succeed"],
+  ["preparing", "prepare", "starting", "another", "another", "another"],
+  ["starting", "start-destination", "succeed", "retracting", "succeed", "another"],
   ...ARRIVAL,
   ...BACK_TO_NOTHING,
 ]);
-const POWER = route([["powering", "power", "succeed", "give-up", "give-up"]]);
+const POWER = route([["powering", "power", "succeed", "give-up", "give-up", "give-up"]]);
 
 export const ROUTES: Readonly<Record<OperationKind, Route>> = {
   resize: KEEPING_SOURCE,
@@ -97,16 +118,19 @@ export const ROUTES: Readonly<Record<OperationKind, Route>> = {
   rebuild: LEAVING_SOURCE,
   evacuate: FROM_NOWHERE,
   unshelve: FROM_NOWHERE,
-  confirm: route([["cleaning", "destroy-source", "succeed", "succeed", "succeed"]]),
-  // A destination that cannot be reached may run: the server stays there, and waits for another revert or its confirmation.
+  // The source is destroyed only after the destination has said that it has the guest.
+  confirm: route([["verifying", "check-destination", "cleaning", "give-up", "give-up", "give-up"], ...CLEANING]),
+  // The destination is destroyed only after the source has said that it has the guest. A destination that was told to destroy its guest is
+  // never home again, whatever it answers or fails to answer.
   revert: route([
-    ["retreating", "destroy-destination", "restoring", "give-up", "give-up"],
-    ["restoring", "start-source", "succeed", "lost", "succeed"],
+    ["verifying", "check-source", "retreating", "give-up", "give-up", "give-up"],
+    ["retreating", "destroy-destination", "restoring", "retreating", "retreating", "restoring"],
+    ["restoring", "start-source", "succeed", "lost", "succeed", "succeed"],
   ]),
   shelve: POWER,
   "shelve-offload": route([
-    ["powering", "power", "offloading", "give-up", "give-up"],
-    ["offloading", "destroy-home", "succeed", "succeed", "succeed"],
+    ["powering", "power", "offloading", "give-up", "give-up", "give-up"],
+    ["offloading", "destroy-home", "succeed", "succeed-keeping", "succeed-keeping", "succeed"],
   ]),
   stop: POWER,
   start: POWER,
@@ -116,9 +140,12 @@ export const ROUTES: Readonly<Record<OperationKind, Route>> = {
   unpause: POWER,
 };
 
-/** The stage that an operation of this kind begins in. */
+/**
+ * The stage that an operation of this kind is stored with when it begins. A confirmation is stored as older versions store it, so that their
+ * conductors know the stage; a conductor of this version hears from the destination first (`beginOperation`).
+ */
 export function firstStage(kind: OperationKind): Stage {
-  return [...ROUTES[kind].keys()][0] as Stage;
+  return kind === "confirm" ? "cleaning" : ([...ROUTES[kind].keys()][0] as Stage);
 }
 
 /** Where an answer leads from a stage of a kind's route; a stage that the route does not have ends the operation. */

@@ -3,10 +3,18 @@ import type { StepWrite } from "../cell/operation-store.ts";
 import type { ServerStatus } from "../cell/server.ts";
 import type { AllocationChange } from "../ledger/allocation-change.ts";
 import { keptReason, type PastAttempt } from "./failure-message.ts";
-import { hopChangeOf, leaveChange, offloadChange, returnChange, settleChange } from "./move-change.ts";
+import {
+  hopChangeOf,
+  keepChange,
+  leaveChange,
+  leftoverUuid,
+  offloadChange,
+  returnChange,
+  settleChange,
+} from "./move-change.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "./operation-facts.ts";
 import type { OperationKind } from "./operation-kinds.ts";
-import type { Stage, Target } from "./operation-routes.ts";
+import { isSuccess, type Stage, type Target } from "./operation-routes.ts";
 
 /** An arrow of a route: from a stage to the next, or to an end. */
 export interface Arrow {
@@ -18,27 +26,56 @@ export interface Arrow {
   readonly reason: string;
   /** What became of destinations on the way. */
   readonly noted: readonly PastAttempt[];
-  /** Of an evacuation: how long nobody may have seen the source's agent. */
+  /** Of an evacuation whose fence is waived: how long nobody may have seen the source's agent. */
   readonly unseenMs: number;
 }
 
 /** What the cell's database is told of an arrow: the one place where it is decided. */
 export function writeOf(facts: OperationFacts, arrow: Arrow): StepWrite {
   const { to, selection, reason } = arrow;
-  const ends = to === "succeed" || to === "give-up" || to === "lost";
+  const ends = isEnd(to);
   return {
     stage: ends ? null : to,
-    outcome: ends ? (to === "succeed" ? "success" : "error") : null,
+    outcome: ends ? (isSuccess(to) ? "success" : "error") : null,
     selection,
     reason,
     server: serverOf(facts, arrow, ends),
     migration: migrationOf(facts, arrow),
     attempts: attemptsOf(facts, arrow),
     change: changeOf(facts, arrow),
-    unseen: unseenOf(facts, arrow),
+    evacuated: evacuatedOf(facts, arrow),
     group: groupOf(facts, arrow),
+    leftover: leftoverOf(facts, arrow),
   };
 }
+
+/**
+ * What the cell's database is told of an operation that stays where it is and waits: what is awaited, and what a person can do. `isError`:
+ * the server is shown in ERROR meanwhile.
+ */
+export function noteOf(
+  facts: OperationFacts,
+  at: { readonly stage: Stage; readonly selection: number; readonly reason: string },
+  note: string,
+  isError: boolean,
+): StepWrite {
+  const { stage, selection, reason } = at;
+  const migration = migrationOf(facts, { from: at, to: stage, selection, reason, noted: [], unseenMs: 0 });
+  const shown = keptReason(note);
+  return {
+    stage,
+    outcome: null,
+    selection,
+    reason,
+    server: { ...(isError && { status: "ERROR", fault: shown }), taskState: taskStateOf(facts.kind, stage) },
+    migration: migration === null ? null : { ...migration, note: shown },
+    attempts: [],
+    change: null,
+  };
+}
+
+type End = Extract<Target, "succeed" | "succeed-keeping" | "give-up" | "lost">;
+const isEnd = (to: Target): to is End => isSuccess(to) || to === "give-up" || to === "lost";
 
 function serverOf(facts: OperationFacts, arrow: Arrow, ends: boolean): StepWrite["server"] {
   const { to } = arrow;
@@ -65,6 +102,7 @@ function homeAfter(facts: OperationFacts, { to, selection }: Arrow): StepWrite["
     case "restoring":
       return nameOf(facts.source);
     case "succeed":
+    case "succeed-keeping":
       return facts.kind === "shelve-offload" ? null : undefined;
     default:
       return undefined;
@@ -89,7 +127,7 @@ const STATUS_WHEN_DONE: Partial<Record<OperationKind, ServerStatus>> = {
 
 function statusAfter({ kind, statusBefore }: OperationFacts, { to }: Arrow): ServerStatus {
   if (to === "lost") return "ERROR";
-  if (to === "give-up") return kind === "revert" ? "VERIFY_RESIZE" : statusBefore;
+  if (to === "give-up") return kind === "confirm" || kind === "revert" ? "VERIFY_RESIZE" : statusBefore;
   if (statusBefore === "ERROR" && (kind === "rebuild" || kind === "evacuate")) return "ACTIVE";
   return STATUS_WHEN_DONE[kind] ?? statusBefore;
 }
@@ -128,31 +166,36 @@ export function taskStateOf(kind: OperationKind, stage: Stage): string {
   return TASK_STATES[kind][stage] ?? TASK_STATES[kind].any;
 }
 
+/** How the note on a migration begins whose revert was given up. */
+export const NOT_REVERTED = "Not reverted";
+const NOTED_AS: Partial<Record<OperationKind, string>> = { confirm: "Not confirmed", revert: NOT_REVERTED };
+
 /** A move's own migration, or that of the move which is confirmed or reverted. */
 function migrationOf(facts: OperationFacts, arrow: Arrow): StepWrite["migration"] {
   const { kind, migrationUuid, runs } = facts;
   const destination = destinationOf(facts, arrow.selection);
   if (migrationUuid === "" || destination === null) return null;
   const { host: destHost, attemptId: destAttemptId } = destination;
+  const undone = NOTED_AS[kind];
   const waits = kind === "resize" || kind === "migrate" || kind === "confirm" || kind === "revert";
   const isBack = arrow.to === "restoring" || arrow.from?.stage === "restoring";
-  const stays = kind === "revert" && arrow.to === "give-up";
-  const isOver = isBack || (arrow.to === "succeed" && !(kind === "resize" || kind === "migrate"));
+  const isOver = isBack || (isSuccess(arrow.to) && !(kind === "resize" || kind === "migrate"));
   return {
     uuid: migrationUuid,
     status: migrationStatus(kind, arrow),
     destHost,
     destAttemptId,
-    ended: isOver && !stays,
-    holdsSource: kind === "evacuate" && arrow.to === "succeed",
+    ended: isOver,
+    holdsSource: (kind === "evacuate" && arrow.to === "succeed") || arrow.to === "succeed-keeping",
     runs: waits && runs,
+    note: arrow.to === "give-up" && undone !== undefined ? keptReason(`${undone}: ${arrow.reason}`) : "",
   };
 }
 
 /** Source: the statuses of nova's Migration objects, by kind of move. */
 function migrationStatus(kind: OperationKind, { from, to, reason }: Arrow): string {
   const isLive = kind === "live-migrate";
-  if (kind === "confirm") return to === "succeed" ? "confirmed" : "confirming";
+  if (kind === "confirm") return to === "give-up" ? "finished" : isSuccess(to) ? "confirmed" : "confirming";
   if (kind === "revert")
     return to === "give-up" ? "finished" : to === "succeed" || to === "lost" ? "reverted" : "reverting";
   if (to === "restoring" || from?.stage === "restoring") return reason.startsWith(ABORTED) ? "cancelled" : "error";
@@ -162,6 +205,7 @@ function migrationStatus(kind: OperationKind, { from, to, reason }: Arrow): stri
     case "handing-over":
       return isLive ? "running" : "migrating";
     case "succeed":
+    case "succeed-keeping":
       return kind === "evacuate" ? "done" : kind === "resize" || kind === "migrate" ? "finished" : "completed";
     default:
       return "post-migrating";
@@ -176,7 +220,7 @@ function attemptsOf(facts: OperationFacts, { from, to, selection, noted }: Arrow
   const host = destinationOf(facts, selection)?.host ?? "";
   const past = noted.map((one) => ({ ...one, reason: keptReason(one.reason) }));
   if (to === "preparing") return [...past, { selection, host, result: null, reason: "" }];
-  if (to === "succeed") return [...past, { selection, host, result: "success", reason: "" }];
+  if (isSuccess(to)) return [...past, { selection, host, result: "success", reason: "" }];
   if (to === "restoring" && from !== null && past.every((one) => one.selection !== from.selection)) {
     return [...past, { selection: from.selection, host, result: "cancelled", reason: "" }];
   }
@@ -195,15 +239,26 @@ function changeOf(facts: OperationFacts, { from, to, selection }: Arrow): Alloca
     case "succeed":
       if (kind === "live-migrate" || kind === "rebuild" || kind === "confirm") return settleChange(parties);
       return kind === "shelve-offload" ? offloadChange(parties) : null;
+    case "succeed-keeping":
+      return kind === "shelve-offload" ? keepChange(parties.server, facts.taskId) : null;
     default:
       return null;
   }
 }
 
-/** An evacuation takes the server only from a host that nobody sees. */
-function unseenOf({ kind, source }: OperationFacts, { from, to, unseenMs }: Arrow): StepWrite["unseen"] {
+/** Of a server that was offloaded while its host would not say so: nothing else of it could hold the room of the guest that may be left. */
+function leftoverOf({ kind, source, taskId }: OperationFacts, { to }: Arrow): StepWrite["leftover"] {
+  if (kind !== "shelve-offload" || to !== "succeed-keeping" || source === null) return undefined;
+  return { uuid: leftoverUuid(taskId), host: source.host };
+}
+
+/** An evacuation takes the server only from a host that is fenced; or, where the fence is waived, from one that nobody sees. */
+function evacuatedOf(
+  { kind, source, fenceWaived }: OperationFacts,
+  { from, to, unseenMs }: Arrow,
+): StepWrite["evacuated"] {
   if (kind !== "evacuate" || source === null || !(from === null || to === "starting")) return undefined;
-  return { host: source.host, ms: unseenMs };
+  return { host: source.host, unseenMs, fenceWaived };
 }
 
 function groupOf(facts: OperationFacts, { to, selection }: Arrow): StepWrite["group"] {

@@ -1,4 +1,4 @@
-import type { Operation, Task } from "../../proto/gen/berth/cell.ts";
+import type { Caller, Operation, Task } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { BeginOperation, Holding, Migration } from "../cell/operation-store.ts";
 import type { Server, ServerStatus } from "../cell/server.ts";
@@ -22,8 +22,11 @@ export interface OperationWish {
   readonly after?: ServerSpec;
   /** Of confirm and revert: the migration that waits for it. */
   readonly migration?: Migration;
-  /** Of an evacuation: how long nobody may have seen the source's agent. */
+  /** Of an evacuation: it may take the server from a host that no operator has forced down, once nobody has seen its agent for `unseenMs`. */
+  readonly fenceWaived?: boolean;
   readonly unseenMs?: number;
+  /** Who asked for it; absent: nobody did. */
+  readonly askedBy?: Caller;
 }
 
 export type PlannedOperation =
@@ -67,14 +70,18 @@ export function planOperation(wish: OperationWish): PlannedOperation {
     return { kind: "nothing-to-confirm" };
   const operation = settles && migration ? settling(kind, migration) : changing(wish);
   const after = kind === "revert" ? operation.before : (wish.after ?? server.spec);
-  const task: Task = { id: taskId, server: after, work: { $case: "operate", value: operation } };
+  const { askedBy } = wish;
+  const task: Task = {
+    ...{ id: taskId, server: after, work: { $case: "operate", value: operation } },
+    ...(askedBy !== undefined && { askedBy }),
+  };
   const facts = factsOf(task);
   const arrow = { from: null, to: firstStage(kind), selection: 0, reason: "", noted: [], unseenMs: wish.unseenMs ?? 0 };
   const write = writeOf(facts, arrow);
   return { kind: "planned", begin: { task, revision: server.revision, status: server.status, write } };
 }
 
-function changing({ taskId, kind, server, holding, selections = [] }: OperationWish): Operation {
+function changing({ taskId, kind, server, holding, selections = [], fenceWaived = false }: OperationWish): Operation {
   const items = (holding?.items ?? []).map((item) => ({ ...item }));
   const source =
     server.host === null
@@ -88,6 +95,7 @@ function changing({ taskId, kind, server, holding, selections = [] }: OperationW
     before: server.spec,
     statusBefore: server.status,
     migrationUuid: isMove(kind) ? taskId : "",
+    fenceWaived,
   };
 }
 
@@ -103,5 +111,6 @@ function settling(kind: OperationKind, migration: Migration): Operation {
     before: operation.before,
     statusBefore: operation.statusBefore,
     migrationUuid: migration.uuid,
+    fenceWaived: false,
   };
 }

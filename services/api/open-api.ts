@@ -2,12 +2,18 @@ import type { Pool } from "pg";
 import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
-import { followerEvents, registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
+import {
+  countObstacles,
+  describeObstacles,
+  followerEvents,
+  registerFollowerMetrics,
+} from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
 import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
 import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { PostgresCellArbiter } from "../../adapters/postgres/postgres-cell-arbiter.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresDecisionStore } from "../../adapters/postgres/postgres-decision-store.ts";
 import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
@@ -18,6 +24,7 @@ import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
 import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
+import { isUnavailable } from "../../adapters/postgres/store-error.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
@@ -27,6 +34,10 @@ import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-fa
 import { systemClock } from "../../runtime/clock.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { Patience } from "../../runtime/patience.ts";
+import type { Service } from "../../runtime/service.ts";
+import { refuseOpenNetwork } from "./identity/open-network.ts";
+import { openMetrics } from "./open-metrics.ts";
 import { openAccess } from "./placement/open-access.ts";
 import { placementCell } from "./placement/placement-cell.ts";
 import { placementMounts } from "./placement/service.ts";
@@ -44,6 +55,7 @@ type Closers = (() => Promise<unknown>)[];
  */
 export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint: string | null): Promise<ApiService> {
   const { settings, logger } = context;
+  refuseOpenNetwork(settings);
   const filters = await loadHostFilters(settings.filters ?? []);
   const closers: Closers = [];
   const closeAll = async () => {
@@ -55,10 +67,12 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     const groups = new PostgresServerGroupStore(pool);
     const reservations = new PostgresReservationStore(pool);
     closers.push(() => store.close());
-    const pending = await pendingMigrations(pool, "api");
+    const patience = new Patience({ logger, isTransient: isUnavailable });
+    const pending = await patience.until("the API database", () => pendingMigrations(pool, "api"));
     if (pending.length > 0) throw new Error(`the API database lacks ${pending.join(", ")}; run \`berth db migrate\``);
     const bus = openBus(settings.natsUrl, "API tier", logger, closers);
-    const opened = (await store.cells()).map((cell) => openCell(cell, logger, closers));
+    const records = await patience.until("the cells' records", () => store.cells());
+    const opened = records.map((cell) => openCell(cell, logger, closers));
     const registry = createRegistry({ service: "api" });
     registerFollowerMetrics(registry, opened);
     const tracing = startTracing({ service: "berth-api", exportTo: otlpEndpoint });
@@ -66,7 +80,8 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     const cells = opened.map((one) => one.port);
     const access = await openAccess(settings, logger);
     closers.push(() => access.close());
-    const placement = { cells: opened.map((one) => one.placement), ...access, logger };
+    const arbiter = new PostgresCellArbiter(pool);
+    const placement = { cells: opened.map((one) => one.placement), ...access, arbiter, logger };
     const mounts = placementMounts(placement, DEFAULT_PLACEMENT_SETTINGS);
     const operators = openOperators(pool, settings.redisUrl, logger, closers);
     const deps = {
@@ -86,23 +101,34 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       registry,
       tracing,
       mounts,
+      remarks: () => countObstacles(opened),
       keystone: access.keystone,
     };
     const api = createApi(deps, apiSettings(settings));
+    const metrics = openMetrics(settings.metricsListen, registry, logger, () => describeObstacles(opened));
+    closers.push(() => metrics.close());
     closers.push(() => api.close());
-    return {
-      http: api.http,
-      open: () => api.open(),
-      start: () => api.start(),
-      close: closeAll,
-      get address() {
-        return api.address;
-      },
-    };
+    return apiWith(api, metrics, closeAll);
   } catch (error) {
     await closeAll();
     throw error;
   }
+}
+
+/** The api, which starts with its metrics and closes with all that was opened for it. */
+function apiWith(api: ApiService, metrics: Service, close: () => Promise<void>): ApiService {
+  return {
+    http: api.http,
+    open: () => api.open(),
+    async start() {
+      await metrics.start();
+      await api.start();
+    },
+    close,
+    get address() {
+      return api.address;
+    },
+  };
 }
 
 function openCell(cell: CellRecord, logger: Logger, closers: Closers) {

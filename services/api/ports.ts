@@ -14,7 +14,10 @@ import type { SoftState } from "../../core/scheduling/soft-state.ts";
 import type { Bus } from "../../runtime/bus.ts";
 
 /** The part of the API database that this service uses. */
-export type RequestsPort = Pick<ApiStore, "accept" | "requests" | "listRequests" | "cancel" | "markDeleted">;
+export type RequestsPort = Pick<
+  ApiStore,
+  "accept" | "acceptWithin" | "requests" | "listRequests" | "scanRequests" | "cancel" | "markDeleted"
+>;
 export type FlavorsPort = Pick<ApiStore, "flavors" | "flavor" | "createFlavor" | "deleteFlavor" | "updateExtraSpecs">;
 export type ApiDatabasePort = RequestsPort & FlavorsPort & Pick<ApiStore, "ping">;
 

@@ -21,8 +21,10 @@ import { ApiEvents } from "./events.ts";
 import { registerExtraSpecRoutes } from "./flavors/extra-spec-routes.ts";
 import { FlavorCatalog } from "./flavors/flavor-catalog.ts";
 import { registerFlavorRoutes } from "./flavors/flavor-routes.ts";
+import { boundLists } from "./http/bound-lists.ts";
 import { createHttp, type Http } from "./http/create-http.ts";
 import { type AuthenticateToken, identityResolver, type ResolveIdentity } from "./http/identity.ts";
+import { ListBudget } from "./http/list-budget.ts";
 import { registerProbes } from "./http/probe-routes.ts";
 import { registerCompute } from "./http/register-compute.ts";
 import { registerNeighbour } from "./http/register-neighbour.ts";
@@ -73,11 +75,13 @@ export interface ApiDeps {
   /** Whose tokens are; needed where callers are known by Keystone. */
   readonly keystone?: AuthenticateToken | null;
   /** The API tier's own bus. */
-  readonly bus: Pick<Bus, "publish" | "ensureStreams">;
+  readonly bus: Pick<Bus, "publish" | "ensureStreams" | "streamState">;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly registry: Registry;
   readonly tracing: Tracing;
+  /** What `/readyz` says beside whether the api serves, a line each. */
+  readonly remarks?: () => readonly string[];
   /** Other APIs to serve on the same address, each under a path of its own. */
   readonly mounts?: readonly ((http: FastifyInstance) => Promise<void>)[];
 }
@@ -99,11 +103,18 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   let serving = false;
   let closed: Promise<void> | null = null;
 
-  registerProbes(http, { registry: deps.registry, isServing: () => serving, ping: () => deps.store.ping() });
+  registerProbes(http, {
+    registry: settings.http.metrics ? deps.registry : null,
+    // Without any NATS server requests are accepted, and sweeps find them; one without the work queue is to be repaired first.
+    isServing: () => serving && deps.bus.streamState() !== "missing",
+    ping: () => deps.store.ping(),
+    remarks: () => [...queueRemarks(deps.bus), ...(deps.remarks?.() ?? [])],
+  });
   registerVersionList(http, settings.http.publicUrl);
   const resolveIdentity = identityResolver(settings.auth, deps.keystone ?? null);
   registerCompute(http, {
     prefixes: settings.http.computePrefixes,
+    bodyBytesMax: Math.min(settings.http.computeBodyBytesMax, settings.http.bodyBytesMax),
     resolveIdentity,
     register: (scope, prefix) => registerRoutes(scope, prefix, deps, parts, settings),
   });
@@ -152,6 +163,18 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   };
 }
 
+/** What `/readyz` says of the work queue; nothing while it is there. */
+function queueRemarks(bus: Pick<Bus, "streamState">): readonly string[] {
+  switch (bus.streamState()) {
+    case "there":
+      return [];
+    case "missing":
+      return ["the work queue is missing and is being made again"];
+    case "away":
+      return ["NATS cannot be reached: requests are accepted, and placed some seconds later"];
+  }
+}
+
 interface Parts {
   readonly http: Http;
   readonly events: ApiEvents;
@@ -182,8 +205,11 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     mover: moves ? new MoveAcceptor({ store: moves, bus: deps.bus, clock, events }, settings.intake) : null,
     decisions: deps.decisions ?? null,
   };
+  const http = createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS);
+  const sendMsMax = 2 * settings.http.requestTimeoutMs;
+  boundLists(http, new ListBudget(settings.lists), { pageMax: settings.pageMax, sendMsMax });
   return {
-    http: createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS),
+    http,
     events,
     server,
     syncer:
@@ -203,7 +229,7 @@ function registerOperatorRoutes(
   if (stores === undefined || syncer === null) return;
   const { flavors, images } = server;
   const kept = decisions ?? null;
-  const explain = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters };
+  const explain = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters, life: server };
   registerOperators(http, { stores, cells: server.cells, syncer }, explain, resolveIdentity);
 }
 
@@ -243,6 +269,7 @@ function registerRoutes(
     imageRule: settings.imageRule,
     groupsMax: settings.serverGroupsMax,
     resizeToSameHost: settings.resizeToSameHost,
+    evacuateUnfenced: settings.evacuateUnfenced,
   };
   const flavorDeps = { store: deps.store, catalog: server.flavors };
   registerVersion(scope, prefix, settings.http.publicUrl);

@@ -13,7 +13,9 @@ import {
   urls,
 } from "../../runtime/setting-kinds.ts";
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
+import type { ListBudgetSettings } from "./http/list-budget.ts";
 import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
+import { openNetworkOptions } from "./identity/open-network.ts";
 import { placementApiSettings } from "./placement/settings.ts";
 import { IMAGE_RULES, type ImageRule } from "./servers/image-rule.ts";
 
@@ -23,9 +25,13 @@ export interface HttpSettings {
   /** What links in answers start with; null: the host that each request names. */
   readonly publicUrl: string | null;
   readonly bodyBytesMax: number;
+  /** The same for the Compute API. */
+  readonly computeBodyBytesMax: number;
   readonly jsonDepthMax: number;
   readonly requestTimeoutMs: number;
   readonly keepAliveMs: number;
+  /** Serve /metrics on the same address; a process has an address of its own for it, which its clients need not reach. */
+  readonly metrics: boolean;
   /** Where the Compute API hangs: the same API under each of them. */
   readonly computePrefixes: readonly string[];
 }
@@ -37,6 +43,8 @@ export interface IntakeSettings {
   readonly batchesInFlight: number;
   /** Calls that may wait for a transaction; one more is answered with 503. */
   readonly queuedMax: number;
+  /** Requests of one project that are accepted and not placed yet; one more is refused. Null: any number. */
+  readonly openRequestsMax: number | null;
   /** Publishes that may wait for the bus; past it the schedulers' sweep finds what is not published. */
   readonly publishesInFlightMax: number;
 }
@@ -64,8 +72,12 @@ export interface ApiSettings {
   readonly serverGroupMembersMax: number;
   /** A resize may stay on the host that the server is on. */
   readonly resizeToSameHost: boolean;
+  /** Whether servers may be evacuated from a host that nobody sees and that nobody has forced down: it may run on. */
+  readonly evacuateUnfenced: boolean;
   /** Elements of one page of a list. */
   readonly pageMax: number;
+  /** Answers with many elements that are under way at once. */
+  readonly lists: ListBudgetSettings;
 }
 
 export const apiDeclaration = {
@@ -87,7 +99,13 @@ export const apiDeclaration = {
       about: "what links in answers start with; without it, the host that a request names",
     }),
     auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are known", default: "none" }),
+    ...openNetworkOptions,
+    metricsListen: setting(hostPort, { about: "where /metrics is, apart from the API", default: "127.0.0.1:0" }),
     bodyBytesMax: setting(integer({ min: 1_024, max: 1 << 26 }), { about: "largest request body", default: "1048576" }),
+    computeBodyBytesMax: setting(integer({ min: 1_024, max: 1 << 20 }), {
+      about: "largest request body of the Compute API",
+      default: "114688",
+    }),
     requestTimeout: setting(duration({ minMs: 100, maxMs: 600_000 }), {
       about: "longest time for one request",
       default: "30s",
@@ -108,6 +126,10 @@ export const apiDeclaration = {
       about: "servers that one call may create",
       default: "100",
     }),
+    openRequestsMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
+      about: "servers of one project that may wait to be placed at a time; -1: any number",
+      default: "10000",
+    }),
     serverGroupsMax: setting(integer({ min: 0, max: 1_000_000 }), {
       about: "server groups that one project may have",
       default: "100",
@@ -118,6 +140,10 @@ export const apiDeclaration = {
     }),
     resizeToSameHost: setting(boolean, {
       about: "whether a resize may leave a server on its host",
+      default: "false",
+    }),
+    evacuateUnfenced: setting(boolean, {
+      about: "whether servers may be evacuated from a host that is down and not forced down: they may run twice",
       default: "false",
     }),
   },
@@ -133,14 +159,17 @@ export function apiSettings(
     | "publicUrl"
     | "auth"
     | "bodyBytesMax"
+    | "computeBodyBytesMax"
     | "requestTimeout"
     | "cellDeadline"
     | "flavorCache"
     | "images"
     | "serversPerCallMax"
+    | "openRequestsMax"
     | "serverGroupsMax"
     | "serverGroupMembersMax"
     | "resizeToSameHost"
+    | "evacuateUnfenced"
   >,
 ): ApiSettings {
   return Object.freeze({
@@ -148,8 +177,10 @@ export function apiSettings(
     http: {
       ...DEFAULT_API_SETTINGS.http,
       listen: options.listen,
+      metrics: false,
       publicUrl: options.publicUrl?.replace(/\/+$/, "") ?? null,
       bodyBytesMax: options.bodyBytesMax,
+      computeBodyBytesMax: options.computeBodyBytesMax,
       requestTimeoutMs: options.requestTimeout,
     },
     auth: options.auth,
@@ -157,9 +188,14 @@ export function apiSettings(
     flavorCacheMs: options.flavorCache,
     imageRule: options.images,
     serversPerCallMax: options.serversPerCallMax,
+    intake: {
+      ...DEFAULT_API_SETTINGS.intake,
+      openRequestsMax: options.openRequestsMax === -1 ? null : options.openRequestsMax,
+    },
     serverGroupsMax: options.serverGroupsMax,
     serverGroupMembersMax: options.serverGroupMembersMax,
     resizeToSameHost: options.resizeToSameHost,
+    evacuateUnfenced: options.evacuateUnfenced,
   });
 }
 
@@ -169,13 +205,15 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
     listen: { host: "127.0.0.1", port: 0 },
     publicUrl: null,
     bodyBytesMax: 1 << 20,
+    computeBodyBytesMax: 114_688,
     jsonDepthMax: 32,
     requestTimeoutMs: 30_000,
     keepAliveMs: 75_000,
+    metrics: true,
     computePrefixes: ["/v2.1", "/compute/v2.1"],
   },
   auth: "none",
-  intake: { batchMax: 500, batchesInFlight: 2, queuedMax: 20_000, publishesInFlightMax: 20_000 },
+  intake: { batchMax: 500, batchesInFlight: 2, queuedMax: 20_000, publishesInFlightMax: 20_000, openRequestsMax: null },
   cells: { deadlineMs: 2_000, retryMs: 1_000 },
   flavorCacheMs: 1_000,
   imageRule: "any",
@@ -183,5 +221,8 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   serverGroupsMax: 100,
   serverGroupMembersMax: 1_000,
   resizeToSameHost: false,
+  evacuateUnfenced: false,
   pageMax: 1_000,
+  // Two full pages at a time: the process is busy with one while the other waits for its cells.
+  lists: { rowsMax: 2_000, projectRowsMax: 1_000, waitingMax: 512, projectWaitingMax: 64, rowBytes: 8_192 },
 };

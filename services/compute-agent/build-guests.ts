@@ -1,14 +1,14 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
 import { type Build, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
-import { withDeadline } from "../../runtime/deadline.ts";
 import { backoffMs } from "../../runtime/retry.ts";
 import { BuildSlots, WAITING_BUILDS_MAX } from "./build-slots.ts";
-import { DESTROY_TIMEOUT_MS, type Driver, type PrepareOrder, type PrepareOutcome } from "./driver.ts";
+import type { Driver, PrepareOrder, PrepareOutcome } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
+import type { GuestRemover } from "./remove-guests.ts";
 import { type AttemptReporter, reportOf } from "./report-attempts.ts";
 
 const REMOVE_RETRY = { delayMs: 500, delayMsMax: 60_000 };
@@ -21,6 +21,7 @@ const ATTEMPT_TIMEOUT_MS_MAX = 24 * 3_600_000;
 export class GuestBuilder {
   readonly #store: GuestStore;
   readonly #driver: Driver;
+  readonly #remover: GuestRemover;
   readonly #reporter: AttemptReporter;
   readonly #clock: Clock;
   readonly #events: AgentEvents;
@@ -34,6 +35,7 @@ export class GuestBuilder {
   constructor(options: {
     readonly store: GuestStore;
     readonly driver: Driver;
+    readonly remover: GuestRemover;
     readonly reporter: AttemptReporter;
     readonly clock: Clock;
     readonly events: AgentEvents;
@@ -42,6 +44,7 @@ export class GuestBuilder {
   }) {
     this.#store = options.store;
     this.#driver = options.driver;
+    this.#remover = options.remover;
     this.#reporter = options.reporter;
     this.#clock = options.clock;
     this.#events = options.events;
@@ -173,13 +176,7 @@ export class GuestBuilder {
 
   /** False: the driver failed, and the guest may still be there. */
   async #cleanUp(name: GuestName): Promise<boolean> {
-    try {
-      await withDeadline(this.#driver.destroy(name), DESTROY_TIMEOUT_MS, "the driver's destroy", this.#clock);
-      return true;
-    } catch (error) {
-      this.#events.leftover(name, messageOf(error));
-      return false;
-    }
+    return (await this.#remover.remove(name)) === null;
   }
 
   /** Of a build that had been given up on. What was called failed or gone is a guest again if it cannot be removed. */

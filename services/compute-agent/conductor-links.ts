@@ -153,7 +153,7 @@ class Link {
     if (wasWelcomed) {
       events.lost(address, reason);
       handlers.onLost(stream);
-    }
+    } else if (!this.#stopped) events.notWelcomed(address, reason);
     if (this.#stopped) return;
     const waitMs = this.#redialMs * (0.5 + Math.random() / 2);
     this.#redialMs = Math.min(REDIAL_MS_MAX, this.#redialMs * 2);

@@ -1,63 +1,75 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
 import { type Destroy, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { withDeadline } from "../../runtime/deadline.ts";
 import type { GuestBuilder } from "./build-guests.ts";
-import { DESTROY_TIMEOUT_MS, type Driver } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
-import { messageOf } from "./message-of.ts";
+import type { GuestOrders } from "./order-guests.ts";
+import type { GuestRemover } from "./remove-guests.ts";
 import type { AttemptReporter } from "./report-attempts.ts";
 
 export interface DestroyDeps {
   readonly store: GuestStore;
-  readonly driver: Driver;
+  readonly remover: GuestRemover;
   readonly builder: GuestBuilder;
+  readonly orders: Pick<GuestOrders, "forget">;
   readonly reporter: AttemptReporter;
   readonly clock: Clock;
   readonly events: AgentEvents;
 }
 
-/**
- * Removes one attempt's guest, or all of a server, and refuses every later build of it: the tombstone is durable first, so
- * that a Build that was overtaken finds it, also after a crash. Whoever waited for the build hears that it failed.
- */
-export async function destroyGuests(deps: DestroyDeps, order: Destroy, from: ConductorStream): Promise<void> {
-  const { store, clock } = deps;
-  const { host, serverUuid, attemptId } = order;
-  await store.record({ kind: "tombstone", host, serverUuid, attemptId, atMs: clock.now() });
-  const guests = store
-    .guestsOf(host)
-    .filter((guest) => guest.serverUuid === serverUuid && (attemptId === "" || guest.attemptId === attemptId));
-  const failures = await Promise.all(guests.map((guest) => destroyOne(deps, guest)));
-  const failed = failures.filter((failure) => failure !== null).join("; ");
-  from.send({ body: { $case: "destroyed", value: { host, serverUuid, attemptId, failed } } });
-}
+/** Removes guests for good, as conductors order it. */
+export class GuestDestroyer {
+  readonly #deps: DestroyDeps;
+  /** Guests that are being removed by such an order, with what will be said of it. */
+  readonly #running = new Map<string, Promise<string | null>>();
 
-/** Null: gone. Else why not. */
-async function destroyOne(deps: DestroyDeps, guest: GuestName): Promise<string | null> {
-  const { store, driver, builder, reporter, clock, events } = deps;
-  const { host, serverUuid, attemptId } = guest;
-  const wasBuilding = builder.cancel(attemptId);
-  try {
-    await withDeadline(
-      driver.destroy({ host, serverUuid, attemptId }),
-      DESTROY_TIMEOUT_MS,
-      "the driver's destroy",
-      clock,
-    );
-  } catch (error) {
-    events.leftover(guest, messageOf(error));
-    return messageOf(error);
+  constructor(deps: DestroyDeps) {
+    this.#deps = deps;
   }
-  await store.record({ kind: "gone", host, serverUuid, attemptId });
-  if (wasBuilding) {
-    const failure = FailureKind.FAILURE_KIND_RESCHEDULE;
-    const reason = "the server was destroyed while it was built";
-    reporter.report({ host, serverUuid, attemptId, state: GuestState.GUEST_STATE_FAILED, failure, reason, step: "" });
+
+  /**
+   * Removes one attempt's guest, or all of a server, and refuses every later build of it: the tombstone is durable first, so that a
+   * Build that was overtaken finds it, also after a crash. An order that is repeated meanwhile is answered together with the first one.
+   */
+  async destroy(order: Destroy, from: ConductorStream): Promise<void> {
+    const { store, clock } = this.#deps;
+    const { host, serverUuid, attemptId } = order;
+    await store.record({ kind: "tombstone", host, serverUuid, attemptId, atMs: clock.now() });
+    const guests = store
+      .guestsOf(host)
+      .filter((guest) => guest.serverUuid === serverUuid && (attemptId === "" || guest.attemptId === attemptId));
+    const failures = await Promise.all(guests.map((guest) => this.#destroyOne(guest)));
+    const failed = failures.filter((failure) => failure !== null).join("; ");
+    from.send({ body: { $case: "destroyed", value: { host, serverUuid, attemptId, failed } } });
   }
-  reporter.detach(attemptId);
-  events.destroyed(guest);
-  return null;
+
+  #destroyOne(guest: GuestName): Promise<string | null> {
+    const key = `${guest.host} ${guest.attemptId}`;
+    const running = this.#running.get(key);
+    if (running !== undefined) return running;
+    const removed = this.#remove(guest).finally(() => this.#running.delete(key));
+    this.#running.set(key, removed);
+    return removed;
+  }
+
+  /** Whoever waited for the guest's build hears that it failed. Null: gone. Else why not. */
+  async #remove({ host, serverUuid, attemptId }: GuestName): Promise<string | null> {
+    const { store, remover, builder, orders, reporter, events } = this.#deps;
+    const name = { host, serverUuid, attemptId };
+    const wasBuilding = builder.cancel(attemptId);
+    const failed = await remover.remove(name);
+    if (failed !== null) return failed;
+    await store.record({ kind: "gone", ...name });
+    orders.forget(name);
+    if (wasBuilding) {
+      const failure = FailureKind.FAILURE_KIND_RESCHEDULE;
+      const reason = "the server was destroyed while it was built";
+      reporter.report({ ...name, state: GuestState.GUEST_STATE_FAILED, failure, reason, step: "" });
+    }
+    reporter.detach(attemptId);
+    events.destroyed(name);
+    return null;
+  }
 }

@@ -22,6 +22,8 @@ export class AgentEvents {
   readonly #options: AgentEventsOptions;
   readonly #logger: Logger;
   readonly #metrics: ReturnType<typeof createMetrics>;
+  /** Why each conductor that does not welcome this agent does not. */
+  readonly #refusals = new Map<string, string>();
 
   constructor(options: AgentEventsOptions) {
     this.#options = options;
@@ -31,7 +33,15 @@ export class AgentEvents {
 
   welcomed(address: string, conductorId: string): void {
     this.#metrics.conductors.inc();
+    this.#refusals.delete(address);
     this.#logger.info({ address, conductorId }, "welcomed by a conductor");
+  }
+
+  /** Each address is dialled again and again: a reason is logged when it is another than the last time. */
+  notWelcomed(address: string, reason: string): void {
+    if (this.#refusals.get(address) === reason) return;
+    this.#refusals.set(address, reason);
+    this.#logger.error({ address, reason }, "a conductor could not be reached or refused this agent; dialling again");
   }
 
   lost(address: string, reason: string): void {
@@ -57,8 +67,22 @@ export class AgentEvents {
     this.#metrics.seconds.observe(tookMs / 1_000);
   }
 
-  startFailed(guest: GuestName, reason: string): void {
-    this.#logger.error({ ...guest, reason }, "a guest does not start");
+  orderFailed(guest: GuestName, reason: string): void {
+    this.#logger.error({ ...guest, reason }, "an order for a guest was not carried out");
+  }
+
+  driverStuck(guest: GuestName, what: string): void {
+    this.#metrics.stuck.inc();
+    const meaning = "nothing else is done to the guest until the driver ends; if it never does, restart the agent";
+    this.#logger.error({ ...nameOf(guest), call: what }, `the driver was told to give up and goes on: ${meaning}`);
+  }
+
+  foundChanged(guest: GuestName, from: string, to: string): void {
+    this.#logger.warn({ ...nameOf(guest), from, to }, "a guest is in another state than the agent has left it in");
+  }
+
+  lookFailed(reason: string): void {
+    this.#logger.error({ reason }, "the driver could not tell in which state its guests are");
   }
 
   destroyed(guest: GuestName): void {
@@ -83,6 +107,8 @@ export class AgentEvents {
     this.#options.fail(error);
   }
 }
+
+const nameOf = ({ host, serverUuid, attemptId }: GuestName): GuestName => ({ host, serverUuid, attemptId });
 
 function createMetrics({ registry, guestCount }: AgentEventsOptions) {
   const registers = [registry];
@@ -109,6 +135,11 @@ function createMetrics({ registry, guestCount }: AgentEventsOptions) {
       registers,
     }),
     destroyed: new Counter({ name: "berth_agent_destroyed_total", help: "guests that were removed", registers }),
+    stuck: new Counter({
+      name: "berth_agent_stuck_calls_total",
+      help: "calls that the driver went on with for more than 10 s after it was told to give up",
+      registers,
+    }),
     leftovers: new Counter({
       name: "berth_agent_leftovers_total",
       help: "guests that the driver failed to remove",

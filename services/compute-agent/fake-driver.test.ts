@@ -4,17 +4,20 @@ import { serverSpec } from "../../test/contract/cell-fixtures.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import type { FakeScript } from "./fake-script.ts";
 
+const NEVER = new AbortController().signal;
+
 interface Told {
   readonly driver: FakeDriver;
   readonly told: string[];
 }
 
-function driverOf(script: FakeScript, seed = 1): Told {
+function driverOf(script: FakeScript, { seed = 1, byMetadata = true } = {}): Told {
   const told: string[] = [];
   const driver = new FakeDriver({
     clock: systemClock,
     seed,
     scripts: new Map([["h", script]]),
+    byMetadata,
     crash: () => told.push("crash"),
     loseConnections: () => told.push("lost"),
   });
@@ -45,11 +48,18 @@ describe("the fake driver", () => {
     expect(await prepare(made, 1)).toEqual({ kind: "prepared" });
     const guest = { host: "h", serverUuid: "s1", attemptId: "t1/0" };
     expect(made.driver.guests()).toEqual([{ ...guest, running: false }]);
-    await made.driver.start(guest);
+    await made.driver.start(guest, NEVER);
     expect(made.driver.guests()).toEqual([{ ...guest, running: true }]);
-    await made.driver.destroy(guest);
-    await made.driver.destroy(guest);
+    await made.driver.destroy(guest, NEVER);
+    await made.driver.destroy(guest, NEVER);
     expect(made.driver.guests()).toEqual([]);
+  });
+
+  test("takes no script from a server's metadata unless it is told to", async () => {
+    const made = driverOf({}, { byMetadata: false });
+    for (const fake of [JSON.stringify({ outcome: "crash" }), "no JSON"])
+      expect(await prepare(made, 1, { fake })).toEqual({ kind: "prepared" });
+    expect(made.told).toEqual([]);
   });
 
   test("fails the first builds of a host, the first selections of a server", async () => {
@@ -64,7 +74,7 @@ describe("the fake driver", () => {
 
   test("fails about the share of builds that it is told, the same ones for the same seed", async () => {
     const failures = async (seed: number) => {
-      const made = driverOf({ outcome: "reschedule", probability: 0.2 }, seed);
+      const made = driverOf({ outcome: "reschedule", probability: 0.2 }, { seed });
       const failed = [];
       for (let attempt = 0; attempt < 1_000; attempt += 1)
         if ((await prepare(made, attempt)).kind === "failed") failed.push(attempt);
@@ -82,7 +92,7 @@ describe("the fake driver", () => {
     const cancel = new AbortController();
     const build = prepare(made, 1, { signal: cancel.signal });
     cancel.abort();
-    await expect(build).rejects.toThrow("called off");
+    await expect(build).rejects.toThrow("given up");
     expect(made.told).toEqual(outcome === "crash" ? ["crash"] : []);
   });
 

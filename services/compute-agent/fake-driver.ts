@@ -2,6 +2,7 @@ import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type {
   Driver,
+  FoundPower,
   HandOffOrder,
   KeptState,
   PowerVerb,
@@ -15,12 +16,17 @@ import type { GuestName } from "./journal.ts";
 /** A guest of the fake world. */
 export type FakeGuest = GuestName & { readonly running: boolean };
 
+type Power = Exclude<FoundPower, "missing">;
+type StoredGuest = GuestName & { readonly power: Power };
+
 export interface FakeDriverOptions {
   readonly clock: Clock;
   /** Decides which builds a `probability` befalls. */
   readonly seed: number;
   /** Scripts of hosts that have one. */
   readonly scripts: ReadonlyMap<string, FakeScript>;
+  /** Whether servers' metadata, which their owners write, may hold a script, too. */
+  readonly byMetadata: boolean;
   /** The agent's process ends here and now. */
   readonly crash: () => void;
   /** All connections to conductors are lost. */
@@ -33,7 +39,7 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 export class FakeDriver implements Driver {
   readonly #options: FakeDriverOptions;
   /** By host and attempt id. */
-  readonly #guests = new Map<string, FakeGuest>();
+  readonly #guests = new Map<string, StoredGuest>();
   /** Of guests whose server has one: it wins over the host's, as long as the agent lives. */
   readonly #ownScripts = new Map<string, FakeScript>();
   readonly #buildsOfHost = new Map<string, number>();
@@ -46,29 +52,32 @@ export class FakeDriver implements Driver {
 
   /** What really exists, for an auditor: also what the agent does not know of. */
   guests(): FakeGuest[] {
-    return [...this.#guests.values()];
+    return [...this.#guests.values()].map(({ power, ...name }) => ({ ...name, running: power === "running" }));
   }
 
   /** Nothing runs any more, as when the hosts lose their power. */
   losePower(): void {
-    for (const [key, guest] of this.#guests) this.#guests.set(key, { ...guest, running: false });
+    for (const guest of this.#guests.values()) this.#setPower(guest, "stopped");
   }
 
-  async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<readonly GuestName[]> {
-    const down = ({ host }: GuestName) => this.#options.scripts.get(host)?.loses_power === true;
+  async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
     for (const guest of guests) {
       const { host, serverUuid, attemptId, state } = guest;
-      const running = state === "running" && !down(guest);
-      this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, running });
+      const isDown = this.#options.scripts.get(host)?.loses_power === true;
+      const power = isDown || state === "prepared" ? "stopped" : state;
+      this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power });
     }
-    return guests.filter((guest) => (guest.state === "running" || guest.state === "paused") && down(guest));
+  }
+
+  async powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]> {
+    return guests.map((guest) => this.#guests.get(keyOf(guest))?.power ?? "missing");
   }
 
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
     const { host, serverUuid, attemptId } = order;
     let own: FakeScript | null;
     try {
-      own = scriptOf(order.server.metadata);
+      own = this.#options.byMetadata ? scriptOf(order.server.metadata) : null;
     } catch (error) {
       return { kind: "failed", failure: "abort", reason: (error as Error).message };
     }
@@ -79,40 +88,43 @@ export class FakeDriver implements Driver {
     if ((script.destroy_failures ?? 0) > 0) this.#destroyFailures.set(keyOf(order), script.destroy_failures ?? 0);
     await this.#spend(script, outcome, control);
     if (outcome === "prepared" || outcome === "lie") {
-      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, running: false });
+      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped" });
     }
     return outcome === "prepared" ? PREPARED : failureOf(outcome, script);
   }
 
-  async start(guest: GuestName): Promise<void> {
-    const found = this.#guests.get(keyOf(guest));
-    if (found === undefined) throw new Error("there is no such guest");
+  async start(guest: GuestName, signal: AbortSignal): Promise<void> {
+    await this.#take(guest, "start_ms", signal);
     if (this.#failsNow(guest, "start_failures")) throw new Error("the guest's firmware is broken");
-    this.#guests.set(keyOf(guest), { ...found, running: true });
+    this.#setPower(guest, "running");
   }
 
-  async power(guest: GuestName, verb: PowerVerb): Promise<void> {
-    const found = this.#guests.get(keyOf(guest));
-    if (found === undefined) throw new Error("there is no such guest");
+  async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
+    await this.#take(guest, "power_ms", signal);
     if (this.#failsNow(guest, "power_failures")) throw new Error(`the hypervisor refused to ${verb} the guest`);
-    this.#guests.set(keyOf(guest), { ...found, running: verb !== "stop" && verb !== "pause" });
+    this.#setPower(guest, verb === "stop" ? "stopped" : verb === "pause" ? "paused" : "running");
   }
 
   async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
     const { host, serverUuid, attemptId, live, force } = order;
     const name = { host, serverUuid, attemptId };
     if (!this.#guests.has(keyOf(name))) throw new Error("there is no such guest");
-    if (!live) this.#stop(name);
-    const durationMs = this.#scriptFor(name).hand_off_ms ?? 0;
-    if (durationMs > 0 && !force) await this.#pause(durationMs, signal);
+    if (!live) this.#setPower(name, "stopped");
+    if (!force) await this.#take(name, "hand_off_ms", signal);
     if (this.#failsNow(name, "hand_off_failures")) throw new Error("the copy broke off");
-    this.#stop(name);
+    this.#setPower(name, "stopped");
   }
 
-  #stop(name: GuestName): void {
+  /** Lets the time pass that its script says such a call takes. */
+  async #take(guest: GuestName, of: "start_ms" | "power_ms" | "destroy_ms" | "hand_off_ms", signal: AbortSignal) {
+    const durationMs = this.#scriptFor(guest)[of] ?? 0;
+    if (durationMs > 0) await this.#pause(durationMs, signal);
+  }
+
+  #setPower(name: GuestName, power: Power): void {
     const found = this.#guests.get(keyOf(name));
     if (found === undefined) throw new Error("there is no such guest");
-    this.#guests.set(keyOf(name), { ...found, running: false });
+    this.#guests.set(keyOf(name), { ...found, power });
   }
 
   #scriptFor(guest: GuestName): FakeScript {
@@ -128,7 +140,8 @@ export class FakeDriver implements Driver {
     return true;
   }
 
-  async destroy(guest: GuestName): Promise<void> {
+  async destroy(guest: GuestName, signal: AbortSignal): Promise<void> {
+    await this.#take(guest, "destroy_ms", signal);
     const failures = this.#destroyFailures.get(keyOf(guest)) ?? 0;
     if (failures > 0 && this.#guests.has(keyOf(guest))) {
       this.#destroyFailures.set(keyOf(guest), failures - 1);
@@ -167,7 +180,7 @@ export class FakeDriver implements Driver {
 
   /** `delayMs` null: until it is called off. */
   #pause(delayMs: number | null, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return Promise.reject(new Error("the build was called off"));
+    if (signal.aborted) return Promise.reject(new Error("the call was given up"));
     return new Promise((resolve, reject) => {
       const timer = delayMs === null ? null : this.#options.clock.setTimer(delayMs, end);
       function end(): void {
@@ -176,7 +189,7 @@ export class FakeDriver implements Driver {
       }
       function callOff(): void {
         timer?.cancel();
-        reject(new Error("the build was called off"));
+        reject(new Error("the call was given up"));
       }
       signal.addEventListener("abort", callOff, { once: true });
     });

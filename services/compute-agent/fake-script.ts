@@ -4,7 +4,8 @@ import { firstFault } from "./first-fault.ts";
 
 /**
  * How the fake driver behaves. In a host's configuration it is for all builds on that host; in a server's metadata, as
- * JSON under `berth:fake`, for that server wherever it is built, and wins over the host's.
+ * JSON under `berth:fake`, for that server wherever it is built, and wins over the host's; the metadata only counts where the agent was
+ * told so, since the server's owner writes it.
  */
 export const FakeScript = Type.Object(
   {
@@ -29,7 +30,10 @@ export const FakeScript = Type.Object(
     first: Type.Optional(Type.Integer({ minimum: 0 })),
     /** Guests that ran do not outlive the agent's process: with it the host loses its power. */
     loses_power: Type.Optional(Type.Boolean()),
-    /** How long handing a guest over takes. */
+    /** How long it takes to start a guest for the first time, to change its power later, to remove it, and to hand it over. */
+    start_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
+    power_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
+    destroy_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     hand_off_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     /** So many first orders of each guest fail: to hand over, to start what was prepared, to change its power. */
     hand_off_failures: Type.Optional(Type.Integer({ minimum: 0 })),

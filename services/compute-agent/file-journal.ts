@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { Batcher } from "../../runtime/batcher.ts";
 import { type Journal, JournalError, type JournalRecord } from "./journal.ts";
+import { JournalLock } from "./journal-lock.ts";
 
 /** Most records of one write. */
 const BATCH_RECORDS_MAX = 4_096;
@@ -14,12 +15,15 @@ type Order =
 /**
  * An append-only file. One line is one batch: the CRC-32 of the rest in 8 hex digits, a space, the records as a JSON array.
  * A batch is on disk (fdatasync) before the next one is written, so a crash can tear the last line only; that one was
- * answered to nobody and is dropped. A bad line before the last means a damaged disk: `load` rejects, naming the line.
+ * answered to nobody and is dropped. A torn line lacks its end, or has zeros where the disk had not written yet. Any other bad line means
+ * that something was written and then damaged: `load` rejects, and says which line and what can be done. From `load` to `close` the journal
+ * is locked against other processes.
  */
 export class FileJournal implements Journal {
   readonly #path: string;
   readonly #batcher: Batcher<Order, undefined>;
   #file: FileHandle | null = null;
+  #lock: JournalLock | null = null;
   #length = 0;
   #broken: JournalError | null = null;
   #idle: Promise<unknown> = Promise.resolve();
@@ -35,7 +39,11 @@ export class FileJournal implements Journal {
 
   async load(): Promise<readonly JournalRecord[]> {
     await mkdir(dirname(this.#path), { recursive: true });
-    const { records, soundBytes, bytes } = await readJournal(this.#path);
+    this.#lock = JournalLock.take(this.#path);
+    const { records, soundBytes, bytes } = await readJournal(this.#path).catch((error) => {
+      this.#unlock();
+      throw error;
+    });
     if (soundBytes < bytes) await truncate(this.#path, soundBytes);
     this.#file = await open(this.#path, "a");
     await syncDirectory(dirname(this.#path));
@@ -57,6 +65,12 @@ export class FileJournal implements Journal {
     const file = this.#file;
     this.#file = null;
     await file?.close();
+    this.#unlock();
+  }
+
+  #unlock(): void {
+    this.#lock?.release();
+    this.#lock = null;
   }
 
   #submit(order: Order): Promise<void> {
@@ -137,17 +151,28 @@ async function readJournal(path: string): Promise<{ records: JournalRecord[]; so
     const end = data.indexOf(10, start);
     const batch = end === -1 ? null : batchOf(data.toString("utf8", start, end));
     if (batch === null) {
-      const last = end === -1 || end === data.length - 1;
-      if (last) break;
-      throw new JournalError(
-        "corrupt",
-        `line ${line} of the journal ${path} is damaged; move the file away to start anew`,
-      );
+      const isLast = end === -1 || end === data.length - 1;
+      const isTorn = end === -1 || data.subarray(start, end).includes(0);
+      if (isLast && isTorn) break;
+      throw damaged(path, { line, start, isLast });
     }
     for (const record of batch) records.push(record);
     start = end + 1;
   }
   return { records, soundBytes: start, bytes: data.length };
+}
+
+/** Says what is lost by each way to go on. */
+function damaged(path: string, at: { readonly line: number; readonly start: number; readonly isLast: boolean }) {
+  const { line, start, isLast } = at;
+  const cut = `truncate --size=${start} ${path}`;
+  const remedy = isLast
+    ? `to go on without that line, run "${cut}": what the agent did last is forgotten, and guests that were built last are not known to it`
+    : "restore the file, or move it away to begin with an empty one: guests that still exist on the hosts are not known to the agent then";
+  return new JournalError(
+    "corrupt",
+    `line ${line} of the journal ${path} was written whole and is damaged now; ${remedy}`,
+  );
 }
 
 function batchOf(line: string): readonly JournalRecord[] | null {

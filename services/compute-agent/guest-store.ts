@@ -2,13 +2,18 @@ import type { Clock } from "../../runtime/clock.ts";
 import { type GuestEntry, GuestTable } from "./guest-table.ts";
 import type { GuestName, Journal, JournalRecord } from "./journal.ts";
 
-/** Failed words and tombstones are kept this long: well past any message that may still be on its way. */
+/**
+ * Failed words and tombstones are kept so long after this process wrote or read them: well past any message that may still be on its way.
+ * The clock of the wall, which may jump, has no part in it.
+ */
 const FORGET_MS = 3_600_000;
 /** … and at most so many of each on a host. */
 const KEEP_MAX = 2_000;
 /** A journal is rewritten when it has so many records, and this many times more than it needs. */
 const COMPACT_RECORDS_MIN = 20_000;
 const COMPACT_FACTOR = 4;
+
+type GuestRecord = Exclude<JournalRecord, { readonly kind: "compared" }>;
 
 /**
  * The agent's memory: a table to ask, a journal to outlive a crash. What is recorded is in the table at once, and durable
@@ -29,13 +34,26 @@ export class GuestStore {
   /** Reads the journal and writes it anew without what is no longer needed. */
   static async open(journal: Journal, clock: Clock): Promise<GuestStore> {
     const store = new GuestStore(journal, clock);
-    for (const record of await journal.load()) store.#table.apply(record);
+    for (const record of await journal.load()) store.#table.apply(record, clock.monotonic());
     await store.#compact();
     return store;
   }
 
-  async record(record: JournalRecord): Promise<void> {
-    this.#table.apply(record);
+  /** With which incarnation of the cell's database the host was last compared; "": with none. */
+  incarnationOf(host: string): string {
+    return this.#table.incarnationOf(host);
+  }
+
+  /** The host was compared with this incarnation. Resolves when that is durable. */
+  async compared(host: string, incarnation: string): Promise<void> {
+    if (this.incarnationOf(host) === incarnation) return;
+    const record = { kind: "compared", host, incarnation } as const;
+    this.#table.apply(record, this.#clock.monotonic());
+    await this.#journal.append(record);
+  }
+
+  async record(record: GuestRecord): Promise<void> {
+    this.#table.apply(record, this.#clock.monotonic());
     const key = keyOf(record);
     this.#settling.set(key, (this.#settling.get(key) ?? 0) + 1);
     await this.#journal.append(record);
@@ -81,7 +99,7 @@ export class GuestStore {
 
   async #compact(): Promise<void> {
     await this.#journal.compact(() => {
-      this.#table.forget(this.#clock.now() - FORGET_MS, KEEP_MAX);
+      this.#table.forget(this.#clock.monotonic() - FORGET_MS, KEEP_MAX);
       const records = this.#table.records();
       this.#needed = records.length;
       return records;

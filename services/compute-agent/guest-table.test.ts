@@ -15,9 +15,10 @@ const record: fc.Arbitrary<JournalRecord> = fc
     return { kind: "guest", ...of, state: (["building", "prepared", "running"] as const)[atMs % 3]!, atMs };
   });
 
-function fold(records: readonly JournalRecord[]): GuestTable {
+/** `sinceOf`: when each record comes. */
+function fold(records: readonly JournalRecord[], sinceOf: (index: number) => number = (index) => index): GuestTable {
   const table = new GuestTable();
-  for (const one of records) table.apply(one);
+  for (const [index, one] of records.entries()) table.apply(one, sinceOf(index));
   return table;
 }
 
@@ -40,22 +41,26 @@ describe("the table of guests", () => {
     expect(buried.map((of) => table.isBuried(of))).toEqual([true, false, true, false]);
   });
 
-  test("forgets old tombstones and words of failed attempts, and the oldest of too many; guests never", () => {
-    const failed = (attempt: number, atMs: number): JournalRecord => ({
+  test("forgets old tombstones and words of failed attempts, and the oldest of too many; guests never; whatever dates they bear", () => {
+    const failed = (attempt: number): JournalRecord => ({
       kind: "failed",
       ...name(attempt),
       failure: "abort",
       reason: "",
-      atMs,
+      atMs: 0,
     });
-    const table = fold([
-      { kind: "guest", ...name(0), state: "running", atMs: 0 },
-      failed(1, 5),
-      failed(2, 20),
-      failed(3, 21),
-      { kind: "tombstone", ...name(4), atMs: 5 },
-      { kind: "tombstone", ...name(5), atMs: 20 },
-    ]);
+    const since = [0, 5, 20, 21, 5, 20];
+    const table = fold(
+      [
+        { kind: "guest", ...name(0), state: "running", atMs: 0 },
+        failed(1),
+        failed(2),
+        failed(3),
+        { kind: "tombstone", ...name(4), atMs: 1_000 },
+        { kind: "tombstone", ...name(5), atMs: 0 },
+      ],
+      (index) => since[index] ?? 0,
+    );
     table.forget(10, 1);
     expect(table.all().map((entry) => entry.attemptId)).toEqual(["t0/0", "t3/0"]);
     expect([table.isBuried(name(4)), table.isBuried(name(5))]).toEqual([false, true]);

@@ -16,6 +16,8 @@ export type GuestEntry =
       readonly atMs: number;
     });
 
+type Tombstone = GuestName & { readonly atMs: number };
+
 /**
  * What an agent's hosts have, folded from its journal. Words of failed attempts and tombstones only have to outlive the
  * messages that may still be on their way: they age out, and of each only so many are kept.
@@ -24,15 +26,20 @@ export class GuestTable {
   /** By attempt id, for each host. */
   readonly #guests = new Map<string, Map<string, GuestEntry>>();
   /** By server, then attempt id ("" for all attempts), for each host: when it was set. */
-  readonly #tombstones = new Map<string, Map<string, GuestName & { readonly atMs: number }>>();
+  readonly #tombstones = new Map<string, Map<string, Tombstone>>();
+  readonly #incarnations = new Map<string, string>();
+  /** Since when the words of failed attempts and the tombstones are known, by the clock that `apply` was given. */
+  readonly #since = new WeakMap<object, number>();
 
-  apply(record: JournalRecord): void {
+  /** `nowMs`: of a clock that does not jump, and that need not have run before this process. */
+  apply(record: JournalRecord, nowMs: number): void {
     switch (record.kind) {
       case "guest":
       case "failed": {
         const { kind: _, ...entry } = record;
-        const guest = record.kind === "failed" ? { ...entry, state: "failed" } : entry;
-        childOf(this.#guests, record.host).set(record.attemptId, guest as GuestEntry);
+        const guest = (record.kind === "failed" ? { ...entry, state: "failed" } : entry) as GuestEntry;
+        this.#since.set(guest, nowMs);
+        childOf(this.#guests, record.host).set(record.attemptId, guest);
         return;
       }
       case "gone":
@@ -43,12 +50,21 @@ export class GuestTable {
         const ofHost = childOf(this.#tombstones, record.host);
         const key = tombstoneKey(record.serverUuid, record.attemptId);
         ofHost.delete(key);
+        this.#since.set(tombstone, nowMs);
         ofHost.set(key, tombstone);
         return;
       }
+      case "compared":
+        this.#incarnations.set(record.host, record.incarnation);
+        return;
       default:
         record satisfies never;
     }
+  }
+
+  /** With which incarnation of the cell's database the host was last compared; "": with none. */
+  incarnationOf(host: string): string {
+    return this.#incarnations.get(host) ?? "";
   }
 
   guest(host: string, attemptId: string): GuestEntry | undefined {
@@ -71,23 +87,33 @@ export class GuestTable {
     return ofHost.has(tombstoneKey(name.serverUuid, "")) || ofHost.has(tombstoneKey(name.serverUuid, name.attemptId));
   }
 
-  /** Drops failed words and tombstones that are older than `beforeMs`, and of each host's the oldest beyond `keepMax`. */
+  /** Drops failed words and tombstones that were known before `beforeMs`, and of each host's the oldest beyond `keepMax`. */
   forget(beforeMs: number, keepMax: number): void {
     for (const guests of this.#guests.values()) {
       const failed = [...guests.values()].filter((entry) => entry.state === "failed");
-      for (const entry of spent(failed, beforeMs, keepMax)) guests.delete(entry.attemptId);
+      for (const entry of this.#spent(failed, beforeMs, keepMax)) guests.delete(entry.attemptId);
     }
     for (const tombstones of this.#tombstones.values()) {
-      for (const entry of spent([...tombstones.values()], beforeMs, keepMax)) {
+      for (const entry of this.#spent([...tombstones.values()], beforeMs, keepMax)) {
         tombstones.delete(tombstoneKey(entry.serverUuid, entry.attemptId));
       }
     }
+  }
+
+  /** Of entries in the order they came: those known for too long, and the oldest of too many. */
+  #spent<Entry extends object>(entries: readonly Entry[], beforeMs: number, keepMax: number): Entry[] {
+    const since = (entry: Entry) => this.#since.get(entry) ?? Number.POSITIVE_INFINITY;
+    return entries.filter((entry, index) => since(entry) < beforeMs || index < entries.length - keepMax);
   }
 
   /** The shortest journal that folds to this table. */
   records(): JournalRecord[] {
     const tombstones = [...this.#tombstones.values()].flatMap((ofHost) => [...ofHost.values()]);
     return [
+      ...Array.from(
+        this.#incarnations,
+        ([host, incarnation]): JournalRecord => ({ kind: "compared", host, incarnation }),
+      ),
       ...tombstones.map((entry): JournalRecord => ({ kind: "tombstone", ...entry })),
       ...this.all().map((entry): JournalRecord => {
         if (entry.state !== "failed") return { kind: "guest", ...entry };
@@ -107,13 +133,4 @@ function childOf<Value>(map: Map<string, Map<string, Value>>, key: string): Map<
     map.set(key, child);
   }
   return child;
-}
-
-/** Of entries in the order they came: those too old, and the oldest of too many. */
-function spent<Entry extends { readonly atMs: number }>(
-  entries: readonly Entry[],
-  beforeMs: number,
-  keepMax: number,
-): Entry[] {
-  return entries.filter((entry, index) => entry.atMs < beforeMs || index < entries.length - keepMax);
 }

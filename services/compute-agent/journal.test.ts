@@ -1,4 +1,6 @@
-import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFile, mkdtemp, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -51,11 +53,53 @@ describe("the journal's file", () => {
     }
   });
 
-  test("drops a last line whose bytes are not those that were written", async () => {
+  test("drops a last line that the disk had not written all of, though its end is there", async () => {
     const path = await written();
-    await appendFile(path, `00000000 ${JSON.stringify([gone("e/0")])}\n`);
+    await appendFile(path, `00000000 [{"kind":${"\0".repeat(5)}]\n`);
     const journal = new FileJournal(path);
     expect(await journal.load()).toHaveLength(3);
+    await journal.close();
+  });
+
+  test("is refused when its last line was written whole and is damaged, and says how to go on", async () => {
+    const path = await written();
+    const { size } = await stat(path);
+    await appendFile(path, `00000000 ${JSON.stringify([gone("e/0")])}\n`);
+    await expect(new FileJournal(path).load()).rejects.toMatchObject({
+      code: "corrupt",
+      message: expect.stringContaining(`line 4 of the journal ${path} was written whole and is damaged now; to go on`),
+    });
+    await expect(new FileJournal(path).load()).rejects.toThrow(`"truncate --size=${size} ${path}"`);
+    await truncate(path, size);
+    const journal = new FileJournal(path);
+    expect(await journal.load()).toHaveLength(3);
+    await journal.close();
+  });
+
+  test("is refused while another process has it, and free when that process is killed", {
+    timeout: 60_000,
+  }, async () => {
+    const path = await written();
+    const module = new URL("./file-journal.ts", import.meta.url).href;
+    const script = `import { FileJournal } from ${JSON.stringify(module)}; await new FileJournal(${JSON.stringify(path)}).load();
+      console.log("open"); setInterval(() => {}, 1000);`;
+    const other = spawn(process.execPath, ["--input-type=module", "--eval", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    onTestFinished(() => void other.kill("SIGKILL"));
+    await once(other.stdout, "data");
+    await expect(new FileJournal(path).load()).rejects.toMatchObject({
+      code: "locked",
+      message: expect.stringMatching(
+        new RegExp(`in use by process ${other.pid} on \\S+ since .*: stop that process, or give`),
+      ),
+    });
+    const exited = once(other, "exit");
+    other.kill("SIGKILL");
+    await exited;
+    const journal = new FileJournal(path);
+    expect(await journal.load()).toHaveLength(3);
+    await expect(new FileJournal(path).load()).rejects.toThrow(`in use by process ${process.pid} on`);
     await journal.close();
   });
 

@@ -30,7 +30,9 @@ export type JournalRecord =
   /** The guest was removed. */
   | (GuestName & { readonly kind: "gone" })
   /** The attempt, or with an empty `attemptId` any attempt of the server, may never be built here again. */
-  | (GuestName & { readonly kind: "tombstone"; readonly atMs: number });
+  | (GuestName & { readonly kind: "tombstone"; readonly atMs: number })
+  /** The host was compared with this incarnation of its cell's database. */
+  | { readonly kind: "compared"; readonly host: string; readonly incarnation: string };
 
 /**
  * What an agent remembers over its own death, in the order it happened. Both bodies (file, memory) pass
@@ -52,7 +54,7 @@ export interface Journal {
   close(): Promise<void>;
 }
 
-export type JournalErrorCode = "corrupt" | "io" | "closed";
+export type JournalErrorCode = "corrupt" | "locked" | "io" | "closed";
 
 export class JournalError extends Error {
   override readonly name = "JournalError";

@@ -26,7 +26,7 @@ export function openAgent(
 ): AgentProcess {
   const hosts = hostsOf(options);
   const clock = systemClock;
-  const { agentId, seed, buildLimit, conductors } = options;
+  const { agentId, seed, buildLimit, conductors, fakeByMetadata: byMetadata } = options;
   const tracing = startTracing({
     service: "berth-compute-agent",
     instance: agentId,
@@ -35,7 +35,7 @@ export function openAgent(
   const registry = createRegistry({ service: "compute-agent" });
   const scripts = new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const])));
   const loseConnections = () => agent.loseConnections();
-  const driver = new FakeDriver({ clock, seed, scripts, crash: surroundings.crash, loseConnections });
+  const driver = new FakeDriver({ clock, seed, scripts, byMetadata, crash: surroundings.crash, loseConnections });
   const journal = new FileJournal(join(options.dataDir, `${agentId}.journal`));
   const dialer = createGrpcDialer({ tls: tlsFilesOf(options) });
   const agent: ComputeAgent = createComputeAgent(

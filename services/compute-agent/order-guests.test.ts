@@ -2,16 +2,19 @@ import { pino } from "pino";
 import { Registry } from "prom-client";
 import { beforeEach, expect, test } from "vitest";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import { VirtualClock } from "../../cli/sim/virtual-clock.ts";
 import type { ConductorStream } from "../../core/agent/link.ts";
-import type { AgentMessage, OrderReport } from "../../proto/gen/berth/agent.ts";
-import { systemClock } from "../../runtime/clock.ts";
+import { type AgentMessage, type AttemptReport, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
+import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { eventually } from "../../test/eventually.ts";
 import type { HandOffOrder, PowerVerb } from "./driver.ts";
 import { AgentEvents } from "./events.ts";
 import { FakeDriver } from "./fake-driver.ts";
+import { GuestChains } from "./guest-chains.ts";
 import { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
 import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
+import { GuestObserver } from "./observe-guests.ts";
 import { GuestOrders } from "./order-guests.ts";
 import { AttemptReporter } from "./report-attempts.ts";
 
@@ -21,14 +24,35 @@ const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
 class NotingDriver extends FakeDriver {
   readonly calls: string[] = [];
   letGo = Promise.withResolvers<void>();
+  /** A start waits for it, and does not listen to its signal. */
+  starting: Promise<void> = Promise.resolve();
+  /** So does a change of power. */
+  powering: Promise<void> = Promise.resolve();
+  /** After it has done what it was asked, it says that it has not. */
+  losesAnswers = false;
 
   constructor() {
     const nothing = () => {};
-    super({ clock: systemClock, seed: 1, scripts: new Map(), crash: nothing, loseConnections: nothing });
+    super({
+      clock: systemClock,
+      seed: 1,
+      scripts: new Map(),
+      byMetadata: false,
+      crash: nothing,
+      loseConnections: nothing,
+    });
   }
-  override async power(guest: GuestName, verb: PowerVerb): Promise<void> {
+  override async start(guest: GuestName, signal: AbortSignal): Promise<void> {
+    this.calls.push("first start");
+    await this.starting;
+    await super.start(guest, signal);
+  }
+  override async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
     this.calls.push(verb);
-    await super.power(guest, verb);
+    signal.addEventListener("abort", () => this.calls.push(`give up ${verb}`));
+    await this.powering;
+    await super.power(guest, verb, signal);
+    if (this.losesAnswers) throw new Error("the connection was lost");
   }
   override async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
     this.calls.push(`hand off to ${order.toHost}`);
@@ -42,9 +66,14 @@ let driver: NotingDriver;
 let store: GuestStore;
 let orders: GuestOrders;
 let answers: OrderReport[];
+let reports: AttemptReport[];
+let observer: GuestObserver;
 const stream: ConductorStream = {
   closed: false,
-  send: ({ body }: AgentMessage) => void (body?.$case === "ordered" && answers.push(body.value)),
+  send: ({ body }: AgentMessage) => {
+    if (body?.$case === "ordered") answers.push(body.value);
+    if (body?.$case === "attempt") reports.push(body.value);
+  },
   onMessages: () => {},
   onClose: () => {},
   close: () => {},
@@ -57,9 +86,10 @@ beforeEach(async () => {
   await open();
 });
 
-async function open(): Promise<void> {
+async function open(clock: Clock = systemClock): Promise<void> {
   answers = [];
-  store = await GuestStore.open(createMemoryJournal(disk), systemClock);
+  reports = [];
+  store = await GuestStore.open(createMemoryJournal(disk), clock);
   const events = new AgentEvents({
     logger: pino({ level: "silent" }),
     registry: new Registry(),
@@ -69,13 +99,10 @@ async function open(): Promise<void> {
     },
     guestCount: () => 0,
   });
-  orders = new GuestOrders({
-    store,
-    driver,
-    reporter: new AttemptReporter(store, () => null),
-    clock: systemClock,
-    events,
-  });
+  const chains = new GuestChains();
+  const parts = { store, chains, driver, clock, events };
+  observer = new GuestObserver(parts);
+  orders = new GuestOrders({ ...parts, observer, reporter: new AttemptReporter(store, () => null) });
 }
 
 const power = (verb: string, order: number, revision = order) =>
@@ -129,7 +156,7 @@ test("a newer order calls off a hand-over, and is carried out after it", async (
   power("start", 3);
   await answered(2);
   expect(answers.map((answer) => [answer.orderId, answer.failed])).toEqual([
-    ["o/2", "called off"],
+    ["o/2", "a later order was given"],
     ["o/3", ""],
   ]);
   expect(state()).toBe("running");
@@ -161,7 +188,7 @@ test("a forced hand-over calls off the plain one of its step, and is done when t
   await eventually("the plain one", () => driver.calls.length === 1);
   handOff(2, true);
   await answered(1);
-  expect(answers[0]).toMatchObject({ orderId: "o/2", failed: "called off" });
+  expect(answers[0]).toMatchObject({ orderId: "o/2", failed: "a later order was given" });
   await eventually("the forced one", () => driver.calls.length === 2);
   driver.letGo.resolve();
   await answered(2);
@@ -208,3 +235,100 @@ test("a guest that is not there, or was destroyed here, obeys nothing", async ()
   power("dance", 3);
   expect(answers[2]?.failed).toBe("no such verb: dance");
 });
+
+/** The guest was never started. */
+async function prepared(): Promise<void> {
+  await store.record({ kind: "guest", ...NAME, state: "prepared", atMs: 1 });
+  await driver.adopt([{ ...NAME, state: "prepared" }]);
+}
+const start = (revision: number) => orders.start({ ...NAME, revision }, stream);
+const runs = () => driver.guests().some(({ running }) => running);
+
+test("an order that comes while the guest is started is carried out after the start, and has the last word", async () => {
+  await prepared();
+  const starting = Promise.withResolvers<void>();
+  driver.starting = starting.promise;
+  start(0);
+  await eventually("the start", () => driver.calls.length === 1);
+  power("stop", 1);
+  start(0);
+  expect(reports).toMatchObject([{ state: GuestState.GUEST_STATE_FAILED, reason: "a later order was given" }]);
+  starting.resolve();
+  await answered(1);
+  expect([answers[0]?.failed, driver.calls, state(), runs()]).toEqual(["", ["first start", "stop"], "stopped", false]);
+  await open();
+  expect(store.guest(NAME.host, NAME.attemptId)).toMatchObject({ state: "stopped", revision: 1 });
+});
+
+test("a start that is repeated is made once, and answered again", async () => {
+  await prepared();
+  start(0);
+  start(0);
+  await eventually("the answer", () => reports.length === 1);
+  start(0);
+  await eventually("both answers", () => reports.length === 2);
+  expect(reports.map((report) => report.state)).toEqual([
+    GuestState.GUEST_STATE_RUNNING,
+    GuestState.GUEST_STATE_RUNNING,
+  ]);
+  expect([driver.calls, state()]).toEqual([["first start"], "running"]);
+});
+
+test("a guest that was never started is stopped all the same: a start that the agent's death cut short may have been made", async () => {
+  await prepared();
+  await driver.start(NAME, new AbortController().signal);
+  power("stop", 1);
+  await answered(1);
+  expect([answers[0]?.failed, state(), runs()]).toEqual(["", "stopped", false]);
+});
+
+test("a guest that was never started is started before it is paused", async () => {
+  await prepared();
+  power("pause", 1);
+  await answered(1);
+  expect([driver.calls, state()]).toEqual([["first start", "pause"], "paused"]);
+});
+
+test("an order whose answer was lost is done if the guest is as it should be, and failed if nobody can tell", async () => {
+  driver.losesAnswers = true;
+  power("stop", 1);
+  await answered(1);
+  expect([answers[0]?.failed, state()]).toEqual(["", "stopped"]);
+  power("reboot", 2);
+  await answered(2);
+  expect([answers[1]?.failed, state(), runs()]).toEqual(["the connection was lost", "running", true]);
+});
+
+test("a guest that shut itself down is found, and started by an order that was obeyed before", async () => {
+  power("start", 2);
+  await answered(1);
+  await driver.power(NAME, "stop", new AbortController().signal);
+  await observer.correct(store.guestsOf(NAME.host));
+  expect(store.guest(NAME.host, NAME.attemptId)).toMatchObject({ state: "stopped", revision: 2 });
+  power("start", 2);
+  await answered(2);
+  expect([answers[1]?.failed, state(), runs()]).toEqual(["", "running", true]);
+});
+
+test.each([
+  ["is done by then", false, "", "stopped"],
+  ["was not done", true, "the driver's stop took longer than 60000 ms", "running"],
+])(
+  "a stop that goes on after its deadline is answered when it has ended, as what it is: %s",
+  async (_, breaksOff, failed, is) => {
+    const clock = new VirtualClock(0);
+    await open(clock);
+    const powering = Promise.withResolvers<void>();
+    driver.powering = powering.promise;
+    power("stop", 1);
+    await eventually("the stop", () => driver.calls.length === 1);
+    clock.step(60_000);
+    expect(driver.calls).toEqual(["stop", "give up stop"]);
+    power("stop", 1);
+    expect(answers).toEqual([]);
+    if (breaksOff) powering.reject(new Error("the shutdown was ignored"));
+    else powering.resolve();
+    await answered(1);
+    expect([answers[0]?.failed, state(), runs()]).toEqual([failed, is, is === "running"]);
+  },
+);

@@ -1,193 +1,197 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
-import type { HandOff, Power } from "../../proto/gen/berth/agent.ts";
+import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { withDeadline } from "../../runtime/deadline.ts";
-import { type Driver, POWER_VERBS, type PowerVerb } from "./driver.ts";
+import { callDriver } from "./call-driver.ts";
+import { type Driver, POWER_VERBS } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
+import { CalledOffError, type GuestChains } from "./guest-chains.ts";
+import { answering, type GuestOrder, orderOfHandOff, orderOfPower, orderOfStart } from "./guest-order.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
-import type { GuestName, GuestState } from "./journal.ts";
+import { type GuestName, type GuestState, JournalError } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
+import type { GuestObserver } from "./observe-guests.ts";
 import type { AttemptReporter } from "./report-attempts.ts";
 
 /** A driver that needs longer to start or stop a guest has failed. */
 const POWER_TIMEOUT_MS = 60_000;
-const HAND_OFF_TIMEOUT_MS_MAX = 24 * 3_600_000;
-
-/** What a verb leaves. */
-const STATE_AFTER: Readonly<Record<PowerVerb, GuestState>> = {
-  start: "running",
-  stop: "stopped",
-  reboot: "running",
-  "hard-reboot": "running",
-  pause: "paused",
-  unpause: "running",
-};
 
 export interface OrderDeps {
   readonly store: GuestStore;
+  readonly chains: GuestChains;
+  readonly observer: Pick<GuestObserver, "powerOf">;
   readonly driver: Driver;
   readonly reporter: AttemptReporter;
   readonly clock: Clock;
   readonly events: AgentEvents;
 }
 
-interface Work {
-  readonly orderId: string;
-  readonly revision: number;
-  readonly handsOver: boolean;
-  readonly asked: Set<ConductorStream>;
-  readonly cancel: AbortController;
-  readonly run: (signal: AbortSignal) => Promise<void>;
-}
+type ExistingGuest = Exclude<GuestEntry, { readonly state: "failed" }>;
 
-interface Latest {
-  readonly work: Work;
-  ended: Promise<void>;
-  /** Null: it is on its way; empty: done; else why not. */
-  answer: string | null;
+/** An order that waits or is being carried out. */
+interface OpenOrder {
+  readonly order: GuestOrder;
+  readonly asked: Set<ConductorStream>;
 }
 
 const LATER_GIVEN = "a later order was given";
+const NO_GUEST = "there is no such guest";
+const BURIED = "the server was destroyed here before";
 
 /**
- * Carries out orders that change a guest's power: one at a time for each guest, each at most once as long as the agent lives and never
- * again once it was obeyed, and none that is older than one it has obeyed. A newer order calls off the one that runs. A step of an
- * operation gives one order, so that two of one revision are its plain and its forced form: the forced one comes later.
+ * Carries out orders that change whether a guest runs, through the guest's chain: never again once one was obeyed, and none that is older
+ * than one that came before. A newer order calls off an older one, and begins when the driver has ended that. An order is answered only
+ * when the driver has ended, by the state that the guest is in then. A step of an operation gives one order, so that two of one revision
+ * are its plain and its forced form: the forced one comes later.
  */
 export class GuestOrders {
   readonly #deps: OrderDeps;
-  /** The latest order of each guest, running or done. */
-  readonly #latest = new Map<string, Latest>();
+  /** The latest order of each guest, as long as it is not answered. */
+  readonly #open = new Map<string, OpenOrder>();
+  /** The highest revision that each guest was given an order of since the agent started, also of orders that failed. */
+  readonly #heard = new Map<string, number>();
 
   constructor(deps: OrderDeps) {
     this.#deps = deps;
   }
 
-  power(order: Power, from: ConductorStream): void {
-    const { driver, clock } = this.#deps;
-    const name = nameOf(order);
-    const verb = POWER_VERBS.find((one) => one === order.verb);
-    if (verb === undefined) {
-      answer(order, from, `no such verb: ${order.verb}`);
+  /** Lets a guest run that was prepared, or stopped with its host; one that runs already is no error. */
+  start(message: Start, from: ConductorStream): void {
+    this.#take(orderOfStart(message), from);
+  }
+
+  power(message: Power, from: ConductorStream): void {
+    const verb = POWER_VERBS.find((one) => one === message.verb);
+    if (verb === undefined) answering(message)(from, `no such verb: ${message.verb}`);
+    else this.#take(orderOfPower(message, verb), from);
+  }
+
+  handOff(message: HandOff, from: ConductorStream): void {
+    this.#take(orderOfHandOff(message), from);
+  }
+
+  /** The guest is gone, and nothing is to be remembered of it. */
+  forget(name: GuestName): void {
+    this.#heard.delete(keyOf(name));
+  }
+
+  #take(order: GuestOrder, from: ConductorStream): void {
+    const { name } = order;
+    const key = keyOf(name);
+    const open = this.#open.get(key);
+    const known = this.#known(order, open?.order);
+    if (known === "asked") open?.asked.add(from);
+    else if (known !== null) order.answer(from, known);
+    if (known !== null) return;
+    const taken: OpenOrder = { order, asked: new Set([from]) };
+    this.#open.set(key, taken);
+    this.#heard.set(key, Math.max(order.revision, this.#heard.get(key) ?? 0));
+    if (order.work.kind === "start") this.#deps.reporter.detach(name.attemptId);
+    const done = this.#deps.chains.enter(name, (signal) => this.#carryOut(order, signal), { callOff: LATER_GIVEN });
+    const end = (failed: string) => {
+      if (this.#open.get(key) === taken) this.#open.delete(key);
+      for (const stream of taken.asked) order.answer(stream, failed);
+    };
+    done.then(
+      () => end(""),
+      (error: unknown) => {
+        // Without its journal the agent cannot go on, and says nothing more.
+        if (error instanceof JournalError) return this.#deps.events.journalFailed(error);
+        if (!(error instanceof CalledOffError)) this.#deps.events.orderFailed(name, messageOf(error));
+        end(messageOf(error));
+      },
+    );
+  }
+
+  /** The answer that is known already; `asked`: the order is being carried out. Null: it is to be carried out, also if it failed before. */
+  #known(order: GuestOrder, open: GuestOrder | undefined): string | null {
+    const { name, revision } = order;
+    if (this.#deps.store.isBuried(name)) return BURIED;
+    if (open?.id === order.id) return "asked";
+    const guest = this.#existing(name);
+    if (guest === null) return NO_GUEST;
+    const latest = Math.max(guest.revision ?? 0, this.#heard.get(keyOf(name)) ?? 0);
+    if (revision !== latest) return revision < latest ? LATER_GIVEN : null;
+    if (open?.revision === revision) return isForced(order) && open.work.kind === "hand-off" ? null : LATER_GIVEN;
+    if (guest.revision !== revision || guest.orderId === undefined) return null;
+    if (guest.orderId === order.id) return guest.state === order.goal ? "" : null;
+    return isForced(order) && guest.state === "stopped" ? "" : LATER_GIVEN;
+  }
+
+  async #carryOut(order: GuestOrder, signal: AbortSignal): Promise<void> {
+    const guest = this.#existing(order.name);
+    if (guest === null) throw new Error(NO_GUEST);
+    // A Start that comes twice, or after the order that it would repeat.
+    if (order.work.kind === "start" && guest.state === "running") return;
+    try {
+      await this.#drive(order, guest, signal);
+    } catch (error) {
+      const found = await this.#foundAfterFailure(order, guest);
+      const isDone = order.work.kind === "power" && found === order.goal && !REBOOTS.includes(order.work.verb);
+      if (!isDone || error instanceof CalledOffError) throw error;
+    }
+    await this.#record(order, order.goal, order.work.kind === "start" ? {} : { orderId: order.id });
+  }
+
+  async #drive(order: GuestOrder, guest: ExistingGuest, signal: AbortSignal): Promise<void> {
+    const { driver } = this.#deps;
+    const { name, work } = order;
+    if (work.kind === "hand-off") {
+      await this.#call("handing over", work.timeoutMs, signal, name, (raised) => driver.handOff(work.order, raised));
       return;
     }
-    this.#take(order, from, async () => {
-      const { state } = this.#guest(name);
-      // Also when it is in that state already, as far as the journal knows: a hand-over that broke off may have stopped it.
-      if (state !== "prepared" || verb !== "stop") {
-        const driven = state === "prepared" && verb === "start" ? driver.start(name) : driver.power(name, verb);
-        await withDeadline(driven, POWER_TIMEOUT_MS, `the driver's ${verb}`, clock);
-      }
-      await this.#record(name, STATE_AFTER[verb], order);
-    });
-  }
-
-  handOff(order: HandOff, from: ConductorStream): void {
-    const { driver, clock } = this.#deps;
-    const name = nameOf(order);
-    const { toHost, toAttemptId, live, force, orderId } = order;
-    this.#take(order, from, async (signal) => {
-      this.#guest(name);
-      const timeoutMs = Math.min(
-        order.timeoutMs > 0 ? order.timeoutMs : HAND_OFF_TIMEOUT_MS_MAX,
-        HAND_OFF_TIMEOUT_MS_MAX,
-      );
-      const driven = driver.handOff({ ...name, toHost, toAttemptId, live, force, orderId }, signal);
-      await withDeadline(driven, timeoutMs, "handing over", clock);
-      await this.#record(name, "stopped", order);
-    });
-  }
-
-  /** The revision that a guest has obeyed, or that an order on its way has. */
-  revisionOf(name: GuestName): number {
-    const known = this.#deps.store.revisionOf(name.host, name.attemptId);
-    return Math.max(known, this.#latest.get(keyOf(name))?.work.revision ?? 0);
-  }
-
-  #take(order: Power | HandOff, from: ConductorStream, run: Work["run"]): void {
-    const name = nameOf(order);
-    const before = this.#latest.get(keyOf(name));
-    const said = this.#known(order, name, before);
-    if (said === "asked") before?.work.asked.add(from);
-    else if (said !== null) answer(order, from, said);
-    if (said !== null) return;
-    before?.work.cancel.abort();
-    const cancel = new AbortController();
-    const { orderId, revision } = order;
-    const work: Work = { orderId, revision, handsOver: "toHost" in order, asked: new Set([from]), cancel, run };
-    const entry: Latest = { work, answer: null, ended: Promise.resolve() };
-    entry.ended = (before?.ended ?? Promise.resolve())
-      .then(() => this.#run(name, work))
-      .then((failed) => {
-        entry.answer = failed;
-        for (const stream of work.asked) answer(order, stream, failed);
-      });
-    this.#latest.set(keyOf(name), entry);
-  }
-
-  /** The answer that is known already; `asked`: it is being carried out. Null: it is to be carried out, also one that failed before. */
-  #known(order: Power | HandOff, name: GuestName, latest: Latest | undefined): string | null {
-    if (this.#deps.store.isBuried(name)) return "the server was destroyed here before";
-    if (latest?.work.orderId === order.orderId)
-      return latest.answer === null ? "asked" : latest.answer === "" ? "" : null;
-    const revision = this.revisionOf(name);
-    if (order.revision !== revision) return order.revision < revision ? LATER_GIVEN : null;
-    return this.#knownOfStep(order, name, latest?.work.revision === revision ? latest : undefined);
-  }
-
-  /** As `#known`, by what the guest was told in the same step; without `latest` the journal alone knows of it. */
-  #knownOfStep(order: Power | HandOff, name: GuestName, latest: Latest | undefined): string | null {
-    const guest = this.#deps.store.guest(name.host, name.attemptId);
-    const obeyed = guest === undefined || guest.state === "failed" ? undefined : guest.orderId;
-    if (latest === undefined && (obeyed === undefined || obeyed === order.orderId))
-      return obeyed === undefined ? null : "";
-    if (!("force" in order && order.force)) return LATER_GIVEN;
-    if (latest === undefined) return guest?.state === "stopped" ? "" : LATER_GIVEN;
-    if (!latest.work.handsOver) return LATER_GIVEN;
-    return latest.answer === "" ? "" : null;
-  }
-
-  /** Empty: done. Else why not. */
-  async #run(name: GuestName, work: Work): Promise<string> {
-    const { store, driver, events } = this.#deps;
-    if (work.cancel.signal.aborted) return LATER_GIVEN;
-    try {
-      await work.run(work.cancel.signal);
-    } catch (error) {
-      events.startFailed(name, messageOf(error));
-      return messageOf(error);
+    const verb = work.kind === "start" ? "start" : work.verb;
+    // A guest that never ran is started first; to stop it is asked of the driver all the same: a start may have been cut short.
+    const isFirstStart = guest.state === "prepared" && verb !== "stop";
+    if (isFirstStart) {
+      const start = (raised: AbortSignal) => driver.start(name, raised);
+      await this.#call("the driver's start", POWER_TIMEOUT_MS, signal, name, start);
     }
-    // Destroyed while it was ordered about: what the driver made of both is not to be relied on.
-    if (store.isBuried(name)) {
-      await driver.destroy(name).catch((error) => events.leftover(name, messageOf(error)));
-      return "the server was destroyed here meanwhile";
+    // Also when the guest is in that state already, as far as the journal knows: a hand-over that broke off may have stopped it.
+    if (!isFirstStart || verb === "pause") {
+      const power = (raised: AbortSignal) => driver.power(name, verb, raised);
+      await this.#call(`the driver's ${verb}`, POWER_TIMEOUT_MS, signal, name, power);
     }
-    return "";
   }
 
-  #guest(name: GuestName): Exclude<GuestEntry, { readonly state: "failed" }> {
-    const entry = this.#deps.store.guest(name.host, name.attemptId);
-    if (entry === undefined || entry.state === "building" || entry.state === "failed")
-      throw new Error("there is no such guest");
-    return entry;
+  #call(
+    what: string,
+    timeoutMs: number,
+    signal: AbortSignal,
+    name: GuestName,
+    call: (signal: AbortSignal) => Promise<void>,
+  ): Promise<void> {
+    const { clock, events } = this.#deps;
+    return callDriver(call, { signal, timeoutMs, what, clock, onStuck: () => events.driverStuck(name, what) });
   }
 
-  async #record(name: GuestName, state: GuestState, { revision, orderId }: Power | HandOff): Promise<void> {
+  /** A driver that failed, or gave up, may have changed the guest before: what it is now counts. Null: nobody knows. */
+  async #foundAfterFailure(order: GuestOrder, guest: ExistingGuest): Promise<GuestState | null> {
+    const found = await this.#deps.observer.powerOf(guest);
+    if (found !== null && found !== guest.state) await this.#record(order, found, {});
+    return found;
+  }
+
+  async #record(order: GuestOrder, state: GuestState, by: { readonly orderId?: string }): Promise<void> {
     const { store, reporter, clock } = this.#deps;
-    if (store.isBuried(name) || store.guest(name.host, name.attemptId) === undefined) return;
-    await store.record({ kind: "guest", ...name, state, atMs: clock.now(), revision, orderId });
+    const { name } = order;
+    const guest = this.#existing(name);
+    // A destroy that waits for this turn has the last word.
+    if (store.isBuried(name)) throw new Error(BURIED);
+    if (guest === null) throw new Error(NO_GUEST);
+    if ((guest.revision ?? 0) > order.revision) throw new CalledOffError(LATER_GIVEN);
+    await store.record({ kind: "guest", ...name, state, atMs: clock.now(), revision: order.revision, ...by });
     reporter.detach(name.attemptId);
   }
+
+  #existing(name: GuestName): ExistingGuest | null {
+    const entry = this.#deps.store.guest(name.host, name.attemptId);
+    return entry === undefined || entry.state === "building" || entry.state === "failed" ? null : entry;
+  }
 }
 
-function answer(order: Power | HandOff, to: ConductorStream, failed: string): void {
-  const { host, serverUuid, attemptId, orderId } = order;
-  to.send({ body: { $case: "ordered", value: { host, serverUuid, attemptId, orderId, failed } } });
-}
+/** A guest that runs may have been rebooted, or not. */
+const REBOOTS: readonly string[] = ["reboot", "hard-reboot"];
 
-function nameOf({ host, serverUuid, attemptId }: Power | HandOff): GuestName {
-  return { host, serverUuid, attemptId };
-}
-
+const isForced = ({ work }: GuestOrder): boolean => work.kind === "hand-off" && work.order.force;
 const keyOf = (name: GuestName): string => `${name.host} ${name.attemptId}`;

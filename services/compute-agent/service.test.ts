@@ -93,6 +93,7 @@ async function startAgent(
     clock: systemClock,
     seed: 1,
     scripts: new Map(),
+    byMetadata: true,
     crash: () => {},
     loseConnections: () => agent.loseConnections(),
   });

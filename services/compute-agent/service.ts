@@ -3,23 +3,24 @@ import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
 import { GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
 import { GuestBuilder } from "./build-guests.ts";
 import { ConductorLinks, type ConductorOrder } from "./conductor-links.ts";
-import { destroyGuests } from "./destroy-guests.ts";
-import { DESTROY_TIMEOUT_MS, type Driver, type KeptState } from "./driver.ts";
+import { GuestDestroyer } from "./destroy-guests.ts";
+import type { Driver } from "./driver.ts";
 import { AgentEvents } from "./events.ts";
+import { GuestChains } from "./guest-chains.ts";
 import { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type HostConfig, treeOf } from "./host-config.ts";
-import type { GuestName, Journal } from "./journal.ts";
-import { messageOf } from "./message-of.ts";
+import type { Journal } from "./journal.ts";
+import { GuestObserver } from "./observe-guests.ts";
 import { GuestOrders } from "./order-guests.ts";
+import { INTERRUPTED, recoverGuests } from "./recover-guests.ts";
+import { GuestRemover } from "./remove-guests.ts";
 import { AttemptReporter, reportOf } from "./report-attempts.ts";
 import { TreeReporter } from "./report-trees.ts";
-import { startGuest } from "./start-guest.ts";
 
 export interface ComputeAgentDeps {
   readonly dialer: ConductorDialer;
@@ -74,8 +75,12 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
     loseConnections: () => running?.links.drop("the connection was lost"),
     async start() {
       const store = await GuestStore.open(deps.journal, deps.clock);
-      const left = await recoverGuests({ store, driver: deps.driver, clock: deps.clock, events });
-      running = assemble(deps, settings, { store, events });
+      const { driver, clock } = deps;
+      const chains = new GuestChains();
+      const remover = new GuestRemover({ chains, driver, clock, events });
+      const observer = new GuestObserver({ store, chains, driver, clock, events });
+      const left = await recoverGuests({ store, driver, remover, observer, clock, events });
+      running = assemble(deps, settings, { store, chains, remover, observer, events });
       for (const name of left) running.builder.retain(name, INTERRUPTED);
       running.links.start();
     },
@@ -99,67 +104,26 @@ interface RunningAgent {
   readonly trees: TreeReporter;
 }
 
-type KeptGuest = GuestEntry & { readonly state: KeptState };
-
-const INTERRUPTED = { failure: "reschedule", reason: "the agent was restarted while it built the server" } as const;
-
-/**
- * After a restart: what outlived it is handed to the driver, then what was half built or already condemned is removed.
- * Returns what the driver failed to remove: an agent must come up even so, for its other guests.
- */
-async function recoverGuests(deps: {
-  readonly store: GuestStore;
-  readonly driver: Driver;
-  readonly clock: Clock;
-  readonly events: AgentEvents;
-}): Promise<readonly GuestName[]> {
-  const { store, driver, clock, events } = deps;
-  const guests = store.all().filter((entry) => entry.state !== "failed");
-  const lost = new Set(guests.filter((entry) => entry.state === "building" || store.isBuried(entry)));
-  const within = (what: string, work: Promise<void>) => withDeadline(work, DESTROY_TIMEOUT_MS, what, clock);
-  const left: GuestName[] = [];
-  const remove = async ({ host, serverUuid, attemptId }: GuestEntry) => {
-    const name = { host, serverUuid, attemptId };
-    try {
-      await within("the driver's destroy", driver.destroy(name));
-    } catch (error) {
-      events.leftover(name, messageOf(error));
-      left.push(name);
-      return;
-    }
-    events.interrupted(name);
-    if (store.isBuried(name)) await store.record({ kind: "gone", ...name });
-    else await store.record({ kind: "failed", ...name, ...INTERRUPTED, atMs: clock.now() });
-  };
-  const kept = guests.filter((entry) => !lost.has(entry)) as KeptGuest[];
-  const stopped = await withDeadline(driver.adopt(kept), DESTROY_TIMEOUT_MS, "the driver's adopt", clock).catch(
-    (error) => {
-      events.adoptFailed(messageOf(error));
-      return [];
-    },
-  );
-  for (const { host, serverUuid, attemptId } of stopped) {
-    const record = { kind: "guest", host, serverUuid, attemptId, state: "stopped", atMs: clock.now() } as const;
-    await store.record({ ...record, revision: store.revisionOf(host, attemptId) });
-  }
-  await Promise.all([...lost].map(remove));
-  return left;
-}
-
 function assemble(
   deps: ComputeAgentDeps,
   settings: ComputeAgentSettings,
-  parts: { readonly store: GuestStore; readonly events: AgentEvents },
+  parts: {
+    readonly store: GuestStore;
+    readonly chains: GuestChains;
+    readonly remover: GuestRemover;
+    readonly observer: GuestObserver;
+    readonly events: AgentEvents;
+  },
 ): RunningAgent {
   const { clock, driver } = deps;
-  const { store, events } = parts;
+  const { store, remover, observer, events } = parts;
   const anyWelcomed = (): ConductorStream | null => links.anyWelcomed();
   const reporter = new AttemptReporter(store, anyWelcomed);
   const limits = new Map(settings.hosts.map((host) => [host.name, host.build_limit ?? settings.buildLimit]));
-  const builder = new GuestBuilder({ store, driver, reporter, clock, events, limits });
+  const builder = new GuestBuilder({ store, driver, remover, reporter, clock, events, limits });
   const trees = new TreeReporter({ clock, events, anyWelcomed, trees: settings.hosts.map(treeOf) });
-  const orders = new GuestOrders({ store, driver, reporter, clock, events });
-  const work = { store, driver, builder, reporter, orders, clock, events };
+  const orders = new GuestOrders({ ...parts, driver, reporter, clock });
+  const destroyer = new GuestDestroyer({ store, remover, builder, orders, reporter, clock, events });
   const failed = (error: unknown) => events.journalFailed(error);
   const onOrder = (order: ConductorOrder, from: ConductorStream): void => {
     switch (order.$case) {
@@ -167,10 +131,10 @@ function assemble(
         builder.build(order.value, from);
         break;
       case "start":
-        startGuest(work, order.value, from).catch(failed);
+        orders.start(order.value, from);
         break;
       case "destroy":
-        destroyGuests(work, order.value, from).catch(failed);
+        destroyer.destroy(order.value, from).catch(failed);
         break;
       case "power":
         orders.power(order.value, from);
@@ -179,10 +143,13 @@ function assemble(
         orders.handOff(order.value, from);
         break;
       case "listGuests":
-        listGuests(store, order.value, from);
+        listGuests({ store, observer }, order.value, from).catch(failed);
         break;
       case "tree":
         trees.judged(order.value, from);
+        break;
+      case "compared":
+        store.compared(order.value.host, order.value.incarnation).catch(failed);
         break;
       case "welcome":
       case "heartbeat":
@@ -191,10 +158,7 @@ function assemble(
         order satisfies never;
     }
   };
-  const hello = (): Hello => ({
-    agentId: settings.agentId,
-    hosts: settings.hosts.map(({ name }) => ({ host: name, guests: guestsOf(store, name) })),
-  });
+  const hello = () => helloOf(settings, store);
   const onWelcome = (stream: ConductorStream) => trees.welcomed(stream);
   const onLost = (stream: ConductorStream) => {
     trees.lost(stream);
@@ -205,7 +169,24 @@ function assemble(
   return { store, builder, links, trees };
 }
 
-function listGuests(store: GuestStore, order: ListGuests, from: ConductorStream): void {
+function helloOf({ agentId, hosts }: ComputeAgentSettings, store: GuestStore): Hello {
+  return {
+    agentId,
+    hosts: hosts.map(({ name }) => ({
+      host: name,
+      guests: guestsOf(store, name),
+      incarnation: store.incarnationOf(name),
+    })),
+  };
+}
+
+/** Tells of guests as they are, not as the agent left them: a guest may have shut itself down. */
+async function listGuests(
+  { store, observer }: { readonly store: GuestStore; readonly observer: GuestObserver },
+  order: ListGuests,
+  from: ConductorStream,
+): Promise<void> {
+  await observer.correct(store.guestsOf(order.host));
   const value = { host: order.host, query: order.query, guests: guestsOf(store, order.host) };
   from.send({ body: { $case: "guests", value } });
 }
@@ -215,5 +196,6 @@ function guestsOf(store: GuestStore, host: string) {
     serverUuid: entry.serverUuid,
     attemptId: entry.attemptId,
     state: store.isSettling(entry) ? GuestState.GUEST_STATE_BUILDING : reportOf(entry).state,
+    revision: store.revisionOf(entry.host, entry.attemptId),
   }));
 }

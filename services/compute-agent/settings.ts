@@ -1,5 +1,5 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { hostPort, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
+import { boolean, hostPort, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../../runtime/settings.ts";
 import { type FakeScript, parseScript } from "./fake-script.ts";
 import { generateHosts, type HostConfig, readHostsFile } from "./host-config.ts";
@@ -32,6 +32,11 @@ export const agentDeclaration = {
     dataDir: setting(text(), { about: "where the journal is kept", default: ".berth" }),
     buildLimit: setting(integer({ min: 1, max: 10_000 }), { about: "builds at a time on one host", default: "10" }),
     fake: optional(script, { about: "how the fake driver behaves on hosts without a script of their own" }),
+    fakeByMetadata: setting(boolean, {
+      about:
+        "users' servers may hold such a script in their metadata (berth:fake): for tests, anybody can end the agent by it",
+      default: "false",
+    }),
     seed: setting(integer({ min: 0, max: 2 ** 31 }), {
       about: "decides which builds a script's probability befalls",
       default: "1",

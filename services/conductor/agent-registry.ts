@@ -1,7 +1,9 @@
+import { type AgentPermit, helloRefusal, isCellWide } from "../../core/agent/agent-permit.ts";
 import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
 import type { AgentMessage, Hello, HostState } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
+import { helloFault } from "./hello-fault.ts";
 
 const SILENT_HEARTBEATS = 3;
 
@@ -24,13 +26,16 @@ export interface RegistryHandlers {
 }
 
 /**
- * Which agent's stream carries which host. The latest hello wins: an agent that dials again replaces its old stream, and
- * a host that another agent claims goes over to it.
+ * Which agent's stream carries which host. An agent that dials again replaces its old stream. A hello is refused when the agent's
+ * certificate does not allow it, or when it names a host that a living connection of another agent carries. A connection lives until
+ * its stream closes: the agent's process ended, or it was silent for three heartbeats. So an agent that comes back under another id
+ * waits that long at most. Reports count only for hosts that their connection carries.
  */
 export class AgentRegistry {
   readonly #clock: Clock;
   readonly #heartbeatMs: number;
   readonly #conductorId: string;
+  readonly #allowCellWide: boolean;
   readonly #events: ConductorEvents;
   readonly #handlers: RegistryHandlers;
   readonly #byHost = new Map<string, AgentConnection>();
@@ -46,24 +51,32 @@ export class AgentRegistry {
     readonly clock: Clock;
     readonly heartbeatMs: number;
     readonly conductorId: string;
+    /** Whether agents may come with a certificate that names no agent. */
+    readonly allowCellWideCertificates: boolean;
     readonly events: ConductorEvents;
     readonly handlers: RegistryHandlers;
   }) {
     this.#clock = options.clock;
     this.#heartbeatMs = options.heartbeatMs;
     this.#conductorId = options.conductorId;
+    this.#allowCellWide = options.allowCellWideCertificates;
     this.#events = options.events;
     this.#handlers = options.handlers;
   }
 
   listen(listener: AgentListener): void {
     this.#watchSilence();
-    listener.onAgent((stream) => this.#accept(stream));
+    listener.onAgent((stream, permit) => this.#accept(stream, permit));
   }
 
   /** The stream that reaches the host; null: it is not connected. */
   streamOf(host: string): AgentStream | null {
     return this.#byHost.get(host)?.stream ?? null;
+  }
+
+  /** The connection that reaches the host; null: it is not connected. */
+  connectionOf(host: string): AgentConnection | null {
+    return this.#byHost.get(host) ?? null;
   }
 
   /** How long ago the host was lost; null: it is connected, or never was. */
@@ -87,7 +100,7 @@ export class AgentRegistry {
     for (const stream of [...this.#heardAtMs.keys()]) stream.close("the conductor stops");
   }
 
-  #accept(stream: AgentStream): void {
+  #accept(stream: AgentStream, permit: AgentPermit | null): void {
     let connection: AgentConnection | null = null;
     this.#heardAtMs.set(stream, this.#clock.monotonic());
     stream.onMessages((messages) => {
@@ -95,8 +108,9 @@ export class AgentRegistry {
       for (const { body } of messages) {
         if (body === undefined || stream.closed) continue;
         if (body.$case === "heartbeat") stream.send({ body: { $case: "heartbeat", value: {} } });
-        else if (body.$case === "hello") connection = this.#welcome(stream, body.value);
-        else if (connection !== null) this.#handlers.onReport(body, connection);
+        else if (body.$case === "hello" && connection !== null) stream.close("a stream says hello only once");
+        else if (body.$case === "hello") connection = this.#greet(stream, permit, body.value);
+        else if (connection !== null) this.#report(body, connection);
         else stream.close("the first message must be a hello");
       }
     });
@@ -104,6 +118,41 @@ export class AgentRegistry {
       this.#heardAtMs.delete(stream);
       if (connection !== null) this.#lose(connection, reason);
     });
+  }
+
+  /** Null: the hello was refused, and the stream closed with the reason. */
+  #greet(stream: AgentStream, permit: AgentPermit | null, hello: Hello): AgentConnection | null {
+    const refused = this.#refusal(permit, hello);
+    if (refused === null) {
+      if (permit !== null && isCellWide(permit)) this.#events.cellWideCertificate(hello.agentId);
+      return this.#welcome(stream, hello);
+    }
+    this.#events.agentRefused(hello.agentId, refused);
+    stream.close(refused);
+    return null;
+  }
+
+  #refusal(permit: AgentPermit | null, hello: Hello): string | null {
+    const { agentId } = hello;
+    const fault = helloFault(hello);
+    if (fault !== null) return fault;
+    const hosts = hello.hosts.map(({ host }) => host);
+    const isOpen = permit === null || (this.#allowCellWide && isCellWide(permit));
+    const refused = isOpen ? null : helloRefusal(permit, { agentId, hosts });
+    if (refused !== null) return refused;
+    for (const host of hosts) {
+      const holder = this.#byHost.get(host);
+      if (holder === undefined || holder.agentId === agentId || holder.stream.closed) continue;
+      return `host ${host} is carried by agent ${holder.agentId}, which is connected: stop that agent, or take the host out of one of the two agents' hosts`;
+    }
+    return null;
+  }
+
+  #report(report: AgentReport, connection: AgentConnection): void {
+    const { host } = report.value;
+    // The agent waits for a verdict on each tree, so the keeper of trees refuses those of other hosts itself.
+    if (report.$case === "tree" || this.carries(connection, host)) this.#handlers.onReport(report, connection);
+    else this.#events.reportDropped(connection.agentId, host, report.$case);
   }
 
   #welcome(stream: AgentStream, hello: Hello): AgentConnection {

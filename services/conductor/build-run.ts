@@ -78,6 +78,10 @@ export class BuildRun implements TaskRun {
 
   /** An agent's word on one of this task's attempts. One that was left behind is settled by the database. */
   reported(report: AttemptReport, selection: number): void {
+    if (report.host !== this.#hostOf(selection) || report.serverUuid !== this.#server.uuid) {
+      this.#ports.events.reportDropped(null, report.host, "attempt");
+      return;
+    }
     const current =
       this.#state?.kind === "preparing" || this.#state?.kind === "settling" ? this.#state.selection : null;
     switch (report.state) {

@@ -7,6 +7,8 @@ import type {
   TakenTask,
   TaskClaim,
   TaskStore,
+  UnreadableEnd,
+  UnreadableOutcome,
 } from "../../core/cell/cell-store.ts";
 import type { OperationStep, StepOutcome, StepStore } from "../../core/cell/operation-store.ts";
 import type { Batcher } from "../../runtime/batcher.ts";
@@ -37,6 +39,7 @@ export class StepCommitter {
   readonly #hop: SharedStep<Hop, HopOutcome>;
   readonly #error: SharedStep<ErrorCommit, CommitOutcome>;
   readonly #deleted: SharedStep<TaskClaim, CommitOutcome>;
+  readonly #unreadable: SharedStep<UnreadableEnd, UnreadableOutcome>;
   readonly #operation: SharedStep<OperationStep, StepOutcome>;
   readonly #take: Batcher<string, TakenTask | null>;
 
@@ -55,6 +58,7 @@ export class StepCommitter {
     this.#hop = new SharedStep((items) => store.hop(items));
     this.#error = new SharedStep((items) => store.commitError(items));
     this.#deleted = new SharedStep((items) => store.commitDeleted(items));
+    this.#unreadable = new SharedStep((items) => store.endUnreadable(items));
     this.#operation = new SharedStep((items) => store.commitStep(items));
     this.#take = batcherOf(async (taskIds) => {
       const taken = new Map(
@@ -84,6 +88,10 @@ export class StepCommitter {
   /** A step of an operation. Rejects only when the conductor stops. */
   commitStep(step: OperationStep): Promise<StepOutcome> {
     return this.answered("operation-step", this.#operation, step);
+  }
+  /** Rejects only when the conductor stops. */
+  endUnreadable(end: UnreadableEnd): Promise<UnreadableOutcome> {
+    return this.answered("end-unreadable", this.#unreadable, end);
   }
   /** Rejects only when the conductor stops: what is deleted cannot end otherwise. */
   commitDeleted(claim: TaskClaim): Promise<CommitOutcome> {

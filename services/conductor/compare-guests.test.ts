@@ -3,17 +3,33 @@ import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/memory-ledger.ts";
-import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import { leftoverUuid } from "../../core/tasks/move-change.ts";
+import { factsOf } from "../../core/tasks/operation-facts.ts";
+import { writeOf } from "../../core/tasks/operation-writes.ts";
+import { type ConductorMessage, GuestState } from "../../proto/gen/berth/agent.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
-import { conductorId, deleteTask, dispatchOf, hostTree, serverId, taskId } from "../../test/contract/cell-fixtures.ts";
+import { beginOperationOn } from "../../test/begin-operation.ts";
+import {
+  conductorId,
+  deleteTask,
+  dispatchOf,
+  hostTree,
+  numbered,
+  serverId,
+  taskId,
+} from "../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../test/eventually.ts";
 import type { AgentConnection } from "./agent-registry.ts";
 import { StepCommitter } from "./commit-steps.ts";
 import { GuestComparer } from "./compare-guests.ts";
 import { ConductorEvents } from "./events.ts";
+import { GuestJudge } from "./judge-guests.ts";
 import { GuestSettler } from "./settle-guests.ts";
 
-test("a guest that its delete removed before the row is DELETED is not missing; without a delete it is", async () => {
+/** No other agent has a host. */
+const holders = { isFree: async () => true, isStillFree: async () => true };
+
+function setUp() {
   const clock = new ManualClock(1_000_000);
   const ledger = new MemoryLedger();
   const store = new MemoryCellStore({ clock, ledger });
@@ -21,35 +37,138 @@ test("a guest that its delete removed before the row is DELETED is not missing; 
   const events = new ConductorEvents({ logger: pino({ level: "silent" }), registry, clock, taskCount: () => 0 });
   const stop = new AbortController().signal;
   const commits = new StepCommitter({ store, conductorId: conductorId(1), clock, events, stop });
-  const settler = new GuestSettler({ store, commits, clock, events, streamOf: () => null });
-  const comparer = new GuestComparer({ store, settler, commits, clock, events });
+  const judge = new GuestJudge({ store, commits, clock, events, settings: { unknownDestroysPerMinute: 10 } });
+  const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf: () => null });
+  const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
   const sent: ConductorMessage[] = [];
   const stream = {
     closed: false,
-    send: (message: ConductorMessage) => void sent.push(message),
+    send: (message: ConductorMessage) => {
+      if (message.body?.$case === "listGuests") sent.push(message);
+    },
     onMessages: () => {},
     onClose: () => {},
     close: () => {},
   };
   const connection: AgentConnection = { agentId: "a", stream, hosts: new Map() };
-  const missing = async () =>
-    (await registry.getSingleMetric("berth_conductor_guests_missing_total")?.get())?.values[0]?.value;
-  const compareEmpty = async (query: number) => {
-    const compared = comparer.compare(connection, "host-0");
-    await eventually("the question", () => sent.length === query);
-    comparer.listed({ host: "host-0", query, guests: [] });
-    await compared;
-  };
-  await ledger.putTrees([hostTree(0, 8)]);
-  await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
-  await store.renewLease({ id: conductorId(1), name: "c", leaseMs: 60_000 });
-  const [taken] = await store.takeTasks(conductorId(1), [taskId(1)]);
-  const claim = { taskId: taskId(1), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, selection: 0 };
-  expect(await store.commitActive([claim])).toEqual([{ kind: "committed" }]);
+  return { ledger, store, registry, comparer, sent, connection };
+}
 
-  await compareEmpty(1);
+function queryOf(message: ConductorMessage | undefined): number {
+  return message?.body?.$case === "listGuests" ? message.body.value.query : 0;
+}
+
+test.each(["SHUTOFF", "PAUSED", "SHELVED", "VERIFY_RESIZE"] as const)(
+  "a guest that its host does not know is missing of a server that is %s, too",
+  async (status) => {
+    const { store, boot, compareEmpty, missing } = booting();
+    await boot();
+    const kinds = { SHUTOFF: "stop", PAUSED: "pause", SHELVED: "shelve", VERIFY_RESIZE: "resize" } as const;
+    const id = numbered(0xe, 1);
+    await beginOperationOn(store, { server: 1, kind: kinds[status], hosts: [1], taskId: id });
+    await compareEmpty("host-0");
+    expect(await missing()).toBe(0);
+    const [taken] = await store.takeTasks(conductorId(1), [id]);
+    if (taken === undefined) throw new Error("it cannot be taken");
+    const claim = { taskId: id, serverUuid: serverId(1), epoch: taken.epoch };
+    const at = { selection: 0, reason: "", noted: [], unseenMs: 0 };
+    const stages = status === "VERIFY_RESIZE" ? (["starting", "succeed"] as const) : (["succeed"] as const);
+    for (const [index, to] of stages.entries()) {
+      const write = writeOf(factsOf(taken.task), { ...at, from: { stage: "preparing", selection: 0 }, to });
+      await store.commitStep([{ ...claim, step: index + 1, ...write }]);
+    }
+    expect(await store.servers([serverId(1)])).toMatchObject([{ status, taskState: null }]);
+    await compareEmpty(status === "VERIFY_RESIZE" ? "host-1" : "host-0");
+    expect(await missing()).toBe(1);
+  },
+);
+
+test("a guest that its delete removed before the row is DELETED is not missing; without a delete it is", async () => {
+  const { store, boot, compareEmpty, missing } = booting();
+  await boot();
+  await compareEmpty("host-0");
   expect(await missing()).toBe(1);
   await store.requestDelete([deleteTask(1, 2)]);
-  await compareEmpty(2);
+  await compareEmpty("host-0");
   expect(await missing()).toBe(1);
+});
+
+/** Two hosts whose agent says that they have no guests; `boot`: server 1 is ACTIVE on the first. */
+function booting() {
+  const { ledger, store, registry, comparer, sent, connection } = setUp();
+  const missing = async () =>
+    (await registry.getSingleMetric("berth_conductor_guests_missing_total")?.get())?.values[0]?.value;
+  let questions = 0;
+  const compareEmpty = async (host: string) => {
+    questions += 1;
+    const compared = comparer.compare(connection, host);
+    await eventually("the question", () => sent.length === questions);
+    comparer.listed({ host, query: queryOf(sent.at(-1)), guests: [] }, connection);
+    await compared;
+  };
+  const boot = async () => {
+    await ledger.putTrees([hostTree(0, 8), hostTree(1, 8)]);
+    await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
+    await store.renewLease({ id: conductorId(1), name: "c", leaseMs: 60_000 });
+    const [taken] = await store.takeTasks(conductorId(1), [taskId(1)]);
+    const claim = { taskId: taskId(1), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, selection: 0 };
+    expect(await store.commitActive([claim])).toEqual([{ kind: "committed" }]);
+  };
+  return { store, boot, compareEmpty, missing, comparer, connection, sent };
+}
+
+test("an answer counts when it comes from the agent and speaks of the host that were asked, and nobody can foresee the question's id", async () => {
+  const { comparer, connection, sent } = setUp();
+  const other: AgentConnection = { ...connection, agentId: "b" };
+  const ids: number[] = [];
+  for (let round = 1; round <= 20; round += 1) {
+    let isAnswered = false;
+    const compared = comparer.compare(connection, "host-0").then(() => {
+      isAnswered = true;
+    });
+    await eventually("the question", () => sent.length === round);
+    const query = queryOf(sent.at(-1));
+    ids.push(query);
+    comparer.listed({ host: "host-0", query, guests: [] }, other);
+    comparer.listed({ host: "host-1", query, guests: [] }, connection);
+    comparer.listed({ host: "host-0", query: query + 1, guests: [] }, connection);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isAnswered).toBe(false);
+    comparer.listed({ host: "host-0", query, guests: [] }, connection);
+    await compared;
+  }
+  expect(new Set(ids).size).toBe(20);
+  expect(Math.max(...ids)).toBeGreaterThan(1_000_000);
+});
+
+test("what is held for a guest that came after the host was asked for its guests is not given back by that answer", async () => {
+  const { comparer, connection, sent, store, boot } = booting();
+  await boot();
+  const compared = comparer.compare(connection, "host-0");
+  await eventually("the question", () => sent.length === 1);
+  // Meanwhile the server is deleted, and its host does not say that the guest is gone.
+  await store.requestDelete([deleteTask(1, 2)]);
+  const [taken] = await store.takeTasks(conductorId(1), [taskId(2)]);
+  const claim = { taskId: taskId(2), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, left: ["host-0"] };
+  expect(await store.commitDeleted([claim])).toEqual([{ kind: "committed" }]);
+  comparer.listed({ host: "host-0", query: queryOf(sent[0]), guests: [] }, connection);
+  await compared;
+  const [held] = await store.holdings([leftoverUuid(taskId(2))]);
+  expect(held?.items.length).toBeGreaterThan(0);
+
+  const comparedAgain = comparer.compare(connection, "host-0");
+  await eventually("the next question", () => sent.length === 2);
+  comparer.listed({ host: "host-0", query: queryOf(sent[1]), guests: [] }, connection);
+  await comparedAgain;
+  expect(await store.holdings([leftoverUuid(taskId(2))])).toEqual([null]);
+});
+
+test("a list with a guest that no database can be asked about is refused", async () => {
+  const { comparer, connection, sent } = setUp();
+  const compared = comparer.compare(connection, "host-0");
+  compared.catch(() => {});
+  await eventually("the question", () => sent.length === 1);
+  const guest = { serverUuid: serverId(1), attemptId: "a\0", state: GuestState.GUEST_STATE_RUNNING, revision: 0 };
+  comparer.listed({ host: "host-0", query: queryOf(sent[0]), guests: [guest] }, connection);
+  await expect(compared).rejects.toThrow("agent a lists guests of host-0 that cannot be");
 });

@@ -1,39 +1,64 @@
+import { randomInt } from "node:crypto";
 import type { Home } from "../../core/cell/cell-store.ts";
-import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
+import type { ComparedHost } from "../../core/cell/operation-store.ts";
+import { type FoundGuest, shouldExist } from "../../core/tasks/guest-fate.ts";
 import { type Guest, type GuestList, GuestState } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { AgentConnection } from "./agent-registry.ts";
 import type { StepCommitter } from "./commit-steps.ts";
 import type { ConductorEvents } from "./events.ts";
+import { guestsFault } from "./hello-fault.ts";
+import type { HostHolders } from "./host-holders.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { GuestSettler } from "./settle-guests.ts";
 import { SharedStep } from "./shared-step.ts";
 
 const LIST_ANSWER_MS = 10_000;
+/** Query ids are random, so that nobody answers a question that it was not asked. */
+const QUERY_MAX = 2 ** 47;
 
 interface Query {
   readonly connection: AgentConnection;
+  readonly host: string;
   readonly resolve: (guests: readonly Guest[]) => void;
   readonly reject: (error: Error) => void;
 }
 
 /** Compares what a host has with what the cell's database says that it should have. */
 export class GuestComparer {
-  readonly #store: Pick<ConductorStore, "residents" | "servers" | "agentArrived" | "releaseEvacuated">;
+  readonly #store: Pick<
+    ConductorStore,
+    "residents" | "servers" | "agentArrived" | "releaseEvacuated" | "holdForGuests" | "incarnation" | "keepQuarantined"
+  >;
   readonly #residents: SharedStep<string, readonly Home[]>;
-  readonly #evacuated: SharedStep<string, readonly string[]>;
+  readonly #evacuated: SharedStep<ComparedHost, readonly string[]>;
+  readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
   readonly #settler: GuestSettler;
   readonly #commits: StepCommitter;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
+  readonly #holding: SharedStep<string, readonly string[]>;
+  readonly #incarnation: SharedStep<string, string>;
+  readonly #quarantine: SharedStep<{ readonly host: string; readonly attemptIds: readonly string[] }, undefined>;
+  /** With which incarnation of the database each host of a connection was last compared, as its agent knows it. */
+  readonly #compared = new WeakMap<AgentConnection, Map<string, string>>();
   /** When the guests of each host's hello are settled. */
-  readonly #settled = new WeakMap<AgentConnection, Map<string, Promise<void>>>();
+  readonly #settled = new WeakMap<AgentConnection, Map<string, Promise<unknown>>>();
   readonly #queries = new Map<number, Query>();
-  #lastQuery = 0;
 
   constructor(options: {
-    readonly store: Pick<ConductorStore, "residents" | "servers" | "agentArrived" | "releaseEvacuated">;
+    readonly store: Pick<
+      ConductorStore,
+      | "residents"
+      | "servers"
+      | "agentArrived"
+      | "releaseEvacuated"
+      | "holdForGuests"
+      | "incarnation"
+      | "keepQuarantined"
+    >;
+    readonly holders: Pick<HostHolders, "isFree" | "isStillFree">;
     readonly settler: GuestSettler;
     readonly commits: StepCommitter;
     readonly clock: Clock;
@@ -43,6 +68,16 @@ export class GuestComparer {
     this.#store = store;
     this.#residents = new SharedStep((hosts) => store.residents(hosts));
     this.#evacuated = new SharedStep((hosts) => store.releaseEvacuated(hosts));
+    this.#holding = new SharedStep((hosts) => store.holdForGuests(hosts));
+    this.#holders = options.holders;
+    this.#incarnation = new SharedStep(async (hosts) => {
+      const incarnation = await store.incarnation();
+      return hosts.map(() => incarnation);
+    });
+    this.#quarantine = new SharedStep(async (hosts) => {
+      await store.keepQuarantined(hosts);
+      return hosts.map(() => undefined);
+    });
     this.#settler = options.settler;
     this.#commits = options.commits;
     this.#clock = options.clock;
@@ -51,51 +86,92 @@ export class GuestComparer {
 
   /** Settles what the hello tells of; `afterHello` waits for it. */
   arrived(connection: AgentConnection): void {
-    const settled = new Map<string, Promise<void>>();
-    const seen = this.#commits.insist("agent-arrived", () => this.#store.agentArrived(connection.agentId));
-    // It only rejects when the conductor stops.
+    const settled = new Map<string, Promise<unknown>>();
+    const seen = this.#seen(connection);
+    // It only rejects when the conductor stops, or the connection had to give way to another agent.
     seen.catch(() => {});
     for (const [host, state] of connection.hosts) {
       if (state.guests.length === 0) continue;
-      const all = seen.then(() => this.#settle(host, state.guests));
-      // It only rejects when the conductor stops.
+      const all = seen.then(() => this.#settle(connection, host, state.guests));
+      // As `seen`.
       all.catch(() => {});
       settled.set(host, all);
     }
     this.#settled.set(connection, settled);
   }
 
-  /** Resolves when nothing is left on the host of what its agent brought along and should not be there. */
+  /** The cell takes note of the agent, unless the hosts are another's. */
+  async #seen(connection: AgentConnection): Promise<void> {
+    const { agentId, hosts } = connection;
+    if (!(await this.#holders.isFree(connection))) throw new Error(`the hosts of agent ${agentId} are another agent's`);
+    await this.#commits.insist("agent-arrived", () => this.#store.agentArrived(agentId, [...hosts.keys()]));
+  }
+
+  /** Resolves when what the agent brought along with its hello is settled. */
   async afterHello(connection: AgentConnection, host: string): Promise<void> {
     await this.#settled.get(connection)?.get(host);
   }
 
   /**
-   * Asks the host for its guests now, settles them, and reports servers that should run there and are unknown to it; those
-   * are an operator's to judge, nothing is rebuilt; one that is being deleted may be gone already. Rejects when the agent does not answer.
+   * Gives back what is held on the host for guests that are gone from it. Asks the host for its guests now, if anything is held there: its
+   * hello may be older than what was held since. What cannot be asked now is left to the comparisons that follow.
    */
-  async compare(connection: AgentConnection, host: string): Promise<void> {
-    const residents = await this.#commits.answered("residents", this.#residents, host);
-    const guests = await this.#list(connection, host);
-    await this.#settle(host, guests);
-    await this.releaseEvacuated(host);
-    const known = new Set(guests.map((guest) => guest.serverUuid));
-    for (const resident of residents) {
-      if (resident.status !== "ACTIVE" || known.has(resident.serverUuid)) continue;
-      const [now] = await this.#commits.insist("servers", () => this.#store.servers([resident.serverUuid]));
-      if (now?.status === "ACTIVE" && now.host === host && now.taskState !== "deleting")
-        this.#events.guestMissing(resident.serverUuid, host);
+  async releaseHeld(connection: AgentConnection, host: string): Promise<void> {
+    const held = await this.#commits.answered("holding", this.#holding, host);
+    if (held.length === 0) return;
+    try {
+      const remaining = await this.#settle(connection, host, await this.list(connection, host));
+      await this.#release({ host, remaining, held });
+    } catch (error) {
+      this.#events.comparisonFailed(error);
     }
   }
 
-  /** What is known to be gone from the host need not be held there any longer. */
-  async releaseEvacuated(host: string): Promise<void> {
-    const released = await this.#commits.answered("evacuated", this.#evacuated, host);
-    if (released.length > 0) this.#events.evacuatedReleased(host, released.length);
+  /**
+   * Asks the host for its guests now, settles them, gives back what was held for guests that are gone, and reports servers that should have
+   * a guest there and are unknown to it; those are an operator's to judge, nothing is rebuilt. A server that somebody works on is left out:
+   * its guest may have been destroyed on purpose. Rejects when the agent does not answer, or when the database gives the host to another
+   * agent: two agents that came up at one moment may both have passed the checks of their arrival.
+   */
+  async compare(connection: AgentConnection, host: string): Promise<void> {
+    if (!(await this.#holders.isStillFree(connection, host)))
+      throw new Error(`host ${host} has been taken over from agent ${connection.agentId} by another agent`);
+    const residents = await this.#commits.answered("residents", this.#residents, host);
+    const held = await this.#commits.answered("holding", this.#holding, host);
+    const guests = await this.list(connection, host);
+    const remaining = await this.#settle(connection, host, guests);
+    await this.#release({ host, remaining, held });
+    const attemptIds = remaining.flatMap(({ attemptId }) =>
+      this.#settler.isQuarantined({ host, attemptId }) ? [attemptId] : [],
+    );
+    await this.#commits.answered("quarantine", this.#quarantine, { host, attemptIds });
+    const known = new Set(guests.map((guest) => guest.attemptId));
+    for (const { status, busy, attemptId, serverUuid } of residents) {
+      if (!shouldExist(status) || busy || known.has(attemptId ?? "")) continue;
+      const [now] = await this.#commits.insist("servers", () => this.#store.servers([serverUuid]));
+      if (now?.host === host && now.attemptId === attemptId && shouldExist(now.status) && now.taskState === null)
+        this.#events.guestMissing(serverUuid, host, now.status);
+    }
   }
 
-  listed(list: GuestList): void {
-    this.#queries.get(list.query)?.resolve(list.guests);
+  /** Only what was held before the host was asked: a guest that something is held for since may not have been there yet. */
+  async #release(compared: ComparedHost & { readonly held: readonly string[] }): Promise<void> {
+    if (compared.held.length === 0) return;
+    const released = await this.#commits.answered("evacuated", this.#evacuated, compared);
+    if (released.length > 0) this.#events.evacuatedReleased(compared.host, released.length);
+  }
+
+  /** Takes the answer to a question, if it comes from the connection and speaks of the host that were asked. */
+  listed(list: GuestList, connection: AgentConnection): void {
+    const query = this.#queries.get(list.query);
+    if (query === undefined) return;
+    if (query.connection !== connection || query.host !== list.host) {
+      this.#events.reportDropped(connection.agentId, list.host, "guests");
+      return;
+    }
+    const fault = guestsFault(list.guests);
+    if (fault === null) query.resolve(list.guests);
+    else query.reject(new Error(`agent ${connection.agentId} lists guests of ${list.host} that cannot be: ${fault}`));
   }
 
   lost(connection: AgentConnection): void {
@@ -104,21 +180,39 @@ export class GuestComparer {
     }
   }
 
-  #list(connection: AgentConnection, host: string): Promise<readonly Guest[]> {
+  /** What the host has now. Rejects when the agent does not answer. */
+  list(connection: AgentConnection, host: string): Promise<readonly Guest[]> {
     if (connection.stream.closed) return Promise.reject(new Error(`agent ${connection.agentId} was lost`));
-    this.#lastQuery += 1;
-    const query = this.#lastQuery;
+    const query = randomInt(1, QUERY_MAX);
     const { promise, resolve, reject } = Promise.withResolvers<readonly Guest[]>();
-    this.#queries.set(query, { connection, resolve, reject });
+    this.#queries.set(query, { connection, host, resolve, reject });
     connection.stream.send({ body: { $case: "listGuests", value: { host, query } } });
     const answer = withDeadline(promise, LIST_ANSWER_MS, `listing the guests of ${host}`, this.#clock);
     return answer.finally(() => this.#queries.delete(query));
   }
 
-  async #settle(host: string, guests: readonly Guest[]): Promise<void> {
-    await Promise.all(guests.map((guest) => this.#settler.settle(foundGuest(host, guest))));
+  /**
+   * Settles the guests and resolves with those that remain there, which are all but the destroyed ones. Then the agent is told the incarnation
+   * of the database that they were compared with: the guests that this database has forgotten are in quarantine by then.
+   */
+  async #settle(connection: AgentConnection, host: string, guests: readonly Guest[]): Promise<Remaining> {
+    // Read first: if the database becomes another one meanwhile, the next comparison is a careful one.
+    const current = await this.#commits.answered("incarnation", this.#incarnation, host);
+    const known = this.#compared.get(connection) ?? new Map<string, string>();
+    this.#compared.set(connection, known);
+    const incarnation = known.get(host) ?? connection.hosts.get(host)?.incarnation ?? "";
+    const gone = await Promise.all(
+      guests.map((guest) => this.#settler.settle(foundGuest(host, guest), { revision: guest.revision, incarnation })),
+    );
+    if (incarnation !== current) {
+      known.set(host, current);
+      connection.stream.send({ body: { $case: "compared", value: { host, incarnation: current } } });
+    }
+    return guests.filter((_, index) => gone[index] !== true);
   }
 }
+
+type Remaining = ComparedHost["remaining"];
 
 function foundGuest(host: string, { serverUuid, attemptId, state }: Guest): FoundGuest {
   const states = {

@@ -87,7 +87,7 @@ export class DeleteRun implements TaskRun {
         else this.#setTimer(this.#ports.clock.setTimer(effect.delayMs, () => this.#destroy(effect.host)));
         break;
       case "commit-deleted":
-        this.#ports.commits.commitDeleted({ ...this.claim, migrations: this.#migrations }).then(
+        this.#ports.commits.commitDeleted({ ...this.claim, migrations: this.#migrations, left: effect.left }).then(
           (outcome) => this.#step({ kind: outcome.kind === "committed" ? "delete-committed" : "fenced" }),
           () => this.abandon(),
         );
@@ -139,6 +139,7 @@ export class DeleteRun implements TaskRun {
           this.#ports.ended(this);
           this.abandon();
         } else if (this.#timer === timer && unreached === "down") this.#step({ kind: "host-gone" });
+        else if (this.#timer === timer && unreached === "fenced") this.#step({ kind: "host-fenced" });
         else if (this.#timer === timer) this.#setTimer(clock.setTimer(LOOK_AGAIN_MS, () => this.#leaveHost()));
       },
       () => this.abandon(),

@@ -1,11 +1,13 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
-import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
+import type { DoomedGuest } from "../../core/cell/quarantine.ts";
+import type { FoundGuest, GuestFate } from "../../core/tasks/guest-fate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 
 /** A fault that many tasks meet at once is logged once in so long; each is counted. */
 const REPEATED_LOG_MS = 1_000;
+const HELD_UP_LOG_MS = 30_000;
 
 /** One method for each thing that is worth telling an operator: a log line, a counter, or both. */
 export class ConductorEvents {
@@ -35,6 +37,26 @@ export class ConductorEvents {
     this.#logger.warn({ agentId, reason }, "agent lost");
   }
 
+  agentRefused(agentId: string, reason: string): void {
+    this.#metrics.agentsRefused.inc();
+    this.#nowAndThen(`refused ${agentId}`, () => this.#logger.error({ agentId, reason }, "refused an agent"));
+  }
+
+  cellWideCertificate(agentId: string): void {
+    this.#logger.warn(
+      { agentId },
+      "accepted an agent whose certificate names no agent: it could speak for every host of the cell; issue one for it with `berth certs --agent-hosts`",
+    );
+  }
+
+  /** An agent speaks of a host that its connection does not carry, or of another host's attempt. */
+  reportDropped(agentId: string | null, host: string, what: string): void {
+    this.#metrics.reportsDropped.inc({ what });
+    this.#nowAndThen("report dropped", () =>
+      this.#logger.warn({ agentId, host, what }, "dropped a report about a host that is not the reporter's"),
+    );
+  }
+
   hostsDown(hosts: readonly string[]): void {
     this.#logger.warn(
       { hosts: hosts.slice(0, 20), count: hosts.length },
@@ -42,18 +64,70 @@ export class ConductorEvents {
     );
   }
 
+  /** Hosts that are unseen and stay up for the limit's sake; none: as it should be. */
+  hostsHeldUp(hosts: readonly string[]): void {
+    this.#metrics.heldUp.set(hosts.length);
+    if (hosts.length === 0) return;
+    this.#nowAndThen(
+      "held up",
+      () =>
+        this.#logger.error(
+          { hosts: hosts.slice(0, 20), count: hosts.length },
+          "hosts are unseen and stay up: too large a share of the cell would be down at once, so the network between agents and conductors " +
+            "may be at fault. Tasks wait for these hosts. If they are dead, cut them off and force them down " +
+            "(openstack compute service set --down HOST nova-compute), or raise BERTH_DOWN_SHARE_MAX",
+        ),
+      HELD_UP_LOG_MS,
+    );
+  }
+
   treeRefused(host: string, reason: string): void {
     this.#logger.error({ host, reason }, "refused what a host reports; it stays down");
   }
 
-  guestSettled(guest: FoundGuest, fate: "start" | "destroy"): void {
+  guestSettled(guest: FoundGuest, fate: GuestFate): void {
     this.#metrics.settled.inc({ fate });
     this.#logger.info({ ...guest, fate }, "settled a guest by the database");
   }
 
-  guestMissing(serverUuid: string, host: string): void {
+  guestQuarantined(guest: DoomedGuest, reason: string): void {
+    this.#metrics.quarantined.inc();
+    const { host, serverUuid, attemptId, state } = guest;
+    this.#logger.error(
+      { server: serverUuid, host, attempt: attemptId, state, reason },
+      "a guest that the cell's database does not want is kept in quarantine: see berth cell quarantine",
+    );
+  }
+
+  /** So many guests of unknown servers have to wait until others have been destroyed. */
+  unknownGuestsWait(count: number, perMinute: number): void {
+    this.#metrics.unknownWaiting.set(count);
+    if (count === 0) return;
+    this.#nowAndThen(
+      "unknown guests",
+      () =>
+        this.#logger.error(
+          { count, perMinute },
+          "hosts have many guests of servers that the cell's database does not know, and a few are destroyed each minute. If the database " +
+            "was restored, run berth cell restored at once: what is left is kept then. If the agents belong to another cell, stop them",
+        ),
+      HELD_UP_LOG_MS,
+    );
+  }
+
+  revisionRaised(serverUuid: string, revision: number): void {
+    this.#logger.warn(
+      { server: serverUuid, revision },
+      "a guest has obeyed a later order than its server's row knew of; the row was raised",
+    );
+  }
+
+  guestMissing(serverUuid: string, host: string, status: string): void {
     this.#metrics.missing.inc();
-    this.#logger.error({ server: serverUuid, host }, "a server should run on a host that does not know it");
+    this.#logger.error(
+      { server: serverUuid, host, status },
+      "a server should have a guest on a host that does not know it",
+    );
   }
 
   comparisonFailed(error: unknown): void {
@@ -82,8 +156,18 @@ export class ConductorEvents {
     );
   }
 
-  taskMalformed(taskId: string): void {
-    this.#logger.error({ task: taskId }, "a task that cannot be read");
+  taskMalformed(taskId: string, reason: string): void {
+    this.#logger.error(
+      { task: taskId, reason },
+      "a task cannot be read, so nothing is done for it: upgrade this conductor, or delete the server. Without either it ends in ERROR in a while",
+    );
+  }
+
+  unreadableEnded(taskId: string, serverUuid: string, reason: string): void {
+    this.#logger.error(
+      { task: taskId, server: serverUuid, reason },
+      "a task that no conductor can read has ended, and its server is in ERROR: delete it to give back what it holds",
+    );
   }
 
   alternateSkipped(serverUuid: string, host: string, why: string): void {
@@ -111,12 +195,17 @@ export class ConductorEvents {
   }
 
   evacuatedReleased(host: string, count: number): void {
-    this.#logger.info({ host, count }, "an evacuated host is back and was compared; gave back what was held there");
+    this.#logger.info({ host, count }, "gave back what was held on a host for guests that are gone from it");
   }
 
   operationEnded(serverUuid: string, kind: string, as: string): void {
     this.#metrics.operations.inc({ kind, outcome: as });
     this.#logger.debug({ server: serverUuid, kind, as }, "operation ended");
+  }
+
+  operationWaits(serverUuid: string, kind: string, note: string): void {
+    this.#metrics.waits.inc({ kind });
+    this.#logger.warn({ server: serverUuid, kind, note }, "an operation waits, and shows what for");
   }
 
   deleted(serverUuid: string): void {
@@ -166,9 +255,9 @@ export class ConductorEvents {
     );
   }
 
-  #nowAndThen(what: string, log: () => void): void {
+  #nowAndThen(what: string, log: () => void, everyMs = REPEATED_LOG_MS): void {
     const nowMs = this.#clock.monotonic();
-    if (nowMs - (this.#loggedAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < REPEATED_LOG_MS) return;
+    if (nowMs - (this.#loggedAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < everyMs) return;
     this.#loggedAtMs.set(what, nowMs);
     log();
   }
@@ -188,8 +277,11 @@ function createMetrics(registry: Registry, taskCount: () => number) {
   });
   return {
     agents: new Gauge({ name: "berth_conductor_agents", help: "agents that are connected", registers }),
+    agentsRefused: counter("agents_refused_total", "hellos of agents that were refused"),
+    reportsDropped: counter("reports_dropped_total", "reports about hosts that are not their sender's", ["what"]),
     builds: counter("builds_total", "builds that ended here, by outcome", ["outcome"]),
     operations: counter("operations_total", "operations that ended here, by kind and outcome", ["kind", "outcome"]),
+    waits: counter("operation_waits_total", "operations that began to wait for a host or for room, by kind", ["kind"]),
     attempts: counter("attempts_total", "attempts that did not succeed, by result", ["result"]),
     deletes: counter("deletes_total", "servers deleted"),
     resumed: counter("resumed_total", "builds carried on that another process had begun"),
@@ -200,6 +292,20 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     strays: new Gauge({
       name: "berth_conductor_stray_consumers",
       help: "consumers that hold something and are no server or move of the cell",
+      registers,
+    }),
+    quarantined: counter(
+      "guests_quarantined_total",
+      "guests put into quarantine: the cell's database has forgotten them",
+    ),
+    unknownWaiting: new Gauge({
+      name: "berth_conductor_unknown_guests_waiting",
+      help: "guests of unknown servers that wait to be destroyed, since only so many are in a minute",
+      registers,
+    }),
+    heldUp: new Gauge({
+      name: "berth_conductor_hosts_held_up",
+      help: "hosts that are unseen and stay up, since too large a share of the cell would be down at once",
       registers,
     }),
     leftovers: counter("leftovers_total", "guests that may be left on a host"),

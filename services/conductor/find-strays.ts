@@ -5,9 +5,11 @@ import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 
 const STRAYS_MAX = 100;
+/** How many consumers one look goes through; the next look goes on from there. */
+const LOOK_AT = 10_000;
 
 /**
- * Looks for allocations that match no server and no move of the cell, and reports those that two looks in a row have seen. Gives nothing
+ * Looks for allocations, some thousands at a time, that match no server and no move of the cell, and reports those that two looks in a row have seen. Gives nothing
  * back: that is `berth audit --heal`, which an operator asks for.
  */
 export class StrayFinder {
@@ -15,6 +17,7 @@ export class StrayFinder {
   readonly #events: ConductorEvents;
   readonly #ticker: Ticker;
   #seen: ReadonlySet<string> = new Set();
+  #after: string | null = null;
 
   constructor(options: {
     readonly store: Pick<ConductorStore, "strays">;
@@ -43,7 +46,9 @@ export class StrayFinder {
 
   /** One look. Rejects when the database does not answer. */
   async look(): Promise<void> {
-    const strays = await this.#store.strays(STRAYS_MAX);
+    const look = { after: this.#after, lookAt: LOOK_AT, again: [...this.#seen], limit: STRAYS_MAX };
+    const { strays, next } = await this.#store.strays(look);
+    this.#after = next;
     this.#events.strays(strays.filter((uuid) => this.#seen.has(uuid)));
     this.#seen = new Set(strays);
   }

@@ -15,13 +15,15 @@ const LATE_SIGHTING_MS = 200;
 
 /**
  * What becomes of a task whose host is not connected here: `handed-over` - another conductor saw the host's agent, and the
- * task is free for it; `down` - the host is down or unknown; `up` - its row says up, but nobody could be given the task.
+ * task is free for it; `down` - the host is down or unknown; `fenced` - an operator has forced it down; `up` - its row says up, but
+ * nobody could be given the task.
  */
-export type Unreached = "handed-over" | "down" | "up";
+export type Unreached = "handed-over" | "down" | "fenced" | "up";
 
 interface HandedOver {
   readonly times: number;
   readonly atMs: number;
+  readonly restMs: number;
 }
 
 /**
@@ -65,26 +67,56 @@ export class HandOvers {
   /** Gives the task to the others if one of them sees the host, at most `timesMax` times. Rejects when the conductor stops. */
   async tryHandOver(claim: TaskClaim, host: string, timesMax: number): Promise<Unreached> {
     const sighting = await this.#commits.answered("sightings", this.#sightings, host);
+    if (sighting?.forcedDown) return "fenced";
     if (sighting === null || !sighting.up) return "down";
     const lostMs = this.#unconnectedMs(host);
     // Not seen since we lost it: its row is only not down yet.
     if (lostMs !== null && sighting.seenAgoMs > lostMs - LATE_SIGHTING_MS) return "up";
-    const times = (this.#done.get(claim.taskId)?.times ?? 0) + 1;
-    if (times > timesMax || this.#streamOf(host) !== null) return "up";
-    if (!(await this.#commits.answered("hand-over", this.#release, claim))) return "up";
+    return (await this.#handOver(claim, host, timesMax)) ? "handed-over" : "up";
+  }
+
+  /**
+   * The same of a host whose word is wanted although it may be down or fenced: true if another conductor has seen its agent lately and got the
+   * task. Rejects when the conductor stops.
+   */
+  async tryHandOverSeen(
+    claim: TaskClaim,
+    host: string,
+    { withinMs, timesMax }: { readonly withinMs: number; readonly timesMax: number },
+  ): Promise<boolean> {
+    const sighting = await this.#commits.answered("sightings", this.#sightings, host);
+    if (sighting === null || sighting.seenAgoMs > withinMs) return false;
+    const lostMs = this.#unconnectedMs(host);
+    if (lostMs !== null && sighting.seenAgoMs > lostMs - LATE_SIGHTING_MS) return false;
+    return this.#handOver(claim, host, timesMax);
+  }
+
+  /** Gives the task to whichever other conductor lives. False: there is none, or the task is not ours any more. Rejects when the conductor stops. */
+  async pass(claim: TaskClaim, restMs: number): Promise<boolean> {
+    if (!(await this.#commits.answered("hand-over", this.#release, claim))) return false;
+    const times = this.#done.get(claim.taskId)?.times ?? 0;
     this.#done.delete(claim.taskId);
-    this.#done.set(claim.taskId, { times, atMs: this.#clock.monotonic() });
+    this.#done.set(claim.taskId, { times, atMs: this.#clock.monotonic(), restMs });
+    return true;
+  }
+
+  async #handOver(claim: TaskClaim, host: string, timesMax: number): Promise<boolean> {
+    const times = (this.#done.get(claim.taskId)?.times ?? 0) + 1;
+    if (times > timesMax || this.#streamOf(host) !== null) return false;
+    if (!(await this.#commits.answered("hand-over", this.#release, claim))) return false;
+    this.#done.delete(claim.taskId);
+    this.#done.set(claim.taskId, { times, atMs: this.#clock.monotonic(), restMs: REST_MS });
     this.#events.handedOver(claim.taskId, claim.serverUuid, host);
-    return "handed-over";
+    return true;
   }
 
   /** Tasks that were handed over a short while ago. */
   resting(): readonly string[] {
     const nowMs = this.#clock.monotonic();
     const resting: string[] = [];
-    for (const [taskId, { atMs }] of this.#done) {
+    for (const [taskId, { atMs, restMs }] of this.#done) {
       if (nowMs - atMs > REMEMBER_MS) this.#done.delete(taskId);
-      else if (nowMs - atMs < REST_MS) resting.push(taskId);
+      else if (nowMs - atMs < restMs) resting.push(taskId);
     }
     return resting;
   }

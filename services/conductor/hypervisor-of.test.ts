@@ -30,6 +30,7 @@ test.each([
   [{ cpuInfo: JSON.stringify({ flags: "x".repeat(20_000) }) }, /too long/],
   [{ metrics: { load: Number.NaN } }, /metric/],
   [{ type: "a\u0000b" }, /U\+0000/],
+  [{ cpuInfo: '{"model":"\\ud800"}' }, /surrogate/],
 ])("refuses %o", (over, why) => {
   expect(hypervisorOfReport({ ...report, ...over })).toEqual({ refused: expect.stringMatching(why) });
 });

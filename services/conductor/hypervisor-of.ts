@@ -16,8 +16,10 @@ export function hypervisorOfReport(
   if (supportedInstances.length > ENTRIES_MAX || Object.keys(metrics).length > ENTRIES_MAX)
     return { refused: "the hypervisor tells of too many metrics or supported instances" };
   if (!Object.values(metrics).every(Number.isFinite)) return { refused: "a metric of the hypervisor is no number" };
-  // The database refuses this character.
+  // The database refuses both. JSON writes nothing but half a pair in this way.
   if (JSON.stringify(report).includes("\\u0000")) return { refused: "the hypervisor's report has a character U+0000" };
+  if (/\\ud[89a-f]/.test(JSON.stringify(cpuInfo)))
+    return { refused: "the hypervisor's cpu_info has half of a surrogate pair" };
   return {
     ...{ type, version, hostIp, metrics, cpuInfo },
     supportedInstances: supportedInstances.map(

@@ -2,15 +2,17 @@ import { randomUUID } from "node:crypto";
 import { createGrpcAgentListener } from "../../adapters/grpc/grpc-listener.ts";
 import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
+import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
 import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { isUnavailable } from "../../adapters/postgres/store-error.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
+import { Patience } from "../../runtime/patience.ts";
 import { createProbes } from "../../runtime/probes.ts";
 import type { Service } from "../../runtime/service.ts";
 import { createConductor } from "./service.ts";
@@ -29,11 +31,13 @@ export async function openConductor(
 ): Promise<ConductorProcess> {
   const settings = conductorSettings(options, randomUUID());
   const about = `berth conductor ${settings.name}`;
-  const pool = createPool({
+  const pool = openLoggedPool({
     url: options.cellDatabaseUrl,
     applicationName: about,
     connectionsMax: options.databaseConnections,
+    ...{ what: "the cell's database", logger },
   });
+  const patience = new Patience({ logger, isTransient: isUnavailable });
   const onEvent = (event: { readonly kind: string }) => logger.info({ ...event }, "NATS");
   const bus = createNatsBus({ url: options.natsUrl, name: about, onEvent });
   const tracing = startTracing({ service: "berth-conductor", instance: settings.name, exportTo: otlpEndpoint });
@@ -60,13 +64,14 @@ export async function openConductor(
       return `agents at ${listener.address}, probes at ${probes.address.host}:${probes.address.port}`;
     },
     async start() {
-      const pending = await pendingMigrations(pool, "cell");
+      await probes.start();
+      const pending = await patience.until("the cell's database", () => pendingMigrations(pool, "cell"));
       if (pending.length > 0)
         throw new Error(`the cell's database lacks ${pending.join(", ")}; run \`berth db migrate\``);
-      await probes.start();
       await conductor.start();
     },
     close: closeOnce(async () => {
+      patience.giveUp();
       await conductor.close();
       await Promise.all([probes.close(), bus.close(), tracing.close()]);
       await pool.end();

@@ -17,10 +17,12 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
   switch (ask) {
     case "prepare":
     case "start-destination":
+    case "check-destination":
     case "destroy-destination":
       return destinationOf(facts, selection);
     case "hand-over":
     case "start-source":
+    case "check-source":
     case "destroy-source":
     case "destroy-home":
     case "power":
@@ -69,6 +71,12 @@ export function orderOf(
     case "start-destination":
     case "start-source":
       return power("start");
+    // Done already is done: the guest's host answers only whether there is such a guest, in the state that it should be in.
+    case "check-destination":
+      return power(facts.runs ? "start" : "stop");
+    // The destination is home, and may run, until the source is.
+    case "check-source":
+      return power("stop");
     case "destroy-destination":
     case "destroy-source":
     case "destroy-home":

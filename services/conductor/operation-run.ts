@@ -23,12 +23,13 @@ import { EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type AskEffect, orderIdOf, orderOf, placeAsked } from "./operation-orders.ts";
 import type { TaskSpan } from "./ports.ts";
+import { EvacuatedSource } from "./stop-evacuated.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
 /**
  * Carries one operation through, as `stepOperation` says. Two timers: one for a host that is not connected or is to be asked again,
- * and the time that a host may take. Only what cannot harm is given up when that time is over (to prepare, to hand over); whoever
- * was told to start or destroy a guest is asked until he answers, or is down.
+ * and the time that a host may take. Only what cannot harm is given up when that time is over (to prepare, to hand over); a host that
+ * was told to start or destroy a guest is asked until it answers, or until the route can do without its answer.
  */
 export class OperationRun implements TaskRun {
   readonly claim: TaskClaim;
@@ -38,6 +39,8 @@ export class OperationRun implements TaskRun {
   #state: OperationState | null = null;
   #abandoned = false;
   #asked: AskedGuest | null = null;
+  /** Of an evacuation: its source, while it is being stopped. */
+  #source: EvacuatedSource | null = null;
   #wait: Timer | null = null;
   #deadline: Timer | null = null;
 
@@ -76,6 +79,11 @@ export class OperationRun implements TaskRun {
   /** An agent's word on what it prepares. One that was left behind is settled by the database. */
   reported(report: AttemptReport, selection: number): void {
     const asked = this.#asked;
+    const expected = destinationOf(this.#world.facts, selection)?.host;
+    if (report.host !== expected || report.serverUuid !== this.claim.serverUuid) {
+      this.#ports.events.reportDropped(null, report.host, "attempt");
+      return;
+    }
     if (asked?.ask !== "prepare" || asked.selection !== selection) {
       if (report.state === GuestState.GUEST_STATE_PREPARED) this.#clear(selection);
     } else if (report.state === GuestState.GUEST_STATE_PREPARED || report.state === GuestState.GUEST_STATE_RUNNING) {
@@ -87,8 +95,11 @@ export class OperationRun implements TaskRun {
   }
 
   ordered(report: OrderReport): void {
+    if (this.#source?.ordered(report)) return;
     const asked = this.#asked;
-    if (asked !== null && report.orderId === orderIdOf(this.claim.taskId, asked)) this.#answered(asked, report.failed);
+    if (asked === null || report.orderId !== orderIdOf(this.claim.taskId, asked)) return;
+    if (report.host === asked.place.host) this.#answered(asked, report.failed);
+    else this.#ports.events.reportDropped(null, report.host, "ordered");
   }
 
   destroyed(report: DestroyReport): void {
@@ -100,13 +111,17 @@ export class OperationRun implements TaskRun {
   #answered(asked: AskedGuest, failed: string): void {
     if (failed === "") this.#step({ kind: "done", step: asked.step });
     else if (asked.tries >= triesMax(asked.ask)) {
-      if (asked.ask.startsWith("destroy"))
+      if (asked.ask.startsWith("destroy") && asked.tries === triesMax(asked.ask))
         this.#ports.events.leftBehind(this.claim.serverUuid, asked.place.host, failed);
+      // For a stage that goes on until the host has done it; any other is left with the step.
+      this.#askAgainLater(asked);
       this.#step({ kind: "failed", step: asked.step, reason: keptReason(failed), final: false });
-    } else {
-      this.#asked = { ...asked, tries: asked.tries + 1 };
-      this.#setWait(RETRY_MS * 2 ** (asked.tries - 1), () => this.#send());
-    }
+    } else this.#askAgainLater(asked);
+  }
+
+  #askAgainLater(asked: AskedGuest): void {
+    this.#asked = { ...asked, tries: asked.tries + 1 };
+    this.#setWait(Math.min(RETRY_MS * 2 ** (asked.tries - 1), RETRY_MS_MAX), () => this.#send());
   }
 
   #step(event: OperationEvent): void {
@@ -142,7 +157,11 @@ export class OperationRun implements TaskRun {
         else this.#ask(this.#asked);
         break;
       case "commit":
-        this.#commit(effect.step, effect.write);
+        if (effect.delayMs === 0) this.#commit(effect.step, effect.write);
+        else this.#setWait(effect.delayMs, () => this.#commit(effect.step, effect.write));
+        break;
+      case "tell-wait":
+        this.#ports.events.operationWaits(serverUuid, this.#world.facts.kind, effect.note);
         break;
       case "clear":
         this.#clear(effect.selection);
@@ -171,7 +190,30 @@ export class OperationRun implements TaskRun {
         this.#step({ kind: "failed", step: asked.step, reason, final: false }),
       );
     }
-    this.#send();
+    if (asked.ask === "start-destination" && this.#world.facts.kind === "evacuate") {
+      // It only rejects when the conductor stops.
+      this.#startEvacuated(asked).catch(() => this.abandon());
+    } else this.#send();
+  }
+
+  /**
+   * A host that was forced down may be connected all the same: it was not really fenced, or it is back. Its guest is stopped before the
+   * destination may start, so that the server does not run twice even for a moment, and kept, so that a copy is left if no destination starts.
+   */
+  async #startEvacuated(asked: AskedGuest): Promise<void> {
+    const { facts } = this.#world;
+    if (facts.source !== null) {
+      // The question may be put again while the source is being stopped: the host has come back.
+      if (this.#source !== null) return;
+      this.#source = new EvacuatedSource(facts.source, this.#ports);
+      const order = { orderId: orderIdOf(this.claim.taskId, asked), revision: asked.revision };
+      const stop = await this.#source.stop(this.claim, order);
+      this.#source = null;
+      if (stop.kind === "handed-over") return this.#forgo();
+      if (stop.kind === "runs")
+        return this.#step({ kind: "failed", step: asked.step, reason: keptReason(stop.reason), final: true });
+    }
+    if (this.#asked?.step === asked.step) this.#send();
   }
 
   #send(): void {
@@ -198,16 +240,24 @@ export class OperationRun implements TaskRun {
     });
   }
 
-  /** The grace is over: the task goes to a conductor that has the host connected; a host that is down is gone. */
+  /**
+   * The grace is over: the task goes to a conductor that has the host connected; a host that is down is gone, unless an operator has said
+   * that nothing runs there.
+   */
   async #leaveHost(asked: AskedGuest): Promise<void> {
     const wait = this.#wait;
     const timesMax = asked.ask === "prepare" ? HAND_OVERS_MAX : Number.POSITIVE_INFINITY;
     const unreached = await this.#ports.handOvers.tryHandOver(this.claim, asked.place.host, timesMax);
     if (unreached === "handed-over") this.#forgo();
     else if (this.#wait !== wait || this.#asked?.step !== asked.step) return;
-    else if (unreached === "down" || asked.ask === "prepare") {
-      this.#step({ kind: "gone", step: asked.step, reason: `${asked.place.host} is not connected` });
-    } else this.#setWait(LOOK_AGAIN_MS, () => this.#leaveHostOrAsk());
+    else if (unreached === "fenced") {
+      this.#step({ kind: "host-fenced", step: asked.step, reason: `${asked.place.host} was forced down` });
+    } else {
+      // For a stage that waits for its host; any other is left with the step.
+      this.#setWait(LOOK_AGAIN_MS, () => this.#leaveHostOrAsk());
+      if (unreached === "down" || asked.ask === "prepare")
+        this.#step({ kind: "gone", step: asked.step, reason: `${asked.place.host} is not connected` });
+    }
   }
 
   #leaveHostOrAsk(): void {
@@ -231,7 +281,7 @@ export class OperationRun implements TaskRun {
     const host = destinationOf(this.#world.facts, selection)?.host;
     if (host === undefined) return;
     const attemptId = attemptIdOf(this.claim.taskId, selection);
-    this.#ports.settleGuest({ host, serverUuid: this.claim.serverUuid, attemptId, state: "prepared" });
+    void this.#ports.settleGuest({ host, serverUuid: this.claim.serverUuid, attemptId, state: "prepared" });
   }
 
   /** Leaves the task as the database has it: whoever takes it next, this conductor too, carries on from there. */
@@ -259,6 +309,7 @@ type AskedGuest = AskEffect & { readonly place: PlaceOf; readonly tries: number 
 const LOOK_AGAIN_MS = 500;
 const ANSWER_MS = 90_000;
 const RETRY_MS = 200;
+const RETRY_MS_MAX = 10_000;
 /** A host that no other conductor reaches either is left after so many. */
 const HAND_OVERS_MAX = 3;
 
@@ -268,5 +319,5 @@ const isGivenUp = (ask: AskEffect["ask"]): boolean => ask === "prepare" || ask =
 /** How often a host may fail before that is its answer. */
 function triesMax(ask: AskEffect["ask"]): number {
   if (ask.startsWith("destroy")) return 5;
-  return ask === "start-source" ? 3 : 1;
+  return ask === "start-source" || ask === "check-source" || ask === "check-destination" ? 3 : 1;
 }

@@ -1,5 +1,6 @@
 import type { HostStore, ServerStore, TaskStore } from "../../core/cell/cell-store.ts";
 import type { BeginStore, MigrationStore, StepStore } from "../../core/cell/operation-store.ts";
+import type { QuarantineStore } from "../../core/cell/quarantine.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import type { Bus } from "../../runtime/bus.ts";
 
@@ -9,6 +10,7 @@ export type ConductorStore = TaskStore &
   StepStore &
   BeginStore &
   MigrationStore &
+  QuarantineStore &
   Pick<ServerStore, "attempts" | "servers">;
 export type ConductorLedger = Pick<Ledger, "putTrees">;
 export type ConductorBus = Pick<Bus, "publish" | "consume">;

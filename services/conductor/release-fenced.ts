@@ -6,8 +6,8 @@ import type { ConductorStore } from "./ports.ts";
 const PAUSE_MS = 5_000;
 
 /**
- * Gives back what evacuations hold at hosts that an operator has forced down: that is the word that such a host runs nothing any more. One
- * that comes back after all is compared before it is up, like any other.
+ * Gives back what is held, for guests that moved away or could not be destroyed, at hosts that an operator has forced down: that is the word
+ * that such a host runs nothing. A host that comes back after all is compared before it is up, like any other.
  */
 export class FencedRelease {
   readonly #store: Pick<ConductorStore, "fencedSources" | "releaseEvacuated">;
@@ -40,7 +40,8 @@ export class FencedRelease {
   /** One round. Rejects when the database does not answer. */
   async release(): Promise<void> {
     const hosts = await this.#store.fencedSources();
-    const released = hosts.length === 0 ? [] : await this.#store.releaseEvacuated(hosts);
+    const fenced = hosts.map((host) => ({ host, remaining: [] }));
+    const released = hosts.length === 0 ? [] : await this.#store.releaseEvacuated(fenced);
     for (const [index, host] of hosts.entries()) {
       const count = released[index]?.length ?? 0;
       if (count > 0) this.#events.evacuatedReleased(host, count);

@@ -1,9 +1,11 @@
 import type { Registry } from "prom-client";
+import { isUnavailable } from "../../adapters/postgres/store-error.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener } from "../../core/agent/link.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
 import { type AgentConnection, AgentRegistry, type AgentReport } from "./agent-registry.ts";
 import { StepCommitter } from "./commit-steps.ts";
@@ -12,6 +14,8 @@ import { ResizeConfirmer } from "./confirm-resizes.ts";
 import { ConductorEvents } from "./events.ts";
 import { StrayFinder } from "./find-strays.ts";
 import { HandOvers } from "./hand-over.ts";
+import { HostHolders } from "./host-holders.ts";
+import { GuestJudge } from "./judge-guests.ts";
 import { LeaseKeeper } from "./keep-lease.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
 import { EventPublisher } from "./publish-events.ts";
@@ -52,9 +56,11 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
     taskCount: () => parts.runs.size,
   });
   const parts = assemble(deps, settings, events, stop.signal);
+  const patience = new Patience({ logger: deps.logger, isTransient: isUnavailable, clock: deps.clock });
   let ready = false;
   const close = closeOnce(async () => {
     ready = false;
+    patience.giveUp();
     await parts.intake.stop();
     await Promise.all([parts.confirmer.stop(), parts.strays.stop(), parts.fenced.stop()]);
     stop.abort();
@@ -74,7 +80,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
     },
     async start() {
       try {
-        await parts.lease.start();
+        await patience.until("the cell's database", () => parts.lease.start());
         parts.registry.listen(deps.listener);
         parts.watch.start();
         await parts.intake.start();
@@ -100,6 +106,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
     clock,
     heartbeatMs: settings.heartbeatMs,
     conductorId: settings.conductorId,
+    allowCellWideCertificates: settings.allowCellWideCertificates,
     events,
     handlers: {
       onArrived: (connection) => {
@@ -118,10 +125,12 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
     },
   });
   const streamOf = (host: string) => registry.streamOf(host);
-  const settler = new GuestSettler({ store, commits, clock, events, streamOf });
-  const comparer = new GuestComparer({ store, settler, commits, clock, events });
+  const judge = new GuestJudge({ store, commits, clock, events, settings });
+  const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf });
+  const holders = new HostHolders({ store, commits, events, unseenMs: settings.unseenMs });
+  const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
   const carries = (connection: AgentConnection, host: string) => registry.carries(connection, host);
-  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, carries });
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries });
   const publisher = new EventPublisher({ bus, cell: settings.cell, clock, events });
   const { conductorId } = settings;
   const unconnectedMs = (host: string) => registry.unconnectedMs(host);
@@ -134,9 +143,17 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
     settings,
     handOvers,
     streamOf,
+    guestsOn: async (host: string) => {
+      const connection = registry.connectionOf(host);
+      return connection === null ? null : comparer.list(connection, host).catch(() => null);
+    },
     homeOf: (serverUuid: string) => settler.homeOf(serverUuid),
     // It only rejects when the conductor stops.
-    settleGuest: (guest: Parameters<GuestSettler["settle"]>[0]) => void settler.settle(guest).catch(() => {}),
+    settleGuest: (guest: Parameters<GuestSettler["settle"]>[0]) =>
+      settler.settle(guest).then(
+        () => {},
+        () => {},
+      ),
     tell: (event: Parameters<EventPublisher["tell"]>[0]) => publisher.tell(event),
   };
   const runs = new TaskRuns(runPorts, tracing);
@@ -172,7 +189,7 @@ function dispatchReport(
       parts.runs.orderReported(report.value);
       break;
     case "guests":
-      parts.comparer.listed(report.value);
+      parts.comparer.listed(report.value, connection);
       break;
     case "tree":
       // It only rejects when the conductor stops.

@@ -21,18 +21,27 @@ export interface ConductorSettings {
   readonly heartbeatMs: number;
   /** Hosts of agents that no conductor has seen for so long are down. */
   readonly unseenMs: number;
+  /** No larger share of the cell's hosts (0 to 1) is down for silence alone at a time; in a small cell so many may be. */
+  readonly downShareMax: number;
+  readonly downCountMin: number;
   /** How long a host that is not connected may take to connect before a build goes elsewhere. */
   readonly hostGraceMs: number;
   /** How long one attempt may take on its host. */
   readonly attemptTimeoutMs: number;
+  /** How long a task that cannot be read rests before it is given to another conductor, or taken once more. */
+  readonly unreadableMs: number;
   /** Messages taken from the queue and not acknowledged yet. */
   readonly messagesInFlightMax: number;
   /** Tasks in the works; beyond them messages stay in the queue, for other conductors. */
   readonly tasksMax: number;
   /** A resize or cold migration that has waited so long is confirmed; 0: never. */
   readonly confirmAfterMs: number;
+  /** Accept agents whose certificate names no agent and no hosts, as `berth certs` made them once for a whole cell. */
+  readonly allowCellWideCertificates: boolean;
   /** How often it is looked for allocations that belong to nobody. */
   readonly strayLookMs: number;
+  /** Guests of servers that the cell's database does not know: so many are destroyed in a minute; the others wait. */
+  readonly unknownDestroysPerMinute: number;
   /** Hosts whose guests are compared with the database each second, in turn. */
   readonly auditHostsPerSecond: number;
 }
@@ -44,13 +53,18 @@ export const CONDUCTOR_DEFAULTS = {
   untakenMs: 2_000,
   heartbeatMs: 1_000,
   unseenMs: 5_000,
+  unknownDestroysPerMinute: 10,
+  downShareMax: 0.25,
+  downCountMin: 10,
   hostGraceMs: 3_000,
   attemptTimeoutMs: 600_000,
+  unreadableMs: 60_000,
   messagesInFlightMax: 1_000,
   tasksMax: 20_000,
   auditHostsPerSecond: 20,
   confirmAfterMs: 0,
   strayLookMs: 60_000,
+  allowCellWideCertificates: false,
 } as const satisfies Omit<ConductorSettings, "cell" | "conductorId" | "name">;
 
 /** All that a conductor is told; no address or password of anything above its cell (law 3). */
@@ -71,6 +85,10 @@ export const conductorDeclaration = {
     tlsCert: optional(text(), { about: "file of this conductor's certificate" }),
     tlsKey: optional(text(), { about: "file of its key" }),
     plainText: setting(boolean, { about: "allow agents of other machines without TLS", default: "false" }),
+    allowCellWideCertificates: setting(boolean, {
+      about: "while upgrading: accept agents whose certificate does not name them and their hosts",
+      default: "false",
+    }),
     databaseConnections: setting(integer({ min: 2, max: 100 }), {
       about: "connections to the database",
       default: "10",
@@ -90,6 +108,19 @@ export const conductorDeclaration = {
     agentUnseen: setting(duration({ minMs: 1_000, maxMs: 3_600_000 }), {
       about: "hosts are down when no conductor has heard of their agent for so long",
       default: "5s",
+    }),
+    downShareMax: setting(integer({ min: 1, max: 100 }), {
+      about:
+        "percent of the cell's hosts that may be down for silence alone; more that fall silent stay up, and are reported",
+      default: "25",
+    }),
+    downCountMin: setting(integer({ min: 1, max: 100_000 }), {
+      about: "so many hosts may be down for silence alone, whatever their share is",
+      default: "10",
+    }),
+    unknownDestroys: setting(integer({ min: 0, max: 1_000_000 }), {
+      about: "guests of unknown servers that are destroyed in a minute; the others wait",
+      default: "10",
     }),
     resizeConfirm: setting(duration({ minMs: 0, maxMs: 90 * 86_400_000 }), {
       about: "resizes and cold migrations that have waited so long are confirmed; 0s: never",
@@ -113,7 +144,11 @@ export function conductorSettings(options: ConductorOptions, conductorId: string
     hostGraceMs: options.hostGrace,
     attemptTimeoutMs: options.attemptTimeout,
     unseenMs: options.agentUnseen,
+    downShareMax: options.downShareMax / 100,
+    downCountMin: options.downCountMin,
+    unknownDestroysPerMinute: options.unknownDestroys,
     tasksMax: options.tasksMax,
     confirmAfterMs: options.resizeConfirm,
+    allowCellWideCertificates: options.allowCellWideCertificates,
   });
 }

@@ -98,7 +98,7 @@ export class TaskIntake {
     const { runs, events, settings } = this.#options;
     const taskId = taskIdOf(message.data);
     if (taskId === null) {
-      events.taskMalformed("(unreadable)");
+      events.taskMalformed("(unreadable)", "a message without a task's id");
       message.ack();
     } else if ((runs.has(taskId) || this.#taking.has(taskId)) && message.headers[taskSignalHeader] === undefined) {
       message.ack();

@@ -9,6 +9,7 @@ import type { AgentConnection } from "./agent-registry.ts";
 import { StepCommitter } from "./commit-steps.ts";
 import { GuestComparer } from "./compare-guests.ts";
 import { ConductorEvents } from "./events.ts";
+import { GuestJudge } from "./judge-guests.ts";
 import { GuestSettler } from "./settle-guests.ts";
 import { TreeKeeper } from "./take-trees.ts";
 
@@ -23,6 +24,9 @@ const report = (revision: number): TreeReport => ({
   hypervisor: undefined,
 });
 
+/** No other agent has a host. */
+const holders = { isFree: async () => true, isStillFree: async () => true };
+
 function setUp() {
   const ledger = new MemoryLedger();
   const store = new MemoryCellStore({ clock, ledger });
@@ -34,8 +38,9 @@ function setUp() {
   });
   const stop = new AbortController();
   const commits = new StepCommitter({ store, conductorId: "c", clock, events, stop: stop.signal });
-  const settler = new GuestSettler({ store, commits, clock, events, streamOf: () => null });
-  const comparer = new GuestComparer({ store, settler, commits, clock, events });
+  const judge = new GuestJudge({ store, commits, clock, events, settings: { unknownDestroysPerMinute: 10 } });
+  const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf: () => null });
+  const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
   const sent: ConductorMessage[] = [];
   const stream = {
     closed: false,
@@ -44,7 +49,11 @@ function setUp() {
     onClose: () => {},
     close: () => {},
   };
-  const connection: AgentConnection = { agentId: "a", stream, hosts: new Map([["h", { host: "h", guests: [] }]]) };
+  const connection: AgentConnection = {
+    agentId: "a",
+    stream,
+    hosts: new Map([["h", { host: "h", guests: [], incarnation: "" }]]),
+  };
   return { ledger, store, events, commits, settler, comparer, connection, sent };
 }
 
@@ -59,7 +68,7 @@ test("reports that are repeated while the database does not answer are taken ove
       return ledger.putTrees(trees);
     },
   };
-  const trees = new TreeKeeper({ ledger: slow, store, comparer, commits, events, carries: () => true });
+  const trees = new TreeKeeper({ ledger: slow, store, comparer, commits, events, holders, carries: () => true });
   const first = trees.take(report(1), connection);
   for (let revision = 2; revision <= 50; revision += 1) await trees.take(report(revision), connection);
   answer.resolve();

@@ -1,3 +1,4 @@
+import type { KnownRoot } from "../../core/cell/cell-store.ts";
 import type { HypervisorFacts } from "../../core/cell/hypervisor-facts.ts";
 import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
 import type { TreeReport } from "../../proto/gen/berth/agent.ts";
@@ -5,13 +6,16 @@ import type { AgentConnection } from "./agent-registry.ts";
 import type { StepCommitter } from "./commit-steps.ts";
 import type { GuestComparer } from "./compare-guests.ts";
 import type { ConductorEvents } from "./events.ts";
+import type { HostHolders } from "./host-holders.ts";
 import { hypervisorOfReport } from "./hypervisor-of.ts";
 import type { ConductorLedger, ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
-import { describeTreeRefusal, treeOfReport } from "./tree-of.ts";
+import { describeTreeRefusal, foreignRoot, treeOfReport } from "./tree-of.ts";
 
 /** Hosts that are compared at a time before they are brought up again. */
 const RAISES_AT_A_TIME = 50;
+
+const NOT_CARRIED = "the host is connected by another stream now";
 
 interface HostUp {
   readonly agentId: string;
@@ -29,8 +33,10 @@ export class TreeKeeper {
   readonly #comparer: GuestComparer;
   readonly #commits: StepCommitter;
   readonly #events: ConductorEvents;
+  readonly #knownRoot: SharedStep<string, KnownRoot>;
   readonly #putTree: SharedStep<ProviderTree, TreeOutcome>;
   readonly #hostUp: SharedStep<HostUp, undefined>;
+  readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
   readonly #carries: (connection: AgentConnection, host: string) => boolean;
   /** The hosts that this conductor has brought up, with their roots. */
   readonly #up = new Map<AgentConnection, Map<string, HostUp>>();
@@ -40,17 +46,20 @@ export class TreeKeeper {
 
   constructor(options: {
     readonly ledger: ConductorLedger;
-    readonly store: Pick<ConductorStore, "hostsUp">;
+    readonly store: Pick<ConductorStore, "hostsUp" | "knownRoots">;
     readonly comparer: GuestComparer;
     readonly commits: StepCommitter;
     readonly events: ConductorEvents;
+    readonly holders: Pick<HostHolders, "isFree" | "isStillFree">;
     readonly carries: (connection: AgentConnection, host: string) => boolean;
   }) {
     const { ledger, store } = options;
     this.#comparer = options.comparer;
     this.#commits = options.commits;
     this.#events = options.events;
+    this.#holders = options.holders;
     this.#carries = options.carries;
+    this.#knownRoot = new SharedStep((roots) => store.knownRoots(roots));
     this.#putTree = new SharedStep((trees) => ledger.putTrees(trees));
     this.#hostUp = new SharedStep(async (hosts) => {
       for (const [agentId, ofAgent] of Map.groupBy(hosts, (host) => host.agentId))
@@ -84,20 +93,27 @@ export class TreeKeeper {
 
   async #takeOver(report: TreeReport, connection: AgentConnection): Promise<string | null> {
     if (!connection.hosts.has(report.host)) return "the agent's hello did not name the host";
+    if (!this.#carries(connection, report.host)) return NOT_CARRIED;
+    if (!(await this.#holders.isFree(connection))) return NOT_CARRIED;
     const tree = treeOfReport(report);
     if ("refused" in tree) return tree.refused;
     const hypervisor = hypervisorOfReport(report.hypervisor);
     if (hypervisor !== undefined && "refused" in hypervisor) return hypervisor.refused;
+    const root = await this.#commits.answered("known-roots", this.#knownRoot, tree.root);
+    const foreign = foreignRoot(report, root);
+    if (foreign !== null) return foreign;
+    if (!this.#carries(connection, report.host)) return NOT_CARRIED;
     const refused = describeTreeRefusal(await this.#commits.answered("trees", this.#putTree, tree));
     if (refused !== null) return refused;
     await this.#comparer.afterHello(connection, report.host);
-    await this.#comparer.releaseEvacuated(report.host);
+    await this.#comparer.releaseHeld(connection, report.host);
     const up: HostUp = {
       ...{ agentId: connection.agentId, name: report.host, rootProvider: report.rootProvider },
       hypervisor,
     };
-    if (!this.#carries(connection, report.host)) return "the host is connected by another stream now";
+    if (!this.#carries(connection, report.host)) return NOT_CARRIED;
     await this.#commits.answered("hosts-up", this.#hostUp, up);
+    if (!(await this.#holders.isStillFree(connection, report.host))) return NOT_CARRIED;
     const ofConnection = this.#up.get(connection) ?? new Map<string, HostUp>();
     this.#up.set(connection, ofConnection.set(report.host, up));
     if (connection.stream.closed) this.#up.delete(connection);

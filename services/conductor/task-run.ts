@@ -1,7 +1,7 @@
 import type { AgentStream } from "../../core/agent/link.ts";
 import type { Home, TaskClaim } from "../../core/cell/cell-store.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
-import type { DestroyReport, OrderReport } from "../../proto/gen/berth/agent.ts";
+import type { DestroyReport, Guest, OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { CellEvent } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { StepCommitter } from "./commit-steps.ts";
@@ -31,13 +31,15 @@ export interface RunPorts {
   readonly commits: StepCommitter;
   readonly clock: Clock;
   readonly events: ConductorEvents;
-  readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs" | "unseenMs">;
+  readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs" | "unseenMs" | "unreadableMs">;
   readonly handOvers: HandOvers;
   streamOf(host: string): AgentStream | null;
+  /** What the host says now that it has; null: it is not connected, or does not answer. */
+  guestsOn(host: string): Promise<readonly Guest[] | null>;
   /** The server's row, read together with others'. */
   homeOf(serverUuid: string): Promise<Home | null>;
-  /** Start it, destroy it or leave it alone, as the cell's database has it. */
-  settleGuest(guest: FoundGuest): void;
+  /** Starts it, destroys it or leaves it alone, as the cell's database has it. Resolves when that was answered, or its host is lost. */
+  settleGuest(guest: FoundGuest): Promise<void>;
   tell(event: Pick<CellEvent, "kind" | "serverUuid" | "host" | "reason">): void;
   /** The run's host changed, or the run ended (`ended`). */
   moved(run: TaskRun, from: string | null): void;

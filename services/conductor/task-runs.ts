@@ -8,6 +8,9 @@ import { DeleteRun } from "./delete-run.ts";
 import { OperationRun } from "./operation-run.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 import { traceTask } from "./trace-task.ts";
+import { UnreadableRun } from "./unreadable-run.ts";
+
+const UNREADABLE_MAX = 10_000;
 
 /** The tasks in the works at this conductor, found by id, by the host they wait for, and by the server they delete. */
 export class TaskRuns {
@@ -16,6 +19,8 @@ export class TaskRuns {
   readonly #byTask = new Map<string, TaskRun>();
   readonly #byHost = new Map<string, Set<TaskRun>>();
   readonly #deletes = new Map<string, DeleteRun>();
+  /** How often each task that cannot be read was taken here. */
+  readonly #unreadable = new Map<string, number>();
 
   constructor(ports: Omit<RunPorts, "moved" | "ended">, tracing: Tracing) {
     this.#ports = { ...ports, moved: (run, from) => this.#moved(run, from), ended: (run) => this.#drop(run) };
@@ -40,9 +45,49 @@ export class TaskRuns {
       before.abandon();
     }
     if (server === undefined || work === undefined) {
-      this.#ports.events.taskMalformed(id);
+      this.#beginUnreadable(taken, "its payload is damaged, or of a version that this conductor does not know");
       return;
     }
+    try {
+      this.#beginRun(taken, { work, server, headers });
+    } catch (error) {
+      // One task that this version does not understand must not keep the others of its batch waiting.
+      this.#beginUnreadable(taken, (error as Error).message);
+    }
+  }
+
+  #beginUnreadable({ task: { id }, epoch }: TakenTask, reason: string): void {
+    const takes = (this.#unreadable.get(id) ?? 0) + 1;
+    // The oldest goes when there are too many: it is counted again from the start.
+    if (this.#unreadable.size >= UNREADABLE_MAX) this.#unreadable.delete([...this.#unreadable.keys()][0] ?? "");
+    this.#unreadable.set(id, takes);
+    this.#ports.events.taskMalformed(id, reason);
+    const run = new UnreadableRun({ taskId: id, epoch }, reason, {
+      ...this.#ports,
+      retake: (taskId) => this.#retake(taskId),
+    });
+    this.#byTask.set(id, run);
+    run.begin(takes);
+  }
+
+  async #retake(taskId: string): Promise<void> {
+    const taken = await this.#ports.commits.insist("take", () => this.#ports.commits.take(taskId));
+    if (taken !== null) this.begin(taken, {});
+  }
+
+  #beginRun(
+    taken: TakenTask,
+    {
+      work,
+      server,
+      headers,
+    }: {
+      readonly work: NonNullable<TakenTask["task"]["work"]>;
+      readonly server: NonNullable<TakenTask["task"]["server"]>;
+      readonly headers: Readonly<Record<string, string>>;
+    },
+  ): void {
+    const { id } = taken.task;
     const span = traceTask(this.#tracing, taken.task, headers);
     if (work.$case === "delete") {
       const run = new DeleteRun(taken, server.uuid, span, this.#ports);

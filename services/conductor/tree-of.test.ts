@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { TreeReport } from "../../proto/gen/berth/agent.ts";
-import { describeTreeRefusal, treeOfReport } from "./tree-of.ts";
+import { describeTreeRefusal, foreignRoot, treeOfReport } from "./tree-of.ts";
 
 const uuid = "00000000-0000-4000-8000-000000000001";
 const inventory = { total: 8, reserved: 0, minUnit: 1, maxUnit: 8, stepSize: 1, allocationRatio: 1 };
@@ -33,6 +33,8 @@ test.each([
   ["more reserved than there is", report({ reserved: 9 }), "out of range"],
   ["a ratio of zero", report({ allocationRatio: 0 }), "out of range"],
   ["a host's name that no database keeps", { ...report({}), host: "h\u0000" }, "is no name of a host"],
+  ["a root that is named after another host", renamed("h2"), "it bears the name of its host, h"],
+  ["a list without its root", { ...report({}), rootProvider: "nonsense" }, "lacks its root provider"],
   ["a provider without a name", renamed(""), "is no name of a provider"],
   ["a provider's name that no database keeps", renamed("h\u0000"), "is no name of a provider"],
   [
@@ -48,4 +50,23 @@ test("says why the ledger refused, in words", () => {
   const provider = uuid as never;
   expect(describeTreeRefusal({ kind: "in-use", provider, resourceClass: "VCPU" as never })).toContain("still use VCPU");
   expect(describeTreeRefusal({ kind: "unchanged", generations: new Map() })).toBeNull();
+});
+
+test.each([
+  ["a provider that nobody knows", { name: null, hosts: [] }, null],
+  ["the host's own root", { name: "h", hosts: ["h"] }, null],
+  ["the host's own root, renamed by an operator", { name: "h.example", hosts: ["h"] }, null],
+  ["a provider of the host's name that was imported", { name: "h", hosts: [] }, null],
+  ["another host's root", { name: "h2", hosts: ["h2"] }, "is the root of host h2"],
+  ["another host's root of this host's name", { name: "h", hosts: ["h2"] }, "is the root of host h2"],
+  ["the root of both", { name: "h", hosts: ["h", "h2"] }, "is the root of host h2"],
+  [
+    "a provider that an operator made for something else",
+    { name: "shared disk", hosts: [] },
+    'is "shared disk" in the',
+  ],
+])("whether a report may bring %s", (_, known, why) => {
+  const refused = foreignRoot(report({}), known);
+  if (why === null) expect(refused).toBeNull();
+  else expect(refused).toContain(why);
 });

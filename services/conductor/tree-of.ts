@@ -1,3 +1,4 @@
+import type { KnownRoot } from "../../core/cell/cell-store.ts";
 import { providerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
 import type { Inventory } from "../../core/ledger/model.ts";
 import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
@@ -26,6 +27,13 @@ export function treeOfReport(report: TreeReport): ProviderTree | { readonly refu
         return { refused: `provider ${provider.name}: the inventory of ${name} is out of range` };
     }
   }
+  const root = report.providers.find(({ uuid }) => uuid === report.rootProvider);
+  if (root === undefined)
+    return { refused: `the report lacks its root provider, ${JSON.stringify(report.rootProvider)}` };
+  if (root.name !== report.host)
+    return {
+      refused: `the root provider is named ${JSON.stringify(root.name)}: it bears the name of its host, ${report.host}`,
+    };
   return {
     root: providerUuid(report.rootProvider),
     providers: report.providers.map((provider) => ({
@@ -42,6 +50,18 @@ export function treeOfReport(report: TreeReport): ProviderTree | { readonly refu
       traits: new Set(provider.traits.map(trait)),
     })),
   };
+}
+
+/**
+ * Why the root of a report cannot be the reporting host's, by what the cell knows of that provider; null: it can. A root belongs to the
+ * host that it has come up with. One that has not yet (an operator imported it, or the host never came up) goes by its name.
+ */
+export function foreignRoot(report: TreeReport, known: KnownRoot): string | null {
+  const { host, rootProvider } = report;
+  const other = known.hosts.find((name) => name !== host);
+  if (other !== undefined) return `provider ${rootProvider} is the root of host ${other}: give ${host} another uuid`;
+  if (known.hosts.length > 0 || known.name === null || known.name === host) return null;
+  return `provider ${rootProvider} is ${JSON.stringify(known.name)} in the ledger, and not host ${host}: give the host another uuid, or rename the provider`;
 }
 
 /** Within what the Placement API allows of an inventory. */

@@ -5,6 +5,7 @@ import type { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
 import { Task } from "../../proto/gen/berth/cell.ts";
 import { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
 import { encodeOnce } from "../../runtime/encode-once.ts";
 import { CellMoves } from "./cell-moves.ts";
 import { ClaimsInFlight } from "./claims-in-flight.ts";
@@ -25,6 +26,7 @@ export class CellLink {
   readonly moves: CellMoves | null;
   readonly #clock: Clock;
   readonly #silentMs: number;
+  readonly #answerMs: number;
   /** Calls that its store has not answered, and when one last began or ended while there were none or some. */
   #unanswered = 0;
   #quietSinceMs = 0;
@@ -32,18 +34,19 @@ export class CellLink {
   constructor(
     cell: SchedulerCell,
     clock: Clock,
-    settings: Pick<SchedulerSettings, "batchMax" | "claimExpiryMs" | "cellSilentMs">,
+    settings: Pick<SchedulerSettings, "batchMax" | "claimExpiryMs" | "cellSilentMs" | "cellAnswerMs">,
   ) {
     const { store, operations, view, source } = cell;
     const maxItems = settings.batchMax;
     this.cell = cell;
     this.#clock = clock;
     this.#silentMs = settings.cellSilentMs;
+    this.#answerMs = settings.cellAnswerMs;
     this.claims = new ClaimsInFlight({ view, source, clock, expiryMs: settings.claimExpiryMs });
     this.#dispatches = cell.dispatches ?? createDispatchBatcher(store, maxItems);
     this.#closes = new Batcher({ run: (uuids) => store.close(uuids), maxItems });
     this.#deletes = new Batcher({ run: (tasks) => store.requestDelete(tasks), maxItems });
-    this.moves = operations ? new CellMoves(operations, maxItems) : null;
+    this.moves = operations ? new CellMoves(operations, maxItems, (call) => this.#listen(call)) : null;
   }
 
   get name(): string {
@@ -89,13 +92,15 @@ export class CellLink {
     return this.#listen(this.#closes.submit(serverUuid));
   }
 
+  /** See ServerStore.requestDelete. Rejects as `dispatch` does. */
   requestDelete(task: Task): Promise<DeleteOutcome> {
-    return this.#deletes.submit(task);
+    return this.#listen(this.#deletes.submit(task));
   }
 
   /** Those of the servers that are here, or were. */
   async known(serverUuids: readonly string[]): Promise<ReadonlySet<string>> {
-    return new Set((await this.cell.store.homes(serverUuids)).map((home) => home.serverUuid));
+    const homes = await this.#listen(this.cell.store.homes(serverUuids));
+    return new Set(homes.map((home) => home.serverUuid));
   }
 
   /** Brings a stored task to the cell's conductors sooner than their own sweep would. */
@@ -107,14 +112,17 @@ export class CellLink {
     this.claims.close();
   }
 
-  async #listen<Answer>(call: Promise<Answer>): Promise<Answer> {
+  /**
+   * Rejects when there is no answer in time: what waits for this cell keeps its place in the works from what is for others. The call goes on,
+   * and the cell counts as silent until it has ended.
+   */
+  #listen<Answer>(call: Promise<Answer>): Promise<Answer> {
     if (this.#unanswered === 0) this.#quietSinceMs = this.#clock.monotonic();
     this.#unanswered += 1;
-    try {
-      return await call;
-    } finally {
+    const answered = call.finally(() => {
       this.#unanswered -= 1;
       this.#quietSinceMs = this.#clock.monotonic();
-    }
+    });
+    return withDeadline(answered, this.#answerMs, `a call of cell ${this.name}`, this.#clock);
   }
 }

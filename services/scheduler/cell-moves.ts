@@ -9,29 +9,35 @@ export interface KnownServer {
   readonly holding: Holding | null;
 }
 
-/** The servers of one cell that are to move: single calls that come together go as one batch. Rejects as the store does. */
+/**
+ * The servers of one cell that are to move: single calls that come together go as one batch. Rejects as the store does, and as `listen` does
+ * when the cell does not answer in time.
+ */
 export class CellMoves {
   readonly #store: SchedulerMoveStore;
   readonly #begins: Batcher<BeginOperation, BeginOutcome>;
   readonly #reads: Batcher<string, KnownServer>;
+  readonly #listen: <Answer>(call: Promise<Answer>) => Promise<Answer>;
 
-  constructor(store: SchedulerMoveStore, maxItems: number) {
+  /** `listen`: bounds how long a call may take, and notes that the cell owes an answer. */
+  constructor(store: SchedulerMoveStore, maxItems: number, listen: <Answer>(call: Promise<Answer>) => Promise<Answer>) {
     this.#store = store;
+    this.#listen = listen;
     this.#begins = new Batcher({ run: (begins) => store.begin(begins), maxItems, spacingMs: COMMIT_SPACING_MS });
     this.#reads = new Batcher({ run: (uuids) => readServers(store, uuids), maxItems });
   }
 
   /** When it rejects nobody knows whether it happened. */
   begin(begin: BeginOperation): Promise<BeginOutcome> {
-    return this.#begins.submit(begin);
+    return this.#listen(this.#begins.submit(begin));
   }
 
   server(uuid: string): Promise<KnownServer> {
-    return this.#reads.submit(uuid);
+    return this.#listen(this.#reads.submit(uuid));
   }
 
   async hasMigration(uuid: string): Promise<boolean> {
-    return (await this.#store.migrations({ uuids: [uuid], limit: 1 })).length > 0;
+    return (await this.#listen(this.#store.migrations({ uuids: [uuid], limit: 1 }))).length > 0;
   }
 }
 

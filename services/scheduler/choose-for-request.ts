@@ -1,9 +1,11 @@
+import { SearchBudget } from "../../core/candidates/search-budget.ts";
 import type { AllocationItem } from "../../core/ledger/model.ts";
 import type { LedgerView } from "../../core/ledger/view.ts";
-import type { ChoiceOptions, HostChoice, HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import type { ChoiceOptions, HostChoice, HostChooser, PausedChoice } from "../../core/scheduling/choose-hosts.ts";
 import { examineCells } from "../../core/scheduling/explain/explain-request.ts";
 import { type Miss, nearestMisses } from "../../core/scheduling/explain/nearest-misses.ts";
 import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
+import { HardShapes } from "../../core/scheduling/hard-shapes.ts";
 import { hostRules } from "../../core/scheduling/host-rules.ts";
 import { pinQuery } from "../../core/scheduling/pin-query.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
@@ -52,6 +54,10 @@ export class RequestChooser {
   readonly #clock: Clock;
   readonly #events: SchedulerEvents;
   readonly #groupPicks: GroupPicks;
+  readonly #hardShapes = new HardShapes();
+  readonly #searches = new WeakMap<PlacingState, SearchBudget>();
+  /** Searches that were given up, and counted. */
+  readonly #toldOf = new WeakSet<SearchBudget>();
 
   constructor(options: {
     readonly chooser: HostChooser;
@@ -77,12 +83,15 @@ export class RequestChooser {
     this.#groupPicks = options.groupPicks;
   }
 
-  /** In the cell that it is assigned to, if there is a host; else in any other that it was not shut out of. */
-  choose(state: PlacingState, links: readonly CellLink[]): HostChoice {
+  /**
+   * In the cell that it is assigned to, if there is a host; else in any other that it was not shut out of. `paused`: the search has used
+   * up its turn, and is to be asked to go on after others had theirs.
+   */
+  choose(state: PlacingState, links: readonly CellLink[]): HostChoice | PausedChoice {
     const timer = new StageTimer(this.#clock);
     const limits = this.#limitsOf(state);
     const { pinned } = limits;
-    const isNew = state.at === null && state.tried.size === 0 && !state.fresh;
+    const isNew = state.at === null && state.tried.size === 0 && !state.fresh && this.#searchOf(state).steps === 0;
     if (isNew && links[0]) this.#onArrival(state.query, links[0].view);
     const open = links.filter(
       (link) => link.isOpen && !state.shut.has(link.name) && (pinned === null || pinned.cell === link.name),
@@ -90,10 +99,11 @@ export class RequestChooser {
     const home = open.filter((link) => link.name === state.at);
     const atHome = home.length > 0 ? this.#among(home, state, { ...limits, watch: timer }) : null;
     const others = home.length > 0 ? open.filter((link) => link !== home[0]) : open;
-    const choice = atHome?.kind === "chosen" ? atHome : this.#among(others, state, { ...limits, watch: timer });
+    const isDecided = atHome !== null && atHome.kind !== "none";
+    const choice = isDecided ? atHome : this.#among(others, state, { ...limits, watch: timer });
     const lookedAt = choice.lookedAt + (atHome && choice !== atHome ? atHome.lookedAt : 0);
-    this.#events.decided({ outcome: choice.kind, tookMs: timer.end(), stagesMs: timer.stagesMs, lookedAt });
-    if (choice.kind === "chosen" || atHome?.kind !== "none") return choice;
+    this.#tell(state, choice, { tookMs: timer.end(), stagesMs: timer.stagesMs, lookedAt });
+    if (choice.kind !== "none" || atHome?.kind !== "none") return choice;
     const refusals = [...choice.refusals, ...atHome.refusals];
     const funnels = [...atHome.funnels, ...choice.funnels];
     return { kind: "none", refusals, trees: choice.trees + atHome.trees, funnels, lookedAt };
@@ -103,15 +113,14 @@ export class RequestChooser {
    * For a server that stays in its cell. `released` counts as free while hosts are chosen: what it holds, where it may stay on its
    * host.
    */
-  chooseWithin(state: PlacingState, link: CellLink, released: readonly AllocationItem[]): HostChoice {
+  chooseWithin(state: PlacingState, link: CellLink, released: readonly AllocationItem[]): HostChoice | PausedChoice {
     const timer = new StageTimer(this.#clock);
     const name = `released by ${state.serverUuid}`;
     const freed = released.map((item) => ({ ...item, amount: -item.amount }));
     if (freed.length > 0) link.view.hold(name, freed);
     try {
       const choice = this.#among([link], state, { pinned: null, excluded: state.tried, watch: timer, isMove: true });
-      const { kind: outcome, lookedAt } = choice;
-      this.#events.decided({ outcome, tookMs: timer.end(), stagesMs: timer.stagesMs, lookedAt });
+      this.#tell(state, choice, { tookMs: timer.end(), stagesMs: timer.stagesMs, lookedAt: choice.lookedAt });
       return choice;
     } finally {
       if (freed.length > 0) link.view.letGo(name);
@@ -140,8 +149,37 @@ export class RequestChooser {
     return { pinned: state.pinned ?? advice.pinned, excluded: unionOf(state.tried, advice.full) };
   }
 
-  #among(links: readonly CellLink[], state: PlacingState, limits: ChoiceLimits): HostChoice {
-    return this.#chooser.choose(queryFor(state.query, limits, links), links, this.#optionsFor(state, limits));
+  #among(links: readonly CellLink[], state: PlacingState, limits: ChoiceLimits): HostChoice | PausedChoice {
+    const options = this.#optionsFor(state, limits);
+    return this.#chooser.chooseSlice(queryFor(state.query, limits, links), links, options, this.#searchOf(state));
+  }
+
+  #tell(
+    state: PlacingState,
+    { kind }: HostChoice | PausedChoice,
+    effort: Omit<Parameters<SchedulerEvents["decided"]>[0], "outcome">,
+  ): void {
+    const search = this.#searchOf(state);
+    if (kind === "paused") {
+      search.beginSlice();
+      return;
+    }
+    this.#events.decided({ outcome: kind, ...effort });
+    if (this.#toldOf.has(search)) return;
+    this.#hardShapes.learn(state.query, search);
+    if (search.spentBy === null) return;
+    this.#toldOf.add(search);
+    this.#events.searchGivenUp(state.serverUuid, search.spentBy, search.steps);
+  }
+
+  /** One for all that is searched for a request, however often it is chosen for. */
+  #searchOf(state: PlacingState): SearchBudget {
+    let search = this.#searches.get(state);
+    if (search === undefined) {
+      search = new SearchBudget(this.#hardShapes.limitsFor(state.query), () => this.#clock.monotonic());
+      this.#searches.set(state, search);
+    }
+    return search;
   }
 
   #optionsFor(state: PlacingState, { excluded, watch, isMove = false }: ChoiceLimits): ChoiceOptions {
@@ -152,6 +190,7 @@ export class RequestChooser {
       alternates: attemptsMax - 1 + (isMove || attemptsMax === 1 ? 0 : SPARE_ALTERNATES),
       excludedHosts: excluded,
       spec: state.spec,
+      search: this.#searchOf(state),
       ...(watch && { watch }),
     };
   }

@@ -1,5 +1,6 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
+import type { SearchLimit } from "../../core/candidates/search-budget.ts";
 import type { DecisionStage } from "../../core/scheduling/stage-watch.ts";
 import type { MoveRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -47,12 +48,21 @@ export class SchedulerEvents {
     for (const [stage, ms] of decision.stagesMs) this.#metrics.stageSeconds.observe(ms / 1_000, { stage });
   }
 
+  /** Whether the request fits anywhere was not found out within the limits of a decision. */
+  searchGivenUp(serverUuid: string, limit: SearchLimit, steps: number): void {
+    this.#metrics.searchesGivenUp.inc({ limit });
+    this.#logger.warn(
+      { server: serverUuid, limit, steps },
+      "the search for a host was given up: the request groups are too hard to combine",
+    );
+  }
+
   /** A claim has its answer, whatever it is. */
   claimed(tookMs: number): void {
     this.#metrics.stageSeconds.observe(tookMs / 1_000, { stage: "claim" });
   }
 
-  /** A request was taken that has waited in the queue for so long. */
+  /** A request was taken for the first time, so long after it was accepted. */
   taken(queuedMs: number): void {
     this.#metrics.queueSeconds.observe(Math.max(0, queuedMs) / 1_000);
   }
@@ -133,6 +143,10 @@ export class SchedulerEvents {
     );
   }
 
+  queueRefused(error: unknown): void {
+    this.#logger.error({ err: error }, "the work queue cannot be listened to; only sweeps find requests");
+  }
+
   malformed(error: unknown): void {
     this.#logger.error({ err: error }, "dropped a message of the work queue that cannot be read");
   }
@@ -144,7 +158,7 @@ export class SchedulerEvents {
 
   foundLost(cell: string, requests: number): void {
     this.#metrics.swept.inc(requests);
-    this.#logger.warn({ cell, requests }, "requests never arrived in their cell; they are queued again");
+    this.#logger.warn({ cell, requests }, "requests never arrived in their cell; they are placed again");
   }
 
   sweepFailed(error: unknown): void {
@@ -223,6 +237,11 @@ function createMetrics(registry: Registry, read: GaugeReads) {
     publishFailures: counter("publish_failures_total", "tasks that were stored and not published"),
     swept: counter("swept_total", "requests that the sweep carried on"),
     decisions: counter("decisions_total", "choices of host and alternates, by outcome", ["outcome"]),
+    searchesGivenUp: counter(
+      "searches_given_up_total",
+      "decisions whose request groups were too hard to combine, by the limit that ended the search (steps, time)",
+      ["limit"],
+    ),
     candidatesTried: new QuickHistogram({
       name: "berth_scheduler_candidates_tried",
       help: "hosts that one choice asked whether the request fits there, alternates included",
@@ -238,7 +257,7 @@ function createMetrics(registry: Registry, read: GaugeReads) {
     }),
     queueSeconds: new QuickHistogram({
       name: "berth_scheduler_queue_age_seconds",
-      help: "how long a request had waited in the queue when it was taken",
+      help: "how long ago a request had been accepted when it was first taken from the queue",
       buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 60],
       registers,
     }),

@@ -40,9 +40,9 @@ export class CellKeeper {
     });
   }
 
-  /** Rejects when the API database cannot be asked. A cell that cannot be reached is tried again later. */
+  /** Rejects when the API database cannot be asked, and may then be called again. A cell that cannot be reached is tried again later. */
   async start(): Promise<void> {
-    for (const cell of this.#deps.given) this.#link(cell);
+    for (const cell of this.#deps.given) if (!this.#links.has(cell.name)) this.#link(cell);
     await this.#refresh();
     this.#ticker.start();
   }

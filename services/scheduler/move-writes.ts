@@ -5,8 +5,11 @@ import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 export class MoveWrites {
   readonly #reads: Batcher<string, MoveRecord | null>;
   readonly #ends: Batcher<MoveEnd, void>;
+  readonly #asks: Batcher<string, boolean>;
+  readonly #giveUps: Batcher<{ readonly id: string; readonly fault: string }, boolean>;
+  readonly #putOffs: Batcher<{ readonly id: string; readonly delayMs: number }, void>;
 
-  constructor(store: Pick<MoveStore, "moves" | "end">, batchMax: number) {
+  constructor(store: Pick<MoveStore, "moves" | "end" | "markAsked" | "giveUp" | "putOff">, batchMax: number) {
     this.#reads = new Batcher({
       run: async (ids) => {
         const records = await store.moves([...new Set(ids)]);
@@ -23,6 +26,28 @@ export class MoveWrites {
       maxItems: batchMax,
       spacingMs: COMMIT_SPACING_MS,
     });
+    this.#asks = new Batcher({
+      run: async (ids) => {
+        const asked = new Set(await store.markAsked([...new Set(ids)]));
+        return ids.map((id) => asked.has(id));
+      },
+      maxItems: batchMax,
+    });
+    this.#giveUps = new Batcher({
+      run: async (moves) => {
+        const givenUp = new Set(await store.giveUp([...new Map(moves.map((move) => [move.id, move])).values()]));
+        return moves.map(({ id }) => givenUp.has(id));
+      },
+      maxItems: batchMax,
+    });
+    this.#putOffs = new Batcher({
+      run: async (putOffs) => {
+        await store.putOff(putOffs);
+        return putOffs.map((): void => undefined);
+      },
+      maxItems: batchMax,
+      spacingMs: COMMIT_SPACING_MS,
+    });
   }
 
   /** Null: unknown. */
@@ -32,5 +57,20 @@ export class MoveWrites {
 
   end(end: MoveEnd): Promise<void> {
     return this.#ends.submit(end);
+  }
+
+  /** Notes that its cell is about to be asked to begin it. False: it has ended. */
+  markAsked(id: string): Promise<boolean> {
+    return this.#asks.submit(id);
+  }
+
+  /** Refuses it unless it has ended or its cell may have been asked to begin it; whether it did. */
+  giveUp(id: string, fault: string): Promise<boolean> {
+    return this.#giveUps.submit({ id, fault });
+  }
+
+  /** The row remembers that it is to be tried again, after a delay. */
+  putOff(putOff: { readonly id: string; readonly delayMs: number }): Promise<void> {
+    return this.#putOffs.submit(putOff);
   }
 }

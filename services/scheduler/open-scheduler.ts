@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
+import type { Pool } from "pg";
 import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
 import {
+  describeObstacles,
   followerEvents,
   registerFollowerMetrics,
   type WatchedFollower,
@@ -18,6 +20,7 @@ import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.t
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
 import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
+import { isUnavailable } from "../../adapters/postgres/store-error.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
@@ -29,6 +32,7 @@ import { closeOnce } from "../../runtime/close-once.ts";
 import { drainThenCut } from "../../runtime/drain-then-cut.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { Patience } from "../../runtime/patience.ts";
 import { createProbes } from "../../runtime/probes.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { OpenedCell } from "./ports.ts";
@@ -41,7 +45,6 @@ const NAME = "berth scheduler";
 /** Batches of claims of one cell that are out at a time, closes and deletes beside them. */
 const CELL_CONNECTIONS_MAX = 6;
 const API_CONNECTIONS_MAX = 6;
-const BUS_UP_MS = 15_000;
 
 /** A scheduler on the real parts, with its probes; it owns them all. */
 export interface SchedulerProcess extends Service {
@@ -69,11 +72,7 @@ export async function openScheduler(
   const aggregates = new PostgresAggregateStore(pool);
   const operatorSettings = new PostgresSettingsStore(pool);
   const bus = openLoggedBus({ url: options.natsUrl, name: NAME, what: "API tier", logger });
-  const softState = new RedisSoftState({
-    url: options.redisUrl,
-    onLost: (reason) => logger.warn({ reason }, "Redis is away; schedulers do not know of each other meanwhile"),
-    onBack: () => logger.info("Redis is back"),
-  });
+  const softState = openSoftState(options.redisUrl, logger);
   const registry = createRegistry({ service: "scheduler" });
   const followers: WatchedFollower[] = [];
   registerFollowerMetrics(registry, followers);
@@ -101,24 +100,49 @@ export async function openScheduler(
     },
     settings,
   );
-  const probes = createProbes({ listen: options.listen, registry, isReady: () => scheduler.ready });
+  const patience = new Patience({ logger, isTransient: isUnavailable });
+  const probes = createProbes({
+    ...{ listen: options.listen, registry },
+    isReady: () => scheduler.ready,
+    remarks: () => [...describeQueue(bus), ...describeObstacles(followers)],
+  });
   return {
     get note() {
       return `probes at ${probes.address.host}:${probes.address.port}`;
     },
     async start() {
-      const pending = await pendingMigrations(pool, "api");
-      if (pending.length > 0) throw new Error(`the API database lacks ${pending.join(", ")}; run \`berth db migrate\``);
       await probes.start();
-      await bus.whenConnected(BUS_UP_MS);
+      await whenReachable(pool, patience);
       await scheduler.start();
     },
     close: closeOnce(async () => {
+      patience.giveUp();
       await drainThenCut(scheduler.close(), { graceMs: DRAIN_MS, cut: () => closeAll([bus, ...cellBuses]) });
       await Promise.all([probes.close(), bus.close(), softState.close(), tracing.close()]);
       await store.close();
     }),
   };
+}
+
+function openSoftState(url: string, logger: Logger): RedisSoftState {
+  return new RedisSoftState({
+    url,
+    onLost: (reason) => logger.warn({ reason }, "Redis is away; schedulers do not know of each other meanwhile"),
+    onBack: () => logger.info("Redis is back"),
+  });
+}
+
+/** Waits for the API database and the bus. Rejects when the database lacks migrations. */
+async function whenReachable(pool: Pool, patience: Patience): Promise<void> {
+  const pending = await patience.until("the API database", () => pendingMigrations(pool, "api"));
+  if (pending.length > 0) throw new Error(`the API database lacks ${pending.join(", ")}; run \`berth db migrate\``);
+}
+
+/** What `/readyz` says of the work queue; nothing while it is there. */
+function describeQueue(bus: Pick<NatsBus, "streamState">): readonly string[] {
+  const state = bus.streamState();
+  const what = state === "away" ? "NATS cannot be reached" : "the work queue is missing and is being made again";
+  return state === "there" ? [] : [`${what}: sweeps place requests meanwhile, some seconds later`];
 }
 
 async function closeAll(buses: readonly NatsBus[]): Promise<void> {

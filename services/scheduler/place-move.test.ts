@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { MemoryMoveStore } from "../../adapters/memory/memory-move-store.ts";
+import { messageOfMove } from "../../adapters/nats/schedule-message.ts";
 import { apiPermissions, schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
-import { type MoveRequest, ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
+import type { MoveRequest } from "../../proto/gen/berth/scheduler.ts";
 import { hostName, serverId } from "../../test/contract/cell-fixtures.ts";
 import { moveRequest } from "../../test/contract/move-store.contract.ts";
 import { eventually } from "../../test/eventually.ts";
@@ -32,7 +33,7 @@ describe("a server that is to move", () => {
   }
 
   const deliver = async (move: MoveRequest) => {
-    const message = ScheduleRequest.encode({ server: undefined, move }).finish();
+    const message = messageOfMove(move.id);
     await rig.apiBroker.connect(apiPermissions).publish(schedulerRequestsSubject, message);
   };
   const ended = (move: MoveRequest) =>
@@ -86,11 +87,51 @@ describe("a server that is to move", () => {
     await deliver(move);
     await eventually("it to be put off, or begun", async () => {
       const [record] = await moves.moves([move.id]);
-      return rig.putOff.length > 0 || record?.state !== "accepted";
+      return record?.putOffs === 1 || record?.state !== "accepted";
     });
     expect(await moves.moves([move.id])).toMatchObject([{ state: "accepted" }]);
     healed.resolve();
     await eventually("the other to be placed", () => rig.acked.includes(serverId(2)));
+    await deliver(move);
+    expect((await ended(move)).state).toBe("begun");
+  });
+
+  test("is begun although the cell's answer was lost and its destination is full by then", async () => {
+    await withServer([1, 1]);
+    const begin = cell.store.begin.bind(cell.store);
+    let answersLost = 0;
+    cell.store.begin = async (begins) => {
+      const outcomes = await begin(begins);
+      answersLost += 1;
+      if (answersLost === 1) throw new Error("the connection was lost");
+      return outcomes;
+    };
+    const move = moveRequest(1);
+    await moves.accept([move]);
+    await deliver(move);
+    await eventually("it to be put off", async () => (await moves.moves([move.id]))[0]?.putOffs === 1);
+    await deliver(move);
+    expect(await ended(move)).toMatchObject({ state: "begun", fault: null });
+    expect(answersLost).toBe(1);
+  });
+
+  test("is put off when its cell does not answer in time, so that it keeps no place in the works", async () => {
+    await withServer([4, 4]);
+    const asked = Promise.withResolvers<void>();
+    const healed = Promise.withResolvers<void>();
+    const servers = cell.store.servers.bind(cell.store);
+    cell.store.servers = async (uuids) => {
+      asked.resolve();
+      await healed.promise;
+      return servers(uuids);
+    };
+    const move = moveRequest(1);
+    await moves.accept([move]);
+    await deliver(move);
+    await asked.promise;
+    rig.clock.advance(DEFAULT_SCHEDULER_SETTINGS.cellAnswerMs);
+    await eventually("it to be put off", async () => (await moves.moves([move.id]))[0]?.putOffs === 1);
+    healed.resolve();
     await deliver(move);
     expect((await ended(move)).state).toBe("begun");
   });

@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { hostInUse, unfencedHost } from "../../core/cell/evacuation-rule.ts";
+import type { MoveRecord } from "../../core/cell/move-store.ts";
 import type { BeginOutcome, Holding } from "../../core/cell/operation-store.ts";
 import type { Server } from "../../core/cell/server.ts";
 import type { HostChoice } from "../../core/scheduling/choose-hosts.ts";
+import { awaitsGroup } from "../../core/scheduling/filters/group-members.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import type { RequestContext } from "../../core/scheduling/request/request-context.ts";
 import { describeRequestRefusal } from "../../core/scheduling/request/request-refusal.ts";
@@ -10,12 +13,14 @@ import { planOperation } from "../../core/tasks/plan-operation.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { MoveRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { nextTurn } from "../../runtime/next-turn.ts";
 import type { CellLink } from "./cell-link.ts";
 import type { CellMoves } from "./cell-moves.ts";
 import type { RequestChooser } from "./choose-for-request.ts";
 import { noValidHost } from "./describe-no-host.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { MoveWrites } from "./move-writes.ts";
+import { GROUP_IN_FLIGHT } from "./place-request.ts";
 import { newPlacing, type Placing } from "./placement.ts";
 import { inZoneOf, itemsOf } from "./plan-build.ts";
 import { QueryCache } from "./query-cache.ts";
@@ -63,7 +68,7 @@ export class MovePlacer {
   readonly #links: { get(name: string): CellLink | undefined };
   readonly #chooser: Pick<RequestChooser, "chooseWithin">;
   readonly #writes: MoveWrites;
-  readonly #settings: Pick<SchedulerSettings, "seenDeadlineMs" | "hostUnseenMs">;
+  readonly #settings: Pick<SchedulerSettings, "seenDeadlineMs" | "hostUnseenMs" | "giveUpMs">;
   readonly #events: SchedulerEvents;
   readonly #onPick: (cell: string, host: string) => void;
   readonly #context: () => RequestContext;
@@ -73,7 +78,7 @@ export class MovePlacer {
     readonly links: { get(name: string): CellLink | undefined };
     readonly chooser: Pick<RequestChooser, "chooseWithin">;
     readonly writes: MoveWrites;
-    readonly settings: Pick<SchedulerSettings, "seenDeadlineMs" | "hostUnseenMs">;
+    readonly settings: Pick<SchedulerSettings, "seenDeadlineMs" | "hostUnseenMs" | "giveUpMs">;
     readonly events: SchedulerEvents;
     /** A host was chosen and is going to be claimed. */
     readonly onPick: (cell: string, host: string) => void;
@@ -88,10 +93,35 @@ export class MovePlacer {
     this.#context = deps.context;
   }
 
-  /** Rejects when a store could not be asked: then it may be begun or not, and is to be tried again. */
-  async place(move: MoveRequest): Promise<MovePlacement> {
-    const record = await this.#writes.read(move.id);
-    if (record?.state !== "accepted") return { kind: "ended" };
+  /**
+   * Rejects when a store could not be asked: then it may be begun or not, and is to be tried again. What is old and keeps failing is
+   * refused, unless its cell may have begun it and cannot be asked.
+   */
+  async place(record: MoveRecord): Promise<MovePlacement> {
+    const { request: move } = record;
+    const isOld = record.ageMs >= this.#settings.giveUpMs;
+    try {
+      const placement = await this.#tryToPlace(move);
+      return placement.kind === "later" && isOld ? await this.#giveUp(move, placement) : placement;
+    } catch (error) {
+      if (!isOld) throw error;
+      const placement = await this.#giveUp(move, { kind: "later", why: "a database that it needs failed each time" });
+      if (placement.kind === "later") throw error;
+      return placement;
+    }
+  }
+
+  /** Nothing is refused that its cell may have begun: its own word is needed for that. */
+  async #giveUp(move: MoveRequest, later: MovePlacement & { readonly kind: "later" }): Promise<MovePlacement> {
+    const minutes = Math.round(this.#settings.giveUpMs / 60_000);
+    const fault = `The move was given up after ${minutes} minutes: ${later.why}. The server stays as it is; ask again once that has changed.`;
+    if (await this.#writes.giveUp(move.id, fault)) return { kind: "refused", fault };
+    const link = this.#links.get(move.cell);
+    if (!link?.answers || link.moves === null) return later;
+    return (await link.moves.hasMigration(move.id)) ? this.#noteBegun(move) : this.#refuse(move, fault);
+  }
+
+  async #tryToPlace(move: MoveRequest): Promise<MovePlacement> {
     const link = this.#links.get(move.cell);
     if (!link?.answers) return { kind: "later", why: `cell ${move.cell}, where it lives, cannot be reached` };
     if (link.moves === null) return { kind: "later", why: `this scheduler moves no servers of cell ${move.cell}` };
@@ -116,8 +146,8 @@ export class MovePlacer {
     const place = { forcedHost: move.forced ? move.host : "", requestedHost: move.forced ? "" : move.host };
     const spec = { ...after, ...place };
     const query: PlacementQuery = { groups: [], groupPolicy: "none" };
-    const placing = newPlacing(spec, query, null);
-    return { ...placing, at: move.cell, move, kind, server, holding, after, tried: leftOut(move, server) };
+    const placing = newPlacing({ spec, cell: move.cell, agedMs: () => 0 }, query, null);
+    return { ...placing, move, kind, server, holding, after, tried: leftOut(move, server) };
   }
 
   async #tryHosts(at: Home, blank: Moving): Promise<MovePlacement | null> {
@@ -136,7 +166,11 @@ export class MovePlacer {
   async #tryOnce(at: Home, moving: Moving): Promise<Step> {
     const { link } = at;
     const choice = this.#chooser.chooseWithin(moving, link, releasedBy(moving));
-    if (choice.kind === "none") return this.#lookAgain(link, moving, choice);
+    if (choice.kind === "paused") {
+      await nextTurn();
+      return "another-host";
+    }
+    if (choice.kind === "none") return this.#lookAgain(at, moving, choice);
     const [first] = choice.selections;
     if (!first) return "another-host";
     const claimId = randomUUID();
@@ -162,10 +196,13 @@ export class MovePlacer {
       holding,
       selections: inZoneOf(after, chosen.selections),
       after,
+      fenceWaived: move.fenceWaived,
       unseenMs: this.#settings.hostUnseenMs,
+      askedBy: { requestId: move.requestId, userId: move.userId, projectId: move.projectId },
     });
     switch (planned.kind) {
       case "planned":
+        if (!(await this.#writes.markAsked(move.id))) return { kind: "ended" };
         return this.#afterBegin(
           link,
           moving,
@@ -210,13 +247,17 @@ export class MovePlacer {
       case "gone":
         return this.#refuse(move, "The server was deleted.");
       case "host-seen":
-        return this.#refuse(move, `Compute service of ${moving.server.host ?? "its host"} is still in use.`);
+        return this.#refuse(move, hostInUse(moving.server.host ?? "its host"));
+      case "host-unfenced":
+        return this.#refuse(move, unfencedHost(moving.server.host ?? "its host"));
       case "no-capacity":
         // First the claim itself is let go of, or it would count twice.
         link.claims.giveUpUnlessCommitted(claimId);
         link.view.learnShortfalls(outcome.shortfalls);
         return this.#avoid(link, moving, first.host, outcome.kind);
       case "refused":
+        moving.groupInFlight ||= outcome.inFlight;
+        return this.#avoid(link, moving, first.host, outcome.why);
       case "stale":
         return this.#avoid(link, moving, first.host, outcome.why);
       default:
@@ -231,10 +272,19 @@ export class MovePlacer {
     return "another-host";
   }
 
-  /** A view that is behind must not refuse. */
-  async #lookAgain(link: CellLink, moving: Moving, choice: HostChoice & { readonly kind: "none" }): Promise<Step> {
-    if (moving.looks > 0) return this.#refuse(moving.move, noValidHost(choice, []));
+  /** A view that is behind must not refuse, and neither must a host that is full because this very move was begun and the answer lost. */
+  async #lookAgain(
+    { link, moves }: Home,
+    moving: Moving,
+    choice: HostChoice & { readonly kind: "none" },
+  ): Promise<Step> {
+    if (moving.looks > 0) {
+      if (await moves.hasMigration(moving.move.id)) return this.#noteBegun(moving.move);
+      if (moving.groupInFlight || awaitsGroup(choice.refusals)) return { kind: "later", why: GROUP_IN_FLIGHT };
+      return this.#refuse(moving.move, noValidHost(choice, []));
+    }
     moving.looks += 1;
+    moving.groupInFlight = false;
     this.#events.lookedAgain(moving.serverUuid);
     await link.claims.answered();
     try {

@@ -1,23 +1,34 @@
 import type { DispatchOutcome } from "../../core/cell/cell-store.ts";
 import type { GroupConflict } from "../../core/cell/group-rule.ts";
+import { bareSpec } from "../../core/cell/server-spec.ts";
+import { SPEC_BYTES_MAX } from "../../core/cell/spec-limits.ts";
 import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../core/ledger/model.ts";
 import type { HostChoice } from "../../core/scheduling/choose-hosts.ts";
 import type { DecisionEffort } from "../../core/scheduling/explain/decision.ts";
 import { sumFunnels } from "../../core/scheduling/explain/funnel.ts";
+import { awaitsGroup } from "../../core/scheduling/filters/group-members.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import { PLAIN_CONTEXT, type RequestContext } from "../../core/scheduling/request/request-context.ts";
 import { describeRequestRefusal } from "../../core/scheduling/request/request-refusal.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { nextTurn } from "../../runtime/next-turn.ts";
 import type { CellLink } from "./cell-link.ts";
 import type { RequestChooser } from "./choose-for-request.ts";
 import { noValidHost } from "./describe-no-host.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { GroupPicks } from "./group-picks.ts";
-import { type Company, type Found, newPlacing, type Placement, type Placing } from "./placement.ts";
+import {
+  type Company,
+  type Found,
+  newPlacing,
+  type Placement,
+  type Placing,
+  type PlacingRequest,
+} from "./placement.ts";
 import { buildTask, itemsOf } from "./plan-build.ts";
 import type { SchedulerGroups } from "./ports.ts";
 import { QueryCache } from "./query-cache.ts";
@@ -27,10 +38,15 @@ import type { SchedulerSettings } from "./settings.ts";
 
 /** Claims that may be lost before a request is put off. */
 const TRIES_MAX = 30;
-/** Deliveries of a request, however old, before what keeps it from being placed counts as lasting. */
-const GIVE_UP_DELIVERIES = 5;
+/** Tries of a request, however old, before what keeps it from being placed counts as lasting. */
+const GIVE_UP_TRIES = 5;
 /** Times that a view is waited for before a refusal. */
 const LOOKS_MAX = 5;
+
+/** Why a request waits for others of its server group. */
+export const GROUP_IN_FLIGHT =
+  "the hosts that it may have are held by servers of its group that are being built, moved or deleted";
+const NOTHING_ASKED: PlacementQuery = { groups: [], groupPolicy: "none" };
 
 type NoChoice = HostChoice & { readonly kind: "none" };
 
@@ -94,16 +110,16 @@ export class RequestPlacer {
   }
 
   /**
-   * Rejects when a store could not be asked: then it may be dispatched or not, and is to be tried again. `deliveries`: how
-   * often its message was taken so far. What is old and keeps failing is refused, unless its cell cannot be shut for it. With
-   * company it is never refused, but `unplaced`: whoever places them all decides.
+   * Rejects when a store could not be asked: then it may be dispatched or not, and is to be tried again. What is old and keeps failing is
+   * refused, unless its cell cannot be shut for it. With company it is never refused, but `unplaced`: whoever places them all decides.
    */
-  async place(spec: ServerSpec, deliveries: number, company: Company | null = null): Promise<Placement> {
+  async place(request: PlacingRequest, company: Company | null = null): Promise<Placement> {
+    const { spec } = request;
     const read = this.#queries.of(spec, this.#context());
-    const query: PlacementQuery = read?.kind === "query" ? read.query : { groups: [], groupPolicy: "none" };
-    const placing = newPlacing(spec, query, company);
+    const query: PlacementQuery = read?.kind === "query" ? read.query : NOTHING_ASKED;
+    const placing = newPlacing(request, query, company);
     const malformed = read?.kind === "query" ? null : read ? describeRequestRefusal(read) : "the request has no flavor";
-    const lasts = deliveries >= GIVE_UP_DELIVERIES && this.#ageMs(spec) >= this.#settings.giveUpMs;
+    const lasts = request.tries >= GIVE_UP_TRIES && request.agedMs() >= this.#settings.giveUpMs;
     try {
       const placement = await this.#tryToPlace(placing, malformed);
       if (placement.kind !== "later" || !lasts) return placement;
@@ -120,7 +136,20 @@ export class RequestPlacer {
 
   /** Says in the API database that it is nowhere placed, unless it was meanwhile. Rejects as `place` does. */
   refuse(spec: ServerSpec, fault: string): Promise<Placement> {
-    return this.#tryToPlace(newPlacing(spec, { groups: [], groupPolicy: "none" }, null), fault);
+    return this.#tryToPlace(newPlacing({ spec, cell: null, agedMs: () => 0 }, NOTHING_ASKED, null), fault);
+  }
+
+  /** Refuses a request whose spec is too large to be read. Rejects as `place` does. */
+  async refuseTooLarge(request: {
+    readonly serverUuid: string;
+    readonly specBytes: number;
+  }): Promise<{ readonly spec: ServerSpec; readonly placement: Placement }> {
+    const { serverUuid, specBytes } = request;
+    const fault =
+      `The request is ${specBytes} bytes large; at most ${SPEC_BYTES_MAX} can be placed. Delete the server and ask again with fewer or ` +
+      "shorter scheduler hints, metadata or image properties.";
+    const spec = bareSpec(serverUuid);
+    return { spec, placement: await this.refuse(spec, fault) };
   }
 
   async #tryToPlace(placing: Placing, malformed: string | null): Promise<Placement> {
@@ -129,10 +158,6 @@ export class RequestPlacer {
       if (step) return step;
     }
     return { kind: "later", why: `lost ${TRIES_MAX} claims to others` };
-  }
-
-  #ageMs(spec: ServerSpec): number {
-    return this.#clock.now() - spec.createdAtMs;
   }
 
   #gaveUp(why: string): string {
@@ -147,6 +172,10 @@ export class RequestPlacer {
     }
     const links = this.#links.all();
     const choice = this.#chooser.choose(placing, links);
+    if (choice.kind === "paused") {
+      await nextTurn();
+      return null;
+    }
     // Before anything is awaited: these are the cells that this very choice has left out.
     if (choice.kind === "none") return this.#lookAgain(placing, choice, unsearched(placing, links));
     const link = this.#links.get(choice.cell);
@@ -255,15 +284,16 @@ export class RequestPlacer {
   }
 
   /** What the refusal says of the group leads to the next choice: past the hosts that are full, or to the one where the others are. */
-  #learnGroup(placing: Placing, link: CellLink, host: string, { kind, policy, hosts }: GroupConflict): void {
+  #learnGroup(placing: Placing, link: CellLink, host: string, conflict: GroupConflict): void {
+    const { kind, policy, hosts, inFlight } = conflict;
     placing.fresh = false;
     placing.lostRaces += 1;
-    if (policy === "affinity") {
-      placing.pinned = { cell: link.name, hosts };
-    } else {
-      const tried = placing.tried.get(link.name) ?? new Set<string>();
-      placing.tried.set(link.name, new Set([...tried, ...hosts]));
-    }
+    placing.groupInFlight ||= inFlight;
+    if (policy === "affinity") placing.pinned = { cell: link.name, hosts };
+    // A group that is torn apart, or that may be when a move ends, lets nobody in anywhere: each host is tried once.
+    const full = policy === "affinity" ? (hosts.length > 1 ? [host] : []) : hosts;
+    const tried = placing.tried.get(link.name) ?? new Set<string>();
+    placing.tried.set(link.name, new Set([...tried, ...full]));
     this.#events.raceLost(placing.serverUuid, link.name, host, kind);
   }
 
@@ -295,6 +325,7 @@ export class RequestPlacer {
     placing.unseen = links.filter((_, index) => seen[index]?.status === "rejected").map((link) => link.name);
     placing.tried.clear();
     placing.pinned = null;
+    placing.groupInFlight = false;
     placing.fresh = true;
     return null;
   }
@@ -305,8 +336,12 @@ export class RequestPlacer {
   }
 
   #refuseForNow(placing: Placing, choice: NoChoice, unseen: readonly string[]): Promise<Step> | Step {
-    if (unseen.length > 0 && this.#ageMs(placing.spec) < this.#settings.placeWithinMs) {
+    if (unseen.length > 0 && placing.agedMs() < this.#settings.placeWithinMs) {
       return { kind: "later", why: `no host in the other cells, and no answer from ${unseen.join(", ")}` };
+    }
+    // Servers of one call wait for each other before any of them is built: nothing would ever settle.
+    if (placing.company === null && (placing.groupInFlight || awaitsGroup(choice.refusals))) {
+      return { kind: "later", why: GROUP_IN_FLIGHT };
     }
     const findMisses = () => this.#chooser.nearestTo(placing, this.#links.all());
     this.#decisions.refused(placing.spec, choice, { unseen, findMisses }, effortOf(placing, null));

@@ -94,10 +94,12 @@ describe("several servers of one call", () => {
     await first.close();
     state.broken = false;
     await rig.start([one.open(), two.open()]);
-    await eventually("the second one to carry on", () => {
-      rig.clock.advance(1_000);
-      return rig.acked.length >= 1;
-    });
+    for (const server of [1, 2]) await rig.passUntil(serverId(server), /dispatched two|dispatched one/);
+    await eventually(
+      "both to be claimed",
+      async () =>
+        (await usedIn(one)).concat(await usedIn(two)).every((used) => used === 4) || void rig.clock.advance(1_000),
+    );
     expect((await states(2)).toSorted()).toEqual(["dispatched one", "dispatched two"]);
     expect((await usedIn(one)).concat(await usedIn(two))).toEqual([4, 4]);
     expect(selectionsIn(one).length + selectionsIn(two).length).toBe(2);
@@ -149,12 +151,8 @@ describe("several servers of one call", () => {
     await rig.reservations.reserve({ id: "call", serverUuids: specs.map(({ uuid }) => uuid), minCount: 2 });
     await rig.apiStore.accept(specs);
     await rig.start([cell.open()]);
-    await eventually("the sweep", () => {
-      rig.clock.advance(5_000);
-      return rig.acked.length >= 1;
-    });
-    expect(await states(2)).toEqual(["dispatched one", "dispatched one"]);
-    expect(await usedIn(cell)).toEqual([2]);
+    for (const server of [1, 2]) await rig.passUntil(serverId(server), /dispatched one/, 5_000);
+    await eventually("both to be claimed", async () => (await usedIn(cell))[0] === 2);
   });
 
   test("a server of them that was deleted meanwhile counts as wanted no more, and is not built", async () => {

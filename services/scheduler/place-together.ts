@@ -5,7 +5,7 @@ import type { CellLink } from "./cell-link.ts";
 import { deleteInCell } from "./delete-in-cell.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { RequestPlacer } from "./place-request.ts";
-import type { Company, Placement } from "./placement.ts";
+import type { Company, Placement, PlacingRequest } from "./placement.ts";
 import type { SchedulerReservations, SchedulerStore } from "./ports.ts";
 import type { RequestWrites } from "./request-writes.ts";
 
@@ -57,10 +57,10 @@ export class CompanyPlacer {
   }
 
   /** What became of each server of the call that this one is of; `later` ones are to be tried again. Rejects as the stores do. */
-  place(spec: ServerSpec, deliveries: number): Promise<readonly Settled[]> {
-    const id = spec.reservationId;
+  place(request: PlacingRequest): Promise<readonly Settled[]> {
+    const id = request.spec.reservationId;
     const before = this.#running.get(id) ?? Promise.resolve();
-    const placing = before.then(() => this.#place(spec, deliveries));
+    const placing = before.then(() => this.#place(request));
     const ended = placing
       .catch(() => undefined)
       .then(() => {
@@ -70,15 +70,16 @@ export class CompanyPlacer {
     return placing;
   }
 
-  async #place(spec: ServerSpec, deliveries: number): Promise<readonly Settled[]> {
+  async #place(request: PlacingRequest): Promise<readonly Settled[]> {
+    const { spec } = request;
     const reservation = await this.#reservations.reservation(spec.reservationId);
-    if (reservation === null) return [{ spec, placement: await this.#placer.place(spec, deliveries) }];
+    if (reservation === null) return [{ spec, placement: await this.#placer.place(request) }];
     const records = await this.#store.requests(reservation.serverUuids);
     switch (reservation.decision) {
       case null:
-        return this.#placeAll(reservation, records, deliveries);
+        return this.#placeAll(reservation, records, request);
       case "placed":
-        return settleEach(leftOver(records, spec), (one) => this.#placer.place(one.spec, deliveries));
+        return settleEach(leftOver(records, spec), (one) => this.#placer.place(likeIt(request, one)));
       case "refused":
         return this.#refuseAll(records, reservation.fault ?? "");
       default:
@@ -90,10 +91,10 @@ export class CompanyPlacer {
   async #placeAll(
     reservation: ReservationRecord,
     records: readonly RequestRecord[],
-    deliveries: number,
+    request: PlacingRequest,
   ): Promise<readonly Settled[]> {
-    const company = new HostsOfCompany(records);
-    const settled = await settleEach(openOnes(records), (one) => this.#placer.place(one.spec, deliveries, company));
+    const company = new HostsOfCompany();
+    const settled = await settleEach(openOnes(records), (one) => this.#placer.place(likeIt(request, one), company));
     const found = settled.filter(({ placement }) => placement.kind === "dispatched" || placement.kind === "present");
     const gone = settled.filter(({ placement }) => placement.kind === "ended").length + records.length - settled.length;
     // Who deletes some of them before they are placed wants so many fewer.
@@ -148,21 +149,17 @@ export class CompanyPlacer {
 
 class HostsOfCompany implements Company {
   readonly hosts = new Map<string, Set<string>>();
-  readonly #cells: ReadonlyMap<string, string | null>;
-
-  constructor(records: readonly RequestRecord[]) {
-    this.#cells = new Map(records.map((record) => [record.serverUuid, record.cell]));
-  }
-
-  cellOf(serverUuid: string): string | null {
-    return this.#cells.get(serverUuid) ?? null;
-  }
 
   async chose(cell: string, host: string): Promise<void> {
     this.hosts.set(cell, (this.hosts.get(cell) ?? new Set()).add(host));
     // The others of this turn choose before this resolves.
     await Promise.resolve();
   }
+}
+
+/** Another server of the call: accepted in the same transaction, so it is as old. */
+function likeIt({ tries, agedMs }: PlacingRequest, { spec, cell }: RequestRecord): PlacingRequest {
+  return { spec, cell, tries, agedMs };
 }
 
 function isOpen({ state }: RequestRecord): boolean {

@@ -33,12 +33,21 @@ export type Placement =
   /** Neither placed nor refused: to be tried again. */
   | { readonly kind: "later"; readonly why: string };
 
+/** An accepted request, as its row had it. */
+export interface PlacingRequest {
+  readonly spec: ServerSpec;
+  /** The cell that it was assigned to; null: none yet. */
+  readonly cell: string | null;
+  /** How often it was taken so far, this time included. */
+  readonly tries: number;
+  /** How long ago it was accepted, by the clock of the database that keeps it. */
+  readonly agedMs: () => number;
+}
+
 /** The servers that one is placed together with, as far as it needs them. */
 export interface Company {
   /** Hosts by cell that were chosen for any of them. */
   readonly hosts: ReadonlyMap<string, ReadonlySet<string>>;
-  /** The cell that the server is assigned to as far as is known; null: none yet. */
-  cellOf(serverUuid: string): string | null;
   /** Notes where one of them goes; resolves when each of them has chosen. */
   chose(cell: string, host: string): Promise<void>;
 }
@@ -47,23 +56,32 @@ export interface Company {
 export interface Placing extends PlacingState {
   /** The others that it is placed together with; null: it is alone, or they are settled. */
   readonly company: Company | null;
+  /** How long ago it was accepted. */
+  readonly agedMs: () => number;
   /** Since the views were waited for, nobody showed that they were wrong. */
   fresh: boolean;
   looks: number;
   /** Hosts chosen so far, and how many of them could not be claimed. */
   tries: number;
   lostRaces: number;
+  /** Since the views were waited for, a claim was refused only because of servers of its group that are on their way. */
+  groupInFlight: boolean;
   /** Cells whose view did not catch up at the last look. */
   unseen: readonly string[];
 }
 
-export function newPlacing(spec: ServerSpec, query: PlacementQuery, company: Company | null): Placing {
+export function newPlacing(
+  { spec, cell, agedMs }: Pick<PlacingRequest, "spec" | "cell" | "agedMs">,
+  query: PlacementQuery,
+  company: Company | null,
+): Placing {
   return {
     spec,
     company,
+    agedMs,
     serverUuid: spec.uuid,
     query,
-    at: company?.cellOf(spec.uuid) ?? null,
+    at: cell,
     shut: new Set(),
     tried: new Map(),
     pinned: null,
@@ -71,6 +89,7 @@ export function newPlacing(spec: ServerSpec, query: PlacementQuery, company: Com
     looks: 0,
     tries: 0,
     lostRaces: 0,
+    groupInFlight: false,
     unseen: [],
   };
 }

@@ -17,6 +17,8 @@ export type SchedulerStore = Pick<
   | "requests"
   | "assignCells"
   | "failRequests"
+  | "placeable"
+  | "putOff"
   | "stale"
   | "markDeleted"
   | "unarrived"
@@ -28,7 +30,7 @@ export type SchedulerStore = Pick<
 export type SchedulerReservations = Pick<ReservationStore, "reservation" | "decide" | "purge">;
 
 /** What a scheduler needs of accepted moves. */
-export type SchedulerMoves = Pick<MoveStore, "moves" | "end" | "staleMoves">;
+export type SchedulerMoves = Pick<MoveStore, "moves" | "end" | "staleMoves" | "markAsked" | "giveUp" | "putOff">;
 
 /** What a scheduler needs of server groups. */
 export type SchedulerGroups = Pick<ServerGroupStore, "pinCell">;
@@ -63,4 +65,4 @@ export interface OpenedCell extends SchedulerCell {
 }
 
 /** What a scheduler does with a bus, the API tier's own or a cell's. */
-export type SchedulerBus = Pick<Bus, "publish" | "consume" | "ensureStreams">;
+export type SchedulerBus = Pick<Bus, "publish" | "consume" | "ensureStreams" | "streamState">;

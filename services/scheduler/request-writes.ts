@@ -1,4 +1,4 @@
-import type { AssignCell, AssignOutcome, RequestFailure, RequestRecord } from "../../core/cell/api-store.ts";
+import type { AssignCell, AssignOutcome, PutOff, RequestFailure, RequestRecord } from "../../core/cell/api-store.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { SchedulerStore } from "./ports.ts";
 
@@ -6,8 +6,13 @@ import type { SchedulerStore } from "./ports.ts";
 export class RequestWrites {
   readonly #assigns: Batcher<AssignCell, AssignOutcome>;
   readonly #fails: Batcher<RequestFailure, RequestRecord | null>;
+  readonly #putOffs: Batcher<PutOff, void>;
+  readonly #arrivals: Batcher<{ readonly cell: string; readonly serverUuid: string }, void>;
 
-  constructor(store: Pick<SchedulerStore, "assignCells" | "failRequests" | "requests">, batchMax: number) {
+  constructor(
+    store: Pick<SchedulerStore, "assignCells" | "failRequests" | "requests" | "putOff" | "markArrived">,
+    batchMax: number,
+  ) {
     this.#assigns = new Batcher({
       run: (assigns) => store.assignCells(assigns),
       maxItems: batchMax,
@@ -15,10 +20,41 @@ export class RequestWrites {
       spacingMs: COMMIT_SPACING_MS,
     });
     this.#fails = new Batcher({ run: (failures) => failAndRead(store, failures), maxItems: batchMax });
+    this.#putOffs = new Batcher({
+      run: async (putOffs) => {
+        await store.putOff(putOffs);
+        return putOffs.map((): void => undefined);
+      },
+      maxItems: batchMax,
+      spacingMs: COMMIT_SPACING_MS,
+    });
+    this.#arrivals = new Batcher({
+      run: async (arrivals) => {
+        const byCell = Map.groupBy(arrivals, ({ cell }) => cell);
+        for (const [cell, arrived] of byCell)
+          await store.markArrived(
+            cell,
+            arrived.map(({ serverUuid }) => serverUuid),
+          );
+        return arrivals.map((): void => undefined);
+      },
+      maxItems: batchMax,
+      spacingMs: COMMIT_SPACING_MS,
+    });
   }
 
   assign(assign: AssignCell): Promise<AssignOutcome> {
     return this.#assigns.submit(assign);
+  }
+
+  /** The row remembers that it is to be tried again, after a delay. */
+  putOff(putOff: PutOff): Promise<void> {
+    return this.#putOffs.submit(putOff);
+  }
+
+  /** Its cell has it. Nobody waits for this to be written: if it is not, a sweep asks the cell. */
+  arrived(cell: string, serverUuid: string): void {
+    this.#arrivals.submit({ cell, serverUuid }).catch(() => undefined);
   }
 
   /** Returns the request as it is afterwards: it may have ended, or be with another cell, in the meantime. Null: unknown. */

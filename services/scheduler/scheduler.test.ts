@@ -30,6 +30,9 @@ const usedIn = async (cell: RigCell) => {
 /** What another scheduler may have sent to a cell. */
 const dispatchToHost1 = (server: number) => dispatchOf({ server, task: 100 + server, hosts: [1] });
 
+/** A scheduler that still waits for a cell's answer when the message is delivered again. */
+const PATIENT_WITH_CELLS = { cellAnswerMs: 600_000 };
+
 /** The store of a cell whose dispatches wait, before or after they commit, until the test lets them go. */
 class SlowStore implements SchedulerCellStore {
   readonly #store: RigCell["store"];
@@ -185,7 +188,7 @@ describe("races", () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4, 4]);
     const slow = new SlowStore(cell.store, "before");
-    await rig.start([cell.open({ store: slow })]);
+    await rig.start([cell.open({ store: slow })], {}, PATIENT_WITH_CELLS);
     await rig.accept([wants(1, 2)]);
     await eventually("the slow scheduler to dispatch", () => slow.asked === 1);
     await rig.start([cell.open()]);
@@ -204,7 +207,7 @@ describe("races", () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     const slow = new SlowStore(cell.store, "after");
-    await rig.start([cell.open({ store: slow })]);
+    await rig.start([cell.open({ store: slow })], {}, PATIENT_WITH_CELLS);
     const published = await rig.publishedTo(cell);
     await rig.accept([wants(1, 3)]);
     await eventually("the claim to be committed", () => cell.store.tasks().length === 1);
@@ -244,7 +247,7 @@ describe("races", () => {
     const two = await rig.addCell("two");
     await one.addHosts([1]);
     const slow = new SlowStore(one.store, "before");
-    await rig.start([one.open({ store: slow }), two.open()]);
+    await rig.start([one.open({ store: slow }), two.open()], {}, PATIENT_WITH_CELLS);
     await rig.accept([wants(1)]);
     await eventually("the slow scheduler to dispatch", () => slow.asked === 1);
     await one.store.dispatch([dispatchToHost1(9)]);

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Registry } from "prom-client";
+import { isUnavailable } from "../../adapters/postgres/store-error.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import { assert } from "../../core/assert.ts";
 import type { AggregateStore } from "../../core/cell/aggregate-store.ts";
@@ -20,8 +21,9 @@ import { OwnSlice } from "../../core/scheduling/weighers/own-slice.ts";
 import { RecentPicks } from "../../core/scheduling/weighers/recent-picks.ts";
 import { WeigherSet } from "../../core/scheduling/weighers/weigher-set.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { withDeadline } from "../../runtime/deadline.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
 import { SelfAnnouncer } from "./announce-self.ts";
 import { RequestChooser } from "./choose-for-request.ts";
@@ -36,6 +38,7 @@ import { GroupPinner } from "./pin-groups.ts";
 import { MovePlacer } from "./place-move.ts";
 import { RequestPlacer } from "./place-request.ts";
 import { CompanyPlacer } from "./place-together.ts";
+import { WorkPlacer } from "./place-work.ts";
 import type {
   OpenedCell,
   SchedulerBus,
@@ -45,6 +48,7 @@ import type {
   SchedulerStore,
 } from "./ports.ts";
 import { ReservationPurge } from "./purge-reservations.ts";
+import { RequestReader } from "./read-requests.ts";
 import { DecisionRecorder } from "./record-decisions.ts";
 import { RequestWrites } from "./request-writes.ts";
 import { ownSchedulingSettings, type SchedulerSettings } from "./settings.ts";
@@ -56,6 +60,9 @@ import { PickTeller } from "./tell-picks.ts";
 
 /** How long a start waits for the views; a cell that takes longer takes part later. */
 const VIEWS_LOADED_MS = 5_000;
+
+/** How long a start waits for the work queue; it is listened to later else. */
+const LISTENING_MS = 5_000;
 
 /** All of these stay the caller's, except the cells that `openCell` opened. */
 export interface SchedulerDeps {
@@ -89,7 +96,7 @@ export interface SchedulerDeps {
 }
 
 export interface Scheduler extends Service {
-  /** It takes requests. */
+  /** It takes requests from the work queue. Sweeps place requests without it, too. */
   readonly ready: boolean;
 }
 
@@ -98,8 +105,10 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
   const parts = assemble(deps, settings);
   let ready = false;
   let closing: Promise<void> | null = null;
+  const patience = new Patience({ logger: deps.logger, isTransient: isUnavailable, clock: deps.clock });
   const close = async () => {
     ready = false;
+    patience.giveUp();
     await Promise.all([parts.sweep.stop(), parts.arrivals.stop(), parts.moves?.stop(), parts.picks.stop()]);
     await parts.purge.stop();
     await Promise.all([parts.live.stop(), parts.aggregates.stop()]);
@@ -110,22 +119,27 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
   };
   return {
     get ready() {
-      return ready;
+      return ready && parts.intake.listening && deps.bus.streamState() === "there";
     },
     async start() {
       try {
-        await Promise.all([parts.cells.start(), parts.live.start()]);
-        await parts.aggregates.start();
+        await Promise.all([patience.until("the cells' records", () => parts.cells.start()), parts.live.start()]);
+        await patience.until("the host aggregates", () => parts.aggregates.start());
         await parts.cells.whenSeen(VIEWS_LOADED_MS);
         await parts.announcer.start();
         parts.picks.start();
         parts.decisions.start();
-        await parts.intake.start();
         parts.sweep.start();
         parts.arrivals.start();
         parts.moves?.start();
         parts.purge.start();
         ready = true;
+        // Sweeps place requests without the bus, only later: it must not keep the scheduler from starting.
+        const listening = patience.until("the work queue", () => parts.intake.start());
+        listening.catch((error) => closing ?? parts.events.queueRefused(error));
+        await withDeadline(listening, LISTENING_MS, "listening to the work queue", deps.clock).catch((error) => {
+          if (!(error instanceof DeadlineError)) throw error;
+        });
       } catch (error) {
         closing ??= close();
         await closing;
@@ -177,16 +191,16 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   });
   const decisions = new DecisionRecorder({ store: deps.decisions ?? null, clock, events }, settings);
   const placing = assemblePlacing(deps, settings, { hosts, cells, rules, picks, decisions, events });
-  const intake: RequestIntake = new RequestIntake({ bus, ...placing, clock, events, tracing }, settings);
-  const isBusy = () => intake.full;
+  const placer = new WorkPlacer({ ...placing, reader: new RequestReader(store, clock, settings.batchMax), events });
+  const intake: RequestIntake = new RequestIntake({ bus, placer, events, tracing }, settings);
   const newId = randomUUID;
-  const sweep = new RequestSweep({ store, links: cells, bus, clock, events, isBusy, newId }, settings);
-  const arrivals = new ArrivalSweep({ store, links: cells, bus, clock, events }, settings);
-  const moves = deps.moves ? new MoveSweep({ store: deps.moves, bus, clock, events }, settings) : null;
+  const sweep = new RequestSweep({ store, links: cells, intake, clock, events, newId }, settings);
+  const arrivals = new ArrivalSweep({ store, links: cells, clock, events }, settings);
+  const moves = deps.moves ? new MoveSweep({ store: deps.moves, links: cells, intake, clock, events }, settings) : null;
   const purge = new ReservationPurge({ store: deps.reservations, clock, events }, settings);
   const announcer = new SelfAnnouncer({ softState, slice, failures, clock, events }, settings);
   const { live, aggregates } = rules;
-  return { cells, intake, sweep, arrivals, moves, purge, announcer, picks, decisions, live, aggregates };
+  return { events, cells, intake, sweep, arrivals, moves, purge, announcer, picks, decisions, live, aggregates };
 }
 
 /** What places requests: one by one, and those of one call together. */
@@ -234,7 +248,7 @@ function assemblePlacing(
   const mover = moveWrites
     ? new MovePlacer({ links, chooser, writes: moveWrites, settings, events, onPick, context })
     : null;
-  return { placer, companies, mover };
+  return { placer, companies, mover, writes, moveWrites };
 }
 
 /** What decides between hosts, as operators want it now. */
@@ -268,7 +282,7 @@ function assembleRules(
   const ownFilters = deps.filters ?? [];
   const clash = nameClash(ownFilters);
   assert(clash === null, clash ?? "");
-  const fragmentation = new GpuFragmentation();
+  const fragmentation = new GpuFragmentation(() => cells.all().map(({ view }) => view));
   const weighers = new WeigherSet({
     buildFailure: buildFailures((cell) => failures.of(cell)),
     ownSlice: slice,

@@ -31,11 +31,13 @@ export interface SchedulerSettings {
   readonly multipliers: WeigherMultipliers;
   /** A cell that was asked something and has said nothing for so long gets no new servers until it answers. */
   readonly cellSilentMs: number;
+  /** How long a cell may take to answer one call before what waits for it is put off. */
+  readonly cellAnswerMs: number;
   /** How long a cell's view may take to catch up before a request is refused, or asked again. */
   readonly seenDeadlineMs: number;
   /** While a cell does not answer, "No valid host" is not said before a request is so old. */
   readonly placeWithinMs: number;
-  /** A request that is so old, and was tried some times, is failed with what keeps it from being placed. */
+  /** A request or a move that is so old, and was tried some times, is refused with what keeps it from being placed. */
   readonly giveUpMs: number;
   /** A committed claim that no view has shown after so long counts as seen. */
   readonly claimExpiryMs: number;
@@ -48,7 +50,7 @@ export interface SchedulerSettings {
   /** Requests that nobody touched for so long since they were assigned to a cell are looked for there. */
   readonly arrivalMs: number;
   readonly cellRefreshMs: number;
-  /** A host is evacuated once nobody has seen its agent for so long; as the conductors have it (`agentUnseen`). */
+  /** Where the fence is waived, a host is evacuated once nobody has seen its agent for so long; as the conductors have it (`agentUnseen`). */
   readonly hostUnseenMs: number;
   readonly announceMs: number;
   readonly announceTtlMs: number;
@@ -87,11 +89,12 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
   decisionsPerSecond: 25,
   decisionFlushMs: 500,
   cellSilentMs: 2_000,
+  cellAnswerMs: 5_000,
   seenDeadlineMs: 2_000,
   placeWithinMs: 60_000,
   giveUpMs: 600_000,
   claimExpiryMs: 10_000,
-  sweepMs: 2_000,
+  sweepMs: 1_000,
   staleMs: 10_000,
   sweepLimit: 500,
   arrivalSweepMs: 30_000,

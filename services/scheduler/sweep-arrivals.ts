@@ -1,10 +1,8 @@
-import { schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
-import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
 import type { CellLink } from "./cell-link.ts";
 import type { SchedulerEvents } from "./events.ts";
-import type { SchedulerBus, SchedulerStore } from "./ports.ts";
+import type { SchedulerStore } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
 /** Pages of one cell in one round: with more on their way than that, the rest is for the next round. */
@@ -12,13 +10,12 @@ const PAGES_MAX = 100;
 
 /**
  * Looks whether what was assigned to a cell has arrived there. A scheduler that dies between the two leaves that to the second
- * delivery of the message; should the queue have lost it too, nobody but this sweep ever would. What is missing goes to the
- * work queue again, where it is safe: the placer knows that it may be in its cell after all by then.
+ * delivery of the message; should the queue have lost it too, nobody but this sweep ever would. What is missing is handed to the next
+ * `RequestSweep`: the placer knows that it may be in its cell after all by then.
  */
 export class ArrivalSweep {
   readonly #store: Pick<SchedulerStore, "unarrived" | "markArrived" | "takeLost">;
   readonly #links: { all(): CellLink[] };
-  readonly #bus: SchedulerBus;
   readonly #events: SchedulerEvents;
   readonly #settings: SchedulerSettings;
   readonly #ticker: Ticker;
@@ -27,7 +24,6 @@ export class ArrivalSweep {
     deps: {
       readonly store: Pick<SchedulerStore, "unarrived" | "markArrived" | "takeLost">;
       readonly links: { all(): CellLink[] };
-      readonly bus: SchedulerBus;
       readonly clock: Clock;
       readonly events: SchedulerEvents;
     },
@@ -35,7 +31,6 @@ export class ArrivalSweep {
   ) {
     this.#store = deps.store;
     this.#links = deps.links;
-    this.#bus = deps.bus;
     this.#events = deps.events;
     this.#settings = settings;
     this.#ticker = new Ticker({
@@ -56,8 +51,8 @@ export class ArrivalSweep {
 
   /** One round over all cells. Rejects when one could not be asked; the others were. */
   async sweep(): Promise<void> {
-    // A cell whose view is not up would only put off what is sent to it again.
-    const links = this.#links.all().filter((link) => link.cell.source.ready);
+    // A cell that cannot be reached would only put off what is sent to it again.
+    const links = this.#links.all().filter((link) => link.answers);
     const done = await Promise.allSettled(links.map((link) => this.#sweepCell(link)));
     for (const result of done) if (result.status === "rejected") throw result.reason;
   }
@@ -74,25 +69,12 @@ export class ArrivalSweep {
         uuids.filter((uuid) => known.has(uuid)),
       );
       const missing = records.filter((record) => !known.has(record.serverUuid));
-      const lost = new Set(
-        await this.#store.takeLost(
-          link.name,
-          missing.map((record) => record.serverUuid),
-          arrivalMs,
-        ),
+      const lost = await this.#store.takeLost(
+        link.name,
+        missing.map((record) => record.serverUuid),
+        arrivalMs,
       );
-      await Promise.all(
-        missing
-          .filter((record) => lost.has(record.serverUuid))
-          // No message id: the stream would drop it as a repetition of the one that was lost.
-          .map(({ spec }) =>
-            this.#bus.publish(
-              schedulerRequestsSubject,
-              ScheduleRequest.encode({ server: spec, move: undefined }).finish(),
-            ),
-          ),
-      );
-      if (lost.size > 0) this.#events.foundLost(link.name, lost.size);
+      if (lost.length > 0) this.#events.foundLost(link.name, lost.length);
       if (records.length < sweepLimit) return;
     }
   }

@@ -1,16 +1,16 @@
-import { schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
 import type { MoveStore } from "../../core/cell/move-store.ts";
-import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
+import type { CellLink } from "./cell-link.ts";
 import type { SchedulerEvents } from "./events.ts";
-import type { SchedulerBus } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
+import { type SweepIntake, sweepRoom } from "./sweep-intake.ts";
 
-/** Carries on the accepted moves that nobody does: their messages go to the work queue (again), where they are safe until they end. */
+/** Carries on the accepted moves that nobody works on: those that were put off until now, and those whose message was lost. Needs no bus. */
 export class MoveSweep {
   readonly #store: Pick<MoveStore, "staleMoves">;
-  readonly #bus: SchedulerBus;
+  readonly #links: { all(): CellLink[] };
+  readonly #intake: SweepIntake;
   readonly #events: SchedulerEvents;
   readonly #settings: SchedulerSettings;
   readonly #ticker: Ticker;
@@ -18,14 +18,16 @@ export class MoveSweep {
   constructor(
     deps: {
       readonly store: Pick<MoveStore, "staleMoves">;
-      readonly bus: SchedulerBus;
+      readonly links: { all(): CellLink[] };
+      readonly intake: SweepIntake;
       readonly clock: Clock;
       readonly events: SchedulerEvents;
     },
     settings: SchedulerSettings,
   ) {
     this.#store = deps.store;
-    this.#bus = deps.bus;
+    this.#links = deps.links;
+    this.#intake = deps.intake;
     this.#events = deps.events;
     this.#settings = settings;
     this.#ticker = new Ticker({
@@ -44,18 +46,14 @@ export class MoveSweep {
     return this.#ticker.stop();
   }
 
-  /** One round. Rejects when the store or the bus could not be asked; what was left over is found by a later round. */
+  /** One round. Rejects when the store could not be asked; what was left over is found by a later round. */
   async sweep(): Promise<void> {
-    const stale = await this.#store.staleMoves(this.#settings.staleMs, this.#settings.sweepLimit);
+    const { staleMs, giveUpMs } = this.#settings;
+    const away = this.#links.all().filter((link) => !link.answers);
+    const query = { exceptCells: away.map(({ name }) => name), unlessOlderThanMs: giveUpMs };
+    const stale = await this.#store.staleMoves(staleMs, sweepRoom(this.#intake, this.#settings), query);
     if (stale.length === 0) return;
-    // No message id: the stream would drop it as a repetition of one that was lost on its way out.
-    const queue = (move: (typeof stale)[number]) =>
-      this.#bus.publish(
-        schedulerRequestsSubject,
-        ScheduleRequest.encode({ server: undefined, move: move.request }).finish(),
-      );
-    const done = await Promise.allSettled(stale.map(queue));
+    this.#intake.offer(stale.map((id) => ({ kind: "move", id })));
     this.#events.swept(stale.length, 0);
-    for (const result of done) if (result.status === "rejected") throw result.reason;
   }
 }

@@ -1,28 +1,28 @@
-import { schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
-import type { RequestRecord } from "../../core/cell/api-store.ts";
-import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
+import type { OpenRequest } from "../../core/cell/api-store.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
 import type { CellLink } from "./cell-link.ts";
 import { deleteInCell } from "./delete-in-cell.ts";
 import type { SchedulerEvents } from "./events.ts";
-import type { SchedulerBus, SchedulerStore } from "./ports.ts";
+import type { SchedulerStore } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
+import { type SweepIntake, sweepRoom } from "./sweep-intake.ts";
 
-/** A backlog puts off so many rounds in a row; it may last, and what was cancelled or never published is in no queue. */
+/** While there is a backlog, requests that nobody touched are probably in the queue: they are looked for in one round of so many, others in each. */
 const BUSY_ROUNDS_MAX = 15;
+/** Pages of one round; what is left is for the next one. */
+const PAGES_MAX = 20;
 
 /**
- * Carries on the requests that nobody does: accepted ones whose message was never published go (again) to the work queue,
- * where they are safe until somebody ends them; cancelled ones are cancelled in their cell too, until they are gone there.
+ * Carries on the requests that nobody works on: those that were put off until now and those whose message was lost are placed by this very
+ * scheduler, which needs no bus for it; cancelled ones are cancelled in their cell too, until they are gone there.
  */
 export class RequestSweep {
   readonly #store: Pick<SchedulerStore, "stale" | "markDeleted">;
-  readonly #links: { get(name: string): CellLink | undefined };
-  readonly #bus: SchedulerBus;
+  readonly #links: { get(name: string): CellLink | undefined; all(): CellLink[] };
+  readonly #intake: SweepIntake;
   readonly #events: SchedulerEvents;
   readonly #settings: SchedulerSettings;
-  readonly #isBusy: () => boolean;
   readonly #newId: () => string;
   readonly #ticker: Ticker;
   #busyRounds = 0;
@@ -30,22 +30,19 @@ export class RequestSweep {
   constructor(
     deps: {
       readonly store: Pick<SchedulerStore, "stale" | "markDeleted">;
-      readonly links: { get(name: string): CellLink | undefined };
-      readonly bus: SchedulerBus;
+      readonly links: { get(name: string): CellLink | undefined; all(): CellLink[] };
+      readonly intake: SweepIntake;
       readonly clock: Clock;
       readonly events: SchedulerEvents;
-      /** There is a backlog: requests that nobody touched are probably in the queue. */
-      readonly isBusy: () => boolean;
       readonly newId: () => string;
     },
     settings: SchedulerSettings,
   ) {
     this.#store = deps.store;
     this.#links = deps.links;
-    this.#bus = deps.bus;
+    this.#intake = deps.intake;
     this.#events = deps.events;
     this.#settings = settings;
-    this.#isBusy = deps.isBusy;
     this.#newId = deps.newId;
     this.#ticker = new Ticker({
       clock: deps.clock,
@@ -63,43 +60,55 @@ export class RequestSweep {
     return this.#ticker.stop();
   }
 
-  /** One round. Rejects when a store or the bus could not be asked; what was left over is found by a later round. */
+  /** One round. Rejects when a store could not be asked; what was left over is found by a later round. */
   async sweep(): Promise<void> {
-    this.#busyRounds = this.#isBusy() ? this.#busyRounds + 1 : 0;
-    if (this.#busyRounds % BUSY_ROUNDS_MAX !== 0) return;
-    const stale = await this.#store.stale(this.#settings.staleMs, this.#settings.sweepLimit);
-    if (stale.length === 0) return;
-    const accepted = stale.filter((record) => record.state === "accepted");
-    const cancelled = stale.filter((record) => record.state === "cancelled");
-    const done = await Promise.allSettled([...accepted.map((record) => this.#queue(record)), this.#cancel(cancelled)]);
-    this.#events.swept(accepted.length, cancelled.length);
-    for (const result of done) if (result.status === "rejected") throw result.reason;
+    const isBusy = this.#intake.room === 0;
+    this.#busyRounds = isBusy ? this.#busyRounds + 1 : 0;
+    const placing = this.#busyRounds % BUSY_ROUNDS_MAX === 0 ? "all" : "put-off";
+    for (let page = 0; page < PAGES_MAX; page += 1) {
+      const limit = sweepRoom(this.#intake, this.#settings);
+      const found = await this.#sweepPage(limit, placing);
+      if (found < limit || isBusy || this.#intake.room === 0) return;
+    }
   }
 
-  /** No message id: the stream would drop it as a repetition of one that was lost on its way out. */
-  #queue({ spec }: RequestRecord): Promise<void> {
-    return this.#bus.publish(
-      schedulerRequestsSubject,
-      ScheduleRequest.encode({ server: spec, move: undefined }).finish(),
-    );
+  /** Resolves with how many it found. */
+  async #sweepPage(limit: number, placing: "all" | "put-off"): Promise<number> {
+    const exceptCells = this.#links
+      .all()
+      .filter((link) => !link.answers)
+      .map((link) => link.name);
+    const stale = await this.#store.stale(this.#settings.staleMs, limit, { placing, exceptCells });
+    if (stale.length === 0) return 0;
+    const cancelled = stale.filter(({ state }) => state === "cancelled");
+    const open = stale.filter(({ state }) => state !== "cancelled");
+    this.#intake.offer(open.map(({ serverUuid }) => ({ kind: "server", id: serverUuid })));
+    this.#events.swept(open.length, cancelled.length);
+    await this.#cancel(cancelled);
+    return stale.length;
   }
 
-  async #cancel(records: readonly RequestRecord[]): Promise<void> {
-    const nowhere = records.filter((record) => record.cell === null).map((record) => record.serverUuid);
+  async #cancel(records: readonly OpenRequest[]): Promise<void> {
+    const nowhere = records.filter((record) => record.cell === null);
     const told = await Promise.allSettled(records.map((record) => this.#cancelInCell(record)));
     const gone = told.flatMap((result) =>
       result.status === "fulfilled" && result.value !== null ? [result.value] : [],
     );
-    const deleted = [...nowhere, ...gone];
-    if (deleted.length > 0) await this.#store.markDeleted(deleted);
+    for (const [cell, deleted] of Map.groupBy([...nowhere, ...gone], (record) => record.cell)) {
+      await this.#store.markDeleted(
+        cell,
+        deleted.map((record) => record.serverUuid),
+      );
+    }
     for (const result of told) if (result.status === "rejected") throw result.reason;
   }
 
-  /** Returns the server's uuid if it is gone there; else a conductor will delete it, or a later round asks again. */
-  async #cancelInCell({ serverUuid, cell }: RequestRecord): Promise<string | null> {
+  /** Returns the request if its server is gone from its cell; else a conductor will delete it, or a later round asks again. */
+  async #cancelInCell(record: OpenRequest): Promise<OpenRequest | null> {
+    const { serverUuid, cell } = record;
     const link = cell === null ? undefined : this.#links.get(cell);
     if (!link) return null;
     const outcome = await deleteInCell(link, serverUuid, { newId: this.#newId, events: this.#events });
-    return outcome === "deleted" ? serverUuid : null;
+    return outcome === "deleted" ? record : null;
   }
 }

@@ -37,7 +37,8 @@ async function main(): Promise<number> {
     }
   });
   stopped.catch(() => undefined); // also when nobody waits for it any more
-  const deployment = new Deployment(dir, engine.env, AbortSignal.any([stop.signal, AbortSignal.timeout(limitMs)]));
+  const env = { ...engine.env, BERTH_FAKE_BY_METADATA: "true" };
+  const deployment = new Deployment(dir, env, AbortSignal.any([stop.signal, AbortSignal.timeout(limitMs)]));
   try {
     await Promise.race([bringUp(deployment).then(() => tryOut(deployment)), stopped]);
     step("passed");

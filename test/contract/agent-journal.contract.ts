@@ -31,13 +31,13 @@ export function agentJournalContract(name: string, makeSubject: () => Promise<Jo
       const records = Array.from({ length: 500 }, (_, index) => guest(index));
       await Promise.all(records.map((record) => journal.append(record)));
       await journal.append({ kind: "tombstone", host: "host-a", serverUuid: "s ü", attemptId: "", atMs: 1 });
+      await journal.close();
       const next = await subject.open();
       expect(await next.load()).toEqual([
         ...records,
         { kind: "tombstone", host: "host-a", serverUuid: "s ü", attemptId: "", atMs: 1 },
       ]);
       expect(next.length).toBe(501);
-      await journal.close();
       await next.close();
     });
 
@@ -48,6 +48,7 @@ export function agentJournalContract(name: string, makeSubject: () => Promise<Jo
       for (let index = 0; index < 20; index += 1) await journal.append(guest(index));
       await Promise.all([journal.compact(() => [guest(3), guest(4)]), journal.append(guest(99))]);
       await journal.append(guest(100));
+      await journal.close();
       const next = await subject.open();
       const loaded = await next.load();
       expect(loaded.filter((record, index) => JSON.stringify(record) !== JSON.stringify(loaded[index - 1]))).toEqual([
@@ -56,7 +57,6 @@ export function agentJournalContract(name: string, makeSubject: () => Promise<Jo
         guest(99),
         guest(100),
       ]);
-      await journal.close();
       await next.close();
     });
 

@@ -37,12 +37,40 @@ export function requestListContract(current: () => ApiStore): void {
       await store.accept([1, 2, 3, 4].map((server) => serverSpec(server)));
       await store.cancel(serverId(3), "req-a");
       await store.cancel(serverId(2), "req-a");
-      await store.markDeleted([serverId(2)]);
+      await store.markDeleted(null, [serverId(2)]);
       expect(await list()).toEqual([4, 1].map(serverId));
       expect(await list({ marker: serverId(3) })).toEqual([serverId(1)]);
       expect(await list({ marker: serverId(2), limit: 1 })).toEqual([serverId(1)]);
       expect(await list({ marker: serverId(9) })).toEqual([]);
       expect(await list({ marker: "nonsense" })).toEqual([]);
+    });
+
+    test("is gone through a stretch at a time, which looks at so many requests, whatever their names", async () => {
+      const store = current();
+      const sameMs = 1_700_000_000_500;
+      await store.accept([
+        ...[1, 2, 3].map((server) => serverSpec(server, { createdAtMs: sameMs, name: "other" })),
+        ...[4, 5, 6, 7, 8].map((server) =>
+          serverSpec(server, { createdAtMs: sameMs + server, projectId: "a", name: "web" }),
+        ),
+      ]);
+      await store.cancel(serverId(8), "req-a");
+      await store.markDeleted(null, [serverId(8)]);
+      const stretches = async (scan: Partial<Parameters<ApiStore["scanRequests"]>[0]>) => {
+        const found: (readonly string[])[] = [];
+        for (let marker: string | null = null; ; ) {
+          const { records, resumeAt } = await store.scanRequests({ projectId: null, marker, rows: 2, ...scan });
+          found.push(records.map((record) => record.serverUuid));
+          if (resumeAt === null) return found;
+          marker = resumeAt;
+        }
+      };
+      expect(await stretches({})).toEqual([[7, 6], [5, 4], [1, 2], [3]].map((page) => page.map(serverId)));
+      expect(await stretches({ nameContains: "oth" })).toEqual([[], [], [1, 2], [3]].map((page) => page.map(serverId)));
+      expect(await stretches({ projectId: "a" })).toEqual([[7, 6], [5, 4], []].map((page) => page.map(serverId)));
+      expect(await stretches({ rows: 100, nameContains: "nobody" })).toEqual([[]]);
+      const unknown = await store.scanRequests({ projectId: null, marker: serverId(9), rows: 2 });
+      expect(unknown).toEqual({ records: [], resumeAt: null });
     });
 
     test("is narrowed by project, by a part of the name taken literally, and by the last change", async () => {
@@ -69,7 +97,7 @@ export function requestListContract(current: () => ApiStore): void {
       for (const server of [3, 1, 2, 4, 5]) await store.accept([serverSpec(server)]);
       await store.assignCells([{ serverUuid: serverId(4), from: null, to: "east" }]);
       await store.cancel(serverId(5), "req-a");
-      await store.markDeleted([serverId(5)]);
+      await store.markDeleted(null, [serverId(5)]);
       await store.cancel(serverId(3), "req-a");
       expect(await store.stale(3_600_000, 10)).toEqual([]);
       const stale = await store.stale(0, 2);
@@ -79,6 +107,146 @@ export function requestListContract(current: () => ApiStore): void {
       ]);
       // What was handed out is touched by that: it comes last now.
       expect((await store.stale(0, 10)).map((record) => record.serverUuid)).toEqual([3, 1, 2].map(serverId));
+    });
+  });
+
+  describe("a request that was put off", () => {
+    const swept = async (untouchedMs: number, query = {}): Promise<string[]> =>
+      (await current().stale(untouchedMs, 10, query)).map((one) => one.serverUuid);
+
+    test("is swept after its delay and not before, also when it was assigned to a cell", async () => {
+      const store = current();
+      await store.accept([1, 2, 3, 4].map((server) => serverSpec(server)));
+      for (const server of [2, 4]) await store.assignCells([{ serverUuid: serverId(server), from: null, to: "east" }]);
+      const delays = [1, 2, 3].map((server) => ({
+        serverUuid: serverId(server),
+        delayMs: server === 3 ? 3_600_000 : 0,
+      }));
+      await store.putOff([...delays, { serverUuid: "nonsense", delayMs: 0 }, { serverUuid: serverId(9), delayMs: 0 }]);
+      expect((await swept(3_600_000)).sort()).toEqual([1, 2].map(serverId));
+      // Handed out: nobody else gets it meanwhile.
+      expect(await swept(3_600_000)).toEqual([]);
+    });
+
+    test("is handed to one of those who sweep at the same time", async () => {
+      const store = current();
+      const servers = Array.from({ length: 9 }, (_, server) => server);
+      await store.accept(servers.map((server) => serverSpec(server)));
+      await store.assignCells(servers.map((server) => ({ serverUuid: serverId(server), from: null, to: "east" })));
+      await store.putOff(servers.map((server) => ({ serverUuid: serverId(server), delayMs: 0 })));
+      const taken = await Promise.all([1, 2, 3].map(() => swept(3_600_000)));
+      expect([...taken.flat(), ...(await swept(3_600_000))].sort()).toEqual(servers.map(serverId));
+    });
+
+    test("is left alone while its cell is away, and when only cancelled ones are swept", async () => {
+      const store = current();
+      await store.accept([1, 2, 3].map((server) => serverSpec(server)));
+      await store.assignCells([{ serverUuid: serverId(1), from: null, to: "east" }]);
+      await store.putOff([{ serverUuid: serverId(1), delayMs: 0 }]);
+      await store.cancel(serverId(3), "req-a");
+      expect((await swept(0, { exceptCells: ["east"] })).sort()).toEqual([2, 3].map(serverId));
+      expect(await swept(0, { placing: "none" })).toEqual([serverId(3)]);
+      expect((await swept(0, { placing: "put-off" })).sort()).toEqual([1, 3].map(serverId));
+      expect(await swept(0, { exceptCells: ["west"] })).toContain(serverId(1));
+    });
+
+    test("is not swept once it has arrived or ended, and not waited for once it is cancelled", async () => {
+      const store = current();
+      await store.accept([1, 2, 3].map((server) => serverSpec(server)));
+      await store.assignCells([{ serverUuid: serverId(1), from: null, to: "east" }]);
+      await store.putOff([1, 2].map((server) => ({ serverUuid: serverId(server), delayMs: 0 })));
+      await store.putOff([{ serverUuid: serverId(3), delayMs: 3_600_000 }]);
+      await store.markArrived("east", [serverId(1)]);
+      await store.failRequests([{ serverUuid: serverId(2), cell: null, fault: "none" }]);
+      await store.cancel(serverId(3), "req-a");
+      expect(await swept(0)).toEqual([serverId(3)]);
+    });
+  });
+
+  describe("a read of what is to be placed", () => {
+    const limits = { specBytesMax: 5_000, pageBytesMax: 10_000 };
+    const big = (server: number, bytes: number) => serverSpec(server, { metadata: { big: "x".repeat(bytes) } });
+
+    test("tells each request's spec, its cell, how often it was put off and how old it is", async () => {
+      const store = current();
+      await store.accept([serverSpec(1), serverSpec(2)]);
+      await store.assignCells([{ serverUuid: serverId(2), from: null, to: "east" }]);
+      for (const server of [1, 2, 2]) await store.putOff([{ serverUuid: serverId(server), delayMs: 0 }]);
+      const { found, left } = await store.placeable([2, 9, 1].map(serverId), limits);
+      expect(left).toEqual([]);
+      expect(found).toMatchObject([
+        { serverUuid: serverId(2), state: "dispatched", cell: "east", putOffs: 2, spec: serverSpec(2) },
+        { serverUuid: serverId(1), state: "accepted", cell: null, putOffs: 1, spec: serverSpec(1) },
+      ]);
+      // `createdAtMs` of the fixture is years ago: the age is by the store's own clock.
+      for (const { ageMs } of found) expect(ageMs).toBeLessThan(3_600_000);
+      expect(await store.placeable([], limits)).toEqual({ found: [], left: [] });
+    });
+
+    test("reads specs in pages of so many bytes, and of too large ones only the size", async () => {
+      const store = current();
+      await store.accept([big(1, 4_000), big(2, 9_000), big(3, 4_000), big(4, 4_000)]);
+      const uuids = [1, 2, 3, 4].map(serverId);
+      const first = await store.placeable(uuids, limits);
+      expect(first.found.map(({ serverUuid, spec }) => [serverUuid, spec !== null])).toEqual([
+        [serverId(1), true],
+        [serverId(2), false],
+        [serverId(3), true],
+      ]);
+      expect(first.found[1]?.specBytes).toBeGreaterThan(9_000);
+      expect(first.left).toEqual([serverId(4)]);
+      expect((await store.placeable(first.left, limits)).found).toHaveLength(1);
+    });
+  });
+
+  describe("a limit of open requests", () => {
+    const call = (...servers: readonly number[]) => servers.map((server) => serverSpec(server, { projectId: "a" }));
+    const kinds = async (calls: readonly ReturnType<typeof call>[], openMax: number) =>
+      (await current().acceptWithin(calls, openMax)).map((outcome) =>
+        outcome.kind === "accepted" ? "accepted" : `over limit at ${outcome.open}`,
+      );
+    const known = async (...servers: readonly number[]) =>
+      (await current().requests(servers.map(serverId))).map(({ serverUuid }) => serverUuid);
+
+    test("accepts calls as a whole up to the limit, each project by itself", async () => {
+      const others = [serverSpec(9, { projectId: "b" })];
+      expect(await kinds([call(1, 2), call(3, 4), call(5), others], 3)).toEqual([
+        "accepted",
+        "over limit at 2",
+        "accepted",
+        "accepted",
+      ]);
+      expect(await known(1, 2, 3, 4, 5, 9)).toEqual([1, 2, 5, 9].map(serverId));
+      expect(await kinds([], 3)).toEqual([]);
+      expect(await kinds([call(6)], 3)).toEqual(["over limit at 3"]);
+      expect(await kinds([[serverSpec(10, { projectId: "b" })]], 1)).toEqual(["over limit at 1"]);
+    });
+
+    test("has room again when requests are placed or end", async () => {
+      const store = current();
+      expect(await kinds([call(1, 2, 3)], 3)).toEqual(["accepted"]);
+      await store.assignCells([{ serverUuid: serverId(1), from: null, to: "east" }]);
+      await store.failRequests([{ serverUuid: serverId(2), cell: null, fault: "none" }]);
+      await store.cancel(serverId(3), "req-a");
+      expect(await kinds([call(4), call(5, 6), call(7)], 3)).toEqual(["accepted", "accepted", "over limit at 3"]);
+    });
+
+    test("counts a call that was accepted before only once: its answer was lost", async () => {
+      expect(await kinds([call(1, 2)], 2)).toEqual(["accepted"]);
+      expect(await kinds([call(1, 2), call(3)], 2)).toEqual(["accepted", "over limit at 2"]);
+      expect(await kinds([call(1, 2), call(3)], 3)).toEqual(["accepted", "accepted"]);
+    });
+
+    test("holds when many accept at once", async () => {
+      const outcomes = await Promise.all(
+        Array.from({ length: 24 }, (_, server) => kinds([call(server), call(100 + server, 200 + server)], 10)),
+      );
+      const accepted = await known(
+        ...Array.from({ length: 24 }, (_, server) => [server, 100 + server, 200 + server]).flat(),
+      );
+      expect(accepted.length).toBe(10);
+      const answered = outcomes.flatMap(([one, two]) => [one === "accepted" ? 1 : 0, two === "accepted" ? 2 : 0]);
+      expect(answered.reduce<number>((sum, servers) => sum + servers, 0)).toBe(10);
     });
   });
 
@@ -104,6 +272,8 @@ export function requestListContract(current: () => ApiStore): void {
       expect(await store.requests([serverId(1)])).toEqual([before]);
       expect(await store.takeLost("east", [1, 2, 4, 5].map(serverId), 3_600_000)).toEqual([]);
       expect(await store.takeLost("east", [...[1, 2, 4, 5].map(serverId), "nonsense"], 0)).toEqual([serverId(2)]);
+      // Handed to the next sweep.
+      expect((await store.stale(3_600_000, 10)).map((record) => record.serverUuid)).toEqual([serverId(2)]);
       await store.cancel(serverId(3), "req-a");
       expect(await unarrived("east")).toEqual([serverId(2)]);
     });

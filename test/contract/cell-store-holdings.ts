@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { StrayLook } from "../../core/cell/operation-store.ts";
 import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
@@ -85,7 +86,9 @@ export function holdingContract(cell: () => CellUnderTest): void {
     const { store, ledger } = cell();
     await boot();
     await begin();
-    expect(await store.strays(9)).toEqual([]);
+    const look = async (given: Partial<StrayLook> = {}) =>
+      store.strays({ after: null, lookAt: 99, again: [], limit: 9, ...given });
+    expect(await look()).toEqual({ strays: [], next: null });
     const owner = { projectId: "p", userId: "u", type: CONSUMER_TYPE_INSTANCE };
     const claimed = [
       { uuid: numbered(0xe, 7), type: CONSUMER_TYPE_MIGRATION },
@@ -94,7 +97,17 @@ export function holdingContract(cell: () => CellUnderTest): void {
     ];
     for (const { uuid, type } of claimed)
       await ledger.applyAllocations([claim(consumerUuid(uuid), { ...owner, type }, vcpusOf(0, 1))]);
-    expect(await store.strays(9)).toEqual([numbered(0xe, 7), numbered(0xe, 8)]);
-    expect(await store.strays(1)).toEqual([numbered(0xe, 7)]);
+    expect(await look()).toEqual({ strays: [numbered(0xe, 7), numbered(0xe, 8)], next: null });
+    expect((await look({ limit: 1 })).strays).toEqual([numbered(0xe, 7)]);
+    // In pieces, and once more.
+    expect(await look({ after: numbered(0xe, 6), lookAt: 1 })).toEqual({
+      strays: [numbered(0xe, 7)],
+      next: numbered(0xe, 7),
+    });
+    expect(await look({ after: numbered(0xe, 7), lookAt: 2, again: [numbered(0xe, 7), numbered(0xe, 9)] })).toEqual({
+      strays: [numbered(0xe, 7), numbered(0xe, 8)],
+      next: numbered(0xe, 9),
+    });
+    expect(await look({ after: numbered(0xe, 9), lookAt: 2 })).toEqual({ strays: [], next: null });
   });
 }

@@ -41,9 +41,9 @@ export function hostContract(cell: () => CellUnderTest): void {
   test("hosts of an agent that is silent go down, once", async () => {
     const { store } = cell();
     await store.hostsUp("agent-1", [hostOf(1), hostOf(0)]);
-    expect(await store.expireAgents(NEVER_MS)).toEqual([]);
-    expect(await store.expireAgents(0)).toEqual(["host-0", "host-1"]);
-    expect(await store.expireAgents(0)).toEqual([]);
+    expect(await store.expireAgents(NEVER_MS)).toEqual({ down: [], heldUp: [] });
+    expect(await store.expireAgents(0)).toEqual({ down: ["host-0", "host-1"], heldUp: [] });
+    expect(await store.expireAgents(0)).toEqual({ down: [], heldUp: [] });
     expect(await store.hosts()).toMatchObject([{ up: false }, { up: false }]);
   });
 
@@ -52,11 +52,26 @@ export function hostContract(cell: () => CellUnderTest): void {
     await store.hostsUp("agent-1", [hostOf(1), hostOf(0)]);
     const seenAgoMs = expect.toSatisfy((ms: number) => ms >= 0 && ms < NEVER_MS);
     expect(await store.sightings(["host-1", "host-0", "host-9", "host-1"])).toEqual([
-      { name: "host-0", up: true, seenAgoMs },
-      { name: "host-1", up: true, seenAgoMs },
+      { name: "host-0", agentId: "agent-1", up: true, forcedDown: false, seenAgoMs },
+      { name: "host-1", agentId: "agent-1", up: true, forcedDown: false, seenAgoMs },
     ]);
     await store.expireAgents(0);
-    expect(await store.sightings(["host-0"])).toEqual([{ name: "host-0", up: false, seenAgoMs }]);
+    expect(await store.sightings(["host-0"])).toEqual([
+      { name: "host-0", agentId: "agent-1", up: false, forcedDown: false, seenAgoMs },
+    ]);
+  });
+
+  test("tells whose root a provider is, and whether it is in the ledger at all", async () => {
+    const { store } = cell();
+    await store.hostsUp("agent-1", [hostOf(0), { ...hostOf(8), rootProvider: providerOf(0) }]);
+    await store.hostsUp("agent-2", [{ ...hostOf(9), rootProvider: providerOf(99) }]);
+    expect(await store.knownRoots([1, 0, 99, 98, 0].map(providerOf))).toEqual([
+      { name: "host-1", hosts: [] },
+      { name: "host-0", hosts: ["host-0", "host-8"] },
+      { name: null, hosts: ["host-9"] },
+      { name: null, hosts: [] },
+      { name: "host-0", hosts: ["host-0", "host-8"] },
+    ]);
   });
 
   test("an agent that is seen again is told of as long as a host of it is down, and brings it up itself", async () => {

@@ -1,7 +1,17 @@
 import { describe, expect, test } from "vitest";
 import type { Hop, TaskClaim } from "../../core/cell/cell-store.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
-import { conductorId, dispatchOf, hostName, providerOf, serverId, swapTo, taskId } from "./cell-fixtures.ts";
+import { beginOperationOn } from "../begin-operation.ts";
+import {
+  conductorId,
+  deleteTask,
+  dispatchOf,
+  hostName,
+  providerOf,
+  serverId,
+  swapTo,
+  taskId,
+} from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
 const NEVER_MS = 3_600_000;
@@ -70,6 +80,49 @@ export function taskContract(cell: () => CellUnderTest): void {
       const [swept] = await store.sweepTasks(conductorId(1), NEVER_MS, 10);
       expect(swept).toMatchObject({ task: { id: taskId(1) }, epoch: 2, host: "host-0" });
       expect(await store.sweepTasks(conductorId(1), 0, 10)).toEqual([]);
+    });
+  });
+
+  describe("a task that no conductor can read", () => {
+    test("ends under its epoch alone: its server is in ERROR, and keeps what it holds until it is deleted", async () => {
+      const { store } = cell();
+      for (const server of [1, 2]) await dispatch(server, [0, 1], 2);
+      const [one, two] = [claimOf(await cell().take(1)), claimOf(await cell().take(2))];
+      const endOf = ({ taskId, epoch }: TaskClaim) => ({ taskId, epoch, reason: "nobody can read it" });
+      const unknown = { ...endOf(one), taskId: taskId(9) };
+      const stale = { ...endOf(two), epoch: two.epoch - 1 };
+      const ended = { kind: "ended", serverUuid: serverId(1) };
+      expect(await store.endUnreadable([unknown, endOf(one), stale])).toEqual([fenced, ended, fenced]);
+      expect(await store.endUnreadable([endOf(one)])).toEqual([ended]);
+      expect(await store.servers([serverId(1), serverId(2)])).toMatchObject([
+        { status: "ERROR", taskState: null, host: hostName(0), fault: { message: "nobody can read it" } },
+        { status: "BUILD", host: hostName(0), fault: null },
+      ]);
+      expect(await store.attempts(serverId(1))).toMatchObject([{ result: "failed", reason: "nobody can read it" }]);
+      expect(await store.takeTasks(conductorId(0), [taskId(1)])).toEqual([]);
+      expect(await cell().used()).toEqual([4, 0, 0]);
+      await store.requestDelete([deleteTask(1, 11)]);
+      await store.commitDeleted([claimOf(await cell().take(11))]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ status: "DELETED" }]);
+      expect(await cell().used()).toEqual([2, 0, 0]);
+      expect(await store.endUnreadable([endOf(one)])).toEqual([ended]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ status: "DELETED" }]);
+    });
+
+    test("keeps a move that is not over, with both of its guests, until the server is deleted", async () => {
+      const { store } = cell();
+      await dispatch(1, [0]);
+      await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+      const uuid = taskId(5);
+      await beginOperationOn(store, { server: 1, kind: "resize", hosts: [1], vcpus: 2, taskId: uuid });
+      const [taken] = await store.takeTasks(conductorId(0), [uuid]);
+      const end = { taskId: uuid, epoch: taken?.epoch ?? 0, reason: "nobody can read it" };
+      expect(await store.endUnreadable([end])).toEqual([{ kind: "ended", serverUuid: serverId(1) }]);
+      expect(await store.homes([serverId(1)])).toMatchObject([{ status: "ERROR", busy: false, move: { uuid } }]);
+      expect(await cell().used()).toEqual([1, 2, 0]);
+      await store.requestDelete([deleteTask(1, 11)]);
+      await store.commitDeleted([{ ...claimOf(await cell().take(11)), migrations: [uuid] }]);
+      expect(await cell().used()).toEqual([0, 0, 0]);
     });
   });
 

@@ -5,9 +5,13 @@ import { groupContract } from "./cell-store-groups.ts";
 import { holdingContract } from "./cell-store-holdings.ts";
 import { hostContract } from "./cell-store-hosts.ts";
 import { raceContract } from "./cell-store-races.ts";
+import { recordContract } from "./cell-store-records.ts";
 import { taskContract } from "./cell-store-tasks.ts";
 import { type CellSubject, type CellUnderTest, cellUnderTest } from "./cell-under-test.ts";
+import { leftoverContract } from "./leftovers.ts";
 import { operationContract } from "./operation-store.ts";
+import { groupRaces } from "./operation-store-group-races.ts";
+import { groupedOperationContract } from "./operation-store-groups.ts";
 
 /** What both bodies of a cell's store promise. */
 export function cellStoreContract(name: string, makeSubject: () => Promise<CellSubject>): void {
@@ -21,10 +25,17 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
 
     describe("from above", () => dispatchContract(current));
     describe("for conductors", () => taskContract(current));
+    describe("for those who ask about the past", () => recordContract(current));
     describe("for hosts", () => hostContract(current));
     describe("with operations", () => operationContract(current));
+    describe("with guests that may be left", () => leftoverContract(current));
     describe("of what is held", () => holdingContract(current));
     describe("with server groups", () => groupContract(current));
+
+    describe("with operations on servers of groups", () => {
+      groupedOperationContract(current);
+      groupRaces(current);
+    });
     describe("when several call at once", () => raceContract(current));
 
     test("answers an empty batch with nothing", async () => {
@@ -37,6 +48,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
       expect(await store.takeTasks(conductorId(0), [])).toEqual([]);
       expect(await store.handOver(conductorId(0), [])).toEqual([]);
       expect(await store.sightings([])).toEqual([]);
+      expect(await store.knownRoots([])).toEqual([]);
       expect(await store.commitActive([])).toEqual([]);
       expect(await store.hop([])).toEqual([]);
       expect(await store.commitError([])).toEqual([]);

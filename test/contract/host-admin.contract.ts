@@ -5,7 +5,7 @@ import { aggregateUuid, trait } from "../../core/ledger/ids.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import type { Provider } from "../../core/ledger/model.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
-import { writeOf } from "../../core/tasks/operation-writes.ts";
+import { type Arrow, writeOf } from "../../core/tasks/operation-writes.ts";
 import { beginOperationOn } from "../begin-operation.ts";
 import { inventory, spec, tree } from "../ledger-builders.ts";
 import {
@@ -30,6 +30,12 @@ const RED = "11111111-0000-4000-8000-000000000001";
 const BLUE = "11111111-0000-4000-8000-000000000002";
 const FOREIGN = "11111111-0000-4000-8000-000000000003";
 const DISABLED = trait("COMPUTE_STATUS_DISABLED");
+
+/** An evacuation's arrow from the prepared destination to its start, in a cloud whose hosts are unseen at once. */
+const SWITCH: Arrow = {
+  ...{ from: { stage: "preparing", selection: 0 }, to: "starting", selection: 0 },
+  ...{ reason: "", noted: [], unseenMs: 0 },
+};
 
 /** What both bodies of operators' word on a cell's hosts promise. */
 export function hostAdminContract(name: string, makeSubject: () => Promise<HostAdminSubject>): void {
@@ -85,8 +91,107 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       await admin.setForcedDown("host-7", false);
       expect(await cell.fencedSources()).toEqual([]);
       await admin.setForcedDown("host-7", true);
-      expect(await cell.releaseEvacuated(await cell.fencedSources())).toEqual([[moveId]]);
+      expect(
+        await cell.releaseEvacuated((await cell.fencedSources()).map((host) => ({ host, remaining: [] }))),
+      ).toEqual([[moveId]]);
       expect(await cell.fencedSources()).toEqual([]);
+    });
+
+    describe("hosts that fall silent at once", () => {
+      const names = (...numbers: readonly number[]) => numbers.map((number) => `host-${number}`);
+      const up = async (hosts: readonly number[]) => {
+        for (const host of hosts)
+          await subject.cell.hostsUp(`agent-${host}`, [{ name: `host-${host}`, rootProvider: providerOf(host) }]);
+      };
+      /** Eight hosts, of which at most a quarter may be down; the ones that `beforeEach` has made are forced down. */
+      const limit = { shareMax: 0.25, countMin: 1 };
+      beforeEach(async () => {
+        await up([20, 21, 22, 23, 24, 25, 26, 27]);
+        for (const host of ["host", "host-7"]) await admin.setForcedDown(host, true);
+      });
+
+      test("go down up to the limit; the others stay up and are told of", async () => {
+        expect(await subject.cell.expireAgents(0, limit)).toEqual({
+          down: names(20, 21),
+          heldUp: names(22, 23, 24, 25, 26, 27),
+        });
+        expect(await subject.cell.expireAgents(0, limit)).toEqual({
+          down: [],
+          heldUp: names(22, 23, 24, 25, 26, 27),
+        });
+      });
+
+      test("make room when an operator has said something of those that are down", async () => {
+        await subject.cell.expireAgents(0, limit);
+        await admin.setForcedDown("host-20", true);
+        await admin.setDisabled("host-21", true, "it is dead");
+        // Of seven hosts that are not forced down a quarter is one.
+        expect((await subject.cell.expireAgents(0, limit)).down).toEqual(names(22));
+      });
+
+      test("may all go down in a small cell", async () => {
+        const { down, heldUp } = await subject.cell.expireAgents(0, { shareMax: 0.25, countMin: 8 });
+        expect([down.length, heldUp]).toEqual([8, []]);
+      });
+
+      test("go down one at a time when conductors look at the same moment, and no more than may", async () => {
+        const both = await Promise.all([subject.cell.expireAgents(0, limit), subject.cell.expireAgents(0, limit)]);
+        expect(both.flatMap(({ down }) => down).sort()).toEqual(names(20, 21));
+      });
+    });
+
+    describe("an evacuation", () => {
+      const moveId = numbered(0xe, 1);
+      const take = async (id: string) => {
+        const [taken] = await subject.cell.takeTasks(conductorId(0), [id]);
+        if (taken === undefined) throw new Error("it cannot be taken");
+        return { taskId: id, serverUuid: serverId(1), epoch: taken.epoch };
+      };
+      /** The evacuation of host-7, as of now. */
+      const evacuate = (fenceWaived = false) =>
+        beginOperationOn(subject.cell, { server: 1, kind: "evacuate", hosts: [8], taskId: moveId, fenceWaived });
+      beforeEach(async () => {
+        await subject.ledger.putTrees([oneProvider(8, 4)]);
+        await subject.cell.renewLease({ id: conductorId(0), name: "c", leaseMs: 3_600_000 });
+        await subject.cell.dispatch([dispatchOf({ server: 1, task: 1, hosts: [7] })]);
+        await subject.cell.commitActive([{ ...(await take(taskId(1))), selection: 0 }]);
+      });
+
+      test("of a host that is only unseen is refused until an operator forces the host down", async () => {
+        await subject.cell.expireAgents(0);
+        expect((await evacuate()).outcome).toEqual({ kind: "host-unfenced" });
+        await admin.setForcedDown("host-7", true);
+        expect((await evacuate()).outcome.kind).toBe("begun");
+      });
+
+      test("of a host that is only unseen begins where the fence is waived", async () => {
+        await subject.cell.expireAgents(0);
+        expect((await evacuate(true)).outcome.kind).toBe("begun");
+      });
+
+      test("of a host that is forced down begins and switches although its agent is heard of", async () => {
+        await admin.setForcedDown("host-7", true);
+        await subject.cell.agentsSeen(["agent-1"]);
+        const begun = await evacuate();
+        expect(begun.outcome.kind).toBe("begun");
+        if (begun.task === null) return;
+        await subject.cell.agentArrived("agent-1", ["host-7"]);
+        const write = writeOf(factsOf(begun.task), SWITCH);
+        expect(await subject.cell.commitStep([{ ...(await take(moveId)), step: 1, ...write }])).toMatchObject([
+          { kind: "committed" },
+        ]);
+      });
+
+      test("does not switch when the operator has taken back the word in the meantime", async () => {
+        await admin.setForcedDown("host-7", true);
+        const begun = await evacuate();
+        if (begun.task === null) throw new Error("it did not begin");
+        await admin.setForcedDown("host-7", false);
+        const write = writeOf(factsOf(begun.task), SWITCH);
+        expect(await subject.cell.commitStep([{ ...(await take(moveId)), step: 1, ...write }])).toMatchObject([
+          { kind: "refused", why: expect.stringContaining("host-7") },
+        ]);
+      });
     });
 
     test("a host is shown with what is known of it", async () => {

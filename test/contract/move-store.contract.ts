@@ -26,6 +26,7 @@ export function moveRequest(server: number, fields: Partial<MoveRequest> = {}): 
     userId: "user",
     projectId: "project",
     createdAtMs: 1,
+    fenceWaived: false,
     ...fields,
   };
 }
@@ -74,15 +75,65 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
       ]);
     });
 
-    test("hands a move that nobody carries on to one of those who sweep", async () => {
+    test("hands a move that nobody works on to one of those who sweep", async () => {
       const { store } = subject;
       const [waits, ended] = [moveRequest(1), moveRequest(2)];
       await store.accept([waits, ended]);
       await store.end([{ id: ended.id, state: "begun", fault: null }]);
       expect(await store.staleMoves(60_000, 10)).toEqual([]);
-      const swept = await store.staleMoves(0, 10);
-      expect(swept.map(({ request }) => request.id)).toEqual([waits.id]);
-      expect(await store.staleMoves(60_000, 10)).toEqual([]);
+      expect(await store.staleMoves(0, 10)).toEqual([waits.id]);
+      await store.putOff([{ id: waits.id, delayMs: 0 }]);
+      const swept = await Promise.all([1, 2, 3].map(() => store.staleMoves(60_000, 10)));
+      expect(swept.flat()).toEqual([waits.id]);
+    });
+
+    test("remembers what was put off, how often, and how old it is", async () => {
+      const { store } = subject;
+      const [near, far, ended] = [moveRequest(1), moveRequest(2), moveRequest(3)];
+      await store.accept([near, far, ended]);
+      await store.end([{ id: ended.id, state: "begun", fault: null }]);
+      await store.putOff([near, far, ended].map(({ id }) => ({ id, delayMs: id === far.id ? 3_600_000 : 0 })));
+      await store.putOff([{ id: near.id, delayMs: 0 }]);
+      expect(await store.staleMoves(0, 10)).toEqual([near.id]);
+      const records = await store.moves([near.id, far.id, ended.id]);
+      expect(records.map(({ putOffs }) => putOffs)).toEqual([2, 1, 0]);
+      for (const { ageMs } of records) expect(ageMs).toBeGreaterThanOrEqual(0);
+    });
+
+    test("leaves moves of cells that cannot be reached alone, unless they are to be given up", async () => {
+      const { store } = subject;
+      const [here, away, asked] = [moveRequest(1), moveRequest(2, { cell: "away" }), moveRequest(3, { cell: "away" })];
+      await store.accept([here, away, asked]);
+      expect(await store.markAsked([asked.id])).toEqual([asked.id]);
+      const except = { exceptCells: ["away"], unlessOlderThanMs: 3_600_000 };
+      expect(await store.staleMoves(0, 10, except)).toEqual([here.id]);
+      const old = await store.staleMoves(0, 10, { ...except, unlessOlderThanMs: 0 });
+      expect([...old].sort()).toEqual([here.id, away.id].sort());
+    });
+
+    test("gives up nothing that a cell may have begun, and marks nothing that has ended", async () => {
+      const { store } = subject;
+      const [asked, unasked] = [moveRequest(1), moveRequest(2)];
+      await store.accept([asked, unasked]);
+      await store.markAsked([asked.id]);
+      const fault = "given up";
+      expect(await store.giveUp([asked, unasked].map(({ id }) => ({ id, fault })))).toEqual([unasked.id]);
+      expect(await store.moves([asked.id, unasked.id])).toMatchObject([
+        { state: "accepted" },
+        { state: "refused", fault },
+      ]);
+      expect(await store.markAsked([asked.id, unasked.id])).toEqual([asked.id]);
+    });
+
+    test("a cell is about to be asked while another scheduler gives the move up: one of them wins", async () => {
+      const { store } = subject;
+      const moves = Array.from({ length: 20 }, (_, server) => moveRequest(server));
+      await store.accept(moves);
+      const [asked, givenUp] = await Promise.all([
+        store.markAsked(moves.map(({ id }) => id)),
+        store.giveUp(moves.map(({ id }) => ({ id, fault: "given up" }))),
+      ]);
+      expect([...asked, ...givenUp].sort()).toEqual(moves.map(({ id }) => id).sort());
     });
   });
 }

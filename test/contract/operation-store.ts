@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { TaskClaim } from "../../core/cell/cell-store.ts";
-import type { OperationStep } from "../../core/cell/operation-store.ts";
+import type { ComparedHost, MigrationQuery, OperationStep } from "../../core/cell/operation-store.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
@@ -20,6 +20,8 @@ import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
 const UNSEEN_MS = 60_000;
 const moveId = numbered(0xe, 1);
+/** Hosts that were compared, and have no guests that anything is held for. */
+const gone = (...hosts: string[]): ComparedHost[] => hosts.map((host) => ({ host, remaining: [] }));
 
 /** What users of operations may rely on. */
 export function operationContract(cell: () => CellUnderTest): void {
@@ -166,20 +168,34 @@ export function operationContract(cell: () => CellUnderTest): void {
       expect(await held(serverId(1), moveId)).toEqual([8, null]);
     });
 
-    test("as an evacuation needs a host that nobody has seen lately", async () => {
+    test("as an evacuation without a fence needs a host that nobody has seen lately", async () => {
       const { store } = cell();
       await boot();
       await store.hostsUp("agent-0", [{ name: hostName(0), rootProvider: providerOf(0) }]);
-      const evacuate = { kind: "evacuate", hosts: [1], vcpus: 2 } as const;
+      const evacuate = { kind: "evacuate", hosts: [1], vcpus: 2, fenceWaived: true } as const;
       expect((await begin(evacuate)).outcome).toEqual({ kind: "host-seen" });
       await store.expireAgents(0);
       expect((await begin(evacuate)).outcome).toEqual({ kind: "host-seen" });
       expect((await begin({ ...evacuate, unseenMs: 0 })).outcome.kind).toBe("begun");
-      await store.agentArrived("agent-0");
+      await store.agentArrived("agent-0", ["host-0"]);
       const taken = await take(moveId);
       expect(await store.commitStep([arrow(taken, 1, "starting")])).toMatchObject([{ kind: "refused" }]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0" }]);
     });
+  });
+
+  test("an evacuation without a fence sees a host that comes back with an agent of another name", async () => {
+    const { store } = cell();
+    await boot();
+    await store.hostsUp("agent-0", [{ name: hostName(0), rootProvider: providerOf(0) }]);
+    await store.expireAgents(0);
+    const evacuate = { kind: "evacuate", hosts: [1], vcpus: 2, fenceWaived: true, unseenMs: 0 } as const;
+    expect((await begin(evacuate)).outcome.kind).toBe("begun");
+    await store.agentArrived("agent-0-reinstalled", ["host-0", "a host that the cell does not know"]);
+    const taken = await take(moveId);
+    expect(await store.commitStep([arrow(taken, 1, "starting")])).toMatchObject([{ kind: "refused" }]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0" }]);
+    expect(await store.sightings(["host-0"])).toMatchObject([{ name: "host-0", up: false }]);
   });
 
   describe("a step of an operation", () => {
@@ -266,10 +282,37 @@ export function operationContract(cell: () => CellUnderTest): void {
     await store.commitStep([arrow(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
     expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", host: "host-1" }]);
     expect(await cell().used()).toEqual([2, 2, 0]);
-    expect(await store.releaseEvacuated(["host-1"])).toEqual([[]]);
-    expect(await store.releaseEvacuated(["host-1", "host-0", "nowhere"])).toEqual([[], [moveId], []]);
-    expect(await store.releaseEvacuated(["host-0"])).toEqual([[]]);
+    expect(await store.releaseEvacuated(gone("host-1"))).toEqual([[]]);
+    expect(await store.releaseEvacuated(gone("host-1", "host-0", "nowhere"))).toEqual([[], [moveId], []]);
+    expect(await store.releaseEvacuated(gone("host-0"))).toEqual([[]]);
     expect(await cell().used()).toEqual([0, 2, 0]);
+  });
+
+  test("migrations are listed the youngest first, on from one of them, and from a time back", async () => {
+    const { store } = cell();
+    const moves = [1, 2, 3].map((move) => numbered(0xe, move));
+    for (const [index, id] of moves.entries()) {
+      const server = index + 1;
+      await store.dispatch([dispatchOf({ server, task: server, hosts: [0], vcpus: 1 })]);
+      await store.commitActive([{ ...claimOf(await cell().take(server)), selection: 0 }]);
+      expect((await begin({ server, hosts: [1], vcpus: 1, taskId: id })).outcome.kind).toBe("begun");
+    }
+    const all = await store.migrations({ limit: 9 });
+    const uuids = all.map(({ uuid }) => uuid);
+    expect(uuids.toSorted()).toEqual(moves);
+    const times = all.map(({ createdAtMs }) => createdAtMs);
+    expect(times).toEqual(times.toSorted((a, b) => b - a));
+    const list = async (query: Partial<MigrationQuery>) =>
+      (await store.migrations({ limit: 9, ...query })).map(({ uuid }) => uuid);
+    expect(await list({ after: uuids[0]!, limit: 1 })).toEqual([uuids[1]]);
+    expect(await list({ after: uuids[1]! })).toEqual([uuids[2]]);
+    expect(await list({ after: uuids[2]! })).toEqual([]);
+    for (const untilMs of new Set(times)) {
+      const until = all.filter(({ createdAtMs }) => createdAtMs <= untilMs);
+      expect(await list({ untilMs })).toEqual(until.map(({ uuid }) => uuid));
+    }
+    expect(await list({ untilMs: (times.at(-1) ?? 0) - 1 })).toEqual([]);
+    expect(await list({ after: uuids[0]!, untilMs: times[0]! })).toEqual(uuids.slice(1));
   });
 
   test("a status is reset only of a server at rest that is somewhere", async () => {

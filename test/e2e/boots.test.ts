@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
+import { messageOfRequest } from "../../adapters/nats/schedule-message.ts";
 import {
   cellTasksConsumer,
   cellTasksSubject,
@@ -112,9 +113,10 @@ describe("a cloud of separate processes", () => {
     const task = Task.decode(row?.payload ?? Buffer.alloc(0));
     const above = createNatsBus({ url: cloud.nats.apiUrl, name: "e2e test" });
     const below = createNatsBus({ url: cell.nats.cellApiUrl(cell.name), name: "e2e test" });
-    const request = ScheduleRequest.encode({ server: task.server, move: undefined }).finish();
+    // As services of the version before publish it, with the whole spec, and as this one does.
+    const old = ScheduleRequest.encode({ server: task.server, move: undefined, serverUuid: "", moveId: "" }).finish();
     for (let delivery = 0; delivery < 5; delivery += 1) {
-      await above.publish(schedulerRequestsSubject, request);
+      await above.publish(schedulerRequestsSubject, delivery % 2 === 0 ? old : messageOfRequest(uuid));
       await below.publish(cellTasksSubject(cell.name), Task.encode(task).finish());
     }
     await Promise.all([above.close(), below.close()]);

@@ -3,7 +3,12 @@ import type { LocalNats } from "../../adapters/nats/local-server.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import type { LocalCell } from "../../cli/chaos/local/local-cell.ts";
-import { type AgentProcess, type ConductorProcess, runningGuests } from "../../cli/chaos/local/local-service.ts";
+import {
+  type AgentProcess,
+  type ConductorProcess,
+  copiesOf,
+  runningGuests,
+} from "../../cli/chaos/local/local-service.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
 import { eventually } from "../eventually.ts";
 
@@ -80,6 +85,11 @@ export class E2eCell {
   /** What runs on the hosts of the agents that answer. */
   runningGuests(): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
     return runningGuests(this.agents);
+  }
+
+  /** What exists on the hosts of the agents that answer, whether it runs or not. */
+  copies(): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
+    return copiesOf(this.agents);
   }
 
   async close(): Promise<void> {

@@ -8,7 +8,7 @@ import { eventually } from "../eventually.ts";
 const PATIENT = { everyMs: 250, withinMs: 60_000 };
 
 /**
- * Waits until nothing is in flight any more and the audit of the five laws finds nothing; else throws with what it last found. `look`: the
+ * Waits until nothing is in flight any more and the audit of the six laws finds nothing; else throws with what it last found. `look`: the
  * cloud, with what runs on its hosts at this moment.
  */
 export async function expectCleanAudit(look: () => Promise<Pick<AuditedCloud, "apiUrl" | "cells">>): Promise<void> {

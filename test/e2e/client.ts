@@ -45,11 +45,13 @@ export class ComputeApi {
     readonly name?: string;
     readonly fake?: FakeScript;
     readonly zone?: string;
+    readonly group?: string;
   }): Promise<string> {
-    const { flavor: flavorRef, name = "e2e", fake, zone } = server;
+    const { flavor: flavorRef, name = "e2e", fake, zone, group } = server;
     const metadata = fake === undefined ? {} : { [FAKE_METADATA_KEY]: JSON.stringify(fake) };
     const place = zone === undefined ? {} : { availability_zone: zone };
-    const body = { server: { name, flavorRef, imageRef: "", networks: "none", metadata, ...place } };
+    const hints = group === undefined ? {} : { "os:scheduler_hints": { group } };
+    const body = { ...hints, server: { name, flavorRef, imageRef: "", networks: "none", metadata, ...place } };
     return (await this.#expect<{ server: { id: string } }>(202, "POST", "/servers", body)).server.id;
   }
 
@@ -112,7 +114,7 @@ export class ComputeApi {
     return (await this.#expect<{ instanceAction: Action }>(200, "GET", `${path}/${found.request_id}`)).instanceAction;
   }
 
-  call(method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<Response> {
+  call(method: "GET" | "POST" | "PUT" | "DELETE", path: string, body?: unknown): Promise<Response> {
     return fetch(`${this.#url()}/v2.1${path}`, {
       method,
       headers: { "openstack-api-version": MICROVERSION, "content-type": "application/json" },
@@ -123,7 +125,7 @@ export class ComputeApi {
 
   async #expect<Answer>(
     status: number,
-    method: "GET" | "POST" | "DELETE",
+    method: "GET" | "POST" | "PUT" | "DELETE",
     path: string,
     body?: unknown,
   ): Promise<Answer> {

@@ -49,6 +49,15 @@ export class Cloud {
     return this.#local.databaseUrl;
   }
 
+  /** The API database's server. */
+  get database(): LocalCloud["database"] {
+    return this.#local.database;
+  }
+
+  get redis(): LocalCloud["redis"] {
+    return this.#local.redis;
+  }
+
   /** Berth's own processes. */
   get services(): readonly LocalService[] {
     return this.#local.services;
@@ -80,14 +89,15 @@ export class Cloud {
     await this.makeWhole();
   }
 
-  /** Waits until nothing is in flight any more and the audit of the five laws, guests included, finds nothing. */
+  /** Waits until nothing is in flight any more and the audit of the six laws, guests included, finds nothing. */
   async expectCleanAudit(): Promise<void> {
     await expectCleanAudit(async () => {
       const guests = await Promise.all(this.cells.map((cell) => cell.runningGuests()));
-      const cells = this.cells.map(({ name, databaseUrl }, index) => ({
-        name,
-        databaseUrl,
+      const cells = this.cells.map((cell, index) => ({
+        name: cell.name,
+        databaseUrl: cell.databaseUrl,
         runningGuests: () => guests[index] ?? new Map(),
+        copies: () => cell.copies(),
       }));
       return { apiUrl: this.databaseUrl, cells };
     });

@@ -4,7 +4,7 @@ import { ensureDatabase } from "../../adapters/postgres/databases.ts";
 import { type EmbeddedPostgres, startEmbedded } from "../../adapters/postgres/embedded.ts";
 import { promoteStandby, startStandby } from "../../adapters/postgres/embedded-standby.ts";
 import { type LocalRedis, startLocalRedis } from "../../adapters/redis/local-server.ts";
-import { AgentProcess, ConductorProcess, runningGuests } from "../../cli/chaos/local/local-service.ts";
+import { AgentProcess, ConductorProcess, copiesOf, runningGuests } from "../../cli/chaos/local/local-service.ts";
 import { makeScratchDir, type ScratchDir } from "../../cli/chaos/local/scratch-dir.ts";
 import { ServiceProcess } from "../../cli/chaos/local/service-process.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
@@ -78,11 +78,16 @@ export class StandingCloud {
     return [...(await runningGuests(this.#agents)).values()].flat();
   }
 
-  /** Waits until nothing is in flight any more and the audit of the five laws, guests included, finds nothing. */
+  /** Waits until nothing is in flight any more and the audit of the six laws, guests included, finds nothing. */
   async expectCleanAudit(): Promise<void> {
     await expectCleanAudit(async () => {
       const running = await runningGuests(this.#agents);
-      const cell = { name: CELL, databaseUrl: this.cellUrl, runningGuests: () => running };
+      const cell = {
+        name: CELL,
+        databaseUrl: this.cellUrl,
+        runningGuests: () => running,
+        copies: () => copiesOf(this.#agents),
+      };
       return { apiUrl: this.#servers.above.url("api"), cells: [cell] };
     });
   }
@@ -154,6 +159,7 @@ export class StandingCloud {
       ...env,
       BERTH_AGENT_ID: id,
       BERTH_HOSTS: `${HOSTS_PER_AGENT}`,
+      BERTH_FAKE_BY_METADATA: "true",
       BERTH_CONDUCTORS: conductors,
       BERTH_DATA_DIR: join(this.#dir.path, id),
     };

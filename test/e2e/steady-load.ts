@@ -17,7 +17,7 @@ export interface LoadReport {
 /** Asks for a server several times a second, as a client that takes no notice of what happens, until it is stopped. */
 export class SteadyLoad {
   readonly #api: ComputeApi;
-  readonly #flavor: string;
+  readonly #wish: Parameters<ComputeApi["boot"]>[0];
   readonly #accepted: { readonly uuid: string; readonly atMs: number }[] = [];
   readonly #active = new Map<string, number>();
   readonly #calls = new Set<Promise<void>>();
@@ -28,9 +28,10 @@ export class SteadyLoad {
   readonly #asked: Promise<void>;
   readonly #looked: Promise<void>;
 
-  constructor(api: ComputeApi, flavor: string) {
+  /** `fake` is what the fake driver is told of each server. */
+  constructor(api: ComputeApi, flavor: string, fake?: Parameters<ComputeApi["boot"]>[0]["fake"]) {
     this.#api = api;
-    this.#flavor = flavor;
+    this.#wish = { flavor, ...(fake !== undefined && { fake }) };
     this.#asked = this.#ask();
     this.#looked = this.#look();
   }
@@ -65,7 +66,7 @@ export class SteadyLoad {
 
   async #ask(): Promise<void> {
     while (this.#asking) {
-      const call = this.#api.boot({ flavor: this.#flavor }).then(
+      const call = this.#api.boot(this.#wish).then(
         (uuid) => void this.#accepted.push({ uuid, atMs: performance.now() }),
         () => {
           this.#refused += 1;

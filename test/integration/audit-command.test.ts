@@ -65,8 +65,9 @@ describe("the command beside processes that it does not know", () => {
 
   const audit = (...flags: readonly string[]): Promise<Ended> =>
     new Promise((resolve) => {
-      const argv = ["audit", "--database-url", api.url, "--pause", "10ms", ...flags];
-      execFile(BERTH, argv, (error, stdout, stderr) => {
+      const argv = ["audit", "--pause", "10ms", ...flags];
+      const env = { ...process.env, BERTH_DATABASE_URL: api.url };
+      execFile(BERTH, argv, { env }, (error, stdout, stderr) => {
         resolve({ code: error === null ? 0 : (error.code as unknown as number), stdout, stderr });
       });
     });

@@ -47,7 +47,7 @@ afterAll(async () => {
 /** Server 1 is ACTIVE on host 0, server 2 is being built there. */
 beforeEach(async () => {
   await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories,
-    resource_providers, attempts, tasks, migrations, servers, hosts, agents, conductors restart identity`);
+    resource_providers, attempts, tasks, migrations, servers, group_members, hosts, agents, conductors restart identity`);
   await apiPool.query("truncate requests, cells");
   const store = new PostgresCellStore(pool);
   const requests = new PostgresApiStore(apiPool);
@@ -88,6 +88,35 @@ describe("berth audit", () => {
     expect(report.violations).toEqual([]);
     expect(report.counts).toEqual({ providers: 2, consumers: 2, servers: 2, requests: 2, hosts: 2, hostsAsked: 2 });
     expect(auditText(report)).toMatch(/law 5, every accepted request ends +holds/);
+  });
+
+  it("names the host with two servers of an anti-affinity group, homes and moves counted; soft groups are free", async () => {
+    const store = new PostgresCellStore(pool);
+    const ofGroup = (number: number, policy: string) => ({
+      group: { uuid: numbered(0xe, number), policy, maxServerPerHost: 0 },
+    });
+    const build = (server: number, host: number, spec: ReturnType<typeof ofGroup>) =>
+      dispatchOf({ server, task: server, hosts: [host], spec });
+    await store.dispatch([build(3, 0, ofGroup(1, "anti-affinity")), build(4, 1, ofGroup(1, "anti-affinity"))]);
+    await store.dispatch([
+      build(5, 0, ofGroup(2, "soft-anti-affinity")),
+      build(6, 0, ofGroup(2, "soft-anti-affinity")),
+    ]);
+    const ofGroups = async () => (await audit()).violations.filter(({ law }) => law === "groups");
+    expect(await ofGroups()).toEqual([]);
+    await pool.query(
+      `insert into migrations (uuid, server_uuid, kind, status, source_host, dest_host, dest_attempt_id, runs)
+       values ($1, $2, 'live-migrate', 'running', $3, $4, '', true)`,
+      [numbered(0xd, 1), serverId(3), hostName(0), hostName(1)],
+    );
+    expect(await ofGroups()).toMatchObject([
+      {
+        what: "an anti-affinity group has too many servers on one host",
+        where: `cell c1, host ${hostName(1)}, server group ${numbered(0xe, 1)}`,
+        proof: `2 of at most 1: ${serverId(3)}, ${serverId(4)}`,
+      },
+    ]);
+    expect(auditText(await audit())).toMatch(/server groups +1 violations/);
   });
 
   it.each([
@@ -279,6 +308,20 @@ describe("healing", () => {
     expect(await store.stale(0, 10)).toEqual([
       expect.objectContaining({ serverUuid: serverId(3), state: "accepted", cell: "c1" }),
     ]);
+  });
+
+  it("does not have a server built again of which a guest is in quarantine: it would run twice", async () => {
+    const store = new PostgresApiStore(apiPool);
+    await store.accept([serverSpec(4)]);
+    await store.assignCells([{ serverUuid: serverId(4), from: null, to: "c1" }]);
+    await pool.query(
+      `insert into quarantined_guests (host, attempt_id, server_uuid, state, reason)
+       values ('host-0', 'task/0', '${serverId(4)}', 'running', 'the database was restored')`,
+    );
+    expect(await heal()).toEqual([expect.stringMatching(/^left: an accepted request .*berth cell quarantine c1/)]);
+    expect(await store.stale(0, 10)).toEqual([]);
+    await pool.query("delete from quarantined_guests");
+    expect(await heal()).toEqual([expect.stringMatching(/^healed: an accepted request .*after: accepted/)]);
   });
 
   it("leaves a server's allocation elsewhere, running guests and hosts that shrank to people and conductors", async () => {

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -21,9 +21,24 @@ afterAll(async () => {
   await Promise.all([api.drop(), cell.drop()]);
 });
 
-async function berth(args: readonly string[], program = launcher): Promise<{ code: number; out: string; err: string }> {
+type Urls = Readonly<Partial<Record<"databaseUrl" | "cellDatabaseUrl" | "natsUrl" | "redisUrl", string>>>;
+const VARIABLES = {
+  databaseUrl: "BERTH_DATABASE_URL",
+  cellDatabaseUrl: "BERTH_CELL_DATABASE_URL",
+  natsUrl: "BERTH_NATS_URL",
+  redisUrl: "BERTH_REDIS_URL",
+} as const;
+
+/** URLs go by the environment: everybody on the machine can read the words of a command. */
+async function berth(
+  args: readonly string[],
+  urls: Urls = {},
+  program = launcher,
+): Promise<{ code: number; out: string; err: string }> {
+  const given = Object.entries(urls).map(([name, url]) => [VARIABLES[name as keyof Urls], url]);
+  const env = { ...process.env, ...Object.fromEntries(given) };
   try {
-    const { stdout, stderr } = await promisify(execFile)(program, args, { cwd: elsewhere });
+    const { stdout, stderr } = await promisify(execFile)(program, args, { cwd: elsewhere, env });
     return { code: 0, out: stdout, err: stderr };
   } catch (error) {
     const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
@@ -34,12 +49,12 @@ async function berth(args: readonly string[], program = launcher): Promise<{ cod
 test("adds a cell, changes it, lists it without its password, from any directory and through a symlink", async () => {
   const link = join(elsewhere, "berth");
   symlinkSync(launcher, link);
-  const where = ["--database-url", api.url, "--cell-database-url", cell.url];
-  expect(await berth(["cell", "add", "c1", ...where])).toEqual({ code: 0, out: "cell c1 is ready\n", err: "" });
-  expect((await berth(["cell", "add", "c1", "--disabled", ...where], link)).code).toBe(0);
-  const { out } = await berth(["cell", "list", "--database-url", api.url], link);
+  const urls = { databaseUrl: api.url, cellDatabaseUrl: cell.url };
+  expect(await berth(["cell", "add", "c1"], urls)).toEqual({ code: 0, out: "cell c1 is ready\n", err: "" });
+  expect((await berth(["cell", "add", "c1", "--disabled"], urls, link)).code).toBe(0);
+  const { out } = await berth(["cell", "list"], urls, link);
   expect(out).toMatch(/^c1\tpostgres:\/\/berth:\[redacted\]@\S+\t-\tdisabled\n$/);
-  expect((await berth(["db", "migrate", "--database-url", api.url])).out).toBe(
+  expect((await berth(["db", "migrate"], { databaseUrl: api.url })).out).toBe(
     "API database: up to date\ncell c1: up to date\n",
   );
 });
@@ -49,7 +64,7 @@ test("a command that only reads leaves the tables of a running older cloud alone
   try {
     await withClient(older.url, (client) => client.query("delete from schema_migrations where name = '0002-arrived'"));
     for (const command of [["audit"], ["cell", "list"]]) {
-      const result = await berth([...command, "--database-url", older.url]);
+      const result = await berth(command, { databaseUrl: older.url });
       expect(result).toMatchObject({
         code: 2,
         out: "",
@@ -63,21 +78,36 @@ test("a command that only reads leaves the tables of a running older cloud alone
   }
 });
 
+test("a command that reads refuses a database that does not answer or is empty, and a directory without one", async () => {
+  const unreachable = await berth(["audit"], { databaseUrl: "postgres://berth:secret@127.0.0.1:1/berth_api" });
+  expect(unreachable).toMatchObject({ code: 2, out: "" });
+  expect(unreachable.err).toMatch(/^berth audit: BERTH_DATABASE_URL .* names 127\.0\.0\.1:1\/berth_api, which .*\n$/);
+  expect(unreachable.err).not.toContain("secret");
+  const empty = await freshDatabase("api");
+  try {
+    await withClient(empty.url, (client) => client.query("drop schema public cascade; create schema public"));
+    const result = await berth(["cell", "list"], { databaseUrl: empty.url });
+    expect(result).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^berth cell list: the API database is empty: /),
+    });
+  } finally {
+    await empty.drop();
+  }
+  const mistyped = join(elsewhere, "mistyped");
+  const result = await berth(["audit", "--data-dir", mistyped]);
+  expect(result).toMatchObject({ code: 2, err: expect.stringMatching(/^berth audit: BERTH_DATA_DIR .*mistyped/) });
+  expect(existsSync(mistyped)).toBe(false);
+});
+
 test("services do not start on a database that lacks migrations", async () => {
   const older = await freshDatabase("api");
   try {
     await withClient(older.url, (client) => client.query("delete from schema_migrations where name = '0002-arrived'"));
     // Nobody listens there: they must not come so far.
-    const where = [
-      "--database-url",
-      older.url,
-      "--nats-url",
-      "nats://127.0.0.1:1",
-      "--redis-url",
-      "redis://127.0.0.1:1",
-    ];
+    const urls = { databaseUrl: older.url, natsUrl: "nats://127.0.0.1:1", redisUrl: "redis://127.0.0.1:1" };
     const services = ["api", "scheduler"];
-    const ends = await Promise.all(services.map((service) => berth([service, ...where])));
+    const ends = await Promise.all(services.map((service) => berth([service], urls)));
     const lacking = { code: 1, err: expect.stringContaining("lacks 0002-arrived; run `berth db migrate`") };
     expect(ends).toMatchObject(services.map(() => lacking));
   } finally {
@@ -86,22 +116,55 @@ test("services do not start on a database that lacks migrations", async () => {
 });
 
 test("refuses a cell whose database is the API tier's, and does not add it", async () => {
-  const result = await berth(["cell", "add", "c2", "--database-url", api.url, "--cell-database-url", api.url]);
+  const result = await berth(["cell", "add", "c2"], { databaseUrl: api.url, cellDatabaseUrl: api.url });
   expect(result).toMatchObject({ code: 1, err: "berth: this is a database of kind api, not cell\n" });
-  const { out } = await berth(["cell", "list", "--database-url", api.url]);
+  const { out } = await berth(["cell", "list"], { databaseUrl: api.url });
   expect(out.split("\n").map((line) => line.split("\t")[0])).not.toContain("c2");
 });
 
 test("ends with 2 and one line for what it was called with wrongly", async () => {
-  const badName = await berth(["cell", "add", "C 1", "--database-url", api.url]);
+  const badName = await berth(["cell", "add", "C 1"], { databaseUrl: api.url });
   expect(badName).toMatchObject({
     code: 2,
     err: expect.stringMatching(/^berth cell add: NAME is bad: "C 1"; allowed: .*\n$/),
   });
-  const noUrl = await berth(["cell", "add", "c1", "--database-url", api.url]);
+  const noUrl = await berth(["cell", "add", "c1"], { databaseUrl: api.url });
   expect(noUrl).toMatchObject({
     code: 2,
     err: expect.stringContaining("BERTH_CELL_DATABASE_URL (--cell-database-url) is missing"),
   });
   expect(await berth(["fly"])).toMatchObject({ code: 2, err: expect.stringContaining('unknown command "fly"') });
+});
+
+test("lists the guests that a cell's database has forgotten, has them destroyed, and notes that it was restored", async () => {
+  const urls = { databaseUrl: api.url, cellDatabaseUrl: cell.url };
+  expect((await berth(["cell", "add", "c2"], urls)).code).toBe(0);
+  const empty = { code: 0, out: "nothing is in quarantine in cell c2\n", err: "" };
+  expect(await berth(["cell", "quarantine", "c2"], urls)).toEqual(empty);
+  const server = "00000000-0000-4000-8000-000000000001";
+  await withClient(cell.url, (client) =>
+    client.query(
+      `insert into quarantined_guests (host, attempt_id, server_uuid, state, reason)
+       values ('host-1', 'task/0', $1, 'running', 'nobody knows it')`,
+      [server],
+    ),
+  );
+  const listed = await berth(["cell", "quarantine", "c2"], urls);
+  expect(listed.out).toMatch(new RegExp(`^HOST .*\\nhost-1  ${server}  task/0   running  \\S+Z  nobody knows it\\n$`));
+  const other = await berth(["cell", "quarantine", "c2", "--destroy", "somebody"], urls);
+  expect([other.code, other.out]).toEqual([1, "0 guests will be destroyed when their hosts are compared next\n"]);
+  const destroyed = await berth(["cell", "quarantine", "c2", "--destroy", server], urls);
+  expect([destroyed.code, destroyed.out]).toEqual([
+    0,
+    "1 guests will be destroyed when their hosts are compared next\n",
+  ]);
+  expect((await berth(["cell", "quarantine", "c2"], urls)).out).toContain("to be destroyed");
+  const incarnation = () =>
+    withClient(cell.url, async (client) => (await client.query("select cell_incarnation() as now")).rows[0]?.now);
+  const before = await incarnation();
+  const restored = await berth(["cell", "restored", "c2"], urls);
+  expect(restored.out).toContain(`incarnation ${await incarnation()} now`);
+  expect(await incarnation()).not.toBe(before);
+  const unknown = await berth(["cell", "restored", "c9"], urls);
+  expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining('there is no cell "c9"; there are: ')]);
 });

@@ -45,7 +45,15 @@ test("a whole cloud in one process boots servers, is audited while it runs, and 
   const audit = await promisify(execFile)(launcher, ["audit", "--data-dir", dataDir, "--json"]);
   expect(JSON.parse(audit.stdout)).toMatchObject({ violations: [], unread: {}, counts: { servers: 1, consumers: 1 } });
 
+  const hosts = await promisify(execFile)(launcher, ["host", "list", "--data-dir", dataDir, "--json"]);
+  expect(hosts.stdout.match(/"host": /g)).toHaveLength(4);
+
   expect(await dev.stop()).toBe("exit code 0");
+  const lost = await promisify(execFile)(launcher, ["explain", id, "--data-dir", dataDir]).catch((error) => error);
+  expect([lost.code, lost.stderr]).toEqual([
+    2,
+    expect.stringContaining("start it with the same --data-dir, or give --api"),
+  ]);
   const second = await dev.start();
   expect(await statusOf(`${second}/v2.1/servers/${id}`)).toBe("ACTIVE");
   expect((await call("DELETE", `${second}/v2.1/servers/${id}`)).status).toBe(204);

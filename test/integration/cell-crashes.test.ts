@@ -205,7 +205,7 @@ describe("the conductor's database", () => {
     await cell.startConductor(1);
     await cell.startAgent({ id: "agent-1", hosts: [1, 2] });
     await cell.hostsUp(2);
-    expect(await cell.store.expireAgents(-1)).toHaveLength(2);
+    expect((await cell.store.expireAgents(-1)).down).toHaveLength(2);
     await cell.hostsUp(2);
   });
 });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beginOperationOn } from "../begin-operation.ts";
 import { conductorId, serverId } from "../contract/cell-fixtures.ts";
 import { eventually } from "../eventually.ts";
 import { type ConductorProcess, SmallCell } from "../small-cell.ts";
@@ -20,7 +21,9 @@ async function takenApart(begin: () => Promise<unknown>): Promise<void> {
   const releases = [near.gate.hold("takeTasks"), near.gate.hold("sweepTasks")];
   await eventually("the other's sweep to wait", () => near.gate.held("sweepTasks") > 0);
   await begin();
-  await eventually("the task to be taken", async () => (await cell.store.ownedTasks(conductorId(1))).length > 0);
+  // The other one has it only if it was handed over already.
+  const owned = async (conductor: number) => (await cell.store.ownedTasks(conductorId(conductor))).length;
+  await eventually("the task to be taken", async () => (await owned(1)) + (await owned(2)) > 0);
   for (const release of releases) release();
 }
 
@@ -58,5 +61,24 @@ describe("a task of a conductor that does not reach the host, while another does
     await cell.store.expireAgents(0);
     looked();
     await cell.become(1, "DELETED");
+  });
+
+  test("an evacuation is handed over to stop its source, whose host was forced down, before the destination starts", async () => {
+    const { driver } = await cell.startAgent({ id: "agent-3", hosts: [3], conductors: [1, 2] });
+    const start = driver.start.bind(driver);
+    const ranAtStart: string[][] = [];
+    driver.start = (...order) => {
+      ranAtStart.push(cell.runsOn(1));
+      return start(...order);
+    };
+    await cell.hostsUp(3);
+    await cell.boot(1, [1]);
+    await cell.become(1, "ACTIVE");
+    await eventually("the guest to run", () => cell.runsOn(1).length > 0);
+    await cell.store.hostAdmin().setForcedDown("host-1", true);
+    await takenApart(() => beginOperationOn(cell.store, { server: 1, kind: "evacuate", hosts: [3] }));
+    expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-3" });
+    await eventually("the old guest to go", () => cell.existsOn(1).join() === "host-3");
+    expect(ranAtStart).toEqual([[]]);
   });
 });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { taskSignalHeader } from "../../adapters/nats/streams.ts";
 import { Task } from "../../proto/gen/berth/cell.ts";
+import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
 import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import type { ConductorSettings } from "../../services/conductor/settings.ts";
@@ -96,17 +97,86 @@ test("confirm against revert: one wins, and the server is in one place", async (
   await eventually("one guest", () => cell.existsOn(1).length === 1 && cell.runsOn(1).length === 1);
 });
 
+/** Of server 1, from host-0 to host-1. */
+const EVACUATION = { server: 1, kind: "evacuate", hosts: [1], unseenMs: UNSEEN_MS } as const;
+
 test("an evacuation of a host that is up is refused", async () => {
   await start();
-  const evacuation = await begin({ server: 1, kind: "evacuate", hosts: [1], unseenMs: UNSEEN_MS });
+  const evacuation = await begin(EVACUATION);
   expect(evacuation.outcome.kind).toBe("host-seen");
+});
+
+test("a host whose only link is cut is not evacuated before it is forced down", async () => {
+  await start();
+  agents[0]?.cutOff();
+  await isDown(0);
+  expect(cell.runsOn(1)).toEqual(["host-0"]);
+  expect((await begin(EVACUATION)).outcome).toEqual({ kind: "host-unfenced" });
+  // The operator switches it off, and says so.
+  await lose(0);
+  await cell.store.hostAdmin().setForcedDown("host-0", true);
+  await cell.operate(EVACUATION);
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-1" });
+  await eventually("it to run there alone", () => cell.runsOn(1).join() === "host-1");
+});
+
+test("a host that is forced down while its agent lives is evacuated, and its guest stands before the other one starts", async () => {
+  await start();
+  const driver = agents[1]?.driver as FakeDriver;
+  const start1 = driver.start.bind(driver);
+  const ranAtStart: string[][] = [];
+  driver.start = (...order) => {
+    ranAtStart.push(cell.runsOn(1));
+    return start1(...order);
+  };
+  await cell.store.hostAdmin().setForcedDown("host-0", true);
+  await cell.operate(EVACUATION);
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-1" });
+  await eventually("it to run there alone", () => cell.existsOn(1).join() === "host-1" && cell.runsOn(1).length === 1);
+  expect(ranAtStart).toEqual([[]]);
+});
+
+test("an evacuation gives up while the agent of its source lives: the guest there is kept, stopped, and runs when the host is up again", async () => {
+  await start();
+  const driver = agents[1]?.driver as FakeDriver;
+  driver.start = () => Promise.reject(new Error("the destination cannot start it"));
+  const heldBefore = await cell.holds(serverId(1));
+  await cell.store.hostAdmin().setForcedDown("host-0", true);
+  await cell.operate(EVACUATION);
+  const rested = await cell.rest(1);
+  expect(rested).toMatchObject({ status: "ACTIVE", host: "host-0" });
+  expect(rested.fault?.message).toContain("the destination cannot start it");
+  expect(await cell.holds(serverId(1))).toEqual(heldBefore);
+  await eventually("the other guest to go", () => cell.existsOn(1).join() === "host-0");
+  expect(cell.runsOn(1)).toEqual([]);
+  await cell.store.hostAdmin().setForcedDown("host-0", false);
+  await eventually("it to run where it was", () => cell.runsOn(1).join() === "host-0");
+});
+
+test("a source that was forced down and cannot be stopped keeps the server: it does not run twice", async () => {
+  await start();
+  const driver = agents[0]?.driver as FakeDriver;
+  driver.power = () => Promise.reject(new Error("the guest does not stop"));
+  await cell.store.hostAdmin().setForcedDown("host-0", true);
+  await cell.operate(EVACUATION);
+  const rested = await eventually(
+    "it to be at rest",
+    async () => {
+      const server = await cell.server(1);
+      return server.taskState === null && server.fault !== null && server;
+    },
+    { withinMs: 60_000 },
+  );
+  expect(rested).toMatchObject({ status: "ACTIVE", host: "host-0" });
+  expect(rested.fault?.message).toContain("host-0 was forced down, but its agent says that the server runs there");
+  expect(cell.runsOn(1)).toEqual(["host-0"]);
 });
 
 test("an evacuated host that comes back starts nothing, loses its guest, and is given back what was held there", async () => {
   await start();
   await lose(0);
   await isDown(0);
-  const migration = await cell.operate({ server: 1, kind: "evacuate", hosts: [1], unseenMs: UNSEEN_MS });
+  const migration = await cell.operate({ ...EVACUATION, fenceWaived: true });
   await eventually("it to run elsewhere", () => cell.runsOn(1).join() === "host-1");
   expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-1" });
   expect(await cell.holds(migration)).toEqual({ "host-0": 1 });
@@ -121,7 +191,7 @@ test("an evacuated host that is forced down is fenced: what was held there is gi
   await start();
   await lose(0);
   await isDown(0);
-  const migration = await cell.operate({ server: 1, kind: "evacuate", hosts: [1], unseenMs: UNSEEN_MS });
+  const migration = await cell.operate({ ...EVACUATION, fenceWaived: true });
   await eventually("it to run elsewhere", () => cell.runsOn(1).join() === "host-1");
   await cell.rest(1);
   expect(await cell.holds(migration)).toEqual({ "host-0": 1 });
@@ -139,7 +209,7 @@ test("an evacuation against a host that comes back: the server stays, and runs o
   await start({ 1: { duration_ms: 1_500 } });
   await lose(0);
   await isDown(0);
-  const migration = await cell.operate({ server: 1, kind: "evacuate", hosts: [1], unseenMs: UNSEEN_MS });
+  const migration = await cell.operate({ ...EVACUATION, fenceWaived: true });
   await startAgent(0);
   const rested = await cell.rest(1);
   expect(rested).toMatchObject({ status: "ACTIVE", host: "host-0" });

@@ -72,7 +72,8 @@ describe("a cell on real parts", () => {
   async function startAgent(conductors: readonly string[]) {
     const dataDir = await mkdtemp(join(tmpdir(), "berth-agent-"));
     dataDirs.push(dataDir);
-    const argv = ["--agent-id=agent-1", `--conductors=${conductors.join(",")}`, "--hosts=4", `--data-dir=${dataDir}`];
+    const given = [`--conductors=${conductors.join(",")}`, `--data-dir=${dataDir}`];
+    const argv = ["--agent-id=agent-1", ...given, "--hosts=4", "--fake-by-metadata"];
     const read = readSettings(agentDeclaration, { argv, env: {} });
     if (read.kind !== "settings") throw new Error("no settings");
     const agent = openAgent({ settings: read.settings, ...context }, { otlpEndpoint: null, crash: () => {} });

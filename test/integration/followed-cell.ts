@@ -9,16 +9,23 @@ export interface Followed {
   readonly follower: LedgerFollower;
   /** Why sessions ended, in order. */
   readonly lost: string[];
+  /** Which transactions held up a load, in order. */
+  readonly waited: string[];
 }
 
 /** A follower of the database with a view of its own; close the follower. */
 export function follow(databaseUrl: string): Followed {
   const view = new LedgerView();
   const lost: string[] = [];
-  const events = { loaded: () => {}, lost: (_cell: string, error: Error) => void lost.push(error.message) };
+  const waited: string[] = [];
+  const events = {
+    loaded: () => {},
+    lost: (_cell: string, error: Error) => void lost.push(error.message),
+    waiting: (_cell: string, holders: readonly string[]) => void waited.push(...holders),
+  };
   const follower = new LedgerFollower({ cell: "test", databaseUrl, view, clock: systemClock, events });
   follower.start();
-  return { view, follower, lost };
+  return { view, follower, lost, waited };
 }
 
 /** The view's providers by uuid, as a ledger's dump has them. */

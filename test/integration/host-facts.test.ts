@@ -13,6 +13,7 @@ import { LedgerView } from "../../core/ledger/view.ts";
 import type { ViewSource } from "../../core/ledger/view-source.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import { systemClock } from "../../runtime/clock.ts";
+import { beginOperationOn } from "../begin-operation.ts";
 import {
   conductorId,
   deleteTask,
@@ -27,6 +28,7 @@ import {
 } from "../contract/cell-fixtures.ts";
 import { claimOf } from "../contract/cell-under-test.ts";
 import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { OperationByHand } from "../operation-by-hand.ts";
 
 interface Followed {
   readonly store: CellStore;
@@ -83,6 +85,14 @@ async function live(cell: Followed): Promise<unknown[]> {
   seen.push(await shown(cell));
   await store.commitActive([{ ...claim, selection: 1 }]);
   seen.push([await shown(cell), [...cell.facts.membersOf(GROUP.uuid)], cell.facts.homeOf(serverId(1))]);
+  const moveId = numbered(0xd, 1);
+  await beginOperationOn(store, { server: 1, kind: "live-migrate", hosts: [0], taskId: moveId });
+  await shown(cell);
+  seen.push([cell.facts.placesOf(serverId(1)), [...cell.facts.membersOf(GROUP.uuid)]]);
+  const moving = new OperationByHand(store, moveId);
+  for (const stage of ["handing-over", "starting", "cleaning", "succeed"] as const) await moving.goOn(stage);
+  await shown(cell);
+  seen.push([cell.facts.placesOf(serverId(1)), [...cell.facts.membersOf(GROUP.uuid)]]);
   await store.requestDelete([deleteTask(1, 3)]);
   const [deletion] = await store.takeTasks(conductorId(0), [taskId(3)]);
   await store.commitDeleted([claimOf(deletion!)]);
@@ -136,12 +146,27 @@ describe("the facts of hosts", () => {
     const followed = followDatabase();
     await followed.source.waitUntilSeen(SEEN_MS);
     expect(await live(followed)).toEqual(inMemory);
-    expect(inMemory[3]).toMatchObject([[{ servers: [] }, { ioOps: 1 }], [[hostName(1), 1]], hostName(1)]);
-    expect(inMemory[4]).toMatchObject([
+    expect(inMemory[3]).toMatchObject([
+      [{ servers: [] }, { ioOps: 1 }],
+      [[hostName(1), { servers: 1, settled: 1 }]],
+      hostName(1),
+    ]);
+    const moving = { servers: 1, settled: 0 };
+    expect(inMemory.slice(4, 6)).toEqual([
+      [
+        [hostName(1), hostName(0)],
+        [
+          [hostName(1), moving],
+          [hostName(0), moving],
+        ],
+      ],
+      [[hostName(0)], [[hostName(0), { servers: 1, settled: 1 }]]],
+    ]);
+    expect(inMemory[6]).toMatchObject([
       { type: "QEMU", servers: [] },
       { servers: [expect.stringContaining(serverId(2))] },
     ]);
     const later = followDatabase();
-    expect(await shown(later)).toEqual(inMemory[4]);
+    expect(await shown(later)).toEqual(inMemory[6]);
   });
 });

@@ -37,6 +37,7 @@ async function openWorld(random = inOrder): Promise<OperationWorldModel> {
     {
       store,
       ledger,
+      admin: store.hostAdmin(),
       pass: async () => clock.advance(10_000),
       facts: async () => ({ ledger: await ledger.dump(), ...store.facts() }),
     },

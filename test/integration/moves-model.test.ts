@@ -6,6 +6,7 @@ import { MemoryLedger } from "../../adapters/memory/memory-ledger.ts";
 import { readCellFacts } from "../../adapters/postgres/audit/read-cell-facts.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
 import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
 import { seededRandom } from "../../core/scheduling/seeded-random.ts";
 import { OPERATION_KINDS } from "../../core/tasks/operation-kinds.ts";
@@ -36,6 +37,7 @@ function memoryBody(): WorldBody {
   return {
     store,
     ledger,
+    admin: store.hostAdmin(),
     pass: async () => clock.advance(10_000),
     facts: async () => ({ ledger: await ledger.dump(), ...store.facts() }),
   };
@@ -45,6 +47,7 @@ function postgresBody(): WorldBody {
   return {
     store: new PostgresCellStore(pool),
     ledger: new PostgresLedger(pool),
+    admin: new PostgresHostAdminStore(pool),
     pass: async () => void (await pool.query("update agents set seen_at = now() - interval '10 seconds'")),
     facts: async () => {
       const { cell: _, runningGuests: __, ...facts } = await readCellFacts("c", database.url);

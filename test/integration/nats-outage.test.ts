@@ -3,12 +3,16 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type LocalNats, startLocalNats } from "../../adapters/nats/local-server.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
 import {
+  apiStreams,
+  cellEventsForApi,
   cellEventsSubject,
   cellStreams,
   cellTasksConsumer,
   cellTasksSubject,
   inboxPrefixOf,
   natsUserOfConductors,
+  schedulerRequestsConsumer,
+  schedulerRequestsSubject,
 } from "../../adapters/nats/streams.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
 import { eventually } from "../eventually.ts";
@@ -82,6 +86,95 @@ describe("a bus whose server crashes", () => {
     expect(reasons.join()).toMatch(/authorization violation/i);
     await bus.close();
   });
+});
+
+describe("a server that comes back without its streams", () => {
+  test("has them again, and those who publish and take go on, without a word from their owners", async () => {
+    const events: string[] = [];
+    const api = createNatsBus({
+      url: nats.cellApiUrl("west"),
+      name: "api",
+      timeoutMs: 30_000,
+      onEvent: (event) => events.push(event.kind),
+    });
+    const conductor = createNatsBus({ url: nats.conductorUrl("west"), name: "conductor" });
+    await api.ensureStreams(cellStreams("west"));
+    expect(api.streamState()).toBe("there");
+    const received = new Set<string>();
+    await conductor.consume(cellTasksConsumer, { maxInFlight: 10 }, (message) => {
+      received.add(new TextDecoder().decode(message.data));
+      message.ack();
+    });
+    const told = new Set<string>();
+    await api.consume(cellEventsForApi, { maxInFlight: 10 }, (message) => {
+      told.add(new TextDecoder().decode(message.data));
+      message.ack();
+    });
+    await api.publish(cellTasksSubject("west"), encode("before"));
+    await eventually("the first task", () => received.has("before"));
+    await nats.kill();
+    await eventually("the outage to be known", () => api.streamState() === "away");
+    nats.wipe();
+    await nats.restart();
+    await api.publish(cellTasksSubject("west"), encode("after"));
+    await eventually("the second task", () => received.has("after"));
+    await conductor.publish(cellEventsSubject("west"), encode("event"));
+    await eventually("the event", () => told.has("event"));
+    await eventually("the bus to know", () => api.streamState() === "there");
+    await Promise.all([api.close(), conductor.close()]);
+  });
+
+  test("was reached by somebody who could not set them up at first: they are set up when it can be reached", async () => {
+    await nats.kill();
+    nats.wipe();
+    const api = createNatsBus({ url: nats.cellApiUrl("west"), name: "api", timeoutMs: 100 });
+    await expect(api.ensureStreams(cellStreams("west"))).rejects.toMatchObject({ code: "timeout" });
+    expect(api.streamState()).toBe("away");
+    await nats.restart();
+    await eventually("the streams", () => api.streamState() === "there");
+    await eventually("a task to be taken", () =>
+      api.publish(cellTasksSubject("west"), encode("x")).then(
+        () => true,
+        () => false,
+      ),
+    );
+    await api.close();
+  });
+
+  test.each([
+    ["stream", `$JS.API.STREAM.DELETE.${schedulerRequestsConsumer.stream}`],
+    ["consumer", `$JS.API.CONSUMER.DELETE.${schedulerRequestsConsumer.stream}.${schedulerRequestsConsumer.consumer}`],
+  ])(
+    "loses a %s while everybody is connected: those who only wait notice, and it is made again",
+    async (_, subject) => {
+      // No user of ours may remove anything.
+      const admin = { user: "admin", password: "of-this-test" };
+      const withAdmin = (config: string) =>
+        config.replace("    users: [", `    users: [\n      { user: "${admin.user}", password: "${admin.password}" }`);
+      const own = await startLocalNats({ cells: [], writeConfig: (layout) => withAdmin(natsConfig(layout)) });
+      const events: string[] = [];
+      const api = createNatsBus({ url: own.apiUrl, name: "api", onEvent: (event) => events.push(event.kind) });
+      try {
+        await api.ensureStreams(apiStreams);
+        const received = new Set<string>();
+        await api.consume(schedulerRequestsConsumer, { maxInFlight: 10 }, (message) => {
+          received.add(new TextDecoder().decode(message.data));
+          message.ack();
+        });
+        const connection = await connect({ servers: `127.0.0.1:${own.port}`, user: admin.user, pass: admin.password });
+        await connection.request(subject);
+        await connection.close();
+        await eventually("it to be made again", () => events.includes("streams-made"), { withinMs: 30_000 });
+        expect(events).toEqual(["connected", "streams-missing", "streams-made"]);
+        expect(api.streamState()).toBe("there");
+        await api.publish(schedulerRequestsSubject, encode("after"));
+        await eventually("the message", () => received.has("after"));
+      } finally {
+        await api.close();
+        await own.stop();
+      }
+    },
+  );
 });
 
 describe("the server's permissions of a conductor's user", () => {

@@ -85,7 +85,7 @@ test("sync-aggregates tells of cells that do not answer, by its exit code, too",
 
 test("explain tells of a server that was decided, and of one that is not there yet", async () => {
   const server = "0000000b-0000-4000-8000-000000000001";
-  await expect(berth("explain", server)).rejects.toThrow(/No decision about server/);
+  await expect(berth("explain", server)).rejects.toThrow(/Nothing is known of server/);
   const effort = { tries: 1, lostRaces: 0, looks: 0, viewLagMs: null };
   const place = { outcome: "placed", cell: "north", host: "host-0", alternates: [], feasible: 3, weights: [] } as const;
   const decision = { ...place, ...effort };

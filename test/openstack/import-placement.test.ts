@@ -72,11 +72,11 @@ describe.each([
     });
 
     const importNow = () =>
-      promisify(execFile)(process.execPath, [
-        join(import.meta.dirname, "../../cli/main.ts"),
-        "import-placement",
-        ...["--from", database.connection, "--cell-database-url", cell.url, "--batch-rows", "2", "--restart"],
-      ]).catch((error: { readonly stdout: string; readonly code: number }) => error);
+      promisify(execFile)(
+        process.execPath,
+        [join(import.meta.dirname, "../../cli/main.ts"), "import-placement", "--batch-rows", "2", "--restart"],
+        { env: { ...process.env, BERTH_FROM: database.connection, BERTH_CELL_DATABASE_URL: cell.url } },
+      ).catch((error: { readonly stdout: string; readonly code: number }) => error);
 
     /** Our own API over what was imported. */
     const callBerth: CallPlacement = async (method, path, version, body) => {

@@ -59,6 +59,7 @@ export class PlacementRig {
       authenticate: authenticateNoauth2,
       policy: new Policy("legacy"),
       cors: null,
+      arbiter: null,
       logger: pino(
         { level: "debug", formatters: { level: (label) => ({ level: label }) } },
         { write: (line: string) => void log.push(JSON.parse(line)) },

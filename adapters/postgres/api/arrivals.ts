@@ -1,31 +1,26 @@
 import type { Pool } from "pg";
-import type { RequestRecord } from "../../../core/cell/api-store.ts";
+import type { OpenRequest } from "../../../core/cell/api-store.ts";
 import { textArrayLiteral } from "../literals.ts";
 import { onlyUuids, queryStored } from "../store-query.ts";
-import { REQUEST_COLUMNS, type RequestRow, requestOf } from "./read-requests.ts";
 
 // Requests on their way into a cell: they stay `dispatched` as long as their server lives, so the sweep that looks for lost
 // ones marks what it has found there, and `open_requests` holds the others alone.
 
-/** Cost: one round trip, a look at each open request, a row for each that is found. */
+/** Cost: one round trip, a look at each open request. */
 export async function readUnarrived(
   pool: Pool,
   cell: string,
   untouchedMs: number,
   limit: number,
-): Promise<readonly RequestRecord[]> {
-  const rows = await queryStored<RequestRow>(pool, {
+): Promise<readonly OpenRequest[]> {
+  const rows = await queryStored<{ readonly server_uuid: string }>(pool, {
     name: "unarrived_requests",
-    text: `with found as (
-        select server_uuid as uuid from open_requests
-        where updated_at <= (select now() - $2::float8 * interval '1 ms') and state = 'dispatched' and cell = $1
-        order by updated_at, server_uuid limit $3
-      )
-      select ${REQUEST_COLUMNS} from found join requests on server_uuid = uuid
-      order by updated_at, server_uuid`,
+    text: `select server_uuid from open_requests
+      where updated_at <= (select now() - $2::float8 * interval '1 ms') and state = 'dispatched' and cell = $1
+      order by updated_at, server_uuid limit $3`,
     values: [cell, untouchedMs, limit],
   });
-  return rows.map(requestOf);
+  return rows.map((row) => ({ serverUuid: row.server_uuid, state: "dispatched", cell }));
 }
 
 /** `updated_at` stays: to those who ask what has changed, nothing has. */
@@ -58,6 +53,8 @@ export async function takeLost(
         where server_uuid = any ($1) and state = 'dispatched' and cell = $2 and not arrived
           and updated_at <= now() - $3::float8 * interval '1 ms'
         order by server_uuid for no key update skip locked
+      ), due as (
+        update open_requests o set retry_at = now() from locked where o.server_uuid = locked.server_uuid
       )
       update requests r set updated_at = now() from locked where r.server_uuid = locked.server_uuid
       returning r.server_uuid`,

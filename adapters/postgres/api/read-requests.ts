@@ -1,5 +1,11 @@
 import type { Pool } from "pg";
-import type { RequestQuery, RequestRecord, RequestState } from "../../../core/cell/api-store.ts";
+import type {
+  RequestQuery,
+  RequestRecord,
+  RequestScan,
+  RequestState,
+  RequestStretch,
+} from "../../../core/cell/api-store.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { textArrayLiteral } from "../literals.ts";
 import { onlyUuids, queryStored, selectMs } from "../store-query.ts";
@@ -57,11 +63,56 @@ export async function readRequests(pool: Pool, serverUuids: readonly string[]): 
 }
 
 /**
- * One page by keyset: the index gives it in order, however deep. Only the conditions that are asked for are in the
+ * A stretch of the list by keyset, as `listRequests`: the condition on the name is asked of so many rows and no more. Cost: one round
+ * trip, two with a marker.
+ */
+export async function scanRequests(pool: Pool, scan: RequestScan): Promise<RequestStretch> {
+  const { projectId, marker: after, nameContains = "", rows } = scan;
+  const [marker] = after === null ? [] : await readRequests(pool, [after]);
+  if (after !== null && marker === undefined) return { records: [], resumeAt: null };
+  const values: unknown[] = [rows, nameContains];
+  const conditions = ["not gone"];
+  if (projectId !== null) conditions.push(`project_id = $${values.push(projectId)}`);
+  if (marker !== undefined) {
+    const at = values.push(marker.createdAtMs);
+    // The first alone bounds the index scan.
+    conditions.push(`created_at <= to_timestamp($${at}::float8 / 1000)`);
+    conditions.push(
+      `(created_at < to_timestamp($${at}::float8 / 1000) or server_uuid > $${values.push(marker.serverUuid)})`,
+    );
+  }
+  const found = await queryStored<RequestRow & { readonly scanned: number; readonly last_uuid: string | null }>(pool, {
+    name: `scan_requests${projectId === null ? "" : "_project"}${marker === undefined ? "" : "_marker"}`,
+    text: `with scanned as materialized (
+        select server_uuid, created_at, state, name from requests where ${conditions.join(" and ")}
+        order by created_at desc, server_uuid limit $1
+      )
+      select s.scanned, s.last_uuid, r.*
+      from (
+        select count(*)::int as scanned,
+          (select server_uuid from scanned order by created_at, server_uuid desc limit 1) as last_uuid
+        from scanned
+      ) s
+      left join (
+        select ${REQUEST_COLUMNS} from requests where server_uuid in (
+          select server_uuid from scanned where state not in ('deleted', 'cancelled') and position($2 in name) > 0
+        )
+      ) r on true
+      order by r.created_at_ms desc, r.server_uuid`,
+    values,
+  });
+  const [first] = found;
+  const isLast = first === undefined || first.scanned < rows;
+  const records = found.filter((row) => row.server_uuid !== null).map(requestOf);
+  return { records, resumeAt: isLast ? null : first.last_uuid };
+}
+
+/**
+ * One page by keyset: the index gives it in order, however deep and however many were deleted before. Only the conditions that are asked for are in the
  * statement, since a prepared `$1 is null or …` would use no index. Cost: one round trip, two with a marker.
  */
 export async function listRequests(pool: Pool, query: RequestQuery): Promise<readonly RequestRecord[]> {
-  const conditions = ["state not in ('deleted', 'cancelled')"];
+  const conditions = ["not gone", "state not in ('deleted', 'cancelled')"];
   const values: unknown[] = [];
   const where = (asked: string, condition: (parameter: string) => string, value: unknown): void => {
     values.push(value);

@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
 import type {
+  AcceptOutcome,
   AssignCell,
   AssignOutcome,
   RequestFailure,
@@ -25,14 +26,60 @@ const INSERT_REQUESTS = `insert into requests (server_uuid, state, spec, project
     as w (start, length, uuid, project_id, user_id, name, created_at_ms)
   order by w.uuid`;
 
+/** The same for the calls that `calls_beyond_limit` lets pass; it decides before anything is inserted. */
+const INSERT_WITHIN_LIMIT = (onConflict: string) => `with refused as materialized (
+    select refused_call, open_already from calls_beyond_limit($4::uuid[], $5::text[], $9::int[], $10::int)
+  ), added as (
+    ${INSERT_REQUESTS.replace("$8::float8[])", "$8::float8[], $9::int[])").replace("created_at_ms)\n", "created_at_ms, call)\n  where not exists (select from refused where refused_call = w.call)\n")} ${onConflict}
+  )
+  select refused_call, open_already from refused`;
+
 /**
  * `on conflict` costs a look and a log record a row, for what happens only when an answer was lost: so that is the second try's.
  * Cost: one round trip, one row a request.
  */
 export async function acceptRequests(pool: Pool, specs: readonly ServerSpec[]): Promise<void> {
   if (specs.length === 0) return;
+  const values = acceptedValues(specs);
+  await insertTwiceAtMost(
+    () => queryStored(pool, { name: "accept_requests", text: INSERT_REQUESTS, values }),
+    () => queryStored(pool, { name: "accept_again", text: `${INSERT_REQUESTS} on conflict do nothing`, values }),
+  );
+}
+
+/**
+ * Lock order: the keys of the projects, then as everywhere. Cost: one round trip, one row a request and a look at each open request of
+ * the projects; calls of one project wait for each other's commits.
+ */
+export async function acceptWithinLimit(
+  pool: Pool,
+  calls: readonly (readonly ServerSpec[])[],
+  openMax: number,
+): Promise<readonly AcceptOutcome[]> {
+  const specs = calls.flat();
+  if (specs.length === 0) return calls.map(() => ({ kind: "accepted" }));
+  const numbers = calls.flatMap((call, index) => call.map(() => index));
+  const values = [...acceptedValues(specs), arrayLiteral(numbers), openMax];
+  type RefusedRow = { readonly refused_call: number; readonly open_already: number };
+  const rows = await insertTwiceAtMost(
+    () => queryStored<RefusedRow>(pool, { name: "accept_in_limit", text: INSERT_WITHIN_LIMIT(""), values }),
+    () =>
+      queryStored<RefusedRow>(pool, {
+        name: "accept_in_limit_again",
+        text: INSERT_WITHIN_LIMIT("on conflict do nothing"),
+        values,
+      }),
+  );
+  const refused = new Map(rows.map((row) => [row.refused_call, row.open_already]));
+  return calls.map((_, index) => {
+    const open = refused.get(index);
+    return open === undefined ? { kind: "accepted" } : { kind: "over-limit", open };
+  });
+}
+
+function acceptedValues(specs: readonly ServerSpec[]): readonly unknown[] {
   const packed = packBytes(specs.map((spec) => ServerSpec.encode(spec).finish()));
-  const values = [
+  return [
     packed.bytes,
     arrayLiteral(packed.starts),
     arrayLiteral(packed.lengths),
@@ -42,11 +89,15 @@ export async function acceptRequests(pool: Pool, specs: readonly ServerSpec[]): 
     textArrayLiteral(specs.map((spec) => spec.name)),
     arrayLiteral(specs.map((spec) => spec.createdAtMs)),
   ];
+}
+
+/** The second way when some are known already. */
+async function insertTwiceAtMost<Result>(insert: () => Promise<Result>, again: () => Promise<Result>): Promise<Result> {
   try {
-    await queryStored(pool, { name: "accept_requests", text: INSERT_REQUESTS, values });
+    return await insert();
   } catch (error) {
     if (!isKnownAlready(error)) throw error;
-    await queryStored(pool, { name: "accept_again", text: `${INSERT_REQUESTS} on conflict do nothing`, values });
+    return again();
   }
 }
 
@@ -159,7 +210,7 @@ async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<
       )
       update requests r
       set state = case l.state when 'failed' then 'deleted' else 'cancelled' end, cancel_request_id = w.request_id,
-        cancelled_at = now(), updated_at = now()
+        cancelled_at = now(), updated_at = now(), gone = true
       from unnest($1::uuid[], $2::text[]) as w (uuid, request_id)
       join locked l on l.server_uuid = w.uuid
       where r.server_uuid = w.uuid and l.state in ('accepted', 'dispatched', 'failed')
@@ -181,41 +232,15 @@ async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<
   return round.map(({ serverUuid }) => byUuid.get(serverUuid.toLowerCase()) ?? null);
 }
 
-export async function markDeleted(pool: Pool, serverUuids: readonly string[]): Promise<void> {
+export async function markDeleted(pool: Pool, cell: string | null, serverUuids: readonly string[]): Promise<void> {
   if (serverUuids.length === 0) return;
   await queryStored(pool, {
     name: "mark_deleted",
     text: `with locked as (
-        select server_uuid from requests where server_uuid = any ($1) and state = 'cancelled'
+        select server_uuid from requests where server_uuid = any ($1) and state = 'cancelled' and (cell is null or cell = $2)
         order by server_uuid for no key update
       )
-      update requests r set state = 'deleted', updated_at = now() from locked where r.server_uuid = locked.server_uuid`,
-    values: [textArrayLiteral(onlyUuids(serverUuids))],
+      update requests r set state = 'deleted', updated_at = now(), gone = true from locked where r.server_uuid = locked.server_uuid`,
+    values: [textArrayLiteral(onlyUuids(serverUuids)), cell],
   });
-}
-
-/** So many sweeps at one moment find something each; the next ones, later. */
-const SWEEPS_AT_ONCE = 8;
-
-/** Skips what another sweep has locked at this moment. Cost: a look at each open request, a row for up to 8 × `limit` stale ones. */
-export async function takeStale(pool: Pool, untouchedMs: number, limit: number): Promise<readonly RequestRecord[]> {
-  const rows = await queryStored<RequestRow & { readonly touched_at: number }>(pool, {
-    name: "stale_requests",
-    text: `with waiting as materialized (
-        select server_uuid, updated_at from open_requests
-        where updated_at <= (select now() - $1::float8 * interval '1 ms') and state in ('accepted', 'cancelled')
-        order by updated_at, server_uuid limit ${SWEEPS_AT_ONCE} * $2::bigint
-      ), found as (
-        select r.server_uuid as uuid, r.updated_at as touched_at
-        from waiting w join requests r on r.server_uuid = w.server_uuid
-        where r.updated_at <= now() - $1::float8 * interval '1 ms' and r.state in ('accepted', 'cancelled')
-        order by w.updated_at, w.server_uuid limit $2 for no key update of r skip locked
-      )
-      update requests set updated_at = now() from found where server_uuid = found.uuid
-      returning ${REQUEST_COLUMNS}, extract(epoch from found.touched_at)::float8 as touched_at`,
-    values: [untouchedMs, limit],
-  });
-  return [...rows]
-    .sort((a, b) => a.touched_at - b.touched_at || (a.server_uuid < b.server_uuid ? -1 : 1))
-    .map(requestOf);
 }

@@ -5,7 +5,7 @@ import { inHealing } from "./in-healing.ts";
 /**
  * Hands a request that is dispatched to a cell which does not have its server back to the schedulers' sweep. It keeps the cell: a
  * scheduler takes it elsewhere only after that cell has closed its door, so a dispatch that comes late does no harm. Left alone:
- * requests that the sweep takes anyway.
+ * requests that the sweep takes anyway, and those of servers with a guest in quarantine, which a restored database has forgotten.
  */
 export function healRequest(
   databases: { readonly apiUrl: string; readonly cellUrl: (cell: string) => string | null },
@@ -23,7 +23,13 @@ export function healRequest(
       return { kind: "left", why: `it is ${request.state}: a scheduler's sweep takes it, if one runs` };
     const cellUrl = databases.cellUrl(request.cell);
     if (cellUrl === null) return { kind: "left", why: `there is no cell ${request.cell}` };
-    if (await hasServer(cellUrl, serverUuid)) return { kind: "in-order" };
+    const known = await knownIn(cellUrl, serverUuid);
+    if (known === "server") return { kind: "in-order" };
+    if (known === "quarantined guest")
+      return {
+        kind: "left",
+        why: `a guest of it is in quarantine and may run; built again it would run twice: see berth cell quarantine ${request.cell}`,
+      };
     await client.query("update requests set state = 'accepted', updated_at = now() where server_uuid = $1", [
       serverUuid,
     ]);
@@ -35,9 +41,11 @@ export function healRequest(
   });
 }
 
-function hasServer(cellUrl: string, uuid: string): Promise<boolean> {
+function knownIn(cellUrl: string, uuid: string): Promise<"server" | "quarantined guest" | null> {
   return withClient(cellUrl, async (client) => {
-    const { rows } = await client.query("select from servers where uuid = $1 and status <> 'CLOSED'", [uuid]);
-    return rows.length > 0;
+    const servers = await client.query("select from servers where uuid = $1 and status <> 'CLOSED'", [uuid]);
+    if (servers.rows.length > 0) return "server";
+    const guests = await client.query("select from quarantined_guests where server_uuid = $1", [uuid]);
+    return guests.rows.length > 0 ? "quarantined guest" : null;
   });
 }

@@ -3,11 +3,12 @@ import type { AuditedMove, AuditedServer, AuditedTask, CellFacts } from "../../.
 import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import type { LedgerDump } from "../../../core/ledger/ledger-port.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { withClient } from "../databases.ts";
 import { readProviders } from "../read-ledger.ts";
 
 /**
- * What an audit needs of one cell's database, all of it from one snapshot. Guests are not known there: `runningGuests` is
+ * What an audit needs of one cell's database, all of it from one snapshot. Guests are not known there: `runningGuests` and `copies` are
  * empty. Cost: reads whole tables.
  */
 export async function readCellFacts(cell: string, databaseUrl: string): Promise<CellFacts> {
@@ -23,6 +24,7 @@ export async function readCellFacts(cell: string, databaseUrl: string): Promise<
       moves: await readMoves(client),
       ...(await readHosts(client)),
       runningGuests: new Map(),
+      copies: new Map(),
     };
   });
 }
@@ -76,13 +78,21 @@ async function readServers(client: ClientBase): Promise<Pick<CellFacts, "servers
     host: string | null;
     attempt_id: string | null;
     unchanged_ms: number;
-  }>(`select uuid, status, task_state, host, attempt_id,
-      extract(epoch from now() - updated_at)::float8 * 1000 as unchanged_ms from servers`);
+    spec: Buffer | null;
+  }>(`select s.uuid, s.status, s.task_state, s.host, s.attempt_id,
+      extract(epoch from now() - s.updated_at)::float8 * 1000 as unchanged_ms,
+      case when m.group_uuid is not null then s.spec end as spec
+    from servers s left join group_members m on m.server_uuid = s.uuid`);
   const servers: AuditedServer[] = [];
   const closed = new Set<string>();
-  for (const { uuid, status, task_state, host, attempt_id, unchanged_ms } of rows) {
+  for (const { uuid, status, task_state, host, attempt_id, unchanged_ms, spec } of rows) {
     if (status === "CLOSED") closed.add(uuid);
-    else servers.push({ uuid, status, taskState: task_state, host, attemptId: attempt_id, unchangedMs: unchanged_ms });
+    else {
+      // Only members of hard groups are noted there, and only their specs are read.
+      const group = spec === null ? null : (ServerSpec.decode(spec).group ?? null);
+      const shown = { uuid, status, taskState: task_state, host, attemptId: attempt_id };
+      servers.push({ ...shown, unchangedMs: unchanged_ms, group });
+    }
   }
   return { servers, closed };
 }
@@ -93,9 +103,11 @@ async function readOpenTasks(client: ClientBase): Promise<AuditedTask[]> {
     id: string;
     server_uuid: string;
     kind: AuditedTask["kind"];
+    operation: string | null;
+    stage: string | null;
     unattended_ms: number;
   }>(`
-    select t.id, t.server_uuid, t.kind,
+    select t.id, t.server_uuid, t.kind, t.operation, t.stage,
       greatest(0, extract(epoch from now() - coalesce(c.lease_expires_at, t.created_at)) * 1000)::float8 as unattended_ms
     from tasks t left join conductors c on c.id = t.owner
     where t.outcome is null`);
@@ -103,6 +115,8 @@ async function readOpenTasks(client: ClientBase): Promise<AuditedTask[]> {
     id: row.id,
     serverUuid: row.server_uuid,
     kind: row.kind,
+    operation: row.operation,
+    stage: row.stage,
     unattendedMs: row.unattended_ms,
   }));
 }
@@ -112,15 +126,22 @@ async function readMoves(client: ClientBase): Promise<AuditedMove[]> {
     uuid: string;
     server_uuid: string;
     source_host: string | null;
+    source_attempt_id: string | null;
     dest_host: string;
+    dest_attempt_id: string;
     ended: boolean;
-  }>("select uuid, server_uuid, source_host, dest_host, ended from migrations where not ended or holds_source");
+    note: string;
+  }>(`select uuid, server_uuid, source_host, source_attempt_id, dest_host, dest_attempt_id, ended, note
+    from migrations where not ended or holds_source`);
   return rows.map((row) => ({
     uuid: row.uuid,
     serverUuid: row.server_uuid,
     sourceHost: row.source_host,
+    sourceAttemptId: row.source_attempt_id,
     destHost: row.dest_host,
+    destAttemptId: row.dest_attempt_id,
     inFlight: !row.ended,
+    isWaitShown: row.note !== "",
   }));
 }
 

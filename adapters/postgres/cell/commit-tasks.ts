@@ -5,6 +5,8 @@ import { describeGroupConflict, groupsEntangle } from "../../../core/cell/group-
 import { attemptIdOf } from "../../../core/cell/server.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { keepChange, leftoverUuid } from "../../../core/tasks/move-change.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
 import { inRounds } from "../in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
@@ -59,7 +61,7 @@ export function commitError(
   );
 }
 
-/** Cost: one round trip; five for servers that are being moved. */
+/** Cost: one round trip; five for servers that are being moved, seven where a guest may be left. */
 export function commitDeleted(pool: Pool, deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
   return inRounds(deletes, taskOf, (round) => {
     const query = {
@@ -67,13 +69,13 @@ export function commitDeleted(pool: Pool, deletes: readonly TaskClaim[]): Promis
       text: "select cell_commit_deleted($1, $2, $3) as at",
       values: claimArrays(round),
     };
-    return round.some((claim) => claim.migrations !== undefined && claim.migrations.length > 0)
+    return round.some(({ migrations = [], left = [] }) => migrations.length > 0 || left.length > 0)
       ? commitDeletedMoving(pool, round, query)
       : commitPositions(pool, round.length, query);
   });
 }
 
-/** What the migrations of the deleted servers hold is given back, too. */
+/** What the migrations of the deleted servers hold is given back, too; what is held where a guest may be left is kept. */
 function commitDeletedMoving(
   pool: Pool,
   deletes: readonly TaskClaim[],
@@ -81,18 +83,68 @@ function commitDeletedMoving(
 ): Promise<readonly CommitOutcome[]> {
   return runStored("cell_commit_deleted", () =>
     inTransaction(pool, async (client) => {
+      await lockServers(client, deletes);
+      for (const claim of deletes) await keepLeft(client, claim);
       const outcomes = outcomesAt(await queryRows<{ at: number }>(client, query), deletes.length);
       const committed = deletes.filter((_, at) => outcomes[at] === COMMITTED);
-      const rows = await queryRows<{ uuid: string }>(client, {
+      const rows = await queryRows<{ uuid: string; holds_source: boolean }>(client, {
         name: "end_migrations_of_deleted",
-        text: `update migrations set ended = true, status = 'error', updated_at = now()
-          where uuid = any ($1) and not ended returning uuid`,
-        values: [textArrayLiteral(committed.flatMap((claim) => claim.migrations ?? []))],
+        text: `update migrations m set ended = true, status = 'error', note = '', updated_at = now(),
+            holds_source = coalesce(m.source_host = any (string_to_array(w.hosts, E'\\n')), false)
+          from unnest($1::uuid[], $2::text[]) as w (uuid, hosts)
+          where m.uuid = w.uuid and not m.ended returning m.uuid, m.holds_source`,
+        values: [
+          textArrayLiteral(committed.flatMap(({ migrations = [] }) => migrations)),
+          textArrayLiteral(
+            committed.flatMap(({ migrations = [], left = [] }) => migrations.map(() => left.join("\n"))),
+          ),
+        ],
       });
-      await releaseMigrations(client, rows.map((row) => row.uuid).sort());
+      await releaseMigrations(client, rows.flatMap((row) => (row.holds_source ? [] : row.uuid)).sort());
       return outcomes;
     }),
   );
+}
+
+/** In the order of their uuids, before anything else is locked. */
+async function lockServers(client: PoolClient, claims: readonly TaskClaim[]): Promise<void> {
+  await queryRows(client, {
+    name: "lock_servers",
+    text: "select from servers where uuid = any ($1) order by uuid for no key update",
+    values: [textArrayLiteral(claims.map((claim) => claim.serverUuid))],
+  });
+}
+
+/**
+ * What the server holds goes over to a leftover, if it lies on a host where its guest may be left: at the destination of the move that it is
+ * in, else at home. Locks the server and its task first, as the commit that follows does; of a task that is not ours or has ended, nothing
+ * is kept.
+ */
+async function keepLeft(client: PoolClient, { taskId, serverUuid, epoch, left = [] }: TaskClaim): Promise<void> {
+  if (left.length === 0) return;
+  const [found] = await queryRows<{ host: string; spec: Buffer }>(client, {
+    name: "left_of_deleted",
+    text: `select coalesce(m.dest_host, s.host) as host, s.spec
+      from servers s join tasks t on t.server_uuid = s.uuid
+      left join migrations m on m.server_uuid = s.uuid and not m.ended
+      where s.uuid = $1 and t.id = $2 and t.epoch = $3 and t.ended_at is null
+      for no key update of t`,
+    values: [serverUuid, taskId, epoch],
+  });
+  if (found === undefined || !left.includes(found.host)) return;
+  const change = keepChange(ServerSpec.decode(found.spec), taskId);
+  const [row] = await queryRows<{ kind: string }>(client, {
+    name: "keep_left",
+    text: "select kind from ledger_apply($1::ledger_batch)",
+    values: [encodeChanges([change])],
+  });
+  // It held nothing.
+  if (row?.kind !== "committed") return;
+  await queryRows(client, {
+    name: "leave_behind",
+    text: "select cell_leave_behind($1, $2, $3)",
+    values: [leftoverUuid(taskId), serverUuid, found.host],
+  });
 }
 
 /** Runs a function that answers with the positions of what it committed; the others are fenced. */

@@ -1,6 +1,6 @@
 import type { PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
-import { type GroupConflict, isHardGroup, serversPerHostMax } from "../../../core/cell/group-rule.ts";
+import { type GroupConflict, isHardGroup, LEAVING_STATES, serversPerHostMax } from "../../../core/cell/group-rule.ts";
 import type { AllocationChange } from "../../../core/ledger/allocation-change.ts";
 import type { ServerGroupMembership } from "../../../proto/gen/berth/shared.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
@@ -26,22 +26,23 @@ export async function joinGroups(
   );
   const conflicts = new Map<number, GroupConflict>();
   if (grouped.length === 0) return conflicts;
-  const rows = await queryRows<{ at: number; conflicting: string[] }>(client, {
-    name: "cell_join_groups",
-    text: "select at, conflicting from cell_join_groups($1, $2, $3, $4, $5)",
+  const rows = await queryRows<{ at: number; conflicting: string[]; in_flight: boolean }>(client, {
+    name: "cell_claim_groups",
+    text: "select at, conflicting, in_flight from cell_claim_groups($1, $2, $3, $4, $5, $6)",
     values: [
       textArrayLiteral(grouped.map(({ serverUuid }) => serverUuid)),
       textArrayLiteral(grouped.map(({ group }) => group.uuid)),
       textArrayLiteral(grouped.map(({ group }) => group.policy)),
       arrayLiteral(grouped.map(({ group }) => serversPerHostMax(group))),
       textArrayLiteral(grouped.map(({ host }) => host)),
+      textArrayLiteral(LEAVING_STATES),
     ],
   });
   for (const row of rows) {
     const refused = grouped[row.at - 1];
     assert(refused !== undefined, `an answer for claim ${row.at} of ${grouped.length}`);
     const policy = refused.group.policy === "affinity" ? "affinity" : "anti-affinity";
-    conflicts.set(refused.at, { kind: "group-conflict", policy, hosts: row.conflicting });
+    conflicts.set(refused.at, { kind: "group-conflict", policy, hosts: row.conflicting, inFlight: row.in_flight });
   }
   return conflicts;
 }

@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
+import { describeEvacuationRefusal, type EvacuationRefusal } from "../../../core/cell/evacuation-rule.ts";
 import { describeGroupConflict, groupsEntangle } from "../../../core/cell/group-rule.ts";
 import { changeOf, migrationOf, operationOf } from "../../../core/cell/operation-record.ts";
 import type {
@@ -25,6 +26,7 @@ import { packBytes } from "../pack-bytes.ts";
 import { runStored } from "../store-error.ts";
 import { onlyUuids, queryRows, queryStored } from "../store-query.ts";
 import { inTransaction } from "../transaction.ts";
+import { checkEvacuations } from "./check-evacuations.ts";
 import { type GroupedClaim, joinGroups } from "./join-groups.ts";
 
 interface AnswerRow {
@@ -45,6 +47,10 @@ export function beginOperations(pool: Pool, operations: readonly BeginOperation[
 
 async function beginRound(client: PoolClient, begins: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
   const conflicts = await joinGroups(client, begins.map(claimOfBegin));
+  const evacuations = await checkEvacuations(
+    client,
+    begins.map(({ write }) => write),
+  );
   const changes = begins.map(({ task, write }) => changeOf(task.id, write));
   const records = begins.map((begin, at) => {
     const { kind, operation, server } = operationOf(begin.task);
@@ -57,7 +63,7 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
       isMove: migrationOf(begin) !== null,
       sourceHost: operation.source?.host ?? null,
       sourceAttemptId: operation.source?.attemptId ?? null,
-      refused: conflict ? describeGroupConflict(conflict) : null,
+      refused: evacuations.get(at) ?? (conflict ? describeGroupConflict(conflict) : null),
     };
   });
   const packed = packBytes(begins.map(({ task }) => encodeOnce(Task, task)));
@@ -73,23 +79,31 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
     ],
   });
   const outcomes: BeginOutcome[] = [];
-  for (const row of rows) outcomes[row.at - 1] = beginOutcome(row, changes[row.at - 1] as AllocationChange);
+  for (const row of rows) {
+    const inFlight = conflicts.get(row.at - 1)?.inFlight ?? false;
+    const change = changes[row.at - 1] as AllocationChange;
+    outcomes[row.at - 1] = beginOutcome({ ...row, inFlight }, change, evacuations.get(row.at - 1));
+  }
   return outcomes;
 }
 
-function beginOutcome(row: AnswerRow & { readonly xid: number | string }, change: AllocationChange): BeginOutcome {
+function beginOutcome(
+  row: AnswerRow & { readonly xid: number | string; readonly inFlight: boolean },
+  change: AllocationChange,
+  evacuation: EvacuationRefusal | undefined,
+): BeginOutcome {
   switch (row.outcome) {
     case "begun":
       return { kind: "begun", xid: Number(row.xid) };
     case "already-begun":
     case "changed":
     case "gone":
-    case "host-seen":
       return { kind: row.outcome };
     case "busy":
       return { kind: "busy", running: String(row.detail?.running) };
     case "refused":
-      return { kind: "refused", why: String(row.detail?.why) };
+      if (evacuation !== undefined) return { kind: evacuation };
+      return { kind: "refused", why: String(row.detail?.why), inFlight: row.inFlight };
     default: {
       const outcome = refusalOf(row, change);
       return outcome.kind === "no-capacity" ? outcome : { kind: "stale", why: describeRefusal(outcome) };
@@ -109,10 +123,12 @@ export function commitSteps(pool: Pool, steps: readonly OperationStep[]): Promis
 
 async function stepRound(client: PoolClient, steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
   const conflicts = await joinGroups(client, steps.map(claimOfStep));
+  const evacuations = await checkEvacuations(client, steps);
   const changes = steps.map((step) => changeOf(step.taskId, step));
   const records = steps.map((step, at) => {
-    const conflict = conflicts.get(at);
-    return { ...recordOf(step, step), refused: conflict ? describeGroupConflict(conflict) : null };
+    const [conflict, evacuation] = [conflicts.get(at), evacuations.get(at)];
+    const unfenced = evacuation && describeEvacuationRefusal(evacuation, step.evacuated?.host ?? "");
+    return { ...recordOf(step, step), refused: unfenced ?? (conflict ? describeGroupConflict(conflict) : null) };
   });
   const rows = await queryRows<AnswerRow & { readonly revision: number }>(client, {
     name: "cell_commit_steps",
@@ -135,17 +151,12 @@ function stepOutcome(row: AnswerRow & { readonly revision: number }, change: All
     case "committed":
     case "repeated":
       return { kind: "committed", revision: row.revision };
-    case "host-seen":
-      return { kind: "refused", why: HOST_SEEN };
     case "refused":
       return { kind: "refused", why: String(row.detail?.why) };
     default:
       return { kind: "refused", why: describeRefusal(refusalOf(row, change)) };
   }
 }
-
-/** Why an evacuation does not take a server from a host. */
-export const HOST_SEEN = "the host that is being evacuated is back";
 
 function refusalOf(row: AnswerRow, change: AllocationChange): Exclude<AllocationOutcome, { kind: "committed" }> {
   const outcome = decodeOutcome(change, {
@@ -178,8 +189,7 @@ function recordOf(
     ...(fault === undefined ? {} : { fault }),
     migration: write.migration,
     attempts: write.attempts,
-    unseenHost: write.unseen?.host ?? null,
-    unseenMs: write.unseen?.ms ?? null,
+    leftover: write.leftover ?? null,
   };
 }
 

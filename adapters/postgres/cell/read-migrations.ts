@@ -1,6 +1,12 @@
 import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
-import type { Holding, Migration, MigrationQuery } from "../../../core/cell/operation-store.ts";
+import {
+  type ComparedHost,
+  type Holding,
+  isHeldFor,
+  type Migration,
+  type MigrationQuery,
+} from "../../../core/cell/operation-store.ts";
 import { release } from "../../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import { CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
@@ -23,31 +29,44 @@ interface MigrationRow {
   readonly dest_attempt_id: string;
   readonly ended: boolean;
   readonly holds_source: boolean;
+  readonly note: string;
   readonly created_at_ms: number;
   readonly updated_at_ms: number;
   readonly payload: Buffer;
 }
 
 const SELECT = `select m.uuid, m.server_uuid, m.kind, m.status, m.source_host, m.source_attempt_id, m.dest_host,
-    m.dest_attempt_id, m.ended, m.holds_source, ${selectMs("created_at", "m.")}, ${selectMs("updated_at", "m.")}, t.payload
+    m.dest_attempt_id, m.ended, m.holds_source, m.note, ${selectMs("created_at", "m.")}, ${selectMs("updated_at", "m.")}, t.payload
   from migrations m join tasks t on t.id = m.uuid`;
 
 export async function readMigrations(pool: Pool, query: MigrationQuery): Promise<readonly Migration[]> {
-  const { serverUuid, uuids, host, inFlightOnly = false, limit } = query;
+  const { serverUuid, uuids, host, inFlightOnly = false, after, untilMs, limit } = query;
   if (serverUuid !== undefined && onlyUuids([serverUuid]).length === 0) return [];
+  const values: unknown[] = [
+    serverUuid ?? null,
+    uuids === undefined ? null : textArrayLiteral(onlyUuids(uuids)),
+    host ?? null,
+    inFlightOnly,
+    limit,
+  ];
+  const conditions: string[] = [];
+  if (after !== undefined) {
+    const marker = `(select %s from migrations where uuid = $${values.push(after)})`;
+    const [at, uuid] = [marker.replace("%s", "created_at"), marker.replace("%s", "uuid")];
+    // The first alone bounds the index scan.
+    conditions.push(`and m.created_at <= ${at} and (m.created_at < ${at} or m.uuid > ${uuid})`);
+  }
+  // The time of a migration in milliseconds is cut off, so that all of that millisecond count.
+  if (untilMs !== undefined)
+    conditions.push(`and m.created_at < to_timestamp(($${values.push(untilMs)}::float8 + 1) / 1000)`);
   const rows = await queryStored<MigrationRow>(pool, {
-    name: "migrations",
+    name: `migrations${after === undefined ? "" : "_after"}${untilMs === undefined ? "" : "_until"}`,
     text: `${SELECT}
       where ($1::uuid is null or m.server_uuid = $1) and ($2::uuid[] is null or m.uuid = any ($2))
         and ($3::text is null or m.source_host = $3 or m.dest_host = $3) and (not $4 or not m.ended)
+        ${conditions.join(" ")}
       order by m.created_at desc, m.uuid limit $5`,
-    values: [
-      serverUuid ?? null,
-      uuids === undefined ? null : textArrayLiteral(onlyUuids(uuids)),
-      host ?? null,
-      inFlightOnly,
-      limit,
-    ],
+    values,
   });
   return rows.map(migrationOf);
 }
@@ -77,6 +96,7 @@ function migrationOf(row: MigrationRow): Migration {
     destAttemptId: row.dest_attempt_id,
     ended: row.ended,
     holdsSource: row.holds_source,
+    note: row.note,
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
     operation: work.value,
@@ -84,24 +104,54 @@ function migrationOf(row: MigrationRow): Migration {
   };
 }
 
-/**
- * Gives back what these hosts' migrations hold. Lock order: migrations, then what ledger_apply locks. Cost: one round trip where there
- * is nothing to give back, as nearly always; else five.
- */
-export async function releaseEvacuated(pool: Pool, hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
-  const holding = await queryStored<{ source_host: string }>(pool, {
-    name: "hosts_evacuated",
-    text: "select distinct source_host from migrations where source_host = any ($1) and holds_source",
+/** Cost: one round trip, one look-up a host. */
+export async function readHolding(pool: Pool, hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
+  const held = Map.groupBy(await readHeld(pool, hosts), (row) => row.source_host);
+  return hosts.map((host) => (held.get(host) ?? []).map((row) => row.uuid).sort());
+}
+
+interface HeldRow {
+  readonly uuid: string;
+  readonly source_host: string;
+  readonly server_uuid: string;
+  readonly source_attempt_id: string | null;
+  readonly home_attempt_id: string | null;
+}
+
+function readHeld(pool: Pool, hosts: readonly string[]): Promise<readonly HeldRow[]> {
+  return queryStored<HeldRow>(pool, {
+    name: "held_for_guests",
+    text: `select m.uuid, m.source_host, m.server_uuid, m.source_attempt_id, s.attempt_id as home_attempt_id
+      from migrations m left join servers s on s.uuid = m.server_uuid
+      where m.source_host = any ($1) and m.holds_source`,
     values: [textArrayLiteral(hosts)],
   });
-  if (holding.length === 0) return hosts.map(() => []);
+}
+
+/**
+ * Gives back what these hosts' migrations hold, except for guests that remain there. Lock order: migrations, then what ledger_apply locks.
+ * Cost: one round trip where there is nothing to give back, as nearly always; else five.
+ */
+export async function releaseEvacuated(
+  pool: Pool,
+  compared: readonly ComparedHost[],
+): Promise<readonly (readonly string[])[]> {
+  const hosts = compared.map(({ host }) => host);
+  const byHost = new Map(compared.map((one) => [one.host, one]));
+  const gone = (await readHeld(pool, hosts)).filter((row) => {
+    const { remaining, held } = byHost.get(row.source_host)!;
+    if (held !== undefined && !held.includes(row.uuid)) return false;
+    const guest = { serverUuid: row.server_uuid, attemptId: row.source_attempt_id, homeAttemptId: row.home_attempt_id };
+    return !isHeldFor(guest, remaining);
+  });
+  if (gone.length === 0) return hosts.map(() => []);
   const released = await runStored("release_evacuated", () =>
     inTransaction(pool, async (client) => {
       const rows = await queryRows<{ uuid: string; source_host: string }>(client, {
         name: "release_evacuated",
-        text: `update migrations set holds_source = false where source_host = any ($1) and holds_source
+        text: `update migrations set holds_source = false where uuid = any ($1) and holds_source
           returning uuid, source_host`,
-        values: [textArrayLiteral(holding.map((row) => row.source_host))],
+        values: [textArrayLiteral(gone.map((row) => row.uuid))],
       });
       const sorted = rows.toSorted((a, b) => (a.uuid < b.uuid ? -1 : 1));
       await releaseMigrations(

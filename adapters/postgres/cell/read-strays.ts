@@ -1,6 +1,8 @@
 import type { Pool } from "pg";
+import type { StrayLook, StrayPage } from "../../../core/cell/operation-store.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
-import { queryStored } from "../store-query.ts";
+import { textArrayLiteral } from "../literals.ts";
+import { onlyUuids, queryStored } from "../store-query.ts";
 
 /** Cost: one round trip; looks at the evacuations that hold something. */
 export async function readFencedSources(pool: Pool): Promise<readonly string[]> {
@@ -13,18 +15,36 @@ export async function readFencedSources(pool: Pool): Promise<readonly string[]> 
   return rows.map((row) => row.name);
 }
 
-/** One snapshot: what claims for a server writes the server, too. */
-export async function readStrays(pool: Pool, limit: number): Promise<readonly string[]> {
-  const rows = await queryStored<{ uuid: string }>(pool, {
+const BEFORE_ALL = "00000000-0000-0000-0000-000000000000";
+
+/** One snapshot: what claims for a server writes the server, too. Cost: a read of `lookAt` rows by the primary key, with a look-up each. */
+export async function readStrays(pool: Pool, look: StrayLook): Promise<StrayPage> {
+  const [row] = await queryStored<{ strays: string[]; next: string | null }>(pool, {
     name: "strays",
-    text: `select c.uuid from consumers c
-      where (c.type = $1 and not exists (
-          select from servers s where s.uuid = c.uuid and s.host is not null and s.status <> 'DELETED'
-        )) or (c.type = $2 and not exists (
-          select from migrations m where m.uuid = c.uuid and (not m.ended or m.holds_source)
-        ))
-      order by c.uuid limit $3`,
-    values: [CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION, limit],
+    text: `with page as materialized (
+        select c.uuid, c.type from consumers c where c.uuid > $3 order by c.uuid limit $4
+      ), looked_at as (
+        select p.uuid, p.type from page p
+        union select c.uuid, c.type from consumers c where c.uuid = any ($5)
+      )
+      select array(
+          select c.uuid::text from looked_at c
+          where (c.type = $1 and not exists (
+              select from servers s where s.uuid = c.uuid and s.host is not null and s.status <> 'DELETED'
+            )) or (c.type = $2 and not exists (
+              select from migrations m where m.uuid = c.uuid and (not m.ended or m.holds_source)
+            ))
+          order by c.uuid limit $6
+        ) as strays,
+        (select case when count(*) = $4 then (select p.uuid::text from page p order by p.uuid desc limit 1) end from page) as next`,
+    values: [
+      CONSUMER_TYPE_INSTANCE,
+      CONSUMER_TYPE_MIGRATION,
+      look.after ?? BEFORE_ALL,
+      look.lookAt,
+      textArrayLiteral(onlyUuids(look.again)),
+      look.limit,
+    ],
   });
-  return rows.map((row) => row.uuid);
+  return row as StrayPage;
 }

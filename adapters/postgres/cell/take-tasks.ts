@@ -95,9 +95,18 @@ export async function handOverTasks(
   return claims.map((claim) => freed.delete(`${claim.taskId} ${claim.epoch}`));
 }
 
+/** Row by row: a payload that cannot be read is a task that says nothing, and the others of its batch are taken all the same. */
+export function taskOf({ id, payload }: Pick<TakenRow, "id" | "payload">): Task {
+  try {
+    return Task.decode(payload);
+  } catch {
+    return { id, server: undefined, work: undefined };
+  }
+}
+
 function takenOf(row: TakenRow): TakenTask {
   return {
-    task: Task.decode(row.payload),
+    task: taskOf(row),
     epoch: row.epoch,
     selection: row.selection,
     host: row.host,

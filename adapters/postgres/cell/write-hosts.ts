@@ -1,9 +1,12 @@
 import type { Pool } from "pg";
-import type { HostReport, HostSighting } from "../../../core/cell/cell-store.ts";
+import type { HostReport, HostSighting, KnownRoot } from "../../../core/cell/cell-store.ts";
+import type { Expiry, ExpiryLimit } from "../../../core/cell/expiry-limit.ts";
 import { type HypervisorFacts, hypervisorOf } from "../../../core/cell/hypervisor-facts.ts";
 import type { Host } from "../../../core/cell/server.ts";
 import { textArrayLiteral } from "../literals.ts";
-import { queryStored } from "../store-query.ts";
+import { runStored } from "../store-error.ts";
+import { queryRows, queryStored } from "../store-query.ts";
+import { inTransaction } from "../transaction.ts";
 
 interface HostRow {
   readonly name: string;
@@ -31,14 +34,39 @@ export async function readHosts(pool: Pool): Promise<readonly Host[]> {
 }
 
 export async function readSightings(pool: Pool, hosts: readonly string[]): Promise<readonly HostSighting[]> {
-  const rows = await queryStored<{ name: string; up: boolean; seen_ago_ms: number }>(pool, {
+  interface SightingRow {
+    readonly name: string;
+    readonly agent_id: string;
+    readonly up: boolean;
+    readonly forced_down: boolean;
+    readonly seen_ago_ms: number;
+  }
+  const rows = await queryStored<SightingRow>(pool, {
     name: "host_sightings",
-    text: `select h.name, h.up, extract(epoch from clock_timestamp() - a.seen_at)::float8 * 1000 as seen_ago_ms
+    text: `select h.name, h.agent_id, h.up, h.forced_down,
+        extract(epoch from clock_timestamp() - a.seen_at)::float8 * 1000 as seen_ago_ms
       from hosts h join agents a on a.id = h.agent_id
       where h.name = any ($1) order by h.name collate "C"`,
     values: [textArrayLiteral(hosts)],
   });
-  return rows.map((row) => ({ name: row.name, up: row.up, seenAgoMs: row.seen_ago_ms }));
+  return rows.map((row) => ({
+    ...{ name: row.name, agentId: row.agent_id, up: row.up },
+    ...{ forcedDown: row.forced_down, seenAgoMs: row.seen_ago_ms },
+  }));
+}
+
+export async function readKnownRoots(pool: Pool, providers: readonly string[]): Promise<readonly KnownRoot[]> {
+  const rows = await queryStored<{ provider: string; name: string | null; hosts: readonly string[] }>(pool, {
+    name: "known_roots",
+    text: `select w.uuid as provider, p.name,
+        coalesce(array_agg(h.name order by h.name collate "C") filter (where h.name is not null), '{}') as hosts
+      from unnest($1::uuid[]) as w (uuid)
+      left join resource_providers p on p.uuid = w.uuid left join hosts h on h.root_provider = w.uuid
+      group by w.uuid, p.name`,
+    values: [textArrayLiteral([...new Set(providers)])],
+  });
+  const known = new Map(rows.map(({ provider, name, hosts }) => [provider, { name, hosts }]));
+  return providers.map((provider) => known.get(provider) ?? { name: null, hosts: [] });
 }
 
 /** Lock order: the agent, then hosts by name. A host that is as it should be is not written: views follow this table. */
@@ -67,13 +95,29 @@ export async function writeHostsUp(pool: Pool, agentId: string, hosts: readonly 
   });
 }
 
-/** Waits for evacuations that are deciding whether the agent is gone. */
-export async function agentArrived(pool: Pool, agentId: string): Promise<void> {
-  await queryStored(pool, {
-    name: "agent_arrived",
-    text: "update agents set seen_at = clock_timestamp() where id = $1",
-    values: [agentId],
-  });
+/**
+ * Waits for evacuations that are deciding whether the agent is gone. A host that another agent carried is this agent's from now on: who
+ * asks whether the host is seen has to find the agent that has arrived. Lock order: the agent, then hosts by name.
+ */
+export async function agentArrived(pool: Pool, agentId: string, hosts: readonly string[]): Promise<void> {
+  await runStored("agent_arrived", () =>
+    inTransaction(pool, async (client) => {
+      await queryRows(client, {
+        name: "agent_arrived",
+        text: `insert into agents (id, seen_at) values ($1, clock_timestamp())
+          on conflict (id) do update set seen_at = clock_timestamp()`,
+        values: [agentId],
+      });
+      await queryRows(client, {
+        name: "hosts_arrived",
+        text: `with foreign_hosts as (
+            select name from hosts where name = any ($2) and agent_id <> $1 order by name collate "C" for no key update
+          )
+          update hosts h set agent_id = $1, updated_at = now() from foreign_hosts f where h.name = f.name`,
+        values: [agentId, textArrayLiteral(hosts)],
+      });
+    }),
+  );
 }
 
 /** Skips agents that another conductor touches at this moment: each agent is seen by all conductors of its cell. */
@@ -92,16 +136,13 @@ export async function touchAgents(pool: Pool, agentIds: readonly string[]): Prom
   return rows.map((row) => row.agent_id);
 }
 
-export async function expireAgents(pool: Pool, unseenMs: number): Promise<readonly string[]> {
-  const rows = await queryStored<{ name: string }>(pool, {
-    name: "expire_agents",
-    text: `with expired as (
-        select h.name from agents a join hosts h on h.agent_id = a.id and h.up
-        where a.seen_at <= now() - $1::float8 * interval '1 ms'
-        order by h.name collate "C" for no key update of h
-      )
-      update hosts h set up = false, updated_at = now() from expired where h.name = expired.name returning h.name`,
-    values: [unseenMs],
+/** Cost: one round trip; looks at all hosts of the cell when any is unseen. */
+export async function expireAgents(pool: Pool, unseenMs: number, limit: ExpiryLimit): Promise<Expiry> {
+  const rows = await queryStored<{ name: string; down: boolean }>(pool, {
+    name: "cell_expire_hosts",
+    text: "select name, down from cell_expire_hosts($1, $2, $3)",
+    values: [unseenMs, limit.shareMax, limit.countMin],
   });
-  return rows.map((row) => row.name).sort();
+  const namesOf = (isDown: boolean) => rows.flatMap(({ name, down }) => (down === isDown ? [name] : [])).sort();
+  return { down: namesOf(true), heldUp: namesOf(false) };
 }

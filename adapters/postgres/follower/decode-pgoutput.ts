@@ -140,6 +140,17 @@ const TABLES: Readonly<Record<string, { readonly put: RowOf; readonly removed: R
     }),
     removed: (key) => ({ table: "server-removed", uuid: uuid(key, "uuid") }),
   },
+  migrations: {
+    put: (row) => ({
+      table: "move-put",
+      uuid: uuid(row, "uuid"),
+      serverUuid: uuid(row, "server_uuid"),
+      sourceHost: row.source_host == null ? null : text(row, "source_host"),
+      destHost: text(row, "dest_host"),
+      ended: bool(row, "ended"),
+    }),
+    removed: (key) => ({ table: "move-removed", uuid: uuid(key, "uuid") }),
+  },
 };
 
 function column(tuple: Tuple, name: string): Buffer {

@@ -11,13 +11,17 @@ import { ReplicationStream } from "./replication-stream.ts";
 const LEDGER = "berth_ledger";
 /** Where the cell's servers are: for those who look beyond the ledger; each boot is some rows more to them. */
 const SERVERS = "berth_servers";
+/** Where they are moving. */
+const MOVES = "berth_moves";
 /** Rows of one transaction kept until its commit; a larger one (a whole data centre's first report) is shown in parts. */
 const TRANSACTION_ROWS_MAX = 50_000;
 
 /** What a session tells its follower; all synchronous, in the order of the log. */
 export interface SessionHandlers {
-  /** Servers are followed, too. */
+  /** Servers and their moves are followed, too. */
   readonly servers: boolean;
+  /** Before that: the slot is not made until these transactions have ended. Called every few seconds. */
+  onWaiting?(holders: readonly string[]): void;
   /** The whole ledger as of the session's start: replaces what was known. */
   onLoaded(changes: readonly RowChange[]): void;
   onChanges(changes: readonly RowChange[]): void;
@@ -57,7 +61,10 @@ export class FollowSession {
 
   /** Resolves once loaded and following. A failure leaves nothing open. */
   static async open(databaseUrl: string, handlers: SessionHandlers, signal: AbortSignal): Promise<FollowSession> {
-    const stream = await ReplicationStream.open(databaseUrl, `berth_view_${randomBytes(8).toString("hex")}`, signal);
+    const slotName = `berth_view_${randomBytes(8).toString("hex")}`;
+    const stream = await ReplicationStream.open(databaseUrl, slotName, signal, {
+      onWaiting: (holders) => handlers.onWaiting?.(holders),
+    });
     const questions = new PrimaryClient({
       connectionString: databaseUrl,
       application_name: "berth view",
@@ -74,7 +81,7 @@ export class FollowSession {
       const rows = await loadSnapshot(questions, stream.snapshot, handlers);
       // In one turn: no reader sees the view between the old state and the new.
       handlers.onLoaded(session.#translator.translate(rows));
-      await stream.start(handlers.servers ? [LEDGER, SERVERS] : [LEDGER], {
+      await stream.start(handlers.servers ? [LEDGER, SERVERS, MOVES] : [LEDGER], {
         onPayload: (payload) => session.#receive(session.#decode(payload)),
         onKeepalive: (position, replyWanted) => session.#keepalive(position, replyWanted),
         onEnd: (error) => session.#lose(error),

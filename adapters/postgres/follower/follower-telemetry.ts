@@ -12,9 +12,41 @@ export interface WatchedFollower {
   readonly view: Pick<LedgerView, "providerCount" | "memoryBytes">;
 }
 
-/** One line in the log for each load and each loss. */
+/**
+ * A line for each view that does not follow its cell, with the reason. The reason may name database sessions and what they run, so it is
+ * for operators' eyes: for the `/readyz` of an address that clients do not reach.
+ */
+export function describeObstacles(followers: readonly Pick<WatchedFollower, "follower">[]): readonly string[] {
+  return followers.flatMap(({ follower: { cell, obstacle } }) =>
+    obstacle === null ? [] : [`no servers go to cell ${cell}, as its ledger view does not follow it: ${obstacle}`],
+  );
+}
+
+/** The same for an address that everybody reaches: only how many there are. */
+export function countObstacles(followers: readonly Pick<WatchedFollower, "follower">[]): readonly string[] {
+  const count = followers.filter(({ follower }) => follower.obstacle !== null).length;
+  if (count === 0) return [];
+  return [
+    `no servers go to ${count} of ${followers.length} cells, as their ledger views do not follow them: /readyz where /metrics is says why`,
+  ];
+}
+
+/** How often the log repeats that the same load waits. */
+const WAITING_LOG_MS = 30_000;
+
+/** One line in the log for each load and each loss, and now and then one for a load that waits. */
 export function followerEvents(logger: Logger): FollowerEvents {
+  let toldAtMs = Number.NEGATIVE_INFINITY;
   return {
+    waiting: (cell, holders) => {
+      const nowMs = performance.now();
+      if (nowMs - toldAtMs < WAITING_LOG_MS) return;
+      toldAtMs = nowMs;
+      logger.warn(
+        { cell, holders },
+        "the ledger view cannot load: Postgres makes a replication slot only when older transactions of the whole server have ended",
+      );
+    },
     loaded: (cell, { rows, tookMs }) => logger.info({ cell, rows, tookMs: Math.round(tookMs) }, "ledger view loaded"),
     lost: (cell, error, retryInMs) =>
       logger.warn({ cell, err: error, retryInMs }, "ledger view lost its cell, loading anew"),

@@ -14,6 +14,8 @@ export interface FollowedView {
 export interface FollowerEvents {
   loaded(cell: string, figures: { readonly rows: number; readonly tookMs: number }): void;
   lost(cell: string, error: Error, retryInMs: number): void;
+  /** A load is held up by these transactions, described for people. Called every few seconds as long as it lasts. */
+  waiting?(cell: string, holders: readonly string[]): void;
 }
 
 export interface FollowerStats {
@@ -76,6 +78,8 @@ export class LedgerFollower implements ViewSource {
   #rows = 0;
   #loads = 0;
   #lagMs: number | null = null;
+  /** Why it does not follow, for people; null while it does. */
+  #obstacle: string | null = "it is being loaded";
   /** The view shows everything that was committed before this moment of the monotonic clock. */
   #seenAt = Number.NEGATIVE_INFINITY;
 
@@ -83,7 +87,7 @@ export class LedgerFollower implements ViewSource {
     readonly cell: string;
     readonly databaseUrl: string;
     readonly view: FollowedView;
-    /** Follow the cell's servers, too (rows "server-put" and "server-removed"). */
+    /** Follow the cell's servers and their moves, too. */
     readonly servers?: boolean;
     readonly clock: Clock;
     readonly events: FollowerEvents;
@@ -98,6 +102,11 @@ export class LedgerFollower implements ViewSource {
 
   get ready(): boolean {
     return this.#mode === "following";
+  }
+
+  /** Why the view does not follow its cell, for people; null while it does. */
+  get obstacle(): string | null {
+    return this.#obstacle;
   }
 
   get lagMs(): number | null {
@@ -181,6 +190,10 @@ export class LedgerFollower implements ViewSource {
     let lostEarly: Error | null = null;
     const handlers: SessionHandlers = {
       servers: this.#servers,
+      onWaiting: (holders) => {
+        this.#obstacle = `it cannot load before other transactions have ended: ${holders.join("; ")}`;
+        this.#events.waiting?.(this.cell, holders);
+      },
       onLoaded: (changes) => {
         rows = changes.length;
         this.#view.clear();
@@ -208,6 +221,7 @@ export class LedgerFollower implements ViewSource {
   #opened(figures: { readonly rows: number; readonly tookMs: number }): void {
     if (this.#mode === "closed") return;
     this.#mode = "following";
+    this.#obstacle = null;
     this.#loads += 1;
     this.#retryMs = RETRY_MS_MIN;
     this.#silentBeats = 0;
@@ -233,6 +247,7 @@ export class LedgerFollower implements ViewSource {
   #backOff(error: Error): void {
     if (this.#mode === "closed" || this.#mode === "waiting") return;
     this.#mode = "waiting";
+    this.#obstacle = `it was lost: ${error.message}`;
     // Spread, since a restarted database meets all of its followers at once.
     const retryInMs = Math.round(this.#retryMs * (0.5 + Math.random() / 2));
     this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);

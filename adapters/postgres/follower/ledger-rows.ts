@@ -10,10 +10,10 @@ import {
   trait,
 } from "../../../core/ledger/ids.ts";
 import type { Inventory } from "../../../core/ledger/model.ts";
-import type { RowChange } from "../../../core/ledger/row-change.ts";
+import type { MovePut, RowChange } from "../../../core/ledger/row-change.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 
-/** A row of the publications `berth_ledger` and `berth_servers` that was written or removed, in the database's own terms: numbers for names. */
+/** A row of the publications `berth_ledger`, `berth_servers` and `berth_moves` that was written or removed, in the database's own terms: numbers for names. */
 export type LedgerRow =
   | { readonly table: "class-put" | "trait-put"; readonly id: number; readonly name: string }
   | { readonly table: "class-removed" | "trait-removed"; readonly id: number }
@@ -59,7 +59,9 @@ export type LedgerRow =
       /** Null: a long one that this writing left as it was. */
       readonly spec: Uint8Array | null;
     }
-  | { readonly table: "server-removed"; readonly uuid: string };
+  | { readonly table: "server-removed"; readonly uuid: string }
+  | ({ readonly table: "move-put" } & Omit<MovePut, "kind">)
+  | { readonly table: "move-removed"; readonly uuid: string };
 
 /**
  * Turns a transaction's rows into the view's vocabulary: remembers which uuid or name stands behind each number of the
@@ -162,20 +164,17 @@ export class LedgerRowTranslator {
           aggregate: this.#aggregate(row.aggregate),
         };
       case "host-put":
-        return {
-          kind: "host-put",
-          host: row.name,
-          provider: providerUuid(row.rootProvider),
-          up: row.up,
-          disabled: row.disabled,
-          hypervisor: hypervisorOf(row.hypervisor),
-        };
+        return hostPut(row);
       case "host-removed":
         return { kind: "host-removed", host: row.name };
       case "server-put":
         return serverPut(row);
       case "server-removed":
         return { kind: "server-removed", uuid: row.uuid };
+      case "move-put":
+        return movePut(row);
+      case "move-removed":
+        return { kind: "move-removed", uuid: row.uuid };
       default:
         return row satisfies never;
     }
@@ -193,6 +192,21 @@ export class LedgerRowTranslator {
   #aggregate(uuid: string): AggregateUuid {
     return aggregateUuid(uuid);
   }
+}
+
+function hostPut(row: LedgerRow & { readonly table: "host-put" }): RowChange {
+  return {
+    kind: "host-put",
+    host: row.name,
+    provider: providerUuid(row.rootProvider),
+    up: row.up,
+    disabled: row.disabled,
+    hypervisor: hypervisorOf(row.hypervisor),
+  };
+}
+
+function movePut({ table: kind, ...move }: LedgerRow & { readonly table: "move-put" }): MovePut {
+  return { kind, ...move };
 }
 
 function serverPut({ uuid, host, status, taskState, spec }: LedgerRow & { readonly table: "server-put" }): RowChange {

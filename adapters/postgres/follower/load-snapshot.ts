@@ -3,7 +3,7 @@ import type { HypervisorFacts } from "../../../core/cell/hypervisor-facts.ts";
 import type { LedgerRow } from "./ledger-rows.ts";
 
 /**
- * Everything a ledger view shows (and the servers, if they are wanted), as it stood at the exported snapshot: what is streamed from the slot that exported it
+ * Everything a ledger view shows (and the servers with their moves, if they are wanted), as it stood at the exported snapshot: what is streamed from the slot that exported it
  * follows on without a gap. Parents of rows come before them.
  * Cost: one sequential read of seven tables; 10,000 hosts with three inventories each take some 100 ms.
  */
@@ -18,7 +18,10 @@ export async function loadSnapshot(
     if (!/^[0-9A-F-]+$/i.test(snapshot)) throw new Error(`not the name of a snapshot: ${snapshot}`);
     await client.query(`set transaction snapshot '${snapshot}'`);
     const rows = await readTables(client);
-    if (wanted.servers) await readServers(client, rows);
+    if (wanted.servers) {
+      await readServers(client, rows);
+      await readMoves(client, rows);
+    }
     return rows;
   } finally {
     await client.query("rollback");
@@ -77,6 +80,28 @@ async function readServers(client: Client, rows: LedgerRow[]): Promise<void> {
   const sql = "select uuid, status, task_state, host, spec from servers where host is not null";
   await read<ServerRow>(client, sql, ({ uuid, status, task_state: taskState, host, spec }) =>
     rows.push({ table: "server-put", uuid, status, taskState, host, spec }),
+  );
+}
+
+interface MoveRow {
+  readonly uuid: string;
+  readonly server_uuid: string;
+  readonly source_host: string | null;
+  readonly dest_host: string;
+}
+
+/** Those that have not ended; the others count nowhere. */
+async function readMoves(client: Client, rows: LedgerRow[]): Promise<void> {
+  const sql = "select uuid, server_uuid, source_host, dest_host from migrations where not ended";
+  await read<MoveRow>(client, sql, (row) =>
+    rows.push({
+      table: "move-put",
+      uuid: row.uuid,
+      serverUuid: row.server_uuid,
+      sourceHost: row.source_host,
+      destHost: row.dest_host,
+      ended: false,
+    }),
   );
 }
 

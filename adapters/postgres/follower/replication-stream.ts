@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { describeBlocker, watchBlockers } from "../lock-blockers.ts";
 import { PrimaryClient } from "../primary-client.ts";
 import { formatLsn, type Lsn, lsnOf, parseLsn } from "./lsn.ts";
 
@@ -13,7 +14,7 @@ interface CopyConnection {
 export interface StreamHandlers {
   /** A message of the output plugin; synchronous, so that a slow reader slows the socket instead of filling a queue. */
   onPayload(payload: Buffer): void;
-  /** The server has sent all that was committed up to here; `replyWanted`: it doubts that we live. */
+  /** The server has sent all that was committed up to here; `replyWanted`: it asks for a status update at once. */
   onKeepalive(position: Lsn, replyWanted: boolean): void;
   /** Once, when the connection is lost or a handler threw; not after `close`. */
   onEnd(error: Error): void;
@@ -24,6 +25,10 @@ const KEEPALIVE = 0x6b;
 const STATUS_UPDATE = 0x72;
 /** Microseconds of 2000-01-01, where the protocol's clock starts. */
 const POSTGRES_EPOCH_MS = 946_684_800_000;
+/** How long a slot may take to be made: until every transaction of the server has ended that was open when it began. */
+const SLOT_MS_MAX = 120_000;
+/** After how long the transactions that it waits for are named, and how often from then on. */
+const SLOT_LOOK_MS = 3_000;
 /** How long the server may take to end the stream in order before the socket is cut. */
 const GOODBYE_MS = 2_000;
 
@@ -55,10 +60,16 @@ export class ReplicationStream {
   }
 
   /**
-   * Connects and creates the slot `slotName` (letters, digits, underscores). Waits for transactions that are writing just now:
-   * the server must know one state that nothing in flight blurs. `signal` cuts that short.
+   * Connects and creates the slot `slotName` (letters, digits, underscores). Waits for transactions that are writing just now, in any database
+   * of the server: the slot begins at a state in which none of them is half done. `onWaiting` is called with those transactions, described for people,
+   * when that takes long. Rejects after two minutes, or `slotMsMax`, with an error that names them. `signal` cuts it short.
    */
-  static async open(databaseUrl: string, slotName: string, signal: AbortSignal): Promise<ReplicationStream> {
+  static async open(
+    databaseUrl: string,
+    slotName: string,
+    signal: AbortSignal,
+    waiting: { readonly onWaiting?: (holders: readonly string[]) => void; readonly slotMsMax?: number } = {},
+  ): Promise<ReplicationStream> {
     if (!/^[a-z0-9_]{1,63}$/.test(slotName)) throw new Error(`not a slot name: ${slotName}`);
     // `replication` is a setting of node-pg that its types leave out.
     const config = {
@@ -69,17 +80,13 @@ export class ReplicationStream {
       connectionTimeoutMillis: 10_000,
     };
     const client = new PrimaryClient(config);
-    client.on("error", () => {}); // Until `start` an operation in flight rejects with it.
     const cut = (): void => void client.connection.stream.destroy();
     signal.addEventListener("abort", cut);
     try {
       signal.throwIfAborted();
       await client.connect();
       signal.throwIfAborted();
-      const result = await client.query<{ consistent_point: string; snapshot_name: string }>(
-        `CREATE_REPLICATION_SLOT "${slotName}" TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')`,
-      );
-      const slot = result.rows[0]!;
+      const slot = await createSlot(client, slotName, { databaseUrl, ...waiting });
       return new ReplicationStream(client, {
         name: slotName,
         snapshot: slot.snapshot_name,
@@ -148,6 +155,50 @@ export class ReplicationStream {
     } finally {
       clearTimeout(timer);
     }
+  }
+}
+
+interface CreatedSlot {
+  readonly consistent_point: string;
+  readonly snapshot_name: string;
+}
+
+async function createSlot(
+  client: pg.Client,
+  slotName: string,
+  waiting: {
+    readonly databaseUrl: string;
+    readonly onWaiting?: (holders: readonly string[]) => void;
+    readonly slotMsMax?: number;
+  },
+): Promise<CreatedSlot> {
+  const { databaseUrl, onWaiting, slotMsMax = SLOT_MS_MAX } = waiting;
+  // node-pg's types leave out what the server said when it connected.
+  const { processID } = client as unknown as { readonly processID: number };
+  let holders: readonly string[] = [];
+  let tooLate = false;
+  const deadline = setTimeout(() => {
+    tooLate = true;
+    client.connection.stream.destroy();
+  }, slotMsMax);
+  const session = { url: databaseUrl, pid: processID, lookEveryMs: Math.min(SLOT_LOOK_MS, slotMsMax / 4) };
+  const create = () =>
+    client.query<CreatedSlot>(`CREATE_REPLICATION_SLOT "${slotName}" TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')`);
+  try {
+    const { rows } = await watchBlockers(session, create, (blockers) => {
+      holders = blockers.map(describeBlocker);
+      onWaiting?.(holders);
+    });
+    return rows[0]!;
+  } catch (error) {
+    if (!tooLate) throw error;
+    const who = holders.length === 0 ? "nobody could say which" : holders.join("; ");
+    throw new Error(
+      `no replication slot within ${slotMsMax / 1_000} s: the server makes one when all transactions have ended that were open before, in any of its databases. It waits for ${who}`,
+      { cause: error },
+    );
+  } finally {
+    clearTimeout(deadline);
   }
 }
 

@@ -82,7 +82,8 @@ export async function updateProvider(
         const refused = await moveProvider(client, provider, change.parent, change.reparent);
         if (refused) return { kind: refused };
       }
-      await client.query("update resource_providers set name = $2, updated_at = now() where id = $1", [
+      // The time of the last change stays when nothing changes, as upstream's does.
+      await client.query("update resource_providers set name = $2, updated_at = now() where id = $1 and name <> $2", [
         provider.id,
         change.name,
       ]);
@@ -140,11 +141,14 @@ async function setParent(
   parentId: number | null,
   rootId: number,
 ): Promise<void> {
-  await client.query(`update resource_providers set root_id = $2 where id in (${SUBTREE_IDS}) and root_id <> $2`, [
-    provider.id,
-    rootId,
-  ]);
-  await client.query("update resource_providers set parent_id = $2 where id = $1", [provider.id, parentId]);
+  await client.query(
+    `update resource_providers set root_id = $2, updated_at = now() where id in (${SUBTREE_IDS}) and root_id <> $2`,
+    [provider.id, rootId],
+  );
+  await client.query(
+    "update resource_providers set parent_id = $2, updated_at = now() where id = $1 and parent_id is distinct from $2",
+    [provider.id, parentId],
+  );
 }
 
 /** Removes a provider that has neither children nor allocations, with its inventories, traits and aggregates. */

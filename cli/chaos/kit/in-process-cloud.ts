@@ -62,7 +62,7 @@ export class InProcessCloud {
     return callApi(`${this.#cloud.apiUrl}${path}`, method, body);
   }
 
-  /** The five laws, with what really runs on the hosts. */
+  /** The six laws, with what really runs on the hosts. */
   audit(options: { readonly pauseMs: number; readonly patienceMs: number }): Promise<AuditReport> {
     const { databaseUrl, cells } = this.#cloud;
     return auditTwice({ apiUrl: databaseUrl, cells, conductorSettings: conductorSettingNames, ...options });

@@ -7,10 +7,10 @@ import { ChaosHistory } from "../chaos-history.ts";
 import { type ChaosServer, isOpen, newServer } from "../chaos-server.ts";
 import { checkHistory, failuresOf } from "../checkers/checker.ts";
 import { standardCheckers } from "../checkers/standard-checkers.ts";
+import { createFlavors } from "../create-flavors.ts";
 import { deleteServer } from "../drive-load.ts";
 import { findUnanswered, lookForReturned } from "../find-unanswered.ts";
 import { lawVerdicts } from "../law-verdicts.ts";
-import { createFlavor } from "../list-servers.ts";
 import { ServerWatch } from "../watch-servers.ts";
 import { createBody, type Operation, type Turn, type WantedServer } from "./generators.ts";
 import type { Stage } from "./nemesis.ts";
@@ -24,7 +24,7 @@ const FAILED_BUILD = { outcome: "reschedule", reason: "failed by the suite" } as
 
 /**
  * Carries out a suite on a cloud that serves: load and faults, then rest until all that was accepted has ended, then the audit of the
- * five laws and the checkers; at last it deletes every server of its own. Rejects when the nemesis throws; what is wrong with the cloud
+ * six laws and the checkers; at last it deletes every server of its own. Rejects when the nemesis throws; what is wrong with the cloud
  * is said in `failures`.
  */
 export function runSuite<Cloud extends SuiteCloud>(suite: Suite<Cloud>): Promise<SuiteResult> {
@@ -61,7 +61,7 @@ class SuiteRun<Cloud extends SuiteCloud> {
     const onEnd = () => undefined;
     const watch = new ServerWatch({ api: this.#api, history, servers: this.#servers, onEnd });
     try {
-      this.#flavor = await createFlavor(this.#api);
+      this.#flavor = (await createFlavors(this.#api)).small;
       watch.begin();
       await this.#loadAndHarm();
       const doubled = await this.#settle();

@@ -167,6 +167,7 @@ async function agentOf(
       BERTH_AGENT_ID: id,
       BERTH_CONDUCTORS: ports.map((port) => `127.0.0.1:${port()}`).join(","),
       BERTH_HOSTS_FILE: hostsFile,
+      BERTH_FAKE_BY_METADATA: "true",
       BERTH_DATA_DIR: dir,
     }),
   });

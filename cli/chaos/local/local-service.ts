@@ -8,11 +8,23 @@ import { ServiceProcess, type ServiceSpec } from "./service-process.ts";
 export class LocalService extends ServiceProcess implements Part {
   readonly role: Role;
   readonly cell: string | null;
+  #note = "";
 
   constructor(spec: ServiceSpec & { readonly role: Role; readonly cell: string | null }) {
     super(spec);
     this.role = spec.role;
     this.cell = spec.cell;
+  }
+
+  override async start(): Promise<string> {
+    this.#note = await super.start();
+    return this.#note;
+  }
+
+  /** Where its probes are, for services that have them apart; null before its start, and for others. */
+  get probes(): HostPort | null {
+    const [, host, port] = /probes at (\S+):(\d+)/.exec(this.#note) ?? [];
+    return host === undefined ? null : { host, port: Number(port) };
   }
 }
 
@@ -21,8 +33,6 @@ export class AgentProcess extends LocalService {
   readonly id: string;
   readonly hosts: readonly string[];
   readonly journal: string;
-  #probes: HostPort = { host: "127.0.0.1", port: 0 };
-
   constructor(options: {
     readonly id: string;
     readonly cell: string;
@@ -37,23 +47,12 @@ export class AgentProcess extends LocalService {
     this.journal = options.journal;
   }
 
-  override async start(): Promise<string> {
-    const note = await super.start();
-    const [, host = "", port] = /probes at (\S+):(\d+)/.exec(note) ?? [];
-    this.#probes = { host, port: Number(port) };
-    return note;
-  }
-
-  /** Where its page /guests is; another place after each start. */
-  get probes(): HostPort {
-    return this.#probes;
-  }
-
   /** What exists on its hosts, by the fake driver's own word; null when nobody answers. */
   async guests(): Promise<readonly FakeGuest[] | null> {
-    if (!this.running) return null;
+    const { probes } = this;
+    if (!this.running || probes === null) return null;
     try {
-      const answer = await fetch(`http://${this.#probes.host}:${this.#probes.port}/guests`, {
+      const answer = await fetch(`http://${probes.host}:${probes.port}/guests`, {
         signal: AbortSignal.timeout(2_000),
       });
       return ((await answer.json()) as { readonly guests: readonly FakeGuest[] }).guests;
@@ -64,15 +63,25 @@ export class AgentProcess extends LocalService {
 }
 
 /** What runs on the hosts of the agents that answer. */
-export async function runningGuests(
+export function runningGuests(agents: readonly AgentProcess[]): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
+  return guestsOf(agents, ({ running }) => running);
+}
+
+/** What exists on the hosts of the agents that answer, whether it runs or not. */
+export function copiesOf(agents: readonly AgentProcess[]): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
+  return guestsOf(agents, () => true);
+}
+
+async function guestsOf(
   agents: readonly AgentProcess[],
+  isMeant: (guest: FakeGuest) => boolean,
 ): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
   const found = new Map<string, RunningGuest[]>();
   for (const agent of agents) {
     const guests = await agent.guests();
     if (guests === null) continue;
     for (const host of agent.hosts) found.set(host, []);
-    for (const guest of guests) if (guest.running) found.get(guest.host)?.push(guest);
+    for (const guest of guests) if (isMeant(guest)) found.get(guest.host)?.push(guest);
   }
   return found;
 }

@@ -138,7 +138,7 @@ export class LocalTarget implements ChaosCloud {
   }
 
   audit(options: { readonly pauseMs: number; readonly patienceMs: number }): Promise<AuditReport> {
-    const agents = this.#cloud.cells.flatMap((cell) => cell.agents.map(({ probes }) => probes));
+    const agents = this.#cloud.cells.flatMap((cell) => cell.agents.flatMap(({ probes }) => probes ?? []));
     return auditTwice({
       apiUrl: this.#cloud.databaseUrl,
       cells: this.#cloud.cells.map(({ name, databaseUrl }) => ({ name, databaseUrl })),

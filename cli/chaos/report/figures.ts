@@ -67,7 +67,7 @@ export interface ChaosFigures {
   readonly slowest: readonly ServerLife[];
 }
 
-const OPERATIONS: readonly ClientOperation[] = ["create", "delete", "show", "list"];
+const OPERATIONS: readonly ClientOperation[] = ["create", "delete", "action", "show", "list"];
 const SLOWEST_MAX = 10;
 
 /** The figures of a run from its history. Pure: the same history gives the same figures. */

@@ -31,7 +31,7 @@ export function renderReport(history: readonly HistoryLine[], figures: ChaosFigu
 ${failures(figures)}
 ${tiles(figures)}
 <section><h2>Timeline</h2><div class="wide">${timeline(history)}</div></section>
-<section><h2>The five laws</h2>${lawTable(figures)}</section>
+<section><h2>The six laws</h2>${lawTable(figures)}</section>
 <section><h2>Before, during and after each fault</h2>${faultTable(figures.faults, figures.allFaults)}</section>
 <section><h2>Builds tried again, by reason</h2>${reasonTable(builds.retries, "retries", "Every build succeeded at once or not at all.")}
 ${attempts === null ? null : html`<h3>Attempts</h3>${attempts}`}

@@ -90,7 +90,7 @@ function readAll(
     const list = `openb_pod_list_${tasks}`;
     // Under a name of its own a trace may have just one list.
     const tasksFile = has(`${list}.csv`) ?? (tasks === "default" ? null : `${list}.csv`);
-    const trace = readTrace(directory, { hosts: has(GPU_HOSTS_FILE), tasks: tasksFile });
+    const trace = readTrace(directory, { hosts: has(GPU_HOSTS_FILE), tasks: tasksFile }, "optional");
     const machines = trace.machines.filter(({ gpus }) => gpus > 0);
     if (machines.length === 0) throw new SettingsError(`${directory} has no machine with a GPU`);
     const published =

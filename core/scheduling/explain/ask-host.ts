@@ -2,6 +2,7 @@ import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "../../candid
 import type { Refusal } from "../../candidates/refusal.ts";
 import { ANY_TREE } from "../../candidates/request.ts";
 import { scanRoots } from "../../candidates/scan-trees.ts";
+import { boundlessSearch } from "../../candidates/search-budget.ts";
 import type { BoundFilter } from "../filters/host-filters.ts";
 import { searchOf } from "../placement-query.ts";
 import type { CellHosts } from "../ranking/cell-ranking.ts";
@@ -79,7 +80,7 @@ export class HostAsker {
   }
 
   #combine(root: number): Refusal | null {
-    const way = placeOnTree(this.#anywhere, root);
+    const way = placeOnTree(this.#anywhere, root, boundlessSearch());
     if (way === CODE_NO_COMBINATION) return { kind: "no-combination" };
     return way === CODE_GAVE_UP ? { kind: "gave-up" } : null;
   }

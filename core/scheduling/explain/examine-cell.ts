@@ -1,6 +1,7 @@
-import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "../../candidates/compiled-request.ts";
+import { CompiledRequest } from "../../candidates/compiled-request.ts";
 import type { RefusalCount } from "../../candidates/refusal.ts";
 import { scanTrees } from "../../candidates/scan-trees.ts";
+import type { SearchBudget } from "../../candidates/search-budget.ts";
 import { type BoundFilter, type BoundFilters, refusedBy } from "../filters/host-filters.ts";
 import { type PlacementQuery, searchOf } from "../placement-query.ts";
 import type { CellHosts } from "../ranking/cell-ranking.ts";
@@ -25,13 +26,15 @@ export interface CellExamination {
 
 /**
  * Why the hosts of a cell will not do, counted: the first reason of each, in the order in which a host is asked. `misfits`: codes
- * of roots whose groups are known not to fit together.
+ * of roots whose groups are known not to fit together. `search`: what may be spent on finding that out of the others; a host that it does not
+ * suffice for counts as not searched.
  *
  * Cost: some 20 ns a host, and a microsecond for each that the ledger alone does not refuse.
  */
 export function examineCell(
   cell: CellHosts,
   { query, bound, excludedHosts }: CellAsk,
+  search: SearchBudget,
   misfits: ReadonlyMap<number, number> = new Map(),
 ): CellExamination {
   const { view, facts } = cell;
@@ -51,8 +54,8 @@ export function examineCell(
       const trees = 1 + (filtered.get(key)?.trees ?? 0);
       filtered.set(key, { refusal: { kind: "filtered", filter, why: reason }, trees });
     } else {
-      const code = fitsForSure(request, root) ? null : (misfits.get(root) ?? placeOnTree(request, root));
-      if (code === CODE_NO_COMBINATION || code === CODE_GAVE_UP) request.refuse(code);
+      const code = fitsForSure(request, root) ? null : (misfits.get(root) ?? placeOnTree(request, root, search));
+      if (typeof code === "number") request.refuse(code);
       else fits[root] = 1;
     }
   }

@@ -1,3 +1,4 @@
+import { stepsOnly } from "../../candidates/search-budget.ts";
 import { itemsOf } from "../../tasks/move-change.ts";
 import { boundTo, type ChoiceOptions, HostChooser, type HostWeight } from "../choose-hosts.ts";
 import type { PlacementQuery } from "../placement-query.ts";
@@ -61,12 +62,12 @@ export function explainRequest(cells: readonly CellHosts[], ask: ExplainAsk): Ex
 export function examineCells(
   query: PlacementQuery,
   cells: readonly CellHosts[],
-  { spec, filters = [], excludedHosts }: ChoiceOptions,
+  { spec, filters = [], excludedHosts, search = stepsOnly() }: ChoiceOptions,
 ): ExaminedCell[] {
   return cells.map((cell) => {
     const bound = boundTo(cell, spec ?? null, filters);
     const ask = { query, bound, excludedHosts: excludedHosts?.get(cell.name) ?? new Set<string>() };
-    return { cell, ask, examination: examineCell(cell, ask) };
+    return { cell, ask, examination: examineCell(cell, ask, search) };
   });
 }
 

@@ -46,6 +46,7 @@ export function stepOf(refusal: Refusal): string {
       return refusal.filter;
     case "no-combination":
     case "gave-up":
+    case "not-searched":
       return STEP_COMBINATION;
     default:
       return refusal satisfies never;

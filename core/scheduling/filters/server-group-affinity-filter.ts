@@ -1,21 +1,22 @@
+import { checkGroup } from "../../cell/group-rule.ts";
+import { GROUP_ON_ITS_WAY, NOT_WITH_GROUP, othersOf } from "./group-members.ts";
 import type { HostFilter } from "./host-filter.ts";
 
 /**
- * The hosts that servers of the request's affinity group are on, as soon as there is one in the cell: another than the one that is
- * placed, which may move. The claim decides, since a view is always a little late.
+ * The host that servers of the request's affinity group are on, as soon as there is one in the cell: another than the one that is
+ * placed, which may move. While one of them is moved there is none: the group would be torn apart, wherever the move ends. The claim
+ * decides, since a view is always a little late.
  */
 export const serverGroupAffinityFilter: HostFilter = {
   name: "ServerGroupAffinityFilter",
   decidedBy: "request",
   bind({ uuid, group }, { facts }) {
     if (group?.policy !== "affinity") return null;
-    const members = facts.membersOf(group.uuid);
-    const own = facts.homeOf(uuid);
-    const isAlone = members.size === 1 && own !== undefined && members.get(own) === 1;
-    if (members.size === 0 || isAlone) return null;
+    const members = othersOf(facts, group.uuid, uuid);
+    if (members.size === 0) return null;
     return ({ name }) => {
-      const others = (members.get(name) ?? 0) - (name === own ? 1 : 0);
-      return others > 0 ? null : "not where the affinity group is";
+      const conflict = checkGroup(group, name, members);
+      return conflict === null ? null : conflict.inFlight ? GROUP_ON_ITS_WAY : NOT_WITH_GROUP;
     };
   },
 };

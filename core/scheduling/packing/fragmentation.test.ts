@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { fragmentation } from "./fragmentation.ts";
 import { ImaginedStreams } from "./imagined-streams.ts";
 import { MachinePark } from "./machine-park.ts";
+import { placeTask } from "./place-task.ts";
 import { RecentTasks } from "./recent-tasks.ts";
 import { shapesOf, type TaskShape } from "./task-shape.ts";
 
@@ -25,6 +26,16 @@ describe("recent tasks", () => {
       [whole, share, cpuOnly],
       [cpuOnly, whole, whole],
     ]);
+  });
+
+  it("say which part of all tasks each shape is that takes GPUs", () => {
+    const past = new RecentTasks(10);
+    for (const shape of [whole, cpuOnly, share, share]) past.add(shape);
+    expect(past.gpuShapes()).toEqual([
+      { shape: whole, rate: 1 / 4 },
+      { shape: share, rate: 2 / 4 },
+    ]);
+    expect(past.meanGpuMilli()).toBe((1000 + 2 * 400) / 4);
   });
 
   it("say which shapes take how much of the GPUs", () => {
@@ -75,5 +86,16 @@ describe("packing by fragmentation", () => {
     const policy = fragmentation(park);
     for (let seen = 0; seen < 60; seen += 1) policy.arrive?.(seen % 10 === 9 ? eight : whole);
     expect(policy.score(whole, 0)).toBeLessThan(policy.score(whole, 1));
+  });
+
+  it("keeps whole machines free for large tasks, of which few have come", () => {
+    const park = new MachinePark(Array.from({ length: 20 }, () => ({ ...many, cpuMilli: 96_000, gpus: 8 })));
+    const policy = fragmentation(park);
+    const small = [whole, share, cpuOnly];
+    policy.arrive?.(eight);
+    // Small tasks that take half of the park.
+    for (let at = 0; park.gpuFreeSum.reduce((sum, free) => sum + free, 0) > 80_000; at += 1)
+      expect(placeTask(park, policy, small[at % 3]!).kind).toBe("placed");
+    for (let large = 0; large < 8; large += 1) expect(placeTask(park, policy, eight)).toMatchObject({ kind: "placed" });
   });
 });

@@ -1,52 +1,94 @@
-import { expectedFragment } from "./fragmentation-gradient-descent.ts";
 import { ImaginedStreams } from "./imagined-streams.ts";
+import { LearningSchedule } from "./learning-schedule.ts";
 import type { MachinePark } from "./machine-park.ts";
 import type { PackingPolicy } from "./packing-policy.ts";
 import { RecentTasks } from "./recent-tasks.ts";
+import { SlotPrices } from "./slot-prices.ts";
 import type { Waste } from "./state-ratings.ts";
+import type { TaskShape } from "./task-shape.ts";
 import { WasteGradient } from "./waste-gradient.ts";
 
-/** How far back it remembers, in tasks: what is older no longer says what will come. */
-const REMEMBERED = 1024;
-/** It looks at the past anew when all that it remembers is new, in the beginning when half as many as before have come. */
-const RELEARN_GROWTH = 1.5;
-const RELEARN_FIRST = 20;
+/** How many tasks the measure of waste looks back: what is older no longer says what will come. */
+export const REMEMBERED = 1024;
 const STREAMS = 16;
 const STREAM_TASKS = 32;
-/** How much the next task counts beside the long run. */
-const NEXT_TASK_WEIGHT = 0.1;
+/** How many tasks the demand for slots looks back: a large shape that comes once in a thousand tasks still counts. */
+export const DEMAND_REMEMBERED = 4096;
+/** Slots are priced again after so many tasks. */
+const REPRICE_EVERY = 16;
 
 /**
- * Our own: a task goes where the GPUs that stay of no use grow least. It imagines that pieces of the recent past come again, each
- * to one machine alone, and takes for useless what of its GPUs is still free then: a machine short of CPU for its GPUs, or
- * whose GPUs are cut so that what usually comes leaves holes, wastes much. Since small tasks fill what big ones no longer fit
- * into, what the next task that wants GPUs could not use counts, too, a little: that keeps room for the big ones together.
+ * Our own: a task goes where the GPU that becomes useless and the slots that are used up cost least.
  *
- * It knows nothing of the workload but the tasks that arrived so far, and looks at CPU and GPUs, not at memory.
+ * Useless GPU: the policy imagines that pieces of the recent past come again, each to one machine alone. What is then still free of the
+ * machine's GPUs is waste: a machine that is short of CPU for its GPUs, or whose GPUs are cut so that the usual tasks leave holes, wastes
+ * much. Slots: few machines have room for a large task. They stay free as long as that costs little, so that large tasks are not refused
+ * while most of the park is empty.
+ *
+ * It knows nothing of the workload but the tasks that have arrived, and looks at CPU and GPUs, not at memory.
  */
 export function fragmentation(park: MachinePark): PackingPolicy {
-  return packByWaste(park, learnedWaste);
+  const past = new RecentTasks(REMEMBERED);
+  const demand = new RecentTasks(DEMAND_REMEMBERED);
+  const learning = new LearningSchedule(REMEMBERED);
+  const kinds = kindsOf(park);
+  let waste: Waste = () => 0;
+  let repriceAt = 0;
+  const gradient = new WasteGradient(
+    park,
+    (state) => waste(state),
+    (saved, before, after) => saved - slots.lost(before, after),
+  );
+  const slots = new SlotPrices((state) => gradient.stateAt(state));
+
+  function learn(): void {
+    waste = learnedWaste(past);
+    gradient.forget();
+    slots.expect(demand.gpuShapes(), kinds, gradient.states());
+    repriceAt = 0;
+  }
+
+  function reprice(): void {
+    repriceAt = demand.seen + REPRICE_EVERY;
+    const gpuFree = park.gpuFreeSum.reduce((sum, free) => sum + free, 0);
+    slots.reprice(gpuFree, demand.meanGpuMilli());
+    gradient.forgetRatings();
+  }
+
+  return {
+    arrive(task) {
+      past.add(task);
+      demand.add(task);
+      if (learning.isDue(past.seen)) learn();
+      if (demand.seen >= repriceAt) reprice();
+    },
+    score: (task, machine) => gradient.score(task, machine),
+    chooseGpu: (task, machine) => gradient.chooseGpu(task, machine),
+    placed(_, machine) {
+      const before = gradient.states()[machine]!;
+      gradient.changed(machine);
+      slots.changed(before, gradient.states()[machine]!);
+    },
+  };
 }
 
 /** The measure of waste that the recent past teaches; before there is any, nothing is wasted. */
 export function learnedWaste(past: RecentTasks): Waste {
   if (past.seen === 0) return () => 0;
   const streams = new ImaginedStreams(past.streams(STREAMS, STREAM_TASKS));
-  const demand = past.gpuDemand();
-  return (state) => streams.expectedLeftover(state) + NEXT_TASK_WEIGHT * expectedFragment(state, demand);
+  return (state) => streams.expectedLeftover(state);
 }
 
-/** Descends along a measure of waste that is learned anew from the recent tasks now and then. */
+/** Descends along a measure of waste alone, which is learned from the recent tasks now and then. */
 export function packByWaste(park: MachinePark, learn: (past: RecentTasks) => Waste): PackingPolicy {
   const past = new RecentTasks(REMEMBERED);
+  const learning = new LearningSchedule(REMEMBERED);
   let waste: Waste = () => 0;
-  let relearnAt = 0;
   const gradient = new WasteGradient(park, (state) => waste(state));
   return {
     arrive(task) {
       past.add(task);
-      if (past.seen < relearnAt) return;
-      relearnAt = Math.min(past.seen * RELEARN_GROWTH + RELEARN_FIRST, past.seen + REMEMBERED);
+      if (!learning.isDue(past.seen)) return;
       waste = learn(past);
       gradient.forget();
     },
@@ -54,4 +96,18 @@ export function packByWaste(park: MachinePark, learn: (past: RecentTasks) => Was
     chooseGpu: (task, machine) => gradient.chooseGpu(task, machine),
     placed: (_, machine) => gradient.changed(machine),
   };
+}
+
+/** A task for each kind of machine that takes a whole empty one. */
+function kindsOf(park: MachinePark): TaskShape[] {
+  const kinds = new Map<string, TaskShape>();
+  for (let machine = 0; machine < park.count; machine += 1) {
+    const cpuMilli = park.cpuFree[machine]!;
+    const gpus = park.gpuCount[machine]!;
+    const model = park.models[machine]!;
+    if (gpus === 0) continue;
+    const shape = { index: -1, cpuMilli, memoryMib: 0, gpus, gpuMilli: 1000, gpuModels: [model] };
+    kinds.set([cpuMilli, gpus, model].join(), shape);
+  }
+  return [...kinds.values()];
 }

@@ -1,4 +1,5 @@
 import type { TypicalTask } from "./fragmentation-gradient-descent.ts";
+import type { ExpectedShape } from "./slot-prices.ts";
 import { gpuMilliSum, type TaskShape } from "./task-shape.ts";
 
 /** The last tasks that arrived, whether they found room or not. */
@@ -37,5 +38,17 @@ export class RecentTasks {
     for (const shape of this.#ring) if (shape.gpus > 0) sums.set(shape, (sums.get(shape) ?? 0) + gpuMilliSum(shape));
     const all = sums.values().reduce((total, sum) => total + sum, 0);
     return [...sums].map(([shape, sum]) => ({ shape, share: sum / all }));
+  }
+
+  /** The shapes among them that take GPUs, each with its part of all these tasks. */
+  gpuShapes(): ExpectedShape[] {
+    const counts = new Map<TaskShape, number>();
+    for (const shape of this.#ring) if (shape.gpus > 0) counts.set(shape, (counts.get(shape) ?? 0) + 1);
+    return [...counts].map(([shape, count]) => ({ shape, rate: count / this.#ring.length }));
+  }
+
+  /** The GPU that a task takes, in thousandths: the mean over all tasks, also those that take none. */
+  meanGpuMilli(): number {
+    return this.#ring.reduce((sum, shape) => sum + gpuMilliSum(shape), 0) / Math.max(1, this.#ring.length);
   }
 }

@@ -14,6 +14,9 @@ export interface MachineState {
 /** How much GPU (in thousandths of one) is of no use in a machine of this state. */
 export type Waste = (state: MachineState) => number;
 
+/** Turns the waste that a placement saves into its score; `before` and `after` are the numbers of the machine's states. */
+export type Rate = (saved: number, before: number, after: number) => number;
+
 /**
  * Rates what a placement does to a machine's state by how much less is wasted after it than before.
  *
@@ -22,17 +25,17 @@ export type Waste = (state: MachineState) => number;
  */
 export class StateRatings {
   readonly #waste: Waste;
-  readonly #rate: (saved: number) => number;
+  readonly #rate: Rate;
   #states: MachineState[] = [];
   #wastes: number[] = [];
   readonly #known = new Map<string, number>();
-  /** By shape, then by state; NaN: not known. */
-  #ratings: Float64Array[] = [];
+  /** By shape, then by state: the rating, and the epoch in which it was made. One of an older epoch is forgotten. */
+  #ratings: { readonly values: Float64Array; readonly epochs: Uint32Array }[] = [];
+  #epoch = 1;
   /** By shape: which state follows on a state and what is free of the GPU that is taken. */
   #next: Map<number, number>[] = [];
 
-  /** `rate` turns the waste that a placement saves into its score. */
-  constructor(waste: Waste, rate: (saved: number) => number = (saved) => saved) {
+  constructor(waste: Waste, rate: Rate = (saved) => saved) {
     this.#waste = waste;
     this.#rate = rate;
   }
@@ -42,10 +45,20 @@ export class StateRatings {
     return this.#states.length;
   }
 
-  /** To be called after the measure has changed. */
+  /** To be called after the measure of waste has changed. */
   forget(): void {
-    for (const ratings of this.#ratings) ratings?.fill(Number.NaN);
+    this.forgetRatings();
     this.#wastes.fill(Number.NaN);
+  }
+
+  /** To be called after `rate` alone has changed. */
+  forgetRatings(): void {
+    this.#epoch += 1;
+  }
+
+  /** The state of a number. */
+  stateAt(index: number): MachineState {
+    return this.#states[index]!;
   }
 
   /** Forgets the states, too: their numbers, and those of shapes, mean nothing any more. */
@@ -80,19 +93,27 @@ export class StateRatings {
   /** The rating of the task's best placement on a machine where it fits. */
   best(task: TaskShape, state: number): number {
     let ratings = this.#ratings[task.index];
-    if (ratings === undefined || state >= ratings.length) {
-      const longer = new Float64Array(Math.max(1024, 2 * state)).fill(Number.NaN);
-      if (ratings) longer.set(ratings);
+    if (ratings === undefined || state >= ratings.values.length) {
+      const length = Math.max(1024, 2 * state);
+      const longer = { values: new Float64Array(length), epochs: new Uint32Array(length) };
+      if (ratings) {
+        longer.values.set(ratings.values);
+        longer.epochs.set(ratings.epochs);
+      }
       this.#ratings[task.index] = longer;
       ratings = longer;
     }
-    if (Number.isNaN(ratings[state])) ratings[state] = this.#bestOf(task, state);
-    return ratings[state]!;
+    if (ratings.epochs[state] !== this.#epoch) {
+      ratings.values[state] = this.#bestOf(task, state);
+      ratings.epochs[state] = this.#epoch;
+    }
+    return ratings.values[state]!;
   }
 
   /** Rates the task on GPUs that have `free` left. */
   rateOn(task: TaskShape, state: number, free: number): number {
-    return this.#rate(this.#wasteOf(state) - this.#wasteOf(this.#stateAfter(task, state, free)));
+    const after = this.#stateAfter(task, state, free);
+    return this.#rate(this.#wasteOf(state) - this.#wasteOf(after), state, after);
   }
 
   #bestOf(task: TaskShape, state: number): number {

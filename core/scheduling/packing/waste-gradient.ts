@@ -1,5 +1,5 @@
 import type { MachinePark } from "./machine-park.ts";
-import { StateRatings, type Waste } from "./state-ratings.ts";
+import { type MachineState, type Rate, StateRatings, type Waste } from "./state-ratings.ts";
 import type { TaskShape } from "./task-shape.ts";
 
 /** Rates placements in a park by how much less is wasted after them than before: descent along the gradient of a measure of waste. */
@@ -9,8 +9,8 @@ export class WasteGradient {
   /** By machine: the number of its state. */
   readonly #stateOf: Int32Array;
 
-  /** `rate` turns the waste that a placement saves into its score. */
-  constructor(park: MachinePark, waste: Waste, rate?: (saved: number) => number) {
+  /** `rate` turns the waste that a placement saves, and the states before and after it, into its score. */
+  constructor(park: MachinePark, waste: Waste, rate?: Rate) {
     this.#park = park;
     this.#ratings = new StateRatings(waste, rate);
     this.#stateOf = new Int32Array(park.count);
@@ -27,6 +27,21 @@ export class WasteGradient {
   /** To be called after the measure has changed. */
   forget(): void {
     this.#ratings.forget();
+  }
+
+  /** To be called after `rate` alone has changed. */
+  forgetRatings(): void {
+    this.#ratings.forgetRatings();
+  }
+
+  /** By machine: the number of its state. */
+  states(): Readonly<Int32Array> {
+    return this.#stateOf;
+  }
+
+  /** The state of a number. */
+  stateAt(index: number): MachineState {
+    return this.#ratings.stateAt(index);
   }
 
   /** The rating of the task's best placement on a machine where it fits. */

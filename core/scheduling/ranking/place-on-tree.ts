@@ -1,26 +1,64 @@
 import type { AllocationRequest, Selection } from "../../../proto/gen/berth/shared.ts";
-import { CODE_GAVE_UP, CODE_NO_COMBINATION, type CompiledRequest } from "../../candidates/compiled-request.ts";
-import { WORK_PER_TREE } from "../../candidates/search.ts";
+import {
+  CODE_GAVE_UP,
+  CODE_NO_COMBINATION,
+  CODE_OUT_OF_STEPS,
+  CODE_OUT_OF_TIME,
+  type CompiledRequest,
+} from "../../candidates/compiled-request.ts";
+import { type SearchBudget, WORK_PER_TREE } from "../../candidates/search-budget.ts";
 import { type Assignment, searchTree } from "../../candidates/tree-search.ts";
 import type { ProviderSlots } from "../../ledger/provider-slots.ts";
 
-/** The preferred way in which a request fits on a tree that passed the sieve, or the refusal's code. */
-export function placeOnTree(request: CompiledRequest, root: number): AllocationRequest | number {
-  const search = searchTree(request, root, WORK_PER_TREE);
+/** A tree that took so many steps in vain is remembered: others that are just like it need not be searched. */
+const HARD_STEPS = 200;
+
+/**
+ * The preferred way in which a request fits on a tree that passed the sieve, or the refusal's code. A code of `isForNow` says that
+ * the budget was spent before the tree was searched to its end: nothing is known of the tree.
+ */
+export function placeOnTree(request: CompiledRequest, root: number, budget: SearchBudget): AllocationRequest | number {
+  if (budget.spentBy !== null) return codeOfSpent(budget);
+  const stepsMax = budget.stepsForTree;
+  const search = searchTree(request, root, stepsMax);
+  const { size } = search;
+  const known = search.knownInVain();
+  if (known !== null) {
+    budget.spend(size);
+    return known ? CODE_GAVE_UP : CODE_NO_COMBINATION;
+  }
   const assignment = search.next();
+  budget.spend(search.steps + size);
   if (assignment) return wayOf(request, assignment);
-  return search.gaveUp ? CODE_GAVE_UP : CODE_NO_COMBINATION;
+  const { gaveUp } = search;
+  if (gaveUp && stepsMax < WORK_PER_TREE) return codeOfSpent(budget);
+  if (search.steps >= HARD_STEPS) search.rememberInVain(gaveUp);
+  return gaveUp ? CODE_GAVE_UP : CODE_NO_COMBINATION;
 }
 
-/** Up to `most` ways, the preferred one first. */
-export function waysOnTree(request: CompiledRequest, root: number, most: number): AllocationRequest[] {
-  const search = searchTree(request, root, WORK_PER_TREE);
+/** The refusal is about the decision, not about the tree. */
+export const isForNow = (code: number): boolean => code === CODE_OUT_OF_STEPS || code === CODE_OUT_OF_TIME;
+
+function codeOfSpent({ spentBy }: SearchBudget): number {
+  return spentBy === "time" ? CODE_OUT_OF_TIME : CODE_OUT_OF_STEPS;
+}
+
+/** Up to `most` ways, the preferred one first; none when the budget is spent. */
+export function waysOnTree(
+  request: CompiledRequest,
+  root: number,
+  most: number,
+  budget: SearchBudget,
+): AllocationRequest[] {
+  if (budget.spentBy !== null) return [];
+  const search = searchTree(request, root, budget.stepsForTree);
   const ways: AllocationRequest[] = [];
   while (ways.length < most) {
     const assignment = search.next();
     if (!assignment) break;
     ways.push(wayOf(request, assignment));
   }
+  budget.spend(search.steps);
   return ways;
 }
 

@@ -1,9 +1,10 @@
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
+import type { SearchBudget } from "../../candidates/search-budget.ts";
 import type { StandbyHosts } from "../choose-alternates.ts";
 import { type BoundFilter, refusedBy } from "../filters/host-filters.ts";
 import type { CellRanking } from "./cell-ranking.ts";
 import type { HostClass } from "./host-class.ts";
-import { placeOnTree, waysOnTree } from "./place-on-tree.ts";
+import { isForNow, placeOnTree, waysOnTree } from "./place-on-tree.ts";
 import { type RankedHost, RankedWalk } from "./ranked-walk.ts";
 import { roomToSpare } from "./room-to-spare.ts";
 
@@ -14,6 +15,8 @@ export interface RankedAsk {
   readonly filters: readonly (readonly BoundFilter[])[];
   /** By cell in that order: roots that are out of the question. */
   readonly excluded: readonly ReadonlySet<number>[];
+  /** What may be spent on hosts of several providers. */
+  readonly search: SearchBudget;
 }
 
 /** A host with the way the request fits there. */
@@ -25,7 +28,7 @@ export interface PlacedHost {
 
 /**
  * The hosts of a class for one request, best first. What is of this request alone, and whether it really fits on a tree of several
- * providers, is found out for the hosts that are looked at.
+ * providers, is found out for the hosts that are looked at, until the budget of the search is closed.
  */
 export class RankedHosts {
   readonly #class: HostClass;
@@ -60,20 +63,24 @@ export class RankedHosts {
     return best;
   }
 
-  /** The next host of the ranking that the request fits on. */
+  /** The next host of the ranking that the request fits on; null: none, or the budget is closed. */
   takeNext(): PlacedHost | null {
     for (let host = this.#nextAllowed(); host; host = this.#nextAllowed()) {
+      if (this.#ask.search.isClosed) break;
       const placed = this.place(host);
       if (placed) return placed;
     }
     return null;
   }
 
+  /** Null: the request does not fit there, or the budget is closed. */
   place({ ranking, root }: RankedHost): PlacedHost | null {
+    const { search } = this.#ask;
+    if (search.isClosed) return null;
     this.#lookedAt += 1;
-    const way = placeOnTree(ranking.request, root);
+    const way = placeOnTree(ranking.request, root, search);
     if (typeof way !== "number") return { ranking, root, way };
-    this.#misfits.push({ ranking, root, code: way });
+    if (!isForNow(way)) this.#misfits.push({ ranking, root, code: way });
     return null;
   }
 
@@ -89,7 +96,10 @@ export class RankedHosts {
       waysOn: (root, most) => {
         if (!this.#isAllowed(index, root)) return [];
         this.#lookedAt += 1;
-        return waysOnTree(ranking.request, root, most);
+        const { search } = this.#ask;
+        // The host is chosen: the decision ends in this turn, within what is left of its budget.
+        if (search.isClosed) search.beginSlice();
+        return waysOnTree(ranking.request, root, most, search);
       },
     };
   }

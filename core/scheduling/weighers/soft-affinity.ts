@@ -25,7 +25,7 @@ function weighMembers(
   const members = facts.membersOf(spec.group.uuid);
   const { hosts } = request.view;
   for (let index = 0; index < count; index += 1) {
-    weights[offset + index] = sign * (members.get(hosts.nameOf(roots[index]!) ?? "") ?? 0);
+    weights[offset + index] = sign * (members.get(hosts.nameOf(roots[index]!) ?? "")?.servers ?? 0);
   }
   return true;
 }

@@ -131,7 +131,7 @@ describe("weighers", () => {
       gpus.view.applyAll(provider(`${host}-gpu0`, { CUSTOM_GPU_MILLI: 1_000 }, { parent: host }));
       gpus.view.applyAll(provider(`${host}-gpu1`, { CUSTOM_GPU_MILLI: 1_000 }, { parent: host, used }));
     }
-    const weigher = new GpuFragmentation();
+    const weigher = new GpuFragmentation(() => [gpus.view]);
     const half = asks({ VCPU: 1, CUSTOM_GPU_MILLI: 500 });
     expect(weights(weigher, gpus, half, ["cut", "whole", "none"])).toEqual([0, 0, 0]);
     const whole1 = queryOf(asks({ VCPU: 8, CUSTOM_GPU_MILLI: 1_000 })).groups;
@@ -142,6 +142,19 @@ describe("weighers", () => {
     expect(cut).toBeGreaterThan(whole!);
     expect(none).toBe(0);
   });
+});
+
+test("gpu_fragmentation keeps the host free that alone has room for a large server", () => {
+  const gpus = sceneOf({ large: { inventories: { VCPU: 64 } }, small: { inventories: { VCPU: 64 } } });
+  for (const [host, count] of Object.entries({ large: 4, small: 1 }))
+    for (let gpu = 0; gpu < count; gpu += 1)
+      gpus.view.applyAll(provider(`${host}-gpu${gpu}`, { PGPU: 1 }, { parent: host }));
+  const one = asks({ VCPU: 1, PGPU: 1 });
+  const four = queryOf(asks({ VCPU: 8, PGPU: 4 })).groups;
+  const weigher = new GpuFragmentation(() => [gpus.view]);
+  for (let index = 0; index < 40; index += 1) weigher.arrive(index % 4 === 0 ? four : queryOf(one).groups, gpus.view);
+  const [large, small] = weights(weigher, gpus, one, ["large", "small"])!;
+  expect(small).toBeGreaterThan(large!);
 });
 
 describe("multipliers", () => {

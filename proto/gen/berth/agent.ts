@@ -98,6 +98,7 @@ export interface ConductorMessage {
     { $case: "heartbeat"; value: Heartbeat }
     | { $case: "power"; value: Power }
     | { $case: "handOff"; value: HandOff }
+    | { $case: "compared"; value: Compared }
     | undefined;
 }
 
@@ -110,12 +111,25 @@ export interface Hello {
 export interface HostState {
   host: string;
   guests: Guest[];
+  /** Of the last Compared; empty: there was none. */
+  incarnation: string;
+}
+
+/**
+ * The host's guests were compared with this incarnation of the cell's database, and what that does not know is in quarantine there. The agent
+ * remembers it: when the database is another one at the next comparison, it may have forgotten what it knew.
+ */
+export interface Compared {
+  host: string;
+  incarnation: string;
 }
 
 export interface Guest {
   serverUuid: string;
   attemptId: string;
   state: GuestState;
+  /** Of the latest order that the guest has obeyed; 0: none. */
+  revision: number;
 }
 
 export interface Welcome {
@@ -613,6 +627,9 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "handOff":
         HandOff.encode(message.body.value, writer.uint32(74).fork()).join();
         break;
+      case "compared":
+        Compared.encode(message.body.value, writer.uint32(82).fork()).join();
+        break;
     }
     return writer;
   },
@@ -702,6 +719,14 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
             message.body = { $case: "handOff", value: HandOff.decode(reader, reader.uint32()) };
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.body = { $case: "compared", value: Compared.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -771,6 +796,12 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "handOff": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "handOff", value: HandOff.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "compared": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "compared", value: Compared.fromPartial(object.body.value) };
         }
         break;
       }
@@ -847,7 +878,7 @@ export const Hello: MessageFns<Hello> = {
 };
 
 function createBaseHostState(): HostState {
-  return { host: "", guests: [] };
+  return { host: "", guests: [], incarnation: "" };
 }
 
 export const HostState: MessageFns<HostState> = {
@@ -857,6 +888,9 @@ export const HostState: MessageFns<HostState> = {
     }
     for (const v of message.guests) {
       Guest.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.incarnation !== "") {
+      writer.uint32(26).string(message.incarnation);
     }
     return writer;
   },
@@ -890,6 +924,14 @@ export const HostState: MessageFns<HostState> = {
             message.guests.push(Guest.decode(reader, reader.uint32()));
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.incarnation = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -909,12 +951,80 @@ export const HostState: MessageFns<HostState> = {
     const message = createBaseHostState();
     message.host = object.host ?? "";
     message.guests = object.guests?.map((e) => Guest.fromPartial(e)) || [];
+    message.incarnation = object.incarnation ?? "";
+    return message;
+  },
+};
+
+function createBaseCompared(): Compared {
+  return { host: "", incarnation: "" };
+}
+
+export const Compared: MessageFns<Compared> = {
+  encode(message: Compared, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.incarnation !== "") {
+      writer.uint32(18).string(message.incarnation);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Compared {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCompared();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.incarnation = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<Compared>): Compared {
+    return Compared.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Compared>): Compared {
+    const message = createBaseCompared();
+    message.host = object.host ?? "";
+    message.incarnation = object.incarnation ?? "";
     return message;
   },
 };
 
 function createBaseGuest(): Guest {
-  return { serverUuid: "", attemptId: "", state: 0 };
+  return { serverUuid: "", attemptId: "", state: 0, revision: 0 };
 }
 
 export const Guest: MessageFns<Guest> = {
@@ -927,6 +1037,9 @@ export const Guest: MessageFns<Guest> = {
     }
     if (message.state !== 0) {
       writer.uint32(24).int32(message.state);
+    }
+    if (message.revision !== 0) {
+      writer.uint32(32).int64(message.revision);
     }
     return writer;
   },
@@ -968,6 +1081,14 @@ export const Guest: MessageFns<Guest> = {
             message.state = reader.int32() as any;
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.revision = longToNumber(reader.int64());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -988,6 +1109,7 @@ export const Guest: MessageFns<Guest> = {
     message.serverUuid = object.serverUuid ?? "";
     message.attemptId = object.attemptId ?? "";
     message.state = object.state ?? 0;
+    message.revision = object.revision ?? 0;
     return message;
   },
 };

@@ -38,10 +38,20 @@ export namespace EventKind {
 export interface Task {
   id: string;
   server: ServerSpec | undefined;
-  work: { $case: "build"; value: BuildPlan } | { $case: "delete"; value: DeletePlan } | {
-    $case: "operate";
-    value: Operation;
-  } | undefined;
+  work:
+    | { $case: "build"; value: BuildPlan }
+    | { $case: "delete"; value: DeletePlan }
+    | { $case: "operate"; value: Operation }
+    | undefined;
+  /** Who asked for a delete or an operation; absent of a build, whose server says it, and of what nobody asked for. */
+  askedBy?: Caller | undefined;
+}
+
+/** A call of the Compute API and who made it. */
+export interface Caller {
+  requestId: string;
+  userId: string;
+  projectId: string;
 }
 
 /** Where a server is or was: the host, the attempt that may run there, and what it holds there. */
@@ -82,6 +92,8 @@ export interface Operation {
   statusBefore: string;
   /** Whose allocation the migration's consumer holds. Of a move the task's own id; of confirm and revert the move's. */
   migrationUuid: string;
+  /** Of an evacuation: it may begin although no operator has said that the source is fenced, once nobody has seen the source's agent for a while. */
+  fenceWaived: boolean;
 }
 
 /**
@@ -111,7 +123,7 @@ export interface CellEvent {
 }
 
 function createBaseTask(): Task {
-  return { id: "", server: undefined, work: undefined };
+  return { id: "", server: undefined, work: undefined, askedBy: undefined };
 }
 
 export const Task: MessageFns<Task> = {
@@ -132,6 +144,9 @@ export const Task: MessageFns<Task> = {
       case "operate":
         Operation.encode(message.work.value, writer.uint32(42).fork()).join();
         break;
+    }
+    if (message.askedBy !== undefined) {
+      Caller.encode(message.askedBy, writer.uint32(50).fork()).join();
     }
     return writer;
   },
@@ -189,6 +204,14 @@ export const Task: MessageFns<Task> = {
             message.work = { $case: "operate", value: Operation.decode(reader, reader.uint32()) };
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.askedBy = Caller.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -230,6 +253,88 @@ export const Task: MessageFns<Task> = {
         break;
       }
     }
+    message.askedBy = (object.askedBy !== undefined && object.askedBy !== null)
+      ? Caller.fromPartial(object.askedBy)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseCaller(): Caller {
+  return { requestId: "", userId: "", projectId: "" };
+}
+
+export const Caller: MessageFns<Caller> = {
+  encode(message: Caller, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.requestId !== "") {
+      writer.uint32(10).string(message.requestId);
+    }
+    if (message.userId !== "") {
+      writer.uint32(18).string(message.userId);
+    }
+    if (message.projectId !== "") {
+      writer.uint32(26).string(message.projectId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Caller {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCaller();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.requestId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.userId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.projectId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<Caller>): Caller {
+    return Caller.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Caller>): Caller {
+    const message = createBaseCaller();
+    message.requestId = object.requestId ?? "";
+    message.userId = object.userId ?? "";
+    message.projectId = object.projectId ?? "";
     return message;
   },
 };
@@ -324,6 +429,7 @@ function createBaseOperation(): Operation {
     before: undefined,
     statusBefore: "",
     migrationUuid: "",
+    fenceWaived: false,
   };
 }
 
@@ -349,6 +455,9 @@ export const Operation: MessageFns<Operation> = {
     }
     if (message.migrationUuid !== "") {
       writer.uint32(58).string(message.migrationUuid);
+    }
+    if (message.fenceWaived !== false) {
+      writer.uint32(64).bool(message.fenceWaived);
     }
     return writer;
   },
@@ -422,6 +531,14 @@ export const Operation: MessageFns<Operation> = {
             message.migrationUuid = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.fenceWaived = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -452,6 +569,7 @@ export const Operation: MessageFns<Operation> = {
       : undefined;
     message.statusBefore = object.statusBefore ?? "";
     message.migrationUuid = object.migrationUuid ?? "";
+    message.fenceWaived = object.fenceWaived ?? false;
     return message;
   },
 };

@@ -13,15 +13,22 @@ export const protobufPackage = "berth";
 export const protobufFileName = "berth/scheduler.proto";
 
 /**
- * A request to place. One of several servers of a call (`reservation_id` of its spec) stands for all of them: the API database
- * knows the others, which are placed together with it.
+ * A request to place, by its id alone: everything else is read from its row in the API database. One of several servers of a call
+ * (`reservation_id` of its spec) stands for all of them: the API database knows the others, which are placed together with it.
  */
 export interface ScheduleRequest {
+  /** The whole request, from services of the version before. Only its id is used. */
   server:
     | ServerSpec
     | undefined;
-  /** Instead of a server: one that lives is to move. */
-  move: MoveRequest | undefined;
+  /** The same for a move. */
+  move:
+    | MoveRequest
+    | undefined;
+  /** The server of an accepted request; "": the message is about a move. */
+  serverUuid: string;
+  /** An accepted move of a server; "": the message is about a new server. */
+  moveId: string;
 }
 
 /** An accepted request to move a server within its cell to a host that a scheduler chooses. The cell says what the server is. */
@@ -51,10 +58,12 @@ export interface MoveRequest {
   projectId: string;
   /** When the call was accepted, milliseconds since the epoch. */
   createdAtMs: number;
+  /** As in Operation. */
+  fenceWaived: boolean;
 }
 
 function createBaseScheduleRequest(): ScheduleRequest {
-  return { server: undefined, move: undefined };
+  return { server: undefined, move: undefined, serverUuid: "", moveId: "" };
 }
 
 export const ScheduleRequest: MessageFns<ScheduleRequest> = {
@@ -64,6 +73,12 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
     }
     if (message.move !== undefined) {
       MoveRequest.encode(message.move, writer.uint32(34).fork()).join();
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(42).string(message.serverUuid);
+    }
+    if (message.moveId !== "") {
+      writer.uint32(50).string(message.moveId);
     }
     return writer;
   },
@@ -97,6 +112,22 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
             message.move = MoveRequest.decode(reader, reader.uint32());
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.moveId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -120,6 +151,8 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
     message.move = (object.move !== undefined && object.move !== null)
       ? MoveRequest.fromPartial(object.move)
       : undefined;
+    message.serverUuid = object.serverUuid ?? "";
+    message.moveId = object.moveId ?? "";
     return message;
   },
 };
@@ -140,6 +173,7 @@ function createBaseMoveRequest(): MoveRequest {
     userId: "",
     projectId: "",
     createdAtMs: 0,
+    fenceWaived: false,
   };
 }
 
@@ -186,6 +220,9 @@ export const MoveRequest: MessageFns<MoveRequest> = {
     }
     if (message.createdAtMs !== 0) {
       writer.uint32(112).int64(message.createdAtMs);
+    }
+    if (message.fenceWaived !== false) {
+      writer.uint32(120).bool(message.fenceWaived);
     }
     return writer;
   },
@@ -315,6 +352,14 @@ export const MoveRequest: MessageFns<MoveRequest> = {
             message.createdAtMs = longToNumber(reader.int64());
             continue;
           }
+          case 15: {
+            if (tag !== 120) {
+              break;
+            }
+
+            message.fenceWaived = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -348,6 +393,7 @@ export const MoveRequest: MessageFns<MoveRequest> = {
     message.userId = object.userId ?? "";
     message.projectId = object.projectId ?? "";
     message.createdAtMs = object.createdAtMs ?? 0;
+    message.fenceWaived = object.fenceWaived ?? false;
     return message;
   },
 };

@@ -6,7 +6,6 @@ import type { Explanation } from "../../../core/scheduling/explain/explain-reque
 import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { notFound, unavailable } from "../http/fault.ts";
-import { isoSeconds } from "../http/times.ts";
 import { canonicalUuid } from "../placement/uuids.ts";
 import {
   DecisionsAnswer,
@@ -15,13 +14,20 @@ import {
   ExplainBody,
 } from "./explain-schemas.ts";
 import { type ExplainDeps, type ExplainedWish, explainWish } from "./explain-wish.ts";
+import { type KnownLife, type LifeDeps, readLife } from "./known-life.ts";
+import { LifeAnswer } from "./life-schemas.ts";
+import { decisionView, lifeView } from "./life-view.ts";
 
 export interface ExplainRouteDeps extends ExplainDeps {
+  readonly life: LifeDeps;
   /** Null: nobody keeps any. */
   readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
 }
 
-/** `POST /explain`: what would become of a server; `GET /decisions/{server}`: why one is where it is, or nowhere. Admins only. */
+/**
+ * `POST /explain`: where a server would go. `GET /explain/{server}`: all that is known of a server. `GET /decisions/{server}`: only what the
+ * schedulers decided about it. Admins only.
+ */
 export function registerExplainRoutes(http: Http, deps: ExplainRouteDeps): void {
   const explain = { body: ExplainBody, response: { 200: ExplainAnswerSchema } };
   http.post("/explain", { schema: explain }, async (request) => {
@@ -42,13 +48,27 @@ export function registerExplainRoutes(http: Http, deps: ExplainRouteDeps): void 
       throw notFound(
         `No decision about server ${server.slice(0, 100)} is kept: it was not made yet, long ago, or at a busy time.`,
       );
-    return {
-      decisions: kept.map(({ serverUuid, requestId, scheduler, atMs, decision }) => ({
-        ...{ server: serverUuid, request_id: requestId, scheduler, at: isoSeconds(atMs) },
-        decision: { ...decision },
-      })),
-    };
+    return { decisions: kept.map(decisionView) };
   });
+
+  const life = { params: Type.Object({ server: Type.String() }), response: { 200: LifeAnswer } };
+  http.get("/explain/:server", { schema: life }, async (request) => {
+    requireAdmin(callOf(request), "berth:explain");
+    const { server } = request.params;
+    const uuid = canonicalUuid(server);
+    const known = uuid === null ? null : await readLife(deps.life, uuid);
+    if (known === null || isNothing(known)) {
+      const away = known?.unreachable.map((cell) => ` Cell ${cell} does not answer and may know more.`).join("") ?? "";
+      throw notFound(
+        `Nothing is known of server ${server.slice(0, 100)}: it was never accepted here, or its history was archived (berth db archive).${away}`,
+      );
+    }
+    return lifeView(known);
+  });
+}
+
+function isNothing({ request, decisions, moves, inCell }: KnownLife): boolean {
+  return request === null && inCell === null && decisions.length === 0 && moves.length === 0;
 }
 
 const NOTHING: Explanation = {

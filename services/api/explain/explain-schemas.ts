@@ -15,7 +15,7 @@ export const ExplainBody = Type.Object(
     zone: Type.Optional(Text),
     /** A host that is asked about. */
     host: Type.Optional(Text),
-    /** Most alternates of each server, as schedulers with `--max-attempts` one higher have them; 2 unless given. */
+    /** Most alternates of each server; 2 unless given. Schedulers give a build one more than `--max-attempts`, a move one fewer. */
     alternates: Type.Optional(Type.Integer({ minimum: 0, maximum: 19 })),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
     /** Whose server it would be; the caller's own project unless given. */
@@ -73,7 +73,7 @@ export const ExplainAnswer = Type.Object({
 export type ExplainAnswer = Type.Static<typeof ExplainAnswer>;
 
 /** As it was kept: its form is core/scheduling/explain/decision. */
-const Decision = Type.Unsafe<Record<string, unknown>>({ type: "object", additionalProperties: true });
+export const Decision = Type.Unsafe<Record<string, unknown>>({ type: "object", additionalProperties: true });
 
 export const DecisionsAnswer = Type.Object({
   decisions: Type.Array(

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from "fastify";
+import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import { Fault } from "./fault.ts";
 import type { Identity } from "./identity.ts";
 
@@ -27,6 +28,11 @@ export function callOf(request: FastifyRequest): KnownCall {
   const call = request.call;
   if (call === null || call.identity === null) throw new Error(`${request.url} was reached without an identity`);
   return call as KnownCall;
+}
+
+/** Who makes the call, as tasks in cells keep it. */
+export function callerOf({ requestId, identity }: KnownCall): Caller {
+  return { requestId, userId: identity.userId, projectId: identity.projectId };
 }
 
 /** Refuses callers that are no admins. `action` names what they may not do, as upstream's policies do. */

@@ -13,12 +13,15 @@ import { carrierOf, contextOf } from "../../../adapters/telemetry/propagation.ts
 import type { Tracing } from "../../../adapters/telemetry/tracing.ts";
 import { QueueFullError } from "../../../runtime/batcher.ts";
 import type { ApiEvents } from "../events.ts";
+import { answerUnroutable } from "../placement/mount.ts";
 import type { HttpSettings } from "../settings.ts";
 import { answerInTime } from "./answer-in-time.ts";
 import { explainSchemaError, type UnsupportedFields } from "./explain-schema-error.ts";
 import { badRequest, Fault, faultBody, unavailable } from "./fault.ts";
 import { nestsDeeperThan } from "./json-depth.ts";
-import { KnownPaths } from "./known-paths.ts";
+import { KnownPaths, type KnownRoute } from "./known-paths.ts";
+import { explainUnreadableBody, refuseUnreadable, textOfBody } from "./readable-input.ts";
+import { refuseConnect } from "./refuse-connect.ts";
 import { sharedCompilers } from "./shared-compilers.ts";
 
 export type Http = FastifyInstance<
@@ -33,6 +36,10 @@ export interface HttpDeps {
   readonly events: ApiEvents;
   readonly tracing: Tracing;
 }
+
+/** Where the Placement API is mounted, if it is: it has words of its own for paths that cannot be read. */
+const PLACEMENT_PATH = "/placement/";
+const WRONG_METHOD = "The method specified is not allowed for this resource.";
 
 /**
  * The HTTP server without its routes: limits, request ids, the error envelope, 405s, metrics. Does not listen yet. Fastify's
@@ -59,13 +66,16 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
       },
     },
     frameworkErrors: (error, request, reply) =>
-      answerError(deps.events, unsupported, error, request as FastifyRequest, reply as FastifyReply),
+      request.url.startsWith(PLACEMENT_PATH)
+        ? answerUnroutable(error, request as FastifyRequest, reply as FastifyReply)
+        : answerError(deps.events, unsupported, error, request as FastifyRequest, reply as FastifyReply),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
   http.decorateRequest("call", null);
   http.decorateRequest("span", null);
   parseJsonUpTo(http, settings.jsonDepthMax);
   const paths = new KnownPaths();
+  http.decorate("knownRoutes", () => paths.routes());
   http.addHook("onRoute", ({ url, method }) => paths.add(url, [method].flat()));
   http.setErrorHandler((error: FastifyError, request, reply) =>
     answerError(deps.events, unsupported, error, request, reply),
@@ -74,13 +84,18 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
     nameRequest(request, reply);
     const allowed = paths.methodsAt(request.url);
     if (allowed === null) return reply.code(404).send(faultBody(404, "The resource could not be found."));
-    const body = faultBody(405, "The method specified is not allowed for this resource.");
+    const body = faultBody(405, WRONG_METHOD);
     return reply.code(405).header("allow", allowed.join(", ")).send(body);
   });
+  refuseConnect(http.server, JSON.stringify(faultBody(405, WRONG_METHOD)));
   answerInTime(http, settings.requestTimeoutMs);
   http.addHook("onRequest", (request, reply, done) => {
     nameRequest(request, reply);
     if (deps.tracing.enabled) request.span = startSpan(deps.tracing, request);
+    done();
+  });
+  http.addHook("preValidation", (request, _reply, done) => {
+    refuseUnreadable(request);
     done();
   });
   http.addHook("onResponse", (request, reply, done) => {
@@ -100,6 +115,8 @@ function startSpan(tracing: Tracing, request: FastifyRequest): Span {
   });
 }
 
+type BodyDone = (error: Error | null, body?: unknown) => void;
+
 const NO_CARRIER: Readonly<Record<string, string>> = Object.freeze({});
 
 /** Headers that carry the request's trace on with a message. */
@@ -115,20 +132,30 @@ function nameRequest(request: FastifyRequest, reply: FastifyReply): void {
 /** An empty body is no body: some clients send a content type with every call. */
 function parseJsonUpTo(http: Http, depthMax: number): void {
   const parse = http.getDefaultJsonParser("error", "error");
-  http.removeContentTypeParser("application/json");
-  http.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
-    const text = body as string;
-    if (text.length === 0) return done(null, undefined);
+  http.decorate("parseJson", (request: FastifyRequest, body: Buffer, done: BodyDone) => {
+    if (body.length === 0) return done(null, undefined);
+    const text = textOfBody(body);
+    if (text === null) return done(badRequest("Malformed request body: it is not UTF-8."));
     if (nestsDeeperThan(text, depthMax))
       return done(badRequest(`The request body nests deeper than ${depthMax} levels.`));
-    return parse(request, text, done);
+    return parse(request, text, (error, value) => done(error ?? explainUnreadableBody(text, value), value));
   });
+  http.removeContentTypeParser("application/json");
+  http.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) =>
+    http.parseJson?.(request, body as Buffer, done),
+  );
 }
 
 declare module "fastify" {
   interface FastifyRequest {
     /** Null when nothing is traced. */
     span: Span | null;
+  }
+  interface FastifyInstance {
+    /** The routes of the server that `createHttp` made, except those that take every path below theirs. */
+    knownRoutes?: () => readonly KnownRoute[];
+    /** Parses the JSON of a body within the server's bounds; for content types that are JSON by another name. */
+    parseJson?: (request: FastifyRequest, body: Buffer, done: BodyDone) => void;
   }
 }
 
@@ -164,7 +191,7 @@ function faultOf(error: FastifyError | Fault, request: FastifyRequest, unsupport
   }
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE")
     return new Fault(415, "Unsupported Content-Type: send application/json.");
-  if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new Fault(413, "The request body is too large.");
+  if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return tooLarge(request);
   if (error.code === "FST_ERR_HANDLER_TIMEOUT") return new Fault(503, "The request took too long.");
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) {
     return new Fault(
@@ -181,4 +208,12 @@ function unavailability(error: unknown): Fault | null {
     return unavailable("The database does not answer.", error);
   if (error instanceof QueueFullError) return unavailable("Too many requests wait already; try again.", error);
   return null;
+}
+
+function tooLarge(request: FastifyRequest): Fault {
+  const bytesMax = request.routeOptions.bodyLimit;
+  return new Fault(
+    413,
+    `The request body is too large: at most ${bytesMax} bytes are taken here. Ask for less in one call.`,
+  );
 }

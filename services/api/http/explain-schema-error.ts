@@ -1,7 +1,10 @@
 import type { FastifySchemaValidationError } from "fastify";
 import { badRequest, type Fault, invalidField, invalidQuery } from "./fault.ts";
 
-/** Fields that the Compute API has and Berth does not (yet), with what to tell who sends one. By their name alone. */
+/**
+ * Fields that the Compute API has and Berth does not (yet), by their name alone, with the error for a request that sends
+ * one, or that sends one with a value that asks for something.
+ */
 export type UnsupportedFields = Readonly<Record<string, string>>;
 
 /** Turns the first thing a schema found wrong into the 400 that names it, worded as the Compute API words it. */
@@ -23,6 +26,9 @@ export function explainSchemaError(
     const missing = `'${String(error.params.missingProperty)}' is a required property`;
     return path.length === 0 ? badRequest(missing) : invalidField(path.join("."), valueAt(value, path), missing);
   }
+  const field = path.at(-1) ?? "";
+  if (asksForMoreThanNothing(error) && Object.hasOwn(options.unsupported, field))
+    return badRequest(options.unsupported[field] ?? "");
   if (path.length === 0) return badRequest(`The request body ${error.message ?? "is not valid"}`);
   const found = valueAt(value, path);
   const why = error.keyword === "enum" ? enumText(error.params.allowedValues) : (error.message ?? "It is not valid.");
@@ -31,9 +37,14 @@ export function explainSchemaError(
     : invalidField(path.join("."), found, why);
 }
 
+/** The schema takes the field, but only with one of a few values, or only as an empty list. */
+function asksForMoreThanNothing({ keyword, params }: FastifySchemaValidationError): boolean {
+  return keyword === "enum" || (keyword === "maxItems" && params.limit === 0);
+}
+
 function enumText(allowed: unknown): string {
   return Array.isArray(allowed)
-    ? `must be one of ${allowed.map((one) => String(one)).join(", ")}`
+    ? `must be one of ${allowed.map((one) => (one === "" ? '""' : String(one))).join(", ")}`
     : "must be one of the allowed values";
 }
 

@@ -1,3 +1,8 @@
+export interface KnownRoute {
+  readonly method: string;
+  readonly url: string;
+}
+
 /**
  * The paths of all routes and their methods, to tell a wrong method (405) from a wrong path (404). Looked through for what no route
  * took, and only then: a route for each wrong method would double what a start costs.
@@ -13,6 +18,11 @@ export class KnownPaths {
     for (const method of methods) known.add(method);
     this.#methods.set(url, known);
     this.#patterns = null;
+  }
+
+  /** Every route, with its parameters as `:name`. */
+  routes(): readonly KnownRoute[] {
+    return [...this.#methods].flatMap(([url, methods]) => Array.from(methods, (method) => ({ method, url })));
   }
 
   /** The methods of the path of a request, with or without its query; null: no route has it. */

@@ -1,18 +1,22 @@
 import type { Registry } from "prom-client";
 import { withDeadline } from "../../../runtime/deadline.ts";
+import { readinessText } from "../../../runtime/probes.ts";
 import type { Http } from "./create-http.ts";
 
 const PING_MS_MAX = 2_000;
 
 export interface Probed {
-  readonly registry: Registry;
+  /** Null: /metrics is served elsewhere. */
+  readonly registry: Registry | null;
   /** False while it starts or closes. */
   readonly isServing: () => boolean;
   /** Resolves when the API database answers: without it nothing can be accepted. */
   readonly ping: () => Promise<void>;
+  /** What else `/readyz` says, a line each. */
+  readonly remarks?: () => readonly string[];
 }
 
-/** `/healthz`, `/readyz`, `/metrics`, as on every service. */
+/** `/healthz`, `/readyz` and, unless it has an address of its own, `/metrics`, as on every service. */
 export function registerProbes(http: Http, probed: Probed): void {
   http.get("/healthz", async (_request, reply) => reply.type("text/plain").send("ok\n"));
 
@@ -21,12 +25,12 @@ export function registerProbes(http: Http, probed: Probed): void {
     return reply
       .code(ready ? 200 : 503)
       .type("text/plain")
-      .send(ready ? "ready\n" : "not ready\n");
+      .send(readinessText(ready, probed.remarks?.() ?? []));
   });
 
-  http.get("/metrics", async (_request, reply) =>
-    reply.type(probed.registry.contentType).send(await probed.registry.metrics()),
-  );
+  const { registry } = probed;
+  if (registry === null) return;
+  http.get("/metrics", async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
 }
 
 async function answers(ping: () => Promise<void>): Promise<boolean> {

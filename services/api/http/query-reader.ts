@@ -6,17 +6,13 @@ const STRICT_FROM_MINOR = 75;
 
 /**
  * Reads the parameters of a query, refusing what is none of their values. A parameter given several times counts by its
- * last. Throws 400 for a value with the character NUL: databases keep it in no text, and refuse to be asked for it.
+ * last. What no database keeps (the character NUL) is refused before, for every route (readable-input.ts).
  */
 export class QueryReader {
   readonly #query: Readonly<Record<string, string | readonly string[]>>;
 
   constructor(query: Readonly<Record<string, string | readonly string[]>>) {
     this.#query = query;
-    for (const name of Object.keys(query)) {
-      if (this.all(name).some((value) => value.includes("\0")))
-        throw invalidQuery(name.replaceAll("\0", ""), "", "It holds the character NUL.");
-    }
   }
 
   all(name: string): readonly string[] {

@@ -6,6 +6,8 @@ import { MINOR_MAX, MINOR_MIN, readMicroversion, VARY, versionHeaders } from "./
 
 export interface ComputeRoutes {
   readonly prefixes: readonly string[];
+  /** Largest body of a request. */
+  readonly bodyBytesMax: number;
   readonly resolveIdentity: ResolveIdentity;
   /** Registers the routes below one prefix. */
   readonly register: (http: Http, prefix: string) => void;
@@ -16,6 +18,9 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
   for (const prefix of routes.prefixes) {
     http.register(
       (scope, _options, done) => {
+        scope.addHook("onRoute", (route) => {
+          route.bodyLimit = routes.bodyBytesMax;
+        });
         scope.addHook("onRequest", (request, reply, next) => {
           const minor = negotiate(request, reply);
           if (request.routeOptions.config.public === true) {

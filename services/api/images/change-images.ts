@@ -4,6 +4,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { badRequest, conflict, Fault, notFound } from "../http/fault.ts";
 import type { Identity } from "../http/identity.ts";
+import { refuseLargeImage } from "../servers/spec-size.ts";
 import { mayChange, mayShow } from "./image-access.ts";
 import type { ImageCatalog } from "./image-catalog.ts";
 import type { ChangedImage, CreateImageBody, PatchImageBody } from "./image-schemas.ts";
@@ -45,6 +46,7 @@ export async function createImage(deps: ImageDeps, identity: Identity, body: Cre
     },
   );
   refuseOpening(image, null, identity);
+  refuseLargeImage(image.properties);
   if ((await deps.store.createImage(image)) === "id-taken") throw conflict(`Image ID ${image.id} already exists!`);
   deps.catalog.forget(image.id);
   return image;
@@ -58,6 +60,19 @@ export async function findImage(
   const image = await store.image(canonicalUuid(id));
   if (image === null || !mayShow(image, identity)) throw imageNotFound(id);
   return image;
+}
+
+/** The marker of a list. An image that the caller may not see is refused as one that does not exist. */
+export async function readMarker(
+  store: Pick<ImageStore, "image">,
+  identity: Identity,
+  asked: string | undefined,
+): Promise<string | null> {
+  if (asked === undefined) return null;
+  const image = await store.image(canonicalUuid(asked));
+  if (image === null || !mayShow(image, identity))
+    throw badRequest(`Marker ${asked.slice(0, 100)} could not be found.`);
+  return image.id;
 }
 
 /** `check`: throws for fields that an image cannot have. */
@@ -75,6 +90,7 @@ export async function patchImage(
       { id, createdAtMs, updatedAtMs: deps.clock.now() },
     );
     refuseOpening(next, image, identity);
+    refuseLargeImage(next.properties);
     return next;
   });
   if (changed === null) throw imageNotFound(asked.id);

@@ -6,7 +6,7 @@ import { notFound } from "../http/fault.ts";
 import { type Place, placeOf } from "../http/links.ts";
 import { QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
-import { findImage } from "./change-images.ts";
+import { findImage, readMarker } from "./change-images.ts";
 import { briefProxyView, proxyView } from "./image-view.ts";
 
 /** The last microversion that has the proxy. */
@@ -39,7 +39,7 @@ export function registerImageProxy(
     const found = await store.images({
       visibleTo: identity.isAdmin ? null : identity.projectId,
       name: query.text("name") ?? null,
-      marker: query.text("marker") ?? null,
+      marker: await readMarker(store, identity, query.text("marker")),
       limit: query.limit(options.pageMax),
     });
     return { images: found.map((image) => view(image, place)) };

@@ -5,7 +5,7 @@ import type { Http } from "../http/create-http.ts";
 import { badRequest } from "../http/fault.ts";
 import { QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
-import { createImage, deleteImage, findImage, type ImageDeps, patchImage } from "./change-images.ts";
+import { createImage, deleteImage, findImage, type ImageDeps, patchImage, readMarker } from "./change-images.ts";
 import { ChangedImage, CreateImageBody, PatchImageBody } from "./image-schemas.ts";
 import { imageView } from "./image-view.ts";
 
@@ -20,8 +20,9 @@ const NONE: ReadonlySet<string> = new Set();
  * Source: Glance's api-ref v2, "Images".
  */
 export function registerImageRoutes(http: Http, deps: ImageDeps, options: { readonly pageMax: number }): void {
-  const parse = http.getDefaultJsonParser("error", "error");
-  http.addContentTypeParser(PATCH_TYPES, { parseAs: "string" }, parse);
+  http.addContentTypeParser(PATCH_TYPES, { parseAs: "buffer" }, (request, body, done) =>
+    http.parseJson?.(request, body as Buffer, done),
+  );
 
   http.get("/v2/images", { schema: { querystring: AnyQuery } }, async (request) => {
     const { identity, minor } = callOf(request);
@@ -29,7 +30,7 @@ export function registerImageRoutes(http: Http, deps: ImageDeps, options: { read
     query.refuseOthers({ known: KNOWN, unsupported: NONE, minor });
     const limit = query.limit(options.pageMax);
     const visibleTo = identity.isAdmin ? null : identity.projectId;
-    const marker = query.text("marker") ?? null;
+    const marker = await readMarker(deps.store, identity, query.text("marker"));
     const images = await deps.store.images({ visibleTo, name: query.text("name") ?? null, marker, limit });
     const last = images.at(-1);
     const next = images.length === limit && last ? { next: `/v2/images?limit=${limit}&marker=${last.id}` } : {};

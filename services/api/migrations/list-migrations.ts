@@ -1,3 +1,6 @@
+import type { Migration, MigrationQuery } from "../../../core/cell/operation-store.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { CellClient } from "../cells/cell-client.ts";
 import type { KnownCall } from "../http/call.ts";
 import { badRequest, unavailable } from "../http/fault.ts";
 import { QueryReader } from "../http/query-reader.ts";
@@ -8,8 +11,14 @@ import { type ShownMigration, shownMigration } from "./migration-view.ts";
 const PAGES_FROM_MINOR = 59;
 const BEFORE_FROM_MINOR = 66;
 const OWNER_FROM_MINOR = 80;
-/** Migrations of one cell that are looked through; the youngest. */
-const LOOKED_THROUGH_MAX = 10_000;
+/** Migrations that one question to a cell reads. */
+const STRETCH_ROWS = 500;
+/** Migrations that one call looks at to fill a page through a filter; the next page goes on from there. */
+const SCANNED_MAX = 20_000;
+/** A page without any migration is not answered while some may follow: the search goes on for so long. */
+const SEARCH_MS_MAX = 15_000;
+/** Most that is shown before there were pages. */
+const UNPAGED_MAX = 10_000;
 
 const PARAMETERS: ReadonlySet<string> = new Set([
   ...["hidden", "host", "instance_uuid", "migration_type", "source_compute", "status"],
@@ -65,32 +74,120 @@ export function readMigrationQuery(
   };
 }
 
-/** The moves of all cells, the youngest first. Throws 503 when a cell does not answer: some would be missing. */
+export interface MigrationPage {
+  readonly migrations: readonly ShownMigration[];
+  /** Where the next page starts; null: this is the last. */
+  readonly nextMarker: string | null;
+}
+
+/**
+ * The moves of all cells, the youngest first. A page is empty only when nothing follows. Throws 503 when a cell does not answer: some would be
+ * missing. Cost: a question to each cell for a stretch of its moves, and as many more as the page takes.
+ */
 export async function listMigrations(
-  cells: Cells,
+  deps: { readonly cells: Cells; readonly clock: Pick<Clock, "monotonic"> },
   query: MigrationListQuery,
-): Promise<{ readonly migrations: readonly ShownMigration[]; readonly hasMore: boolean }> {
-  const { serverUuid, host } = query;
-  const answers = await Promise.all(
-    Array.from(cells.values(), async (cell) => ({
-      cell,
-      answer: await cell.operations((store) => store.migrations({ serverUuid, host, limit: LOOKED_THROUGH_MAX })),
-    })),
-  );
+): Promise<MigrationPage> {
+  const limit = query.limit ?? UNPAGED_MAX;
+  const marker = query.marker === undefined ? null : await findMarker(deps.cells, query.marker);
+  if (limit === 0) return { migrations: [], nextMarker: null };
+  const merged = new MergedMigrations(deps.cells, query, marker);
+  const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
   const found: ShownMigration[] = [];
-  for (const { cell, answer } of answers) {
-    if (answer.kind === "unreachable") throw unavailable(`Cell ${cell.name} does not answer.`);
-    found.push(...answer.value.flatMap((migration) => shownMigration(migration) ?? []));
+  let last: Migration | null = null;
+  for (;;) {
+    const next = await merged.next();
+    if (next === null) return { migrations: found, nextMarker: null };
+    const shown = shownMigration(next);
+    // One more than the page has: it tells whether anything follows.
+    if (shown !== null && query.keeps(shown)) {
+      if (found.length === limit) return { migrations: found, nextMarker: found.at(-1)?.migration.uuid ?? null };
+      found.push(shown);
+    }
+    last = next;
+    const isLate = deps.clock.monotonic() > endMs;
+    if ((isLate || merged.scanned >= SCANNED_MAX) && found.length > 0)
+      return { migrations: found, nextMarker: last.uuid };
+    if (isLate)
+      throw unavailable("None of the youngest migrations matches, and looking through the others takes too long.");
   }
-  const kept = found
-    .filter(query.keeps)
-    .sort(
-      ({ migration: some }, { migration: other }) =>
-        other.createdAtMs - some.createdAtMs || (some.uuid < other.uuid ? -1 : 1),
-    );
-  const start = query.marker === undefined ? 0 : kept.findIndex(({ migration }) => migration.uuid === query.marker) + 1;
-  if (query.marker !== undefined && start === 0)
-    throw badRequest(`Marker ${query.marker.slice(0, 100)} could not be found.`);
-  const end = query.limit === null ? kept.length : start + query.limit;
-  return { migrations: kept.slice(start, end), hasMore: end < kept.length };
+}
+
+async function findMarker(cells: Cells, uuid: string): Promise<Migration> {
+  const canonical = canonicalUuid(uuid);
+  const uuids = canonical === null ? [] : [canonical];
+  const answers = await Promise.all(Array.from(cells.values(), (cell) => askCell(cell, { uuids, limit: 1 })));
+  const [found] = answers.flat();
+  if (found === undefined) throw badRequest(`Marker ${uuid.slice(0, 100)} could not be found.`);
+  return found;
+}
+
+async function askCell(cell: CellClient, query: MigrationQuery): Promise<readonly Migration[]> {
+  const answer = await cell.operations((store) => store.migrations(query));
+  if (answer.kind === "unreachable") throw unavailable(`Cell ${cell.name} does not answer.`);
+  return answer.value;
+}
+
+/** What is known of one cell's list. */
+interface CellStretch {
+  readonly cell: CellClient;
+  after: string | undefined;
+  isRead: boolean;
+}
+
+/** The migrations of all cells in one order, by millisecond and uuid, read from each cell a stretch at a time. */
+class MergedMigrations {
+  /** Migrations that cells were asked for. */
+  scanned = 0;
+  readonly #query: Pick<MigrationListQuery, "serverUuid" | "host">;
+  readonly #start: Migration | null;
+  readonly #stretches: readonly CellStretch[];
+  /** Those that no cell can bring anything before, the next one last. */
+  #ready: Migration[] = [];
+  #waiting: Migration[] = [];
+
+  constructor(cells: Cells, query: Pick<MigrationListQuery, "serverUuid" | "host">, start: Migration | null) {
+    this.#query = query;
+    this.#start = start;
+    this.#stretches = Array.from(cells.values(), (cell) => ({ cell, after: undefined, isRead: false }));
+  }
+
+  /** Null: there is no other. */
+  async next(): Promise<Migration | null> {
+    while (this.#ready.length === 0) {
+      const unread = this.#stretches.filter(({ isRead }) => !isRead);
+      if (unread.length === 0) return null;
+      await this.#readOn(unread);
+    }
+    return this.#ready.pop() ?? null;
+  }
+
+  /** A cell orders those of one millisecond more finely: they count once all of them are read. */
+  async #readOn(unread: readonly CellStretch[]): Promise<void> {
+    const ends = await Promise.all(unread.map((stretch) => this.#readStretch(stretch)));
+    const readDownToMs = Math.max(...ends);
+    const ready = this.#waiting.filter(({ createdAtMs }) => createdAtMs > readDownToMs);
+    this.#waiting = this.#waiting.filter(({ createdAtMs }) => createdAtMs <= readDownToMs);
+    this.#ready = ready.sort((a, b) => youngestFirst(b, a));
+  }
+
+  /** Returns the time of the last one that was read; minus infinity: the cell has no other. */
+  async #readStretch(stretch: CellStretch): Promise<number> {
+    const { serverUuid, host } = this.#query;
+    const start = this.#start;
+    const untilMs = start?.createdAtMs;
+    const query = { serverUuid, host, after: stretch.after, untilMs, limit: STRETCH_ROWS };
+    const read = await askCell(stretch.cell, query);
+    this.scanned += read.length;
+    this.#waiting.push(...read.filter((one) => start === null || youngestFirst(start, one) < 0));
+    const last = read.at(-1);
+    stretch.after = last?.uuid;
+    stretch.isRead = read.length < STRETCH_ROWS;
+    return stretch.isRead || last === undefined ? Number.NEGATIVE_INFINITY : last.createdAtMs;
+  }
+}
+
+function youngestFirst(a: Migration, b: Migration): number {
+  if (a.uuid === b.uuid) return 0;
+  return b.createdAtMs - a.createdAtMs || (a.uuid < b.uuid ? -1 : 1);
 }

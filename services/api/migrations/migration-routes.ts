@@ -29,15 +29,11 @@ export function registerMigrationRoutes(http: Http, deps: ServerDeps, options: M
     const call = callOf(request);
     requireAdmin(call, "os-migrations:index");
     const query = readMigrationQuery(request.query, call, options.pageMax);
-    const { migrations, hasMore } = await listMigrations(deps.cells, query);
+    const { migrations, nextMarker } = await listMigrations(deps, query);
     const place = placeOf(request, options.prefix, options.publicUrl);
     const shown = migrations.map((one) => migrationView(one, call.minor, linksOf(place, one.migration)));
-    const last = migrations.at(-1);
-    if (!hasMore || last === undefined || query.limit === null) return { migrations: shown };
-    const next = nextLink(place, "os-migrations", request.query, {
-      marker: last.migration.uuid,
-      limit: query.limit,
-    });
+    if (nextMarker === null || query.limit === null) return { migrations: shown };
+    const next = nextLink(place, "os-migrations", request.query, { marker: nextMarker, limit: query.limit });
     return { migrations: shown, migrations_links: [next] };
   });
   registerServerMigrations(http, deps);

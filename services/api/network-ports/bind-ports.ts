@@ -1,5 +1,4 @@
 import type { PortBinding, PortRecord, PortStore } from "../../../core/cell/port-store.ts";
-import type { Clock } from "../../../runtime/clock.ts";
 import { conflict } from "../http/fault.ts";
 import type { RequestsPort } from "../ports.ts";
 import { type Cells, hydrateServer } from "../servers/hydrate-servers.ts";
@@ -16,7 +15,6 @@ export async function bindPorts(
     readonly networkPorts: PortStore | null;
     readonly store: Pick<RequestsPort, "requests">;
     readonly cells: Cells;
-    readonly clock: Pick<Clock, "now">;
   },
   ports: readonly PortRecord[],
   serverUuid: string,
@@ -50,11 +48,11 @@ export async function letGoOf(
 
 /** Whether the server that has the port is gone, or does not have it after all. */
 async function isIdle(
-  { store, cells, clock }: Parameters<typeof bindPorts>[0],
+  { store, cells }: Parameters<typeof bindPorts>[0],
   { id, binding }: PortRecord,
 ): Promise<boolean> {
   if (binding === null) return true;
-  const isOld = clock.now() - binding.atMs > YOUNG_MS;
+  const isOld = binding.ageMs > YOUNG_MS;
   const [record] = await store.requests([binding.serverUuid]);
   if (record === undefined) return isOld;
   if (record.state === "failed" || record.state === "deleted") return true;

@@ -60,6 +60,11 @@ function newPort({ identity }: KnownCall, { port }: CreatePortBody, nowMs: numbe
   const projectId = port.project_id ?? port.tenant_id ?? identity.projectId;
   if (projectId !== identity.projectId && !identity.isAdmin)
     throw new Fault(403, "Only admins create ports for another project.");
+  if (port.resource_request && !identity.isAdmin)
+    throw new Fault(
+      403,
+      "Only admins create ports with a resource_request: in Neutron it comes from a QoS policy, which admins make. Leave it out, or ask an admin to create the port for your project (project_id).",
+    );
   return {
     id: randomUUID(),
     projectId,

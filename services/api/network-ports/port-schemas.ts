@@ -1,7 +1,8 @@
 import { Type } from "typebox";
 import { Uuid } from "../http/schema.ts";
 
-const GROUPS_MAX = 16;
+/** A port of Neutron has two: bandwidth and packet rate. Each more makes it harder to find a host for a server with the port. */
+const GROUPS_MAX = 4;
 const NAME = "^[A-Z0-9_]{1,255}$";
 
 const Resources = Type.Unsafe<Record<string, number>>({

@@ -77,13 +77,18 @@ async function dispatch(
   if (route.givesJson) requireJsonAccepted(request);
   const query = new URLSearchParams(checkedQuery(request.query));
   authorize(deps.policy, route, identity, query);
+  let json: { readonly value: unknown } | null = null;
   const call: Call = {
     request,
     version,
     identity: identity ?? { userId: null, projectId: null, systemScope: null, roles: [] },
     params,
     query,
-    json: route.takesJson ? parseJson(request) : undefined,
+    // When a handler asks for it: upstream looks for a provider before it reads what is said of the provider.
+    get json() {
+      json ??= { value: route.takesJson ? parseJson(request) : undefined };
+      return json.value;
+    },
   };
   return route.handle(call, deps.store, deps.source);
 }

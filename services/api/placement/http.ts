@@ -37,7 +37,7 @@ export interface Call {
   /** Parts of the path by their name in the route. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** Parsed body; undefined where the route takes none. */
+  /** Parsed body; undefined where the route takes none. The first look throws 400 for what is no JSON. */
   readonly json: unknown;
 }
 

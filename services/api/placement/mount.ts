@@ -4,7 +4,7 @@ import { handlePlacement, type PlacementDeps } from "./app.ts";
 import type { Cors } from "./cors.ts";
 import type { PlacementRequest, PlacementResponse } from "./http.ts";
 import { openApiDocument } from "./openapi.ts";
-import { errorDocument, PlacementError } from "./placement-error.ts";
+import { errorDocument, notFound, PlacementError } from "./placement-error.ts";
 
 /**
  * Serves the Placement API below `mount` ("" for the root). Everything below it - unknown paths, wrong verbs, bodies of any
@@ -18,8 +18,9 @@ export async function mountPlacement(fastify: FastifyInstance, deps: PlacementDe
     const handler = (request: FastifyRequest, reply: FastifyReply) => serve(deps, mount, request, reply);
     const document = JSON.stringify(openApiDocument(mount));
     scope.get(`${mount}/openapi.json`, (request, reply) => serveDocument(document, deps, request, reply));
-    scope.all(`${mount}/*`, handler);
-    scope.all(mount === "" ? "/" : mount, handler);
+    const config = { readsInput: true };
+    scope.all(`${mount}/*`, { config }, handler);
+    scope.all(mount === "" ? "/" : mount, { config }, handler);
   });
 }
 
@@ -110,16 +111,17 @@ function sendTransportError(
   const body = JSON.stringify(
     errorDocument(refused, { method: request.method, requestId: request.id, withCode: false }),
   );
-  return send(reply, {
-    status,
-    headers: { "content-type": "application/json", "x-openstack-request-id": request.id },
-    body,
-  });
+  // The rest of a body that is too large is not waited for.
+  const rest = status === 413 ? { connection: "close" } : {};
+  const headers = { "content-type": "application/json", "x-openstack-request-id": request.id, ...rest };
+  return send(reply, { status, headers, body });
 }
 
 /** Answers a request whose path cannot be read (Fastify's `frameworkErrors`); it belongs to no route. */
 export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const refused = new PlacementError(error.statusCode ?? 400, error.message);
+  // Nothing has a name that cannot be decoded.
+  const isName = error.code === "FST_ERR_BAD_URL";
+  const refused = isName ? notFound("") : new PlacementError(error.statusCode ?? 400, error.message);
   const context = { method: request.method, requestId: request.id, withCode: false };
   const headers = { "content-type": "application/json", "x-openstack-request-id": request.id };
   return send(reply, { status: refused.status, headers, body: JSON.stringify(errorDocument(refused, context)) });

@@ -2,16 +2,24 @@ import { join } from "node:path";
 import { readCells } from "../../../adapters/postgres/cell-records.ts";
 import { ensureDatabase } from "../../../adapters/postgres/databases.ts";
 import { startEmbedded } from "../../../adapters/postgres/embedded.ts";
+import { settingsErrorIfInUse } from "../../../adapters/postgres/embedded-error.ts";
 import { followerEvents, registerFollowerMetrics } from "../../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../../adapters/postgres/follower/ledger-follower.ts";
+import { openLoggedPool } from "../../../adapters/postgres/logged-pool.ts";
 import { migrate } from "../../../adapters/postgres/migrate.ts";
 import { createPool } from "../../../adapters/postgres/pool.ts";
+import { PostgresCellArbiter } from "../../../adapters/postgres/postgres-cell-arbiter.ts";
+import { isUnavailable } from "../../../adapters/postgres/store-error.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
 import { LedgerView } from "../../../core/ledger/view.ts";
+import type { CellArbiter } from "../../../core/placement/cell-arbiter.ts";
 import { systemClock } from "../../../runtime/clock.ts";
 import { type ProcessPort, runService, type ServiceContext } from "../../../runtime/lifecycle.ts";
 import type { Logger } from "../../../runtime/logger.ts";
+import { Patience } from "../../../runtime/patience.ts";
 import type { Service } from "../../../runtime/service.ts";
+import { refuseOpenNetwork } from "../identity/open-network.ts";
+import { openMetrics } from "../open-metrics.ts";
 import { openAccess } from "./open-access.ts";
 import { placementCell } from "./placement-cell.ts";
 import { createPlacement, type PlacementService } from "./service.ts";
@@ -40,12 +48,13 @@ interface LedgerDatabase {
 type Closers = (() => Promise<unknown>)[];
 
 async function composePlacement({ settings, logger }: ServiceContext<PlacementOptions>): Promise<Service> {
+  refuseOpenNetwork(settings);
   const closers: Closers = [];
   const closeAll = async (): Promise<void> => {
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const databases = await findDatabases(settings, closers);
+    const databases = await findDatabases(settings, logger, closers);
     const access = await openAccess(settings, logger);
     closers.push(() => access.close());
     const registry = createRegistry({ service: "placement" });
@@ -57,13 +66,20 @@ async function composePlacement({ settings, logger }: ServiceContext<PlacementOp
       {
         cells: [first.cell, ...others.map((one) => one.cell)],
         ...access,
+        arbiter: openArbiter(settings.databaseUrl, logger, closers),
         logger,
-        registry,
+        registry: null,
       },
       placementSettings(settings),
     );
+    const metrics = openMetrics(settings.metricsListen, registry, logger);
+    closers.push(() => metrics.close());
     closers.push(() => service.close());
-    return Object.defineProperty({ start: () => service.start(), close: closeAll }, "address", {
+    const start = async () => {
+      await metrics.start();
+      await service.start();
+    };
+    return Object.defineProperty({ start, close: closeAll }, "address", {
       get: () => service.address,
     });
   } catch (error) {
@@ -73,21 +89,38 @@ async function composePlacement({ settings, logger }: ServiceContext<PlacementOp
 }
 
 /** The one named, those of the API database, or the embedded one. */
-async function findDatabases(settings: PlacementOptions, closers: Closers): Promise<readonly LedgerDatabase[]> {
-  if (settings.databaseUrl !== null) {
-    const cells = await readCells(settings.databaseUrl);
+async function findDatabases(
+  settings: PlacementOptions,
+  logger: Logger,
+  closers: Closers,
+): Promise<readonly LedgerDatabase[]> {
+  const patience = new Patience({ logger, isTransient: isUnavailable });
+  const { databaseUrl, cellDatabaseUrl } = settings;
+  if (databaseUrl !== null) {
+    const cells = await patience.until("the API database", () => readCells(databaseUrl));
     return cells.filter((cell) => !cell.disabled).map((cell) => ({ cell: cell.name, url: cell.databaseUrl }));
   }
-  if (settings.cellDatabaseUrl !== null) {
-    await migrate(settings.cellDatabaseUrl, "cell");
-    return [{ cell: "placement", url: settings.cellDatabaseUrl }];
+  if (cellDatabaseUrl !== null) {
+    await patience.until("the ledger's database", () => migrate(cellDatabaseUrl, "cell"));
+    return [{ cell: "placement", url: cellDatabaseUrl }];
   }
-  const server = await startEmbedded({ dataDir: join(settings.dataDir, "postgres") });
+  const server = await startEmbedded({ dataDir: join(settings.dataDir, "postgres") }).catch((error: unknown) => {
+    throw settingsErrorIfInUse(error);
+  });
   closers.push(() => server.stop());
   await ensureDatabase(server.url("postgres"), "berth_placement");
   const url = server.localUrl("berth_placement");
   await migrate(url, "cell");
   return [{ cell: "placement", url }];
+}
+
+/** Where there is an API database, other processes may serve the same cells. */
+function openArbiter(databaseUrl: string | null, logger: Logger, closers: Closers): CellArbiter | null {
+  if (databaseUrl === null) return null;
+  const about = { applicationName: "berth placement", what: "API database", connectionsMax: 4 };
+  const pool = openLoggedPool({ url: databaseUrl, ...about, logger });
+  closers.push(() => pool.end());
+  return new PostgresCellArbiter(pool);
 }
 
 function openCell(database: LedgerDatabase, logger: Logger, closers: Closers) {

@@ -73,7 +73,7 @@ class SummaryTexts {
     let comma = "";
     for (const { column, start } of this.#columns) {
       if (!column.has(slot)) continue;
-      text += `${comma}${start}${column.capacity(slot)},"used":${column.used[slot]!}}`;
+      text += `${comma}${start}${capacityText(column, slot)},"used":${column.used[slot]!}}`;
       comma = ",";
     }
     text += "}";
@@ -90,6 +90,15 @@ class SummaryTexts {
     this.#traits[set] ??= `,"traits":${JSON.stringify(this.#view.traits.names(set).sort(standardFirst))}`;
     return this.#traits[set];
   }
+}
+
+/**
+ * The capacity as upstream writes it: int((total - reserved) * allocation_ratio) of floating-point numbers, cut off towards zero, with all
+ * digits of a number beyond 2^53. What the ledger compares with is kept within 2^53.
+ */
+function capacityText({ total, reserved, allocationRatio }: Readonly<InventoryColumn>, slot: number): string {
+  const capacity = Math.trunc((total[slot]! - reserved[slot]!) * allocationRatio[slot]!);
+  return Number.isSafeInteger(capacity) ? String(capacity) : BigInt(capacity).toString();
 }
 
 /** The order in which upstream's databases list them: the standard names, which were there first, before one's own. */

@@ -4,10 +4,14 @@ import type { SearchedCell } from "../../../core/placement/view-candidates.ts";
 
 const READY_DEADLINE_MS = 2_000;
 
-/** /healthz (alive), /readyz (its views follow their cells), /metrics. */
+/** /healthz (alive), /readyz (its views follow their cells) and, unless it has an address of its own (`registry` null), /metrics. */
 export function registerPlacementProbes(
   http: FastifyInstance,
-  deps: { readonly registry: Registry; readonly isServing: () => boolean; readonly cells: readonly SearchedCell[] },
+  deps: {
+    readonly registry: Registry | null;
+    readonly isServing: () => boolean;
+    readonly cells: readonly SearchedCell[];
+  },
 ): void {
   http.get("/healthz", async () => ({ status: "ok" }));
   http.get("/readyz", async (_request, reply) => {
@@ -16,7 +20,7 @@ export function registerPlacementProbes(
     if (deps.isServing() && behind === 0) return { status: "ready" };
     return reply.code(503).send({ status: "not ready", cellsBehind: behind });
   });
-  http.get("/metrics", async (_request, reply) =>
-    reply.type(deps.registry.contentType).send(await deps.registry.metrics()),
-  );
+  const { registry } = deps;
+  if (registry === null) return;
+  http.get("/metrics", async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
 }

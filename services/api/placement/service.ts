@@ -1,16 +1,19 @@
 import Fastify, { type FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
+import type { CellArbiter } from "../../../core/placement/cell-arbiter.ts";
 import { FederatedStore, type NamedStore } from "../../../core/placement/federated-store.ts";
 import { createViewCandidates, type SearchedCell } from "../../../core/placement/view-candidates.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import { acceptRequestId, newRequestId } from "../../../runtime/request-id.ts";
 import type { Service } from "../../../runtime/service.ts";
 import type { HostPort } from "../../../runtime/setting-kinds.ts";
+import { refuseConnect } from "../http/refuse-connect.ts";
 import type { PlacementDeps } from "./app.ts";
 import type { Cors } from "./cors.ts";
 import type { PlacementRequest } from "./http.ts";
 import type { Authenticate } from "./identity.ts";
 import { answerBrokenRequest, answerUnroutable, mountPlacement } from "./mount.ts";
+import { errorDocument, PlacementError } from "./placement-error.ts";
 import type { Policy } from "./policy/policy.ts";
 import { registerPlacementProbes } from "./probes.ts";
 import type { PlacementSettings } from "./settings.ts";
@@ -24,6 +27,8 @@ export interface PlacementServiceDeps {
   readonly authenticate: Authenticate;
   readonly policy: Policy;
   readonly cors: Cors | null;
+  /** Between processes that write to several cells. Null where nobody else does. */
+  readonly arbiter: CellArbiter | null;
   readonly logger: Logger;
 }
 
@@ -42,7 +47,7 @@ export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSet
       storeBack: (name) => logger.info({ cell: name }, "the cell's database answers again"),
     });
   return {
-    store: new FederatedStore([watch(first), ...others.map(watch)], settings.defaultCell),
+    store: new FederatedStore([watch(first), ...others.map(watch)], settings.defaultCell, deps.arbiter),
     source: createViewCandidates(() => deps.cells, {
       strategy: settings.generationStrategy,
       candidatesMax: settings.candidatesMax,
@@ -74,9 +79,12 @@ export function placementMounts(
   return [(http) => mountPlacement(http, placement, "/placement")];
 }
 
-/** A process that serves the Placement API alone, at the root of its address. The deps stay the caller's. */
+/**
+ * A process that serves the Placement API alone, at the root of its address; `registry` null: without /metrics. The deps stay the
+ * caller's.
+ */
 export function createPlacement(
-  deps: PlacementServiceDeps & { readonly registry: Registry },
+  deps: PlacementServiceDeps & { readonly registry: Registry | null },
   settings: PlacementSettings,
 ): PlacementService {
   const http: FastifyInstance = Fastify({
@@ -89,6 +97,9 @@ export function createPlacement(
     frameworkErrors: answerUnroutable,
     routerOptions: { maxParamLength: settings.pathBytesMax },
   });
+  const refused = new PlacementError(405, "The method specified is not allowed for this resource.");
+  const context = { method: "CONNECT", requestId: "", withCode: false };
+  refuseConnect(http.server, JSON.stringify(errorDocument(refused, context)));
   let serving = false;
   registerPlacementProbes(http, { registry: deps.registry, isServing: () => serving, cells: deps.cells });
   return {

@@ -14,6 +14,7 @@ import {
 import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
 import { AUTH_KINDS } from "../identity/auth-kind.ts";
 import { keystoneOptions } from "../identity/keystone-options.ts";
+import { openNetworkOptions } from "../identity/open-network.ts";
 import { type CorsSettings, DEFAULT_CORS_SETTINGS } from "./cors.ts";
 
 /** Settings of the Placement API. Times in milliseconds. */
@@ -106,6 +107,8 @@ export const placementDeclaration = {
       default: ".berth",
     }),
     auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are known", default: "none" }),
+    ...openNetworkOptions,
+    metricsListen: setting(hostPort, { about: "where /metrics is, apart from the API", default: "127.0.0.1:0" }),
     ...placementApiSettings,
     defaultCell: optional(text(), { about: "the cell that new root providers go to" }),
     allocationCandidatesGenerationStrategy: setting(oneOf("depth-first", "breadth-first"), {

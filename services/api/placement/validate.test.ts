@@ -71,6 +71,8 @@ describe("JSON", () => {
     [new Uint8Array([0x22, 0xff, 0x22]), "not UTF-8"],
     ['["a\\u0000"]', "NUL"],
     ['{"a\\u0000":1}', "NUL"],
+    ['["a\\ud800"]', "surrogate"],
+    ['{"\\uDFFF":1}', "surrogate"],
     ["[".repeat(200_000), "Malformed JSON"],
   ])("%s is refused", (body, message) => {
     expect(() => parse(body)).toThrow(

@@ -7,7 +7,14 @@ import { isUuidLike } from "./uuids.ts";
 /** Schemas of one body or query string, by the microversion from which each counts. */
 export type VersionedSchemas = Readonly<Record<string, unknown>>;
 
-const ajv = new Ajv({ allErrors: false, strict: false, verbose: true, formats: { uuid: { validate: isUuidLike } } });
+const ajv = new Ajv({
+  allErrors: false,
+  strict: false,
+  // What JSON writes as 1e400 is infinite, and no integer.
+  strictNumbers: true,
+  verbose: true,
+  formats: { uuid: { validate: isUuidLike } },
+});
 const compiled = new Map<
   VersionedSchemas,
   readonly { readonly minor: number; readonly validate: ValidateFunction }[]
@@ -130,7 +137,7 @@ export function readBody<Body>(call: Pick<Call, "json" | "version">, schemas: Ve
 export function parseJson(request: PlacementRequest): unknown {
   const text = decodeBody(request.body);
   try {
-    return JSON.parse(text, text.includes("\\u0000") ? refuseNul : undefined);
+    return JSON.parse(text, UNREADABLE_ESCAPE.test(text) ? refuseUnreadable : undefined);
   } catch (error) {
     throw badRequest(`Malformed JSON: ${error instanceof Error ? error.message : "not readable"}`);
   }
@@ -146,10 +153,15 @@ function decodeBody(body: Uint8Array): string {
   }
 }
 
-/** The databases keep no NUL in a text. */
-function refuseNul(key: string, value: unknown): unknown {
-  if (key.includes("\0") || (typeof value === "string" && value.includes("\0")))
-    throw new Error("a text must not hold the character NUL");
+/** Escapes of the character NUL and of halves of surrogate pairs. */
+const UNREADABLE_ESCAPE = /\\u(?:0000|d[89a-f])/i;
+
+/** The databases keep no NUL in a text, and nothing that is no character. */
+function refuseUnreadable(key: string, value: unknown): unknown {
+  for (const text of typeof value === "string" ? [key, value] : [key]) {
+    if (text.includes("\0")) throw new Error("a text must not hold the character NUL");
+    if (!text.isWellFormed()) throw new Error("a text must not hold half of a surrogate pair");
+  }
   return value;
 }
 

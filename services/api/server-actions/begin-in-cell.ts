@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
+import { hostInUse, unfencedHost } from "../../../core/cell/evacuation-rule.ts";
 import type { BeginOutcome, Holding, Migration } from "../../../core/cell/operation-store.ts";
 import type { Server } from "../../../core/cell/server.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../core/tasks/plan-operation.ts";
 import { homeMapping } from "../../../core/tasks/port-change.ts";
-import type { Task } from "../../../proto/gen/berth/cell.ts";
+import type { Caller, Task } from "../../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { CellAnswer } from "../cells/cell-client.ts";
 import type { ApiEvents } from "../events.ts";
@@ -25,6 +26,7 @@ export async function beginInCell(
   wish: {
     readonly kind: OperationKind;
     readonly carrier: Readonly<Record<string, string>>;
+    readonly askedBy: Caller;
     /** Of a rebuild: the server as it is to be. */
     readonly after?: (before: ServerSpec) => ServerSpec;
   },
@@ -44,7 +46,7 @@ export async function beginInCell(
 async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeof beginInCell>[2]) {
   const { action, cell } = target;
   const { uuid } = target.server;
-  const { kind, after } = wish;
+  const { kind, after, askedBy } = wish;
   // The server first: whoever changes it afterwards raises its revision.
   const server = answered(target, await cell.server(uuid));
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
@@ -54,6 +56,7 @@ async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeo
   const planned = planOperation({
     ...{ taskId, kind, server, selections: inPlace },
     holding,
+    askedBy,
     ...(after === undefined ? {} : { after: after(server.spec) }),
     ...(migration === undefined ? {} : { migration }),
   });
@@ -102,7 +105,9 @@ function settle({ action, server }: ActionTarget, outcome: Exclude<BeginOutcome,
     case "gone":
       throw serverNotFound(server.uuid);
     case "host-seen":
-      throw conflict(`Compute service of ${server.host ?? "its host"} is still in use.`);
+      throw conflict(hostInUse(server.host ?? "its host"));
+    case "host-unfenced":
+      throw conflict(unfencedHost(server.host ?? "its host"));
     case "no-capacity":
       throw conflict(`Cannot '${action}' instance ${server.uuid}: its host has no room for it.`);
     case "refused":

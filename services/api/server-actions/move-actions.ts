@@ -1,3 +1,4 @@
+import { hostInUse, unfencedHost } from "../../../core/cell/evacuation-rule.ts";
 import type { PortStore } from "../../../core/cell/port-store.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
@@ -15,6 +16,7 @@ export interface MoveChecks {
   readonly zones: KnownZones;
   readonly networkPorts: PortStore | null;
   readonly resizeToSameHost: boolean;
+  readonly evacuateUnfenced: boolean;
 }
 
 /** Microversions from which (and up to which) a field may be given. */
@@ -52,7 +54,6 @@ export const readResize: ReadMove = async (checks, { server }, body, call) => {
 };
 
 export const readMigrate: ReadMove = async (_, target, body, call) => {
-  requireAdmin(call, "os-migrate-server:migrate");
   // Before hosts could be named nobody looked at what stands there.
   const host = call.minor >= MIGRATE_HOST_FROM ? body.refuseOthers("host").host() : "";
   if (host !== "") {
@@ -63,7 +64,6 @@ export const readMigrate: ReadMove = async (_, target, body, call) => {
 };
 
 export const readLiveMigrate: ReadMove = async (_, target, body, call) => {
-  requireAdmin(call, "os-migrate-server:migrate_live");
   const { server } = target;
   const fields = ["host", "block_migration"];
   const hasOverCommit = call.minor < BLOCK_MIGRATION_AUTO_FROM;
@@ -82,8 +82,11 @@ export const readLiveMigrate: ReadMove = async (_, target, body, call) => {
   return { kind: "live-migrate", host, forced: force || (host !== "" && call.minor < FORCE_LIVE_FROM) };
 };
 
-export const readEvacuate: ReadMove = async (_, target, body, call) => {
-  requireAdmin(call, "os-evacuate");
+/**
+ * From a host that an operator has forced down, which says that it is fenced; Nova asks only that it is down. With `evacuateUnfenced` as
+ * Nova does.
+ */
+export const readEvacuate: ReadMove = async ({ evacuateUnfenced }, target, body, call) => {
   const { server, cell } = target;
   const shares = call.minor <= SHARED_STORAGE_UNTIL;
   const mayForce = call.minor >= FORCE_EVACUATE_FROM && call.minor <= FORCE_UNTIL;
@@ -99,10 +102,17 @@ export const readEvacuate: ReadMove = async (_, target, body, call) => {
   if (server.host !== null) {
     const hosts = await cell.adminHosts([server.host]);
     if (hosts.kind === "unreachable") throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
-    if (hosts.value[0]?.up) throw badRequest(`Compute service of ${server.host} is still in use.`);
+    const [source] = hosts.value;
+    if (source?.up) throw badRequest(hostInUse(server.host));
+    if (source?.forcedDown === false && !evacuateUnfenced) throw conflict(unfencedHost(server.host));
   }
-  return { kind: "evacuate", host, forced };
+  return { kind: "evacuate", host, forced, fenceWaived: evacuateUnfenced };
 };
+
+/** Only admins name the host that a server is unshelved on. Asked before the server is looked for. */
+export function requireMayUnshelve(body: ActionBody, call: KnownCall): void {
+  if (call.minor >= UNSHELVE_HOST_FROM && body.host() !== "") requireAdmin(call, "os-shelve:unshelve_to_host");
+}
 
 /** Of an offloaded server; one that is on its host yet is started there. */
 export const readUnshelve: ReadMove = async (checks, target, body, call) => {
@@ -116,10 +126,7 @@ export const readUnshelve: ReadMove = async (checks, target, body, call) => {
       `Specifying an availability zone or a host when unshelving server ${uuid} with status "SHELVED" is not supported.`,
     );
   const host = body.host();
-  if (host !== "") {
-    requireAdmin(call, "os-shelve:unshelve_to_host");
-    if (!(await isInCell(target, host))) throw badRequest(`Compute host ${host} could not be found.`);
-  }
+  if (host !== "" && !(await isInCell(target, host))) throw badRequest(`Compute host ${host} could not be found.`);
   if (!body.has("availability_zone")) return { kind: "unshelve", host };
   const unpins = mayName && body.raw("availability_zone") === null;
   const zone = unpins ? "" : (body.text("availability_zone") ?? "");

@@ -4,6 +4,7 @@ import { badRequest, invalidField } from "../http/fault.ts";
 import type { ImageCatalog } from "../images/image-catalog.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
 import { readImageProperties } from "../servers/read-image.ts";
+import { refuseLargeSpec } from "../servers/spec-size.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
 
@@ -27,12 +28,14 @@ export async function readRebuild(
   const name = body.text("name");
   if (name?.trim() === "") throw invalidField("name", name, "It is empty.");
   const metadata = readMetadata(body.raw("metadata"));
-  return (before) => ({
+  const rebuilt = (before: ServerSpec): ServerSpec => ({
     ...before,
     ...{ imageRef, imageProperties },
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
   });
+  refuseLargeSpec(rebuilt(server.spec));
+  return rebuilt;
 }
 
 function readMetadata(value: unknown): Record<string, string> | undefined {

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { messageOfMove } from "../../../adapters/nats/schedule-message.ts";
 import { schedulerRequestsSubject } from "../../../adapters/nats/streams.ts";
 import type { AcceptMoveOutcome, MoveStore } from "../../../core/cell/move-store.ts";
 import type { MoveKind } from "../../../core/tasks/operation-kinds.ts";
 import { ALLOWED_FROM } from "../../../core/tasks/plan-operation.ts";
-import { type MoveRequest, ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
+import type { MoveRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Flavor } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { Bus } from "../../../runtime/bus.ts";
@@ -22,6 +23,8 @@ export interface MoveWish {
   readonly sameHostAllowed?: boolean;
   /** The zone that it is asked into from now on, "": any. Absent: as before. */
   readonly zone?: string;
+  /** Of an evacuation: from a host that is only unseen, too. */
+  readonly fenceWaived?: boolean;
 }
 
 /**
@@ -80,6 +83,7 @@ export class MoveAcceptor {
       userId: call.identity.userId,
       projectId: call.identity.projectId,
       createdAtMs: this.#clock.now(),
+      fenceWaived: wish.fenceWaived ?? false,
     };
     const outcome = await this.#commits.submit(move);
     if (outcome.kind === "busy") throw busy({ action, uuid: server.uuid }, outcome.running);
@@ -93,10 +97,7 @@ export class MoveAcceptor {
 
   #tell(move: MoveRequest, headers: Readonly<Record<string, string>>): void {
     const told = this.#bus
-      .publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: undefined, move }).finish(), {
-        id: move.id,
-        headers,
-      })
+      .publish(schedulerRequestsSubject, messageOfMove(move.id), { id: move.id, headers })
       .catch((error: unknown) => this.#events.publishFailed(move.serverUuid, error))
       .finally(() => this.#telling.delete(told));
     this.#telling.add(told);

@@ -1,5 +1,5 @@
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
-import { type KnownCall, requireAdmin } from "../http/call.ts";
+import { callerOf, type KnownCall, requireAdmin } from "../http/call.ts";
 import { badRequest, invalidField, unavailable } from "../http/fault.ts";
 import { deleteServer } from "../servers/delete-server.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
@@ -15,6 +15,7 @@ import {
   readMigrate,
   readResize,
   readUnshelve,
+  requireMayUnshelve,
 } from "./move-actions.ts";
 import { readRebuild } from "./rebuild-action.ts";
 import type { MoveAcceptor } from "./request-move.ts";
@@ -28,6 +29,7 @@ export interface ActionDeps extends ServerDeps {
 export interface ActionOptions {
   readonly imageRule: ImageRule;
   readonly resizeToSameHost: boolean;
+  readonly evacuateUnfenced: boolean;
 }
 
 /** One call of an action. */
@@ -54,7 +56,7 @@ const inCell =
   (kind: OperationKind, answer: ActionAnswer = ACCEPTED): RunAction =>
   async (deps, { id, call, carrier, action }) => {
     const target = await findTarget(deps, call, { id, action });
-    await beginInCell(deps, target, { kind, carrier });
+    await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call) });
     return answer;
   };
 
@@ -72,10 +74,10 @@ async function move(
   target: ActionTarget,
   read: ReadMove,
   { body, call, carrier }: ActionCall,
-  { resizeToSameHost }: ActionOptions,
+  { resizeToSameHost, evacuateUnfenced }: ActionOptions,
 ): Promise<void> {
   if (deps.mover === null) throw unavailable("This process moves no servers.");
-  const checks: MoveChecks = { ...deps, resizeToSameHost };
+  const checks: MoveChecks = { ...deps, resizeToSameHost, evacuateUnfenced };
   await deps.mover.accept(target, await read(checks, target, body, call), call, carrier);
 }
 
@@ -89,12 +91,13 @@ const reboot: RunAction = async (deps, one, options) => {
 const rebuild: RunAction = async (deps, one, { imageRule }) => {
   const target = await findTarget(deps, one.call, one);
   const after = await readRebuild({ images: deps.images, imageRule }, target, one.body, one.call);
-  await beginInCell(deps, target, { kind: "rebuild", carrier: one.carrier, after });
+  await beginInCell(deps, target, { kind: "rebuild", carrier: one.carrier, askedBy: callerOf(one.call), after });
   return { status: 202, shows: "server" };
 };
 
 /** One that was offloaded needs a host; one that is on its host yet is started there. */
 const unshelve: RunAction = async (deps, one, options) => {
+  requireMayUnshelve(one.body, one.call);
   const target = await findTarget(deps, one.call, one);
   switch (target.server.status) {
     case "SHELVED_OFFLOADED":
@@ -102,7 +105,7 @@ const unshelve: RunAction = async (deps, one, options) => {
       return ACCEPTED;
     case "SHELVED":
       await readUnshelve({ ...deps, ...options }, target, one.body, one.call);
-      await beginInCell(deps, target, { kind: "start", carrier: one.carrier });
+      await beginInCell(deps, target, { kind: "start", carrier: one.carrier, askedBy: callerOf(one.call) });
       return ACCEPTED;
     default:
       throw wrongState({ action: one.action, uuid: target.server.uuid }, target.server.status);
@@ -114,7 +117,7 @@ const start: RunAction = async (deps, one) => {
   const target = await findTarget(deps, one.call, one);
   if (target.server.status === "SHELVED")
     throw wrongState({ action: one.action, uuid: target.server.uuid }, target.server.status);
-  await beginInCell(deps, target, { kind: "start", carrier: one.carrier });
+  await beginInCell(deps, target, { kind: "start", carrier: one.carrier, askedBy: callerOf(one.call) });
   return ACCEPTED;
 };
 
@@ -125,34 +128,46 @@ const forceDelete: RunAction = async (deps, { id, call, carrier }) => {
 };
 
 const reset: RunAction = async (deps, one) => {
-  requireAdmin(one.call, "os-admin-actions:reset_state");
   const state = readResetState(one.body);
   await resetState(await findTarget(deps, one.call, one), state);
   return ACCEPTED;
 };
 
-/** By the name that stands in the body. Source: Nova's api-ref, "Servers - run an action". */
-const ACTIONS: ReadonlyMap<string, RunAction> = new Map<string, RunAction>([
-  ["resize", toHost(readResize)],
-  ["migrate", toHost(readMigrate)],
-  ["os-migrateLive", toHost(readLiveMigrate)],
-  ["evacuate", toHost(readEvacuate, { status: 200, shows: "password" })],
-  ["unshelve", unshelve],
-  ["rebuild", rebuild],
-  ["confirmResize", inCell("confirm", { status: 204 })],
-  ["revertResize", inCell("revert")],
-  ["shelve", inCell("shelve")],
-  ["shelveOffload", inCell("shelve-offload")],
-  ["os-start", start],
-  ["os-stop", inCell("stop")],
-  ["reboot", reboot],
-  ["pause", inCell("pause")],
-  ["unpause", inCell("unpause")],
-  ["forceDelete", forceDelete],
-  ["os-resetState", reset],
+/** One kind of action. */
+interface ServerAction {
+  readonly run: RunAction;
+  /** The policy that reserves the action for admins; null: the members of the server's project may run it. */
+  readonly adminPolicy: string | null;
+}
+
+const forMembers = (run: RunAction): ServerAction => ({ run, adminPolicy: null });
+const forAdmins = (adminPolicy: string, run: RunAction): ServerAction => ({ run, adminPolicy });
+
+/** By the name that stands in the body. Source: Nova's api-ref, "Servers - run an action", and the defaults of its policies. */
+export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
+  ["resize", forMembers(toHost(readResize))],
+  ["migrate", forAdmins("os-migrate-server:migrate", toHost(readMigrate))],
+  ["os-migrateLive", forAdmins("os-migrate-server:migrate_live", toHost(readLiveMigrate))],
+  ["evacuate", forAdmins("os-evacuate", toHost(readEvacuate, { status: 200, shows: "password" }))],
+  ["unshelve", forMembers(unshelve)],
+  ["rebuild", forMembers(rebuild)],
+  ["confirmResize", forMembers(inCell("confirm", { status: 204 }))],
+  ["revertResize", forMembers(inCell("revert"))],
+  ["shelve", forMembers(inCell("shelve"))],
+  ["shelveOffload", forAdmins("os-shelve:shelve_offload", inCell("shelve-offload"))],
+  ["os-start", forMembers(start)],
+  ["os-stop", forMembers(inCell("stop"))],
+  ["reboot", forMembers(reboot)],
+  ["pause", forMembers(inCell("pause"))],
+  ["unpause", forMembers(inCell("unpause"))],
+  ["forceDelete", forMembers(forceDelete)],
+  ["os-resetState", forAdmins("os-admin-actions:reset_state", reset)],
 ]);
 
-/** Runs the one action of a body. Refuses a body of no action, or of several, and an action that there is not. */
+/**
+ * Runs the one action of a body. Refuses a body of no action, or of several, an action that there is not, and one that is reserved for
+ * admins. The policy is asked before the server is looked for, so that the answer tells nothing about the server.
+ */
 export function runAction(
   deps: ActionDeps,
   body: Readonly<Record<string, unknown>>,
@@ -161,11 +176,12 @@ export function runAction(
 ): Promise<ActionAnswer> {
   const [action, ...others] = Object.keys(body);
   if (action === undefined || others.length > 0) throw badRequest("Malformed request body: it names one action.");
-  const run = ACTIONS.get(action);
-  if (run === undefined) throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
+  const known = SERVER_ACTIONS.get(action);
+  if (known === undefined) throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
+  if (known.adminPolicy !== null) requireAdmin(one.call, known.adminPolicy);
   // What stands behind these is not looked at, as in Nova.
   const value = WITHOUT_FIELDS.has(action) ? null : body[action];
-  return run(deps, { ...one, action, body: new ActionBody(action, value) }, options);
+  return known.run(deps, { ...one, action, body: new ActionBody(action, value) }, options);
 }
 
 const WITHOUT_FIELDS: ReadonlySet<string> = new Set([

@@ -59,29 +59,23 @@ export function registerGroupRoutes(http: Http, store: ServerGroupsPort, options
     { schema: { params: IdParams, response: { 200: GroupAnswer } } },
     async (request) => {
       const call = callOf(request);
-      return { server_group: groupView(await findGroup(store, call, request.params.id, "show"), call.minor) };
+      return { server_group: groupView(await findGroup(store, call, request.params.id), call.minor) };
     },
   );
 
   http.delete("/os-server-groups/:id", { schema: { params: IdParams } }, async (request, reply) => {
-    const { uuid } = await findGroup(store, callOf(request), request.params.id, "delete");
+    const { uuid } = await findGroup(store, callOf(request), request.params.id);
     if (!(await store.deleteGroup(uuid))) throw groupNotFound(uuid);
     return reply.code(204).send();
   });
 }
 
-async function findGroup(
-  store: ServerGroupsPort,
-  { identity }: KnownCall,
-  id: string,
-  action: string,
-): Promise<ServerGroupRecord> {
+async function findGroup(store: ServerGroupsPort, { identity }: KnownCall, id: string): Promise<ServerGroupRecord> {
   const uuid = canonicalUuid(id);
   const group = uuid === null ? null : await store.group(uuid);
-  if (group === null) throw groupNotFound(id);
-  if (group.projectId !== identity.projectId && !identity.isAdmin) {
-    throw new Fault(403, `Policy doesn't allow os_compute_api:os-server-groups:${action} to be performed.`);
-  }
+  // Nova answers 403 for a group of another project, which tells that there is one. Here it cannot be told from an unknown group.
+  const isVisible = group !== null && (identity.isAdmin || group.projectId === identity.projectId);
+  if (!isVisible) throw groupNotFound(id);
   return group;
 }
 

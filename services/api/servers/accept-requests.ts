@@ -1,9 +1,11 @@
+import { messageOfRequest } from "../../../adapters/nats/schedule-message.ts";
 import { schedulerRequestsSubject } from "../../../adapters/nats/streams.ts";
-import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
+import type { AcceptOutcome } from "../../../core/cell/api-store.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { Bus } from "../../../runtime/bus.ts";
 import type { ApiEvents } from "../events.ts";
+import { Fault } from "../http/fault.ts";
 import type { RequestsPort, ReservationsPort } from "../ports.ts";
 import type { IntakeSettings } from "../settings.ts";
 
@@ -13,16 +15,17 @@ import type { IntakeSettings } from "../settings.ts";
  * own sweep of the table would, so nobody waits for it, and it may fail.
  */
 export class RequestAcceptor {
-  readonly #commits: Batcher<readonly ServerSpec[], void>;
+  readonly #commits: Batcher<readonly ServerSpec[], AcceptOutcome>;
   readonly #bus: Pick<Bus, "publish">;
   readonly #reservations: ReservationsPort;
   readonly #events: ApiEvents;
   readonly #tellingMax: number;
+  readonly #openMax: number | null;
   readonly #telling = new Set<Promise<void>>();
 
   constructor(
     deps: {
-      readonly store: Pick<RequestsPort, "accept">;
+      readonly store: Pick<RequestsPort, "accept" | "acceptWithin">;
       readonly reservations: ReservationsPort;
       readonly bus: Pick<Bus, "publish">;
       readonly events: ApiEvents;
@@ -33,10 +36,12 @@ export class RequestAcceptor {
     this.#bus = deps.bus;
     this.#events = deps.events;
     this.#tellingMax = settings.publishesInFlightMax;
+    this.#openMax = settings.openRequestsMax;
     this.#commits = new Batcher({
       run: async (calls) => {
+        if (settings.openRequestsMax !== null) return deps.store.acceptWithin(calls, settings.openRequestsMax);
         await deps.store.accept(calls.flat());
-        return calls.map((): void => undefined);
+        return calls.map(() => ({ kind: "accepted" }));
       },
       maxItems: settings.batchMax,
       concurrency: settings.batchesInFlight,
@@ -47,7 +52,7 @@ export class RequestAcceptor {
 
   /**
    * The servers of one call, all or none; at least `minCount` of them are to be placed, or none. `headers` carry the trace. Rejects when
-   * the commit failed: then none was accepted. One message tells of all.
+   * the commit failed, and with a `Fault` 403 when too many of the project's wait already: then none was accepted. One message tells of all.
    */
   async accept(
     specs: readonly ServerSpec[],
@@ -61,7 +66,8 @@ export class RequestAcceptor {
       const serverUuids = specs.map((spec) => spec.uuid);
       await this.#reservations.reserve({ id: first.reservationId, serverUuids, minCount });
     }
-    await this.#commits.submit(specs);
+    const outcome = await this.#commits.submit(specs);
+    if (outcome.kind === "over-limit") throw overLimit(specs.length, outcome.open, this.#openMax);
     this.#events.accepted(specs.length);
     this.#tell(first, headers);
   }
@@ -77,12 +83,17 @@ export class RequestAcceptor {
       return;
     }
     const told = this.#bus
-      .publish(schedulerRequestsSubject, ScheduleRequest.encode({ server: spec, move: undefined }).finish(), {
-        id: spec.uuid,
-        headers,
-      })
+      .publish(schedulerRequestsSubject, messageOfRequest(spec.uuid), { id: spec.uuid, headers })
       .catch((error: unknown) => this.#events.publishFailed(spec.uuid, error))
       .finally(() => this.#telling.delete(told));
     this.#telling.add(told);
   }
+}
+
+/** As Nova answers when a project's quota is used up: 403, in its words. */
+function overLimit(asked: number, open: number, openMax: number | null): Fault {
+  return new Fault(
+    403,
+    `Quota exceeded for open requests: Requested ${asked}, but already used ${open} of ${openMax} open requests. They wait to be placed; ask again when some of them have been, or delete some.`,
+  );
 }

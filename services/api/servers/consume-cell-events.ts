@@ -10,8 +10,9 @@ const IN_FLIGHT_MAX = 1000;
 const RETRY_MS = 2_000;
 
 /**
- * Reads one cell's events for what is gone: the API database is told, then the message is acknowledged. Every other event
- * is for somebody else. A server of which no event came is noted by the schedulers' sweep.
+ * Reads one cell's events about deleted servers: each is noted in the API database, then the message is acknowledged. The note only
+ * counts for servers of this cell. Every other event is for somebody else. A server whose event was lost is noted by the schedulers'
+ * sweep.
  */
 export function consumeCellEvents(
   cell: CellPort,
@@ -28,17 +29,18 @@ export function consumeCellEvents(
       message.ack();
       return;
     }
-    if (event.kind === EventKind.EVENT_KIND_SERVER_DELETED) noteDeleted(event, message, deps);
+    if (event.kind === EventKind.EVENT_KIND_SERVER_DELETED) noteDeleted(cell.name, event, message, deps);
     else message.ack();
   });
 }
 
 function noteDeleted(
+  cell: string,
   event: CellEvent,
   message: BusMessage,
   deps: { readonly marker: DeletionMarker; readonly events: ApiEvents },
 ): void {
-  deps.marker.mark(event.serverUuid).then(
+  deps.marker.mark(cell, event.serverUuid).then(
     () => message.ack(),
     (error: unknown) => {
       deps.events.markFailed(event.serverUuid, error);

@@ -9,6 +9,16 @@ const COUNT_MAX = 2_147_483_647;
 function Empty(...values: readonly (string | boolean | null)[]) {
   return Type.Optional(Type.Unsafe<string | boolean | null>({ enum: [...values] }));
 }
+
+/** The errors for fields that may only ask for nothing, from the reason of each. */
+function emptyOnly(reasons: Readonly<Record<string, string>>): UnsupportedFields {
+  const told = ([name, why]: [string, string]) => [
+    name,
+    `Invalid input for field/attribute ${name}. ${why}: leave the field out.`,
+  ];
+  return Object.fromEntries(Object.entries(reasons).map(told));
+}
+
 const EmptyList = Type.Optional(Type.Array(Type.Unknown(), { maxItems: 0 }));
 
 const NETWORKS_MAX = 64;
@@ -74,4 +84,16 @@ export type CreateServerBody = Type.Static<typeof CreateServerBody>;
 export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
   adminPass: "Invalid input for field/attribute adminPass. Berth sets no passwords in guests.",
   hostname: "Invalid input for field/attribute hostname. Berth names a guest after its server.",
+  ...emptyOnly({
+    config_drive: "Berth attaches no config drives",
+    key_name: "Berth keeps no key pairs",
+    user_data: "Berth hands no user data to guests",
+    accessIPv4: "Berth keeps no access addresses",
+    accessIPv6: "Berth keeps no access addresses",
+    trusted_image_certificates: "Berth checks no image signatures",
+    tags: "Berth keeps no server tags",
+    personality: "Berth puts no files into guests",
+    block_device_mapping: "Berth attaches no volumes",
+    block_device_mapping_v2: "Berth attaches no volumes",
+  }),
 };

@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
-import type { PortStore } from "../../../core/cell/port-store.ts";
+import type { PortBinding, PortStore } from "../../../core/cell/port-store.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import type { KnownCall } from "../http/call.ts";
-import { invalidField } from "../http/fault.ts";
+import { Fault, invalidField } from "../http/fault.ts";
 import type { ImageCatalog } from "../images/image-catalog.ts";
-import { bindPorts } from "../network-ports/bind-ports.ts";
+import { bindPorts, letGoOf } from "../network-ports/bind-ports.ts";
 import type { RequestsPort, ServerGroupsPort } from "../ports.ts";
 import { joinGroup } from "../server-groups/join-group.ts";
 import type { RequestAcceptor } from "./accept-requests.ts";
@@ -17,9 +17,12 @@ import type { Cells } from "./hydrate-servers.ts";
 import type { ImageRule } from "./image-rule.ts";
 import type { KnownZones } from "./known-zones.ts";
 import { readPlace } from "./named-place.ts";
+import { withOwnServersOnly } from "./own-hints.ts";
 import { planServers, readWish } from "./plan-servers.ts";
 import { readImageProperties } from "./read-image.ts";
 import { readPorts } from "./read-ports.ts";
+import { readHints } from "./scheduler-hints.ts";
+import { refuseLargeSpec } from "./spec-size.ts";
 
 export interface CreateServerDeps {
   readonly acceptor: RequestAcceptor;
@@ -72,13 +75,30 @@ export async function createServer(
   const portRequests = wanted.flatMap(({ requests }) => requests);
   const problem = explainBadRequest(found, { imageProperties, portRequests });
   if (problem !== null) throw invalidField("flavorRef", body.server.flavorRef, problem);
-  const asked = { call, flavor, place, imageProperties, ports: wanted };
+  const hints = await withOwnServersOnly(readHints(body), call.identity, deps.store);
+  const asked = { call, flavor, place, imageProperties, hints, ports: wanted };
   const planned = planServers(body, wish, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
+  for (const spec of planned) refuseLargeSpec(spec);
   const specs = await joinGroup(deps.groups, call, planned, options.groupMembersMax);
   const own = wanted.map(({ port }) => port);
-  if (specs[0] !== undefined) await bindPorts(deps, own, specs[0].uuid);
-  await deps.acceptor.accept(specs, wish.minCount, options.carrier);
+  const bound = specs[0] === undefined ? [] : await bindPorts(deps, own, specs[0].uuid);
+  try {
+    await deps.acceptor.accept(specs, wish.minCount, options.carrier);
+  } catch (error) {
+    // A fault is a refusal; after any other error the servers may have been accepted, and keep their ports.
+    if (error instanceof Fault) await letGoOfAll(deps, bound, specs[0]?.uuid ?? "");
+    throw error;
+  }
   const [first, ...others] = specs;
   if (first === undefined) throw new Error("a call planned no server");
   return { specs: [first, ...others], returnReservationId: wish.returnReservationId };
+}
+
+async function letGoOfAll(
+  { networkPorts }: CreateServerDeps,
+  bound: readonly PortBinding[],
+  serverUuid: string,
+): Promise<void> {
+  if (networkPorts === null) return;
+  for (const binding of bound) await letGoOf(networkPorts, binding, serverUuid);
 }

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { RequestRecord } from "../../../core/cell/api-store.ts";
 import { deleteTaskOf } from "../../../core/cell/server-spec.ts";
+import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import type { ApiEvents } from "../events.ts";
-import type { KnownCall } from "../http/call.ts";
+import { callerOf, type KnownCall } from "../http/call.ts";
 import type { RequestsPort } from "../ports.ts";
 import { type RequestFinder, serverNotFound } from "./find-server.ts";
 import { type Cells, hydrateServer } from "./hydrate-servers.ts";
@@ -36,24 +37,28 @@ export async function deleteServer(
   if (cancelled === null) throw serverNotFound(id);
   deps.events.deleteAccepted(cancelled.serverUuid);
   if (cancelled.state !== "cancelled") return;
-  if (cancelled.cell === null) return deps.marker.markSoon(cancelled.serverUuid);
-  await tellCell(deps, cancelled, cancelled.cell, carrier);
+  if (cancelled.cell === null) return deps.marker.markSoon(null, cancelled.serverUuid);
+  await tellCell(deps, cancelled, { cell: cancelled.cell, askedBy: callerOf(call), carrier });
 }
 
 /** The cell fences whatever it does for the server and stores the delete task; its conductors are told. */
 async function tellCell(
   deps: DeleteServerDeps,
   record: RequestRecord,
-  cellName: string,
-  carrier: Readonly<Record<string, string>>,
+  {
+    cell: cellName,
+    askedBy,
+    carrier,
+  }: { readonly cell: string; readonly askedBy: Caller; readonly carrier: Readonly<Record<string, string>> },
 ): Promise<void> {
+  const task = deleteTaskOf(randomUUID(), record.serverUuid, askedBy);
   const cell = deps.cells.get(cellName);
-  const answer = (await cell?.requestDelete(deleteTaskOf(randomUUID(), record.serverUuid))) ?? { kind: "unreachable" };
+  const answer = (await cell?.requestDelete(task)) ?? { kind: "unreachable" };
   if (cell === undefined || answer.kind === "unreachable") {
     deps.events.deleteLeftToSweep(record.serverUuid, cellName);
     return;
   }
-  if (answer.value.kind === "deleted") return deps.marker.markSoon(record.serverUuid);
+  if (answer.value.kind === "deleted") return deps.marker.markSoon(record.cell, record.serverUuid);
   cell
     .publishTask(answer.value.task, carrier)
     .catch((error: unknown) => deps.events.publishFailed(record.serverUuid, error));

@@ -2,9 +2,13 @@ import type { RequestRecord } from "../../../core/cell/api-store.ts";
 import type { Server } from "../../../core/cell/server.ts";
 import type { CellClient } from "../cells/cell-client.ts";
 
-/** A server with all that is known of it. `unreachable`: its cell does not answer, `server` is what was asked for. */
+/**
+ * A server with all that is known of it. `unreachable`: its cell does not answer, `server` is what was asked for. `inCell`: `server` is
+ * what its cell says.
+ */
 export interface KnownServer {
   readonly server: Server;
+  readonly inCell: boolean;
   readonly unreachable: boolean;
 }
 
@@ -71,22 +75,27 @@ function combine(record: RequestRecord, server: Server | null, unreachable: bool
   const deleting = record.state === "cancelled";
   if (server !== null) {
     const shown = deleting && server.status !== "DELETED" ? { ...server, taskState: "deleting" } : server;
-    return { server: shown, unreachable: false };
+    return { server: shown, inCell: true, unreachable: false };
   }
   if (unreachable)
     return {
       server: serverOf(record, { status: "BUILD", taskState: deleting ? "deleting" : null }),
+      inCell: false,
       unreachable: true,
     };
   switch (record.state) {
     case "accepted":
     case "dispatched":
-      return { server: serverOf(record, { status: "BUILD", taskState: "scheduling" }), unreachable: false };
+      return {
+        server: serverOf(record, { status: "BUILD", taskState: "scheduling" }),
+        inCell: false,
+        unreachable: false,
+      };
     case "failed":
-      return { server: serverOf(record, { status: "ERROR", taskState: null }), unreachable: false };
+      return { server: serverOf(record, { status: "ERROR", taskState: null }), inCell: false, unreachable: false };
     case "cancelled":
     case "deleted":
-      return { server: serverOf(record, { status: "DELETED", taskState: null }), unreachable: false };
+      return { server: serverOf(record, { status: "DELETED", taskState: null }), inCell: false, unreachable: false };
     default:
       return record.state satisfies never;
   }

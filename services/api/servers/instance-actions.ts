@@ -126,8 +126,8 @@ export function actionView(action: InstanceAction, record: RequestRecord, minor:
 }
 
 /**
- * One action with its events, as far as the viewer may see: before microversion 2.51 admins only; hosts and (Nova's)
- * tracebacks always admins only. The reason stands in `details` from 2.84 on, and for admins in `traceback` all along.
+ * One action with its events, as far as the viewer may see: before microversion 2.51 admins only. Hosts, (Nova's) tracebacks and, from
+ * 2.84 on, details are for admins only, as by the defaults of Nova's policies: the reasons in them name hosts.
  */
 export function actionDetailView(
   action: InstanceAction,
@@ -143,14 +143,14 @@ export function actionDetailView(
       start_time: isoMicroseconds(event.startedAtMs),
       finish_time: event.finishedAtMs === null ? null : isoMicroseconds(event.finishedAtMs),
       result: event.result,
-      ...(viewer.isAdmin && { traceback: detailsFor(event, viewer) }),
+      ...(viewer.isAdmin && { traceback: detailsOf(event) }),
       ...(viewer.isAdmin && viewer.minor >= 62 && { host: event.host }),
       ...(viewer.minor >= 62 && { hostId: hostIdOf(record.spec.projectId, event.host) }),
-      ...(viewer.minor >= 84 && { details: detailsFor(event, viewer) }),
+      ...(viewer.isAdmin && viewer.minor >= 84 && { details: detailsOf(event) }),
     })),
   };
 }
 
-function detailsFor({ details, forAdmins }: ActionEvent, { isAdmin }: Pick<Viewer, "isAdmin">): string | null {
-  return isAdmin && forAdmins !== undefined ? [details, forAdmins].filter((one) => one !== null).join(" ") : details;
+function detailsOf({ details, forAdmins }: ActionEvent): string | null {
+  return forAdmins === undefined ? details : [details, forAdmins].filter((one) => one !== null).join(" ");
 }

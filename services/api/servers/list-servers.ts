@@ -1,13 +1,15 @@
 import type { RequestRecord } from "../../../core/cell/api-store.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 import type { KnownCall } from "../http/call.ts";
-import { badRequest } from "../http/fault.ts";
+import { badRequest, type Fault, unavailable } from "../http/fault.ts";
 import type { RequestsPort } from "../ports.ts";
 import type { RequestFinder } from "./find-server.ts";
 import { type Cells, hydrateServers, type KnownServer } from "./hydrate-servers.ts";
 import { type ListQuery, refuseMarker } from "./list-query.ts";
 
 export interface ListServersDeps {
-  readonly store: Pick<RequestsPort, "listRequests">;
+  readonly store: Pick<RequestsPort, "listRequests" | "scanRequests">;
+  readonly clock: Pick<Clock, "monotonic">;
   readonly finder: RequestFinder;
   readonly cells: Cells;
 }
@@ -18,12 +20,19 @@ export interface ServerPage {
   readonly nextMarker: string | null;
 }
 
-/** Requests that one call reads at most to fill a page through a filter; the next page goes on from there. */
+/** Requests that one look through a filter takes in. */
+const STRETCH_ROWS = 1_000;
+/** Requests that one call looks at to fill a page through a filter; the next page goes on from there. */
 const SCANNED_MAX = 10_000;
+/** A page without any server is not answered while some may follow: the search goes on for so long. */
+const SEARCH_MS_MAX = 15_000;
 /** Changes of one cell that one call reads. */
 const CHANGES_MAX = 10_000;
 
-/** `GET /servers`: newest first. A filter that few servers pass may make a page shorter than its limit; it has a next one then. */
+/**
+ * `GET /servers`: newest first. A filter that few servers pass may make a page shorter than its limit; it has a next one then. A page
+ * is empty only when nothing follows.
+ */
 export async function listServers(deps: ListServersDeps, call: KnownCall, query: ListQuery): Promise<ServerPage> {
   const marker = query.marker === null ? null : await deps.finder.find(query.marker, call.identity);
   if (marker === null && query.marker !== null) refuseMarker(query.marker);
@@ -32,29 +41,66 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
   return listChanged(deps, query, { sinceMs: query.changedSinceMs, marker });
 }
 
-async function listByCreation(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
-  const { projectId, limit, nameContains, matches } = query;
+function listByCreation(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
+  return query.matches === null && query.nameContains === null ? listAll(deps, query) : search(deps, query);
+}
+
+/**
+ * Without a filter a page of requests is nearly a page of servers: only those that their cells have deleted meanwhile are missing. Where
+ * they are many (the API database was restored), the rest of the page is read in long stretches, for as long as a search goes on.
+ */
+async function listAll(deps: ListServersDeps, { projectId, limit, marker: start }: ListQuery): Promise<ServerPage> {
   const servers: KnownServer[] = [];
-  let marker = query.marker;
-  for (let scanned = 0; scanned < SCANNED_MAX; ) {
-    // Without a filter a page of requests is all but a page of servers; with one, many may fall through.
-    const wanted = matches === null ? limit - servers.length : Math.max(limit, 200);
-    const records = await deps.store.listRequests({
+  const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
+  let scanned = 0;
+  for (let marker = start, wanted = limit; ; wanted = STRETCH_ROWS) {
+    const records = await deps.store.listRequests({ projectId, marker, limit: wanted });
+    servers.push(...(await hydrateServers(records, deps.cells, { withDeleted: false })));
+    scanned += records.length;
+    marker = records.at(-1)?.serverUuid ?? marker;
+    if (servers.length > limit)
+      return { servers: servers.slice(0, limit), nextMarker: servers[limit - 1]!.server.uuid };
+    if (records.length < wanted) return { servers, nextMarker: null };
+    if (servers.length === limit) return { servers, nextMarker: marker };
+    if (deps.clock.monotonic() <= endMs) continue;
+    if (servers.length === 0) throw foundNothingInTime(scanned);
+    return { servers, nextMarker: marker };
+  }
+}
+
+/**
+ * Through a filter, a stretch of requests at a time, each with one question a cell. Gives up with a 503 when it has found nothing for
+ * too long: an answer would have to say that there is nothing.
+ */
+async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
+  const { projectId, limit, matches, nameContains } = query;
+  const servers: KnownServer[] = [];
+  const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
+  let scanned = 0;
+  for (let marker = query.marker; ; scanned += STRETCH_ROWS) {
+    const isLate = deps.clock.monotonic() > endMs;
+    if ((isLate || scanned >= SCANNED_MAX) && servers.length > 0) return { servers, nextMarker: marker };
+    if (isLate) throw foundNothingInTime(scanned);
+    const { records, resumeAt } = await deps.store.scanRequests({
       projectId,
       marker,
-      limit: wanted,
+      rows: STRETCH_ROWS,
       ...(nameContains !== null && { nameContains }),
     });
-    scanned += records.length;
     for (const known of await hydrateServers(records, deps.cells, { withDeleted: false })) {
       if (matches !== null && !matches(known)) continue;
       servers.push(known);
       if (servers.length === limit) return { servers, nextMarker: known.server.uuid };
     }
-    marker = records.at(-1)?.serverUuid ?? marker;
-    if (records.length < wanted) return { servers, nextMarker: null };
+    if (resumeAt === null) return { servers, nextMarker: null };
+    marker = resumeAt;
   }
-  return { servers, nextMarker: marker };
+}
+
+function foundNothingInTime(scanned: number): Fault {
+  return unavailable(
+    `None of the newest ${scanned} servers matches, and looking through the others takes too long: name a marker, or a filter that more servers pass.`,
+  );
 }
 
 /**
@@ -75,7 +121,7 @@ async function listChanged(
   for (const answer of changes) {
     if (answer.kind === "unreachable") continue;
     if (answer.value.length === CHANGES_MAX) refuseSoFarBack();
-    for (const server of answer.value) known.set(server.uuid, { server, unreachable: false });
+    for (const server of answer.value) known.set(server.uuid, { server, inCell: true, unreachable: false });
   }
   if (records.length === CHANGES_MAX) refuseSoFarBack();
   const others: RequestRecord[] = records.filter((record) => !known.has(record.serverUuid));

@@ -1,6 +1,7 @@
 import type { MoveRecord } from "../../../core/cell/move-store.ts";
 import type { Migration } from "../../../core/cell/operation-store.ts";
 import type { Attempt } from "../../../core/cell/server.ts";
+import { NOT_REVERTED } from "../../../core/tasks/operation-writes.ts";
 import { type ActionEvent, attemptEvent, type InstanceAction } from "./action-event.ts";
 
 /** What the API tier and the server's cell keep of moves. */
@@ -10,6 +11,9 @@ export interface KnownMoves {
 }
 
 export const NO_MOVES: KnownMoves = { records: [], migrations: [] };
+
+/** A destination that was told to start or to destroy its guest has not answered, or cannot. */
+const EVENT_WAIT = "compute_wait_for_destination";
 
 /** Nova's name of the action, of the choice of a host, and of a try on one; by kind. */
 const NAMES: Readonly<Record<string, readonly [action: string, schedule: string, attempt: string]>> = {
@@ -52,6 +56,24 @@ function actionOf(
     startedAtMs: request.createdAtMs,
     updatedAtMs: Math.max(updatedAtMs, migration?.updatedAtMs ?? 0),
     message: failed ? "Error" : null,
-    events: [chosen, ...attempts.map((one) => attemptEvent(one, attempt))].reverse(),
+    events: [chosen, ...attempts.map((one) => attemptEvent(one, attempt)), ...noteEvents(migration)].reverse(),
   };
+}
+
+/** What the move waits for, or why it was not confirmed or reverted: as long as that is so. */
+function noteEvents(migration: Migration | undefined): ActionEvent[] {
+  if (migration === undefined || migration.note === "") return [];
+  const { status, note, destHost, updatedAtMs } = migration;
+  const isRefused = status === "finished";
+  const isOfRevert = status === "reverting" || note.startsWith(NOT_REVERTED);
+  return [
+    {
+      event: isOfRevert ? "compute_revert_resize" : isRefused ? "compute_confirm_resize" : EVENT_WAIT,
+      host: destHost,
+      startedAtMs: updatedAtMs,
+      finishedAtMs: isRefused ? updatedAtMs : null,
+      result: isRefused ? "Error" : null,
+      details: note,
+    },
+  ];
 }

@@ -1,5 +1,5 @@
 import { PLAIN_REQUEST } from "../../../core/cell/server-spec.ts";
-import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { Flavor, SchedulerHint, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
 import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
@@ -7,7 +7,6 @@ import { readFlag } from "../http/schema.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 import type { NamedPlace } from "./named-place.ts";
 import type { WantedPort } from "./read-ports.ts";
-import { readHints } from "./scheduler-hints.ts";
 
 /** What a body that its schema has passed asks for. */
 export interface CreateWish {
@@ -66,6 +65,7 @@ export function planServers(
     readonly flavor: Flavor;
     readonly place: NamedPlace;
     readonly imageProperties: Readonly<Record<string, string>>;
+    readonly hints: readonly SchedulerHint[];
     readonly ports: readonly WantedPort[];
     readonly nowMs: number;
     readonly newUuid: () => string;
@@ -87,7 +87,7 @@ export function planServers(
     createdAtMs: from.nowMs,
     ...PLAIN_REQUEST,
     imageProperties: { ...from.imageProperties },
-    hints: readHints(body).map((hint) => ({ ...hint, values: [...hint.values] })),
+    hints: from.hints.map((hint) => ({ ...hint, values: [...hint.values] })),
     forcedHost: from.place.forcedHost,
     requestedHost: from.place.requestedHost,
     portRequests: from.ports.flatMap(({ requests }) => requests),

@@ -10,7 +10,7 @@ import type { ImageRule } from "./image-rule.ts";
 
 /**
  * The properties of the image that a server is made of, with its disk format among them. Refuses an image that is too big for the
- * flavor, and under the rule `registered` one that is not there or not the caller's to use.
+ * flavor, a registered image that the caller may not see, and under the rule `registered` one that is not there.
  */
 export async function readImageProperties(
   imageRef: string,
@@ -19,13 +19,10 @@ export async function readImageProperties(
 ): Promise<Readonly<Record<string, string>>> {
   if (imageRef === "" || images === null) return {};
   const record = await images.find(canonicalUuid(imageRef));
-  const image = record !== null && mayShow(record, from.identity) ? record : null;
-  if (image === null) {
-    if (from.rule === "any") return {};
-    throw badRequest(`Image ${imageRef} could not be found.`);
-  }
-  refuseTooBig(image, from.flavor);
-  return { ...image.properties, ...(image.diskFormat !== null && { [DISK_FORMAT_KEY]: image.diskFormat }) };
+  if (record === null && from.rule === "any") return {};
+  if (record === null || !mayShow(record, from.identity)) throw badRequest(`Image ${imageRef} could not be found.`);
+  refuseTooBig(record, from.flavor);
+  return { ...record.properties, ...(record.diskFormat !== null && { [DISK_FORMAT_KEY]: record.diskFormat }) };
 }
 
 function refuseTooBig({ minRamMib, minDiskGib }: ImageRecord, flavor: Flavor): void {

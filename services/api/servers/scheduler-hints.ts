@@ -5,7 +5,7 @@ import { Uuid } from "../http/schema.ts";
 
 const HINTS_MAX = 64;
 /** Hints whose values are uuids of servers. */
-const SERVER_HINTS: ReadonlySet<string> = new Set(["same_host", "different_host"]);
+export const SERVER_HINTS: ReadonlySet<string> = new Set(["same_host", "different_host"]);
 
 const OneOrSeveral = Type.Optional(Type.Union([Uuid, Type.Array(Uuid, { maxItems: 1_000 })]));
 

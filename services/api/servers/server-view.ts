@@ -5,6 +5,7 @@ import type { HostZones } from "../aggregates/host-zones.ts";
 import { bookmark, type Place, resourceLinks } from "../http/links.ts";
 import { isoMicroseconds, isoSeconds } from "../http/times.ts";
 import type { KnownServer } from "./hydrate-servers.ts";
+import { ownerFault } from "./owner-fault.ts";
 import type { ServerDetail } from "./server-schemas.ts";
 import { powerStateOf, shownStatus, VM_STATES } from "./shown-state.ts";
 
@@ -59,15 +60,22 @@ export function detailView(known: KnownServer, viewer: Viewer, options: { readon
     "OS-SRV-USG:terminated_at": server.deletedAtMs === null ? null : isoMicroseconds(server.deletedAtMs),
     "os-extended-volumes:volumes_attached": [],
   };
-  if (status === "ERROR" && server.fault !== null) view.fault = faultView(server.fault);
+  if (status === "ERROR" && server.fault !== null) view.fault = faultView(known, server.fault, viewer);
   if (status !== "ERROR" && status !== "UNKNOWN") view.progress = 0;
   if (viewer.isAdmin) addHostFields(view, server, viewer.minor);
   addVersionedFields(view, spec, viewer.minor, options.inList);
   return view;
 }
 
-function faultView(fault: NonNullable<Server["fault"]>): NonNullable<ServerDetail["fault"]> {
-  return { code: 500, created: isoSeconds(fault.atMs), message: fault.message };
+/** Hosts stand in faults: only admins read all of one. */
+function faultView(
+  { inCell }: KnownServer,
+  { message, atMs }: NonNullable<Server["fault"]>,
+  { isAdmin }: Viewer,
+): NonNullable<ServerDetail["fault"]> {
+  const fault = { code: 500, created: isoSeconds(atMs) };
+  if (isAdmin) return { ...fault, message, details: message };
+  return { ...fault, message: ownerFault(message, inCell ? "cell" : "scheduler") };
 }
 
 function flavorView(flavor: Flavor | undefined, viewer: Viewer): ServerDetail["flavor"] {

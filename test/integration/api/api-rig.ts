@@ -8,6 +8,7 @@ import { MemoryCellStore } from "../../../adapters/memory/memory-cell-store.ts";
 import { MemoryDecisionStore } from "../../../adapters/memory/memory-decision-store.ts";
 import { MemoryImageStore } from "../../../adapters/memory/memory-image-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
+import { MemoryMoveStore } from "../../../adapters/memory/memory-move-store.ts";
 import { MemoryPortStore } from "../../../adapters/memory/memory-port-store.ts";
 import { MemoryReservationStore } from "../../../adapters/memory/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../../../adapters/memory/memory-server-group-store.ts";
@@ -23,7 +24,7 @@ import { LedgerView } from "../../../core/ledger/view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../../core/scheduling/live-cell-facts.ts";
 import { CellEvent, EventKind, Task } from "../../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
-import type { Bus } from "../../../runtime/bus.ts";
+import type { Bus, StreamState } from "../../../runtime/bus.ts";
 import { systemClock } from "../../../runtime/clock.ts";
 import type { AuthenticateToken } from "../../../services/api/http/identity.ts";
 import { type ApiService, createApi } from "../../../services/api/service.ts";
@@ -53,6 +54,7 @@ export class ApiRig {
   readonly operators = new MemoryAggregateStore({ clock: systemClock });
   readonly decisions = new MemoryDecisionStore();
   readonly softState = new MemorySoftState(systemClock);
+  readonly moves = new MemoryMoveStore(systemClock);
   readonly networkPorts = new MemoryPortStore(systemClock);
   readonly #brokers: MemoryBroker[] = [];
   /** Servers that the schedulers were told of. */
@@ -63,6 +65,8 @@ export class ApiRig {
   readonly toldSchedulers: string[] = [];
   /** While true the API tier's bus takes nothing. */
   busDown = false;
+  /** What the API tier's bus says of its streams. */
+  streamState: StreamState = "there";
 
   private constructor(
     cells: readonly RigCell[],
@@ -89,6 +93,7 @@ export class ApiRig {
         reservations: this.reservations,
         decisions: this.decisions,
         images: new MemoryImageStore(),
+        moves: this.moves,
         networkPorts: this.networkPorts,
         cells: cells.map((cell) => ({
           name: cell.name,
@@ -99,9 +104,10 @@ export class ApiRig {
         })),
         bus: {
           ensureStreams: (specs) => apiBus.ensureStreams(specs),
+          streamState: () => this.streamState,
           publish: (subject, data, options) => {
             if (this.busDown) return Promise.reject(new Error("the bus is down"));
-            this.toldSchedulers.push(ScheduleRequest.decode(data).server?.uuid ?? "");
+            this.toldSchedulers.push(ScheduleRequest.decode(data).serverUuid);
             return apiBus.publish(subject, data, options);
           },
         },

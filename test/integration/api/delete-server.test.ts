@@ -85,6 +85,15 @@ describe("DELETE /servers/{id}", () => {
     expect(await stateOf(living)).toBe("dispatched");
   });
 
+  it("takes no other cell's word for the end of a server that is being deleted", async () => {
+    const [other, own] = [await rig.bootActive("north", 0), await rig.bootActive("south", 4)];
+    expect([await remove(other), await remove(own)]).toEqual([204, 204]);
+    await rig.tellDeleted("south", other);
+    await rig.tellDeleted("south", own);
+    await eventually("south's own server to be gone", async () => (await stateOf(own)) === "deleted");
+    expect(await stateOf(other)).toBe("cancelled");
+  });
+
   it("survives a cell's event that nobody can read", async () => {
     const uuid = await rig.bootActive("north", 0);
     expect(await remove(uuid)).toBe(204);

@@ -156,7 +156,6 @@ describe("/flavors/{id}/os-extra_specs", () => {
     expect((await rig.post("/v2.1/flavors/2/os-extra_specs", { extra_specs: { a: "1" } })).statusCode).toBe(404);
     expect((await rig.get(`${path}/nope`)).statusCode).toBe(404);
     expect((await rig.delete(`${path}/nope`)).statusCode).toBe(404);
-    expect((await rig.get("/v2.1/flavors/%00/os-extra_specs")).statusCode).toBe(404);
   });
 
   it("gives the next server what the flavor asks for now", async () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
 import { hostName, providerOf } from "../../contract/cell-fixtures.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -90,10 +91,12 @@ describe("every answer", () => {
       listen: { host: "127.0.0.1", port: 0 },
       publicUrl: "https://cloud.example",
       bodyBytesMax: 1000,
+      computeBodyBytesMax: 1000,
       jsonDepthMax: 5,
       requestTimeoutMs: 5000,
       keepAliveMs: 1000,
       computePrefixes: ["/v2.1"],
+      metrics: true,
     };
     rig = await ApiRig.start({ http });
     const { server } = (await rig.post("/v2.1/servers", { server: { name: "web", flavorRef: "1" } })).json();
@@ -113,6 +116,13 @@ describe("probes", () => {
     expect(metrics).toContain(
       'berth_api_request_seconds_count{method="GET",route="/v2.1/servers",status="200",service="api"} 1',
     );
+  });
+
+  it("serves no metrics where they have an address of their own", async () => {
+    await rig.close();
+    rig = await ApiRig.start({ http: { ...DEFAULT_API_SETTINGS.http, metrics: false } });
+    expect((await rig.get("/metrics")).statusCode).toBe(404);
+    expect((await rig.get("/healthz")).statusCode).toBe(200);
   });
 
   it("is not ready once it closes", async () => {

@@ -98,8 +98,8 @@ describe("the Networking API's ports", () => {
   const network_id = randomUUID();
   it("keeps what a port asks of a host", async () => {
     const ask = { resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_PHYSNET_A"] };
-    const created = await call("POST", "/network/v2.0/ports", "bob:p", {
-      port: { network_id, name: "nic", resource_request: { request_groups: [ask] } },
+    const created = await call("POST", "/network/v2.0/ports", "admin:x", {
+      port: { network_id, name: "nic", project_id: "p", resource_request: { request_groups: [ask] } },
     });
     expect(created.statusCode).toBe(201);
     const { port } = created.json();
@@ -117,8 +117,21 @@ describe("the Networking API's ports", () => {
     expect((await call("GET", `/network/v2.0/ports/${port.id}`, "bob:p")).statusCode).toBe(404);
   });
 
+  it("takes what a port asks of a host from admins alone, as Neutron does by the port's QoS policy", async () => {
+    const port = { network_id, resource_request: { resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1 } } };
+    const refused = await call("POST", "/network/v2.0/ports", "bob:p", { port });
+    expect([refused.statusCode, refused.body]).toEqual([403, expect.stringContaining("Only admins")]);
+    const plain = { network_id, resource_request: null };
+    expect((await call("POST", "/network/v2.0/ports", "bob:p", { port: plain })).statusCode).toBe(201);
+    expect((await call("POST", "/network/v2.0/ports", "admin:p", { port })).statusCode).toBe(201);
+  });
+
   it.each([
     ["no network", {}],
+    [
+      "five groups",
+      { network_id, resource_request: { request_groups: [1, 2, 3, 4, 5].map((VCPU) => ({ resources: { VCPU } })) } },
+    ],
     ["an amount of nothing", { network_id, resource_request: { resources: { NET_BW_EGR_KILOBIT_PER_SEC: 0 } } }],
     ["a class in small letters", { network_id, resource_request: { resources: { bandwidth: 1 } } }],
     [
@@ -129,6 +142,6 @@ describe("the Networking API's ports", () => {
       },
     ],
   ])("refuses a port with %s", async (_, port) => {
-    expect((await call("POST", "/network/v2.0/ports", "bob:p", { port })).statusCode).toBe(400);
+    expect((await call("POST", "/network/v2.0/ports", "admin:p", { port })).statusCode).toBe(400);
   });
 });

@@ -94,8 +94,8 @@ describe("/os-server-groups", () => {
 
   it("keeps other projects out, and a project within its limit", async () => {
     const { id } = (await create({ name: "a", policy: "affinity" })).json().server_group;
-    expect((await rig.get(`${PATH}/${id}`, as("bob:p2"))).statusCode).toBe(403);
-    expect((await rig.delete(`${PATH}/${id}`, as("bob:p2"))).statusCode).toBe(403);
+    expect((await rig.get(`${PATH}/${id}`, as("bob:p2"))).statusCode).toBe(404);
+    expect((await rig.delete(`${PATH}/${id}`, as("bob:p2"))).statusCode).toBe(404);
     expect((await rig.get(`${PATH}/${id}`, as("admin:p9"))).statusCode).toBe(200);
     for (const name of ["b", "c"]) await create({ name, policy: "affinity" });
     expect((await create({ name: "d", policy: "affinity" })).json()).toMatchObject({ forbidden: { code: 403 } });

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createPool } from "../../../adapters/postgres/pool.ts";
 import { PostgresLedger } from "../../../adapters/postgres/postgres-ledger.ts";
 import { ServiceProcess } from "../../../cli/chaos/local/service-process.ts";
+import { freePort } from "../../../runtime/free-port.ts";
 import { freshDatabase, type TestDatabase } from "../../databases.ts";
 import { eventually } from "../../eventually.ts";
 import { brokenSums } from "../../ledger-laws.ts";
@@ -29,8 +30,8 @@ describe("processes of the Placement API", { timeout: 120_000 }, () => {
     await database.drop();
   });
 
-  const placementProcess = (name: string): ServiceProcess => {
-    const argv = ["api", "--only", "placement", "--listen", "127.0.0.1:0", "--auth", "noauth2"];
+  const placementProcess = (name: string, more: readonly string[] = []): ServiceProcess => {
+    const argv = ["api", "--only", "placement", "--listen", "127.0.0.1:0", "--auth", "noauth2", ...more];
     const started = new ServiceProcess({ name, argv, env: () => ({ BERTH_CELL_DATABASE_URL: database.url }) });
     running.push(started);
     return started;
@@ -62,6 +63,18 @@ describe("processes of the Placement API", { timeout: 120_000 }, () => {
       expect(free.provider_summaries[host]?.resources["VCPU"]?.used).toBe(0);
     }
     await Promise.all(running.splice(0).map(async (one) => expect(await one.stop()).toBe("exit code 0")));
+  });
+
+  test("show their metrics on an address of their own, and not to clients", async () => {
+    const port = await freePort();
+    const started = placementProcess("c", ["--metrics-listen", `127.0.0.1:${port}`]);
+    const url = await started.start();
+    const metrics = await fetch(`http://127.0.0.1:${port}/metrics`);
+    expect(await metrics.text()).toContain('process_cpu_seconds_total{service="placement"}');
+    const asked = await fetch(`${url}/metrics`);
+    expect([asked.status, (await asked.text()).includes("process_cpu")]).toEqual([401, false]);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    expect(await started.stop()).toBe("exit code 0");
   });
 
   test("show a name through one as soon as it was made through the other, and no longer once it is gone", async () => {

@@ -158,22 +158,53 @@ function itemsFrom(body: ConsumerBody): readonly AllocationItem[] {
 
 async function apply(store: PlacementStore, change: AllocationChange, prefix: string): Promise<void> {
   const outcome = await store.applyAllocations(change);
-  if (outcome.kind !== "committed") throw await refusal(store, outcome, prefix);
+  if (outcome.kind !== "committed") throw await refusal(store, { outcome, change, prefix });
+}
+
+/**
+ * The consumer of a change whose generation is not the expected one; null: there is none. Upstream looks at the generations of all
+ * consumers before anything else, so a request that lost a race for one is told so, whatever else stands against it by now.
+ */
+export async function staleConsumer(
+  store: PlacementStore,
+  { steps }: AllocationChange,
+): Promise<PlacementError | null> {
+  const expected = new Map<ConsumerUuid, number | null>();
+  for (const step of steps) {
+    if (step.kind === "replace" && step.expected !== "any") expected.set(step.consumer, step.expected);
+  }
+  if (expected.size === 0) return null;
+  const known = await store.consumers([...expected.keys()]);
+  const generations = new Map(known.map(({ uuid, generation }) => [uuid, generation]));
+  const stale = [...expected].find(([uuid, generation]) => generation !== (generations.get(uuid) ?? null));
+  return stale === undefined ? null : consumerConflict(stale[1], generations.get(stale[0]) ?? null);
+}
+
+function consumerConflict(expected: number | null | "any", actual: number | null): PlacementError {
+  const message = `consumer generation conflict - expected ${actual ?? "null"} but got ${expected ?? "None"}`;
+  return conflict(message, ERROR_CODES.concurrentUpdate);
 }
 
 /** The refusal as upstream would put it for this request alone. */
 export async function refusal(
   store: PlacementStore,
-  outcome: Exclude<PlacementChangeOutcome, { kind: "committed" }>,
-  prefix: string,
+  refused: {
+    readonly outcome: Exclude<PlacementChangeOutcome, { kind: "committed" }>;
+    readonly change: AllocationChange;
+    readonly prefix: string;
+  },
 ): Promise<PlacementError> {
+  const { outcome, change, prefix } = refused;
+  if (outcome.kind === "consumer-conflict") return consumerConflict(outcome.expected, outcome.actual);
+  const stale = await staleConsumer(store, change);
+  if (stale !== null) return stale;
   switch (outcome.kind) {
-    case "consumer-conflict": {
-      const got = outcome.expected === null ? "None" : outcome.expected;
-      const message = `consumer generation conflict - expected ${outcome.actual ?? "null"} but got ${got}`;
-      return conflict(message, ERROR_CODES.concurrentUpdate);
-    }
+    case "under-way":
+      return underWay(outcome);
     case "several-cells":
+      // One cell alone: another process writes for the same consumer at this moment.
+      if (outcome.cells.length === 1)
+        return conflict("Another request changed the same consumer; try again.", ERROR_CODES.concurrentUpdate);
       return conflict(
         `A consumer's allocations are in one cell, and one request changes one cell; this one is about ${outcome.cells.join(", ")}. ` +
           "Send one request for each cell.",
@@ -208,13 +239,26 @@ function describeShortfall(shortfall: Shortfall): string {
     : `${name}: requested ${requested}, ${reason} ${limit}`;
 }
 
+/** The refusal of a change to a consumer whose allocations a task or a move relies on. */
+function underWay({ consumer, what }: Extract<PlacementChangeOutcome, { kind: "under-way" }>): PlacementError {
+  const why =
+    what === "move"
+      ? "it is a move of a server, and what it holds is needed to finish that move or to go back"
+      : `it is a server, and a task (${what}) that works on it counts on what it holds`;
+  return conflict(
+    `The allocations of consumer ${consumer} cannot be changed now: ${why}. Wait until the server is at rest, or use the Compute API.`,
+    ERROR_CODES.concurrentUpdate,
+  );
+}
+
 /** DELETE /allocations/{consumer_uuid} */
 export async function deleteAllocations(call: Call, store: PlacementStore): Promise<Answer> {
   const text = call.params["consumer_uuid"] ?? "";
   const uuid = canonicalUuid(text);
   const consumer = uuid === null ? null : await store.consumer(consumerUuid(uuid));
   if (consumer === null) throw notFound(`No allocations for consumer '${text}'`);
-  await store.applyAllocations({ steps: [releaseOf(consumer.uuid, consumer)] });
+  const outcome = await store.applyAllocations({ steps: [releaseOf(consumer.uuid, consumer)] });
+  if (outcome.kind === "under-way") throw underWay(outcome);
   return noContent;
 }
 

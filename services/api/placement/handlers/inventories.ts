@@ -67,6 +67,27 @@ function requireCapacity(
   );
 }
 
+/**
+ * Runs a check of an inventory's values, which may throw. An unknown provider and a stale generation are refused before the values are, as
+ * upstream does.
+ */
+async function orStale<Read>(
+  store: PlacementStore,
+  uuid: ProviderUuid,
+  expected: number,
+  read: () => Read,
+): Promise<Read> {
+  try {
+    return read();
+  } catch (error) {
+    const provider = await store.provider(uuid);
+    if (provider === null) throw noSuchProvider(uuid);
+    if (provider.generation !== expected)
+      throw refusal(uuid, { kind: "generation-conflict", actual: provider.generation });
+    throw error;
+  }
+}
+
 /** The refusal as upstream would put it; `written` never gets here. */
 function refusal(provider: ProviderUuid, outcome: Exclude<InventoryOutcome, { kind: "written" }>): PlacementError {
   switch (outcome.kind) {
@@ -141,12 +162,12 @@ export async function createInventory(call: Call, store: PlacementStore): Promis
 export async function updateInventory(call: Call, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const name = resourceClass(call.params["resource_class"] ?? "");
-  const { expected, inventory } = await orNotFound(store, uuid, () => {
-    const body = readBody<InventoryBody & { resource_provider_generation: number }>(call, updateSchema);
-    const read = { expected: body.resource_provider_generation, inventory: inventoryFrom(body) };
-    requireCapacity(call, uuid, name, read.inventory, "update");
-    return read;
-  });
+  const body = await orNotFound(store, uuid, () =>
+    readBody<InventoryBody & { resource_provider_generation: number }>(call, updateSchema),
+  );
+  const expected = body.resource_provider_generation;
+  const inventory = inventoryFrom(body);
+  await orStale(store, uuid, expected, () => requireCapacity(call, uuid, name, inventory, "update"));
   const outcome = await store.putInventory(uuid, expected, name, inventory, "update");
   if (outcome.kind !== "written") throw refusal(uuid, outcome);
   return presentOne(inventory, outcome, 200);
@@ -155,16 +176,15 @@ export async function updateInventory(call: Call, store: PlacementStore): Promis
 /** PUT /resource_providers/{uuid}/inventories */
 export async function setInventories(call: Call, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
-  const { expected, inventories } = await orNotFound(store, uuid, () => {
-    const body = readBody<{ resource_provider_generation: number; inventories: Record<string, InventoryBody> }>(
-      call,
-      setSchema,
-    );
-    const read = Object.entries(body.inventories).map(
-      ([name, one]) => [resourceClass(name), inventoryFrom(one)] as const,
-    );
-    for (const [name, inventory] of read) requireCapacity(call, uuid, name, inventory, "update");
-    return { expected: body.resource_provider_generation, inventories: new Map(read) };
+  const body = await orNotFound(store, uuid, () =>
+    readBody<{ resource_provider_generation: number; inventories: Record<string, InventoryBody> }>(call, setSchema),
+  );
+  const expected = body.resource_provider_generation;
+  const inventories = new Map(
+    Object.entries(body.inventories).map(([name, one]) => [resourceClass(name), inventoryFrom(one)]),
+  );
+  await orStale(store, uuid, expected, () => {
+    for (const [name, inventory] of inventories) requireCapacity(call, uuid, name, inventory, "update");
   });
   const outcome = await store.setInventories(uuid, expected, inventories);
   if (outcome.kind !== "written") throw refusal(uuid, outcome);

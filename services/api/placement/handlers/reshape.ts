@@ -5,7 +5,7 @@ import { badRequest, conflict, ERROR_CODES } from "../placement-error.ts";
 import { postReshaper as bodySchema } from "../schemas/allocations.ts";
 import { canonicalUuid } from "../uuids.ts";
 import { readBody } from "../validate.ts";
-import { type ConsumerBody, changeFrom, consumersFrom, refusal } from "./allocations.ts";
+import { type ConsumerBody, changeFrom, consumersFrom, refusal, staleConsumer } from "./allocations.ts";
 import { type InventoryBody, inventoryFrom } from "./inventories.ts";
 
 interface ReshapeBody {
@@ -40,6 +40,10 @@ export async function reshape(call: Call, store: PlacementStore): Promise<Answer
   });
   const change = await changeFrom(call, store, consumersFrom(body.allocations));
   const outcome = await store.reshape({ inventories, change });
+  // As upstream: the generations of providers first, then those of consumers, then all else.
+  const isOfProviders = outcome.kind === "unknown-provider" || outcome.kind === "generation-conflict";
+  const stale = outcome.kind === "reshaped" || isOfProviders ? null : await staleConsumer(store, change);
+  if (stale !== null) throw stale;
   switch (outcome.kind) {
     case "reshaped":
       return noContent;
@@ -58,7 +62,7 @@ export async function reshape(call: Call, store: PlacementStore): Promise<Answer
         ERROR_CODES.inventoryInUse,
       );
     case "refused":
-      throw await refusal(store, outcome.outcome, "malformed reshaper data:");
+      throw await refusal(store, { outcome: outcome.outcome, change, prefix: "malformed reshaper data:" });
     default:
       return outcome satisfies never;
   }

@@ -89,8 +89,9 @@ export async function listProviderTraits(call: Call, store: PlacementStore): Pro
 
 /** PUT /resource_providers/{uuid}/traits */
 export async function setProviderTraits(call: Call, store: PlacementStore): Promise<Answer> {
-  const uuid = providerInPath(call);
+  // Unlike the other handlers, this one reads the body before the uuid in the path, as upstream does.
   const body = readBody<{ traits: string[]; resource_provider_generation: number }>(call, setSchema);
+  const uuid = providerInPath(call);
   const traits = [...new Set(body.traits)].map(trait);
   const outcome = await store.setTraits(uuid, body.resource_provider_generation, traits);
   switch (outcome.kind) {

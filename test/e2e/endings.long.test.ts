@@ -42,8 +42,12 @@ describe("services that are told to end", () => {
   test("do so with 0 within their grace in the middle of builds, which others finish", async () => {
     const { uuids, cell } = await underLoad();
     const accepted = await uuids;
-    const ended = await end([cloud.api, cloud.schedulers[0], cell.conductors[0]]);
+    const ending = [cloud.api, cloud.schedulers[0], cell.conductors[0]];
+    const ended = await end(ending);
     expect(ended).toEqual(["api", "scheduler", "conductor"].map((role) => `${role} exit code 0`));
+    // The last line of each says why it ended; the word of how it did is the test's own.
+    const lastLines = ending.map((one) => one?.logSinceMark(2) ?? "");
+    expect(lastLines.filter((lines) => !lines.includes("ended, as SIGTERM ordered"))).toEqual([]);
     await cloud.makeWhole();
     const servers = await cloud.compute.ended(accepted);
     expect(servers.filter(({ status }) => status !== "ACTIVE")).toEqual([]);

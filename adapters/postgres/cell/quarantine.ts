@@ -1,0 +1,181 @@
+import type { Pool, PoolClient } from "pg";
+import {
+  type DoomedGuest,
+  type GuestVerdict,
+  QUARANTINE_DISABLES,
+  type QuarantinedGuest,
+  quarantineReason,
+} from "../../../core/cell/quarantine.ts";
+import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
+import { arrayLiteral, textArrayLiteral } from "../literals.ts";
+import { runStored } from "../store-error.ts";
+import { onlyUuids, queryRows, queryStored } from "../store-query.ts";
+import { inTransaction } from "../transaction.ts";
+
+export async function readIncarnation(pool: Pool): Promise<string> {
+  const rows = await queryStored<{ incarnation: string }>(pool, {
+    name: "incarnation",
+    text: "select cell_incarnation() as incarnation",
+    values: [],
+  });
+  return rows[0]?.incarnation ?? "";
+}
+
+interface KnownRow {
+  readonly at: number;
+  readonly revision: number | null;
+  readonly attempt_known: boolean;
+  readonly condemned: boolean | null;
+  readonly incarnation: string;
+}
+
+/** Cost: three round trips (a transaction's), and two more where a guest is kept. */
+export function judgeGuests(pool: Pool, guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
+  return runStored("judge_guests", () => inTransaction(pool, (client) => judge(client, guests)));
+}
+
+async function judge(client: PoolClient, guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
+  const attempts = guests.map(({ attemptId }) => parseAttemptId(attemptId));
+  const rows = await queryRows<KnownRow>(client, {
+    name: "known_of_guests",
+    text: `select w.at::int, s.revision, t.id is not null as attempt_known, q.condemned, cell_incarnation() as incarnation
+      from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[]) with ordinality
+        as w (host, attempt_id, server, task, selection, at)
+      left join servers s on s.uuid = nullif(w.server, '')::uuid and s.status <> 'CLOSED'
+      left join tasks t on t.id = nullif(w.task, '')::uuid and t.selection >= w.selection
+      left join quarantined_guests q on q.host = w.host and q.attempt_id = w.attempt_id
+      order by w.at`,
+    values: [
+      textArrayLiteral(guests.map(({ host }) => host)),
+      textArrayLiteral(guests.map(({ attemptId }) => attemptId)),
+      textArrayLiteral(guests.map(({ serverUuid }) => onlyUuids([serverUuid])[0] ?? "")),
+      textArrayLiteral(attempts.map((attempt) => onlyUuids([attempt?.taskId ?? ""])[0] ?? "")),
+      arrayLiteral(attempts.map((attempt) => attempt?.selection ?? 0)),
+    ],
+  });
+  const verdicts = rows.map((row, at): GuestVerdict => {
+    const guest = guests[at] as DoomedGuest;
+    const plain: GuestVerdict = { kind: row.revision === null ? "unknown" : "destroy", reason: null };
+    if (row.condemned !== null) return { kind: row.condemned ? "destroy" : "quarantined", reason: null };
+    const { revision, attempt_known: isAttemptKnown, incarnation } = row;
+    const reason = quarantineReason(guest, { revision, isAttemptKnown, incarnation });
+    return reason === null ? plain : { kind: "quarantined", reason };
+  });
+  const kept = guests.flatMap((guest, at) => {
+    const reason = verdicts[at]?.reason ?? null;
+    return reason === null ? [] : [{ ...guest, reason }];
+  });
+  if (kept.length > 0) await keep(client, kept);
+  const hosts = guests.flatMap(({ host }, at) => (verdicts[at]?.kind === "quarantined" ? [host] : []));
+  if (hosts.length > 0) await disableOnce(client, [...new Set(hosts)]);
+  return verdicts;
+}
+
+async function keep(client: PoolClient, guests: readonly (DoomedGuest & { readonly reason: string })[]): Promise<void> {
+  await queryRows(client, {
+    name: "quarantine_guests",
+    text: `insert into quarantined_guests (host, attempt_id, server_uuid, state, reason)
+      select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as w (host, attempt, server, state, reason)
+      order by w.host collate "C", w.attempt collate "C" on conflict do nothing`,
+    values: [
+      textArrayLiteral(guests.map(({ host }) => host)),
+      textArrayLiteral(guests.map(({ attemptId }) => attemptId)),
+      textArrayLiteral(guests.map(({ serverUuid }) => serverUuid)),
+      textArrayLiteral(guests.map(({ state }) => state)),
+      textArrayLiteral(guests.map(({ reason }) => reason)),
+    ],
+  });
+}
+
+/** Disables each host once for what is in quarantine there, as soon as the host is known: it may not have reported yet. */
+async function disableOnce(client: PoolClient, hosts: readonly string[]): Promise<void> {
+  await queryRows(client, {
+    name: "quarantine_disables",
+    text: `with noted as (
+        update quarantined_guests q set host_disabled = true from hosts h
+        where q.host = h.name and h.name = any ($1) and not q.host_disabled returning h.name, h.disabled
+      )
+      select cell_set_host_disabled(n.name, true, $2) from (select distinct name from noted where not disabled order by name) n`,
+    values: [textArrayLiteral(hosts), QUARANTINE_DISABLES],
+  });
+}
+
+export async function keepQuarantined(
+  pool: Pool,
+  hosts: readonly { readonly host: string; readonly attemptIds: readonly string[] }[],
+): Promise<void> {
+  const kept = hosts.flatMap(({ host, attemptIds }) => attemptIds.map((attemptId) => ({ host, attemptId })));
+  await queryStored(pool, {
+    name: "keep_quarantined",
+    text: `delete from quarantined_guests q where q.host = any ($1)
+      and not exists (
+        select from unnest($2::text[], $3::text[]) as w (host, attempt) where w.host = q.host and w.attempt = q.attempt_id
+      )`,
+    values: [
+      textArrayLiteral(hosts.map(({ host }) => host)),
+      textArrayLiteral(kept.map(({ host }) => host)),
+      textArrayLiteral(kept.map(({ attemptId }) => attemptId)),
+    ],
+  });
+}
+
+/** Lock order: servers by uuid. */
+export async function raiseRevisions(
+  pool: Pool,
+  revisions: readonly { readonly serverUuid: string; readonly revision: number }[],
+): Promise<void> {
+  await queryStored(pool, {
+    name: "raise_revisions",
+    text: `with wanted as (
+        select w.uuid, max(w.revision) as revision from unnest($1::uuid[], $2::int[]) as w (uuid, revision) group by w.uuid
+      ), locked as (
+        select s.uuid, w.revision from servers s join wanted w on w.uuid = s.uuid
+        where s.revision < w.revision order by s.uuid for no key update of s
+      )
+      update servers s set revision = greatest(s.revision, l.revision) from locked l where s.uuid = l.uuid`,
+    values: [
+      textArrayLiteral(revisions.map(({ serverUuid }) => serverUuid)),
+      arrayLiteral(revisions.map(({ revision }) => revision)),
+    ],
+  });
+}
+
+export async function readQuarantined(pool: Pool): Promise<readonly QuarantinedGuest[]> {
+  const rows = await queryStored<{
+    host: string;
+    attempt_id: string;
+    server_uuid: string;
+    state: string;
+    reason: string;
+    found_at_ms: number;
+    condemned: boolean;
+  }>(pool, {
+    name: "quarantined",
+    text: `select host, attempt_id, server_uuid, state, reason, extract(epoch from found_at)::float8 * 1000 as found_at_ms, condemned
+      from quarantined_guests order by host collate "C", attempt_id collate "C"`,
+    values: [],
+  });
+  return rows.map(({ host, state, reason, condemned, ...row }) => ({
+    ...{ host, serverUuid: row.server_uuid, attemptId: row.attempt_id, state, reason },
+    ...{ foundAtMs: row.found_at_ms, condemned },
+  }));
+}
+
+export async function condemnGuests(pool: Pool, serverUuids: readonly string[] | null): Promise<number> {
+  const rows = await queryStored(pool, {
+    name: "condemn_guests",
+    text: `update quarantined_guests set condemned = true
+      where $1::text[] is null or server_uuid = any ($1) returning attempt_id`,
+    values: [serverUuids === null ? null : textArrayLiteral(serverUuids)],
+  });
+  return rows.length;
+}
+
+export async function renewIncarnation(pool: Pool): Promise<string> {
+  await queryStored(pool, {
+    name: "renew_incarnation",
+    text: "update incarnation set id = gen_random_uuid(), changed_at = now()",
+    values: [],
+  });
+  return readIncarnation(pool);
+}

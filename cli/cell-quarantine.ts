@@ -1,0 +1,94 @@
+import type { Pool } from "pg";
+import { readCells } from "../adapters/postgres/cell-records.ts";
+import { createPool } from "../adapters/postgres/pool.ts";
+import { PostgresQuarantine } from "../adapters/postgres/postgres-quarantine.ts";
+import type { QuarantineAdmin } from "../core/cell/quarantine.ts";
+import { text } from "../runtime/setting-kinds.ts";
+import { optional, SettingsError } from "../runtime/settings.ts";
+import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
+import { tableOf } from "./operators/print-table.ts";
+import { requireMigrated } from "./require-migrated.ts";
+import { runCommand } from "./run-command.ts";
+
+const quarantineDeclaration = {
+  command: "berth cell quarantine",
+  about: "Lists guests that a cell's hosts have and its database has forgotten, which are kept until somebody decides.",
+  positionals: ["NAME"],
+  settings: {
+    ...apiDatabaseSettings,
+    destroy: optional(text(), {
+      about: "have this server's guests in quarantine destroyed; all: those of all servers",
+    }),
+  },
+};
+const restoredDeclaration = {
+  command: "berth cell restored",
+  about:
+    "Says that a cell's database was restored to an earlier moment: guests that it does not know are kept, not destroyed.",
+  positionals: ["NAME"],
+  settings: apiDatabaseSettings,
+};
+
+/** `berth cell quarantine NAME [--destroy SERVER|all]`. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(quarantineDeclaration, argv, async ({ destroy, ...access }, [name = ""]) => {
+    const say = (line: string) => process.stdout.write(`${line}\n`);
+    return withQuarantine(access, name, async (quarantine) => {
+      if (destroy !== null) {
+        const count = await quarantine.condemn(destroy === "all" ? null : [destroy]);
+        say(`${count} guests will be destroyed when their hosts are compared next`);
+        return count > 0 ? 0 : 1;
+      }
+      const guests = await quarantine.quarantined();
+      const rows = guests.map(({ host, serverUuid, attemptId, state, foundAtMs, condemned, reason }) => [
+        ...[host, serverUuid, attemptId, condemned ? "to be destroyed" : state],
+        ...[new Date(foundAtMs).toISOString(), reason],
+      ]);
+      if (rows.length === 0) say(`nothing is in quarantine in cell ${name}`);
+      else process.stdout.write(tableOf([["HOST", "SERVER", "ATTEMPT", "STATE", "FOUND", "WHY IT IS KEPT"], ...rows]));
+      return 0;
+    });
+  });
+}
+
+/** `berth cell restored NAME`: to be run after a restore, before the cell's conductors start. */
+export function runRestored(argv: readonly string[]): Promise<number> {
+  return runCommand(restoredDeclaration, argv, (access, [name = ""]) =>
+    withQuarantine(access, name, async (quarantine) => {
+      const incarnation = await quarantine.renewIncarnation();
+      process.stdout.write(
+        `the database of cell ${name} is incarnation ${incarnation} now; guests that it does not know are kept: berth cell quarantine ${name}\n`,
+      );
+      return 0;
+    }),
+  );
+}
+
+async function withQuarantine<Result>(
+  access: Parameters<typeof openApiDatabase>[0],
+  name: string,
+  work: (quarantine: QuarantineAdmin) => Promise<Result>,
+): Promise<Result> {
+  const api = await openApiDatabase(access, { beside: true });
+  try {
+    await requireMigrated(api.url);
+    const cells = await readCells(api.url);
+    const cell = cells.find((one) => one.name === name);
+    if (cell === undefined) {
+      const known = cells.map((one) => one.name).join(", ") || "none";
+      throw new SettingsError(`NAME is bad: there is no cell ${JSON.stringify(name)}; there are: ${known}`);
+    }
+    return await withPool(cell.databaseUrl, (pool) => work(new PostgresQuarantine(pool)));
+  } finally {
+    await api.close();
+  }
+}
+
+async function withPool<Result>(url: string, work: (pool: Pool) => Promise<Result>): Promise<Result> {
+  const pool = createPool({ url, applicationName: "berth admin", connectionsMax: 1 });
+  try {
+    return await work(pool);
+  } finally {
+    await pool.end();
+  }
+}

@@ -1,0 +1,31 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { ChaosApi, Outcome } from "./chaos-api.ts";
+
+const TRIES_MAX = 20;
+const RETRY_MS = 500;
+
+/** The API did not do what no run can do without. */
+export class NotServedError extends Error {
+  readonly code = "not-served";
+
+  constructor(message: string) {
+    super(message);
+    this.name = "NotServedError";
+  }
+}
+
+/** Asks until the API answers that it is done. Throws a NotServedError when the API refuses, or does not answer twenty times in a row. */
+export async function insist(
+  api: ChaosApi,
+  ask: () => Promise<Outcome>,
+): Promise<Extract<Outcome, { readonly kind: "ok" }>> {
+  for (let tries = 1; ; tries += 1) {
+    const answer = await ask();
+    if (answer.kind === "ok") return answer;
+    if (tries === TRIES_MAX || (answer.kind === "refused" && answer.status !== 0)) {
+      throw new NotServedError(`the API does not do its part: ${answer.status ?? ""} ${answer.reason}`);
+    }
+    api.throwIfBrokenOff();
+    await delay(RETRY_MS);
+  }
+}

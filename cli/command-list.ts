@@ -1,0 +1,15 @@
+import { commands } from "./commands.ts";
+
+/** The commands with what each does: all, or those that begin with the group's word. */
+export function commandList(group: string | null = null): string {
+  const listed = commands.filter(({ name }) => group === null || name.startsWith(`${group} `));
+  const width = Math.max(...listed.map((command) => command.name.length)) + 2;
+  const lines = listed.map((command) => `  ${command.name.padEnd(width)}${command.summary}`);
+  return [
+    `usage: berth ${group === null ? "" : `${group} `}COMMAND [flags]`,
+    "",
+    ...lines,
+    "",
+    `berth ${group === null ? "" : `${group} `}COMMAND --help tells a command's flags.`,
+  ].join("\n");
+}

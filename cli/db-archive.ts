@@ -1,0 +1,58 @@
+import { boolean, duration, integer, text } from "../runtime/setting-kinds.ts";
+import { optional, SettingsError, setting } from "../runtime/settings.ts";
+import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
+import { age } from "./archive/age.ts";
+import { type ArchiveOptions, archiveDatabases } from "./archive/archive-databases.ts";
+import { openArchiveFile } from "./archive/archive-file.ts";
+import { requireMigrated } from "./require-migrated.ts";
+import { runCommand } from "./run-command.ts";
+
+const declaration = {
+  command: "berth db archive",
+  about:
+    "Takes what is over out of the API database and the cells' databases: deleted servers with their tasks, attempts and migrations, deleted requests, finished moves. May be broken off and run again at any time, beside a cloud that works.",
+  settings: {
+    ...apiDatabaseSettings,
+    before: setting(age, { about: "what ended before then: an age, or a moment" }),
+    to: optional(text(), { about: "a file to which the rows are added as lines of JSON before they are removed" }),
+    purge: setting(boolean, { about: "remove the rows without keeping them anywhere", default: "false" }),
+    dryRun: setting(boolean, { about: "only count", default: "false" }),
+    batch: setting(integer({ min: 1, max: 10_000 }), {
+      about: "most rows that one transaction looks at",
+      default: "500",
+    }),
+    pause: setting(duration({ minMs: 0, maxMs: 60_000 }), { about: "between two transactions", default: "50ms" }),
+  },
+} as const;
+
+/** `berth db archive --before AGE`: exit code 1 when a cell could not be reached. */
+export function run(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings) => {
+    const ways = [settings.to !== null, settings.purge, settings.dryRun].filter(Boolean).length;
+    if (ways !== 1)
+      throw new SettingsError(
+        "say where the rows go, with one of --to FILE, --purge (nowhere) and --dry-run (they stay, and are counted)",
+      );
+    const api = await openApiDatabase(settings, { beside: true });
+    const file = settings.to === null ? null : await openArchiveFile(settings.to);
+    try {
+      await requireMigrated(api.url);
+      const nowhere = { keep: async () => undefined };
+      const options: ArchiveOptions = {
+        beforeMs: settings.before(Date.now()),
+        ...{ batchMax: settings.batch, pauseMs: settings.pause },
+        sinkOf: (database) => (settings.dryRun ? null : (file?.sinkOf(database) ?? nowhere)),
+        onDone: (database, counts) => {
+          const tables = [...counts].filter(([, rows]) => rows > 0).map(([table, rows]) => `${rows} ${table}`);
+          const what = tables.length === 0 ? "nothing" : tables.join(", ");
+          process.stdout.write(`${database}: ${what}${settings.dryRun ? " would go" : " archived"}\n`);
+        },
+        onUnreachable: (database, error) => process.stderr.write(`${database} was left out: ${error.message}\n`),
+      };
+      return (await archiveDatabases(api.url, options)) ? 0 : 1;
+    } finally {
+      await file?.close();
+      await api.close();
+    }
+  });
+}

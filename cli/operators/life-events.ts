@@ -1,0 +1,120 @@
+import type { ShownCaller, ShownClaim, ShownLife, ShownTask } from "./life-answer.ts";
+
+/** One line of a time line. */
+export interface LifeEvent {
+  /** ISO time. */
+  readonly at: string;
+  /** What was done: `create`, `schedule`, `build`, the kind of an operation, `delete`. */
+  readonly what: string;
+  readonly text: string;
+}
+
+/** Everything that is known to have happened to a server, the earliest first. */
+export function eventsOf(life: ShownLife): readonly LifeEvent[] {
+  const events = [
+    ...requestEvents(life),
+    ...decisionEvents(life),
+    ...life.tasks.flatMap(taskEvents),
+    ...life.requested_moves.flatMap(moveEvents),
+  ];
+  // Of one moment, events stay in the order in which they were made.
+  return events.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
+}
+
+function requestEvents({ request, deletion, state, tasks }: ShownLife): LifeEvent[] {
+  const events: LifeEvent[] = [];
+  if (request !== null) {
+    const { at, asked_by, fault, updated_at } = request;
+    events.push({ at, what: "create", text: `asked for by ${callerText(asked_by)}` });
+    if (request.state === "failed") events.push({ at: updated_at, what: "create", text: `ended in ERROR: ${fault}` });
+  }
+  // The task of a delete says who asked for it, and when it ended.
+  if (!tasks.some(({ kind }) => kind === "delete")) {
+    if (deletion !== null)
+      events.push({ at: deletion.at, what: "delete", text: `asked for by request ${deletion.request_id}` });
+    if (state?.deleted_at) events.push({ at: state.deleted_at, what: "delete", text: "the server is deleted" });
+    else if (deletion !== null && request?.state === "deleted")
+      events.push({ at: request.updated_at, what: "delete", text: "the server is known to be deleted" });
+  }
+  return events;
+}
+
+function decisionEvents({ decisions }: ShownLife): LifeEvent[] {
+  return decisions.toReversed().map(({ at, scheduler, decision }) => {
+    const by = `by scheduler ${scheduler}`;
+    if (decision.outcome === "refused") return { at, what: "schedule", text: `no valid host, ${by}` };
+    const { host, cell, feasible, alternates } = decision;
+    const others = alternates.length === 0 ? "no alternates" : `alternates ${alternates.join(", ")}`;
+    const text = `${host} of cell ${cell} chosen from ${feasible} hosts that fit, ${others}, ${by}`;
+    return { at, what: "schedule", text };
+  });
+}
+
+function taskEvents(task: ShownTask): LifeEvent[] {
+  const { kind: what, at, asked_by, move, outcome, ended_at, reason } = task;
+  const path = move === null || (move.from === null && move.to === null) ? "" : ` ${pathText(move)}`;
+  const who = asked_by === null ? "begun by the cell itself" : `asked for by ${callerText(asked_by)}`;
+  const events: LifeEvent[] = [
+    // A build is asked for by the request, which has an event of its own.
+    ...(what === "build" ? [] : [{ at, what, text: `begins${path}, ${who}` }]),
+    ...task.conductors.map((conductor) => ({
+      ...{ at: conductor.at, what },
+      text: `taken by conductor ${conductor.name === "" ? conductor.id : conductor.name}`,
+    })),
+    ...task.stages.map(({ at: reached, stage, host }) => ({
+      ...{ at: reached, what },
+      text: `reaches the stage ${stage}${host === null ? "" : ` (${host})`}`,
+    })),
+    ...task.attempts.flatMap((attempt) => [
+      ...task.hops.filter(({ at: hopped, to }) => hopped === attempt.at && to === attempt.host).map(hopEvent(what)),
+      ...attemptEvents(what, attempt),
+    ]),
+  ];
+  // Of one moment events stay in this order: an attempt ends, then comes the hop, then the next attempt.
+  const sorted = events.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
+  if (outcome === null || ended_at === null) return sorted;
+  const status = move?.status ? `, the move is ${move.status}` : "";
+  const why = reason === "" ? "" : `: ${reason}`;
+  return [...sorted, { at: ended_at, what, text: `ends: ${outcome}${status}${why}` }];
+}
+
+const hopEvent =
+  (what: string) =>
+  ({ at, from, to, gave_back, claimed }: ShownTask["hops"][number]): LifeEvent => ({
+    ...{ at, what },
+    text: `hops from ${from} to ${to}: gives back ${claimText(gave_back)}, claims ${claimText(claimed)}`,
+  });
+
+function attemptEvents(what: string, attempt: ShownTask["attempts"][number]): LifeEvent[] {
+  const { host, at, ended_at, result, reason, conductors } = attempt;
+  const by = conductors.length === 0 ? "" : `, carried by ${conductors.join(", then ")}`;
+  const why = reason === null ? "" : `: ${reason}`;
+  if (result === "skipped") return [{ at: ended_at ?? at, what, text: `${host} is skipped${why}` }];
+  const began = { at, what, text: `tries ${host}` };
+  if (result === null || ended_at === null) return [began];
+  return [began, { at: ended_at, what, text: `${RESULTS[result] ?? result} on ${host}${by}${why}` }];
+}
+
+const RESULTS: Readonly<Record<string, string>> = { success: "succeeds", failed: "fails", cancelled: "is cancelled" };
+
+function moveEvents({ kind: what, at, updated_at, state, fault, asked_by }: ShownLife["requested_moves"][number]) {
+  const asked = { at, what, text: `asked for by ${callerText(asked_by)}` };
+  if (state === "accepted") return [asked];
+  const text = state === "refused" ? `refused${fault === null ? "" : `: ${fault}`}` : "begun in the cell";
+  return [asked, { at: updated_at, what, text }];
+}
+
+function pathText({ from, to }: NonNullable<ShownTask["move"]>): string {
+  return [from === null ? "" : `from ${from}`, to === null ? "" : `to ${to}`].filter((one) => one !== "").join(" ");
+}
+
+function callerText({ request_id, user_id, project_id }: ShownCaller): string {
+  return `user ${user_id} of project ${project_id}, request ${request_id}`;
+}
+
+/** Amounts by class; of one class from several providers the sum. */
+function claimText(claim: ShownClaim): string {
+  const sums = new Map<string, number>();
+  for (const item of claim) sums.set(item.class, (sums.get(item.class) ?? 0) + item.amount);
+  return sums.size === 0 ? "nothing" : [...sums].map(([name, amount]) => `${amount} ${name}`).join(" + ");
+}

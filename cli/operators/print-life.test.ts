@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import type { ShownLife, ShownTask } from "./life-answer.ts";
+import { lifeText } from "./print-life.ts";
+
+const at = (second: number): string => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000Z`;
+const ASKED = { request_id: "req-1", user_id: "eve", project_id: "p" };
+const CLAIM = [
+  { provider: "a", class: "VCPU", amount: 1 },
+  { provider: "b", class: "VCPU", amount: 1 },
+];
+const BUILD: ShownTask = {
+  ...{ id: "t1", kind: "build", asked_by: ASKED, at: at(1), ended_at: at(9), outcome: "success" },
+  ...{ stage: null, reason: "", move: null, stages: [], conductors: [{ at: at(2), id: "c", name: "conductor-1" }] },
+  attempts: [
+    {
+      ...{ host: "h1", at: at(1), ended_at: at(5), result: "failed", reason: "disk\n  full" },
+      ...{ conductors: ["conductor-1"], claim: CLAIM },
+    },
+    { host: "h2", at: at(5), ended_at: at(9), result: "success", reason: null, conductors: ["conductor-1"], claim: [] },
+  ],
+  hops: [{ at: at(5), from: "h1", to: "h2", reason: "disk full", gave_back: CLAIM, claimed: [] }],
+};
+const LIFE: ShownLife = {
+  ...{ server: "s", name: "web", cell: "north", deletion: null, decisions: [], tasks: [BUILD], requested_moves: [] },
+  state: { status: "ACTIVE", task_state: null, host: "h2", fault: null, launched_at: at(9), deleted_at: null },
+  request: { state: "dispatched", asked_by: ASKED, at: at(0), updated_at: at(1), fault: null },
+  ...{ hosts: [], waits: [], missing: [] },
+};
+/** What the lines of the time line say, without their times. */
+const told = (life: ShownLife): string[] =>
+  lifeText(life)
+    .split("\n")
+    .filter((line) => line.startsWith("2026"))
+    .map((line) => line.slice(24).trim().replace(/ {2,}/, ": "));
+
+describe("the life of a server as people read it", () => {
+  it("is a time line in which an attempt ends before the hop, and the hop comes before the next attempt", () => {
+    expect(lifeText(LIFE)).toContain("server s (web)\nACTIVE, on h2 in cell north\n");
+    expect(told(LIFE)).toEqual([
+      "create: asked for by user eve of project p, request req-1",
+      "build: tries h1",
+      "build: taken by conductor conductor-1",
+      "build: fails on h1, carried by conductor-1: disk full",
+      "build: hops from h1 to h2: gives back 2 VCPU, claims nothing",
+      "build: tries h2",
+      "build: succeeds on h2, carried by conductor-1",
+      "build: ends: success",
+    ]);
+  });
+
+  it("tells a move with its path, its stages, its end and who asked, and what nobody asked for", () => {
+    const move: ShownTask = {
+      ...BUILD,
+      ...{ kind: "resize", hops: [], attempts: [], reason: "h3: no power", outcome: "error" },
+      stages: [{ at: at(3), stage: "preparing", host: "h3" }],
+      move: { from: "h2", to: "h3", status: "error", note: "" },
+    };
+    expect(
+      told({ ...LIFE, request: null, tasks: [move, { ...move, kind: "confirm", asked_by: null, move: null }] }),
+    ).toEqual([
+      "resize: begins from h2 to h3, asked for by user eve of project p, request req-1",
+      "confirm: begins, begun by the cell itself",
+      "resize: taken by conductor conductor-1",
+      "confirm: taken by conductor conductor-1",
+      "resize: reaches the stage preparing (h3)",
+      "confirm: reaches the stage preparing (h3)",
+      "resize: ends: error, the move is error: h3: no power",
+      "confirm: ends: error: h3: no power",
+    ]);
+  });
+
+  it("tells of a deletion whose task is not known, of refused moves, of waits and of what is not known", () => {
+    const refused = { id: "m", kind: "migrate", state: "refused", fault: "no room", asked_by: ASKED, at: at(2) };
+    const life: ShownLife = {
+      ...{ ...LIFE, state: null, tasks: [], waits: ["A waits for B."], missing: ["Cell north does not answer."] },
+      ...{ deletion: { request_id: "req-9", at: at(8) }, requested_moves: [{ ...refused, updated_at: at(4) }] },
+    };
+    expect(told(life).slice(1)).toEqual([
+      "migrate: asked for by user eve of project p, request req-1",
+      "migrate: refused: no room",
+      "delete: asked for by request req-9",
+    ]);
+    const text = lifeText(life);
+    expect(text).toContain("its request is dispatched, in cell north\n");
+    expect(text).toContain("Awaited now:\n- A waits for B.\n");
+    expect(text).toContain("Not known:\n- Cell north does not answer.\n");
+  });
+});

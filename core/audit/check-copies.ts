@@ -1,0 +1,48 @@
+import { shouldExist } from "../tasks/guest-fate.ts";
+import type { AuditedServer, AuditedTask, CellFacts } from "./facts.ts";
+import type { Violation } from "./violation.ts";
+
+/** A host, and the attempt whose guest is there. */
+type Place = readonly [host: string, attemptId: string];
+type CopyFacts = Pick<CellFacts, "cell" | "servers" | "openTasks" | "moves" | "copies">;
+
+/**
+ * Law 6: of every server that has a home, a guest exists there, or where a move in flight keeps one. What a host has, its agent or that agent's
+ * journal says: while one of the places could not be asked, nothing is said of the server. A server that is being deleted or offloaded
+ * loses its guest on purpose.
+ */
+export function checkCopies(facts: CopyFacts): Violation[] {
+  const tasks = new Map(facts.openTasks.map((task) => [task.serverUuid, task]));
+  return facts.servers.flatMap((server) => {
+    const places = placesOf(server, facts);
+    if (!shouldExist(server.status) || losesItsGuest(tasks.get(server.uuid)) || places.length === 0) return [];
+    if (places.some(([host]) => !facts.copies.has(host)) || places.some((place) => hasGuest(facts, server, place)))
+      return [];
+    return {
+      law: 6,
+      what: "no copy of a server exists",
+      where: `cell ${facts.cell}, server ${server.uuid}`,
+      proof: `${server.status}; asked and without its guest: ${places.map(([host, attempt]) => `${host} (attempt ${attempt})`).join(", ")}`,
+    };
+  });
+}
+
+/** At home, and at both ends of a move in flight. */
+function placesOf({ uuid, host, attemptId }: AuditedServer, facts: CopyFacts): Place[] {
+  if (host === null) return [];
+  const move = facts.moves.find(({ serverUuid, inFlight }) => inFlight && serverUuid === uuid);
+  const ends = [
+    [host, attemptId],
+    [move?.sourceHost, move?.sourceAttemptId],
+    [move?.destHost, move?.destAttemptId],
+  ] as const;
+  return ends.flatMap(([at, attempt]): Place[] => (at && attempt ? [[at, attempt]] : []));
+}
+
+function hasGuest({ copies }: CopyFacts, { uuid }: AuditedServer, [host, attempt]: Place): boolean {
+  return copies.get(host)?.some((guest) => guest.serverUuid === uuid && guest.attemptId === attempt) === true;
+}
+
+function losesItsGuest(task: AuditedTask | undefined): boolean {
+  return task?.kind === "delete" || task?.operation === "shelve-offload";
+}

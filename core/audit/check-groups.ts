@@ -1,0 +1,56 @@
+import { placesOf, serversPerHostMax } from "../cell/group-rule.ts";
+import type { AuditedGroup, CellFacts } from "./facts.ts";
+import type { Violation } from "./violation.ts";
+
+interface Members {
+  readonly group: AuditedGroup;
+  /** By host, the servers that are there, or whose move from there or to there has not ended. */
+  readonly hosts: Map<string, string[]>;
+}
+
+/**
+ * What hard server groups promise: no more servers of an anti-affinity group on a host than it allows, all servers of an affinity group on
+ * one. A move that has not ended counts at both of its ends; of an affinity group's lone server it may have two. A group lives in one
+ * cell if its policy is affinity, and counts its hosts cell by cell if not.
+ */
+export function checkGroups(facts: CellFacts): Violation[] {
+  const moves = new Map(facts.moves.filter(({ inFlight }) => inFlight).map((move) => [move.serverUuid, move]));
+  const groups = new Map<string, Members>();
+  for (const { uuid, status, host, group } of facts.servers) {
+    if (group === null || status === "DELETED") continue;
+    const members = groups.get(group.uuid) ?? { group, hosts: new Map<string, string[]>() };
+    groups.set(group.uuid, members);
+    for (const place of placesOf(host, moves.get(uuid) ?? null)) {
+      members.hosts.set(place, [...(members.hosts.get(place) ?? []), uuid]);
+    }
+  }
+  return [...groups.values()].flatMap((members) =>
+    members.group.policy === "affinity" ? apartOf(facts.cell, members) : crowdedOf(facts.cell, members),
+  );
+}
+
+function crowdedOf(cell: string, { group, hosts }: Members): Violation[] {
+  const most = serversPerHostMax(group);
+  return [...hosts]
+    .filter(([, servers]) => servers.length > most)
+    .map(([host, servers]) => ({
+      law: "groups" as const,
+      what: "an anti-affinity group has too many servers on one host",
+      where: `cell ${cell}, host ${host}, server group ${group.uuid}`,
+      proof: `${servers.length} of at most ${most}: ${[...servers].sort().join(", ")}`,
+    }));
+}
+
+function apartOf(cell: string, { group, hosts }: Members): Violation[] {
+  const servers = new Set([...hosts.values()].flat());
+  if (hosts.size < 2 || servers.size < 2) return [];
+  const proof = [...hosts].map(([host, there]) => `${[...there].sort().join(", ")} on ${host}`).sort();
+  return [
+    {
+      law: "groups",
+      what: "an affinity group is on several hosts",
+      where: `cell ${cell}, server group ${group.uuid}`,
+      proof: proof.join("; "),
+    },
+  ];
+}

@@ -1,0 +1,161 @@
+import { type HostFiles, numberedEntries, type Warn } from "./host-files.ts";
+import { parseCount, parseNumberList, parseNumberMask, parseWord } from "./parse-values.ts";
+
+const DIRECTORY = "/sys/devices/system/cpu";
+
+/** CPUs of one kind in a machine that has several, for example performance and efficiency cores. */
+export interface CoreKind {
+  readonly kind: string;
+  readonly cpus: readonly number[];
+}
+
+/** What the kernel says of the processors. Null is unknown. */
+export interface CpuTopology {
+  readonly packages: number | null;
+  readonly cores: number | null;
+  /** The number of `online`: hardware threads, as the kernel numbers CPUs. */
+  readonly threads: number | null;
+  readonly online: readonly number[] | null;
+  /** CPUs that the machine has and that are switched off. */
+  readonly offline: readonly number[] | null;
+  /** CPUs that the kernel was told to keep its scheduler away from (isolcpus). */
+  readonly isolated: readonly number[] | null;
+  /** Empty where all cores are of one kind. */
+  readonly coreKinds: readonly CoreKind[];
+}
+
+/**
+ * Counts packages, cores and threads that are online. Packages and cores are told apart by the sets of CPUs that share them; ids stand in
+ * where a kernel has no sets. A CPU that is offline has no topology, so it counts nowhere.
+ */
+export function discoverCpus(files: HostFiles, warn: Warn): CpuTopology {
+  const listed = numberedEntries(files, DIRECTORY, "cpu");
+  const online = onlineCpus(files, listed, warn);
+  if (online === null || online.length === 0) {
+    warn(`CPUs are unknown: ${DIRECTORY} has no CPU that is online`);
+    return {
+      ...{ packages: null, cores: null, threads: null, online: null, offline: null },
+      ...{ isolated: null, coreKinds: [] },
+    };
+  }
+  return {
+    packages: countGroups(files, online, warn, {
+      what: "packages",
+      sets: ["package_cpus", "core_siblings"],
+      ids: ["physical_package_id"],
+    }),
+    cores: countGroups(files, online, warn, {
+      what: "cores",
+      sets: ["core_cpus", "thread_siblings"],
+      ids: ["physical_package_id", "core_id"],
+      split: "core_id",
+    }),
+    threads: online.length,
+    online,
+    offline: offlineCpus(files, listed, online),
+    isolated: isolatedCpus(files, warn),
+    coreKinds: coreKinds(files, online),
+  };
+}
+
+/** Old kernels have no list, and mark a CPU as offline by its own file, or by leaving out its topology. */
+function onlineCpus(files: HostFiles, listed: readonly number[] | null, warn: Warn): readonly number[] | null {
+  const text = files.texts.get(`${DIRECTORY}/online`);
+  const stated = parseNumberList(text);
+  if (text !== undefined && stated === null) warn(`${DIRECTORY}/online is no list of CPUs, and is not believed`);
+  if (listed === null || listed.length === 0) return stated;
+  const hasTopology = (cpu: number) => files.entries.has(`${DIRECTORY}/cpu${cpu}/topology`);
+  const isTopologyKnown = listed.some(hasTopology);
+  const stands = stated === null ? null : new Set(stated);
+  return listed.filter((cpu) => {
+    if (files.texts.get(`${DIRECTORY}/cpu${cpu}/online`)?.trim() === "0") return false;
+    if (stands !== null && !stands.has(cpu)) return false;
+    return !isTopologyKnown || hasTopology(cpu);
+  });
+}
+
+function offlineCpus(
+  files: HostFiles,
+  listed: readonly number[] | null,
+  online: readonly number[],
+): readonly number[] | null {
+  const present = parseNumberList(files.texts.get(`${DIRECTORY}/present`)) ?? listed;
+  return present?.filter((cpu) => !online.includes(cpu)) ?? null;
+}
+
+function isolatedCpus(files: HostFiles, warn: Warn): readonly number[] | null {
+  const isolated = parseNumberList(files.texts.get(`${DIRECTORY}/isolated`));
+  if (isolated === null) warn(`isolated CPUs are unknown: ${DIRECTORY}/isolated is missing or is no list of CPUs`);
+  return isolated;
+}
+
+interface Grouping {
+  readonly what: string;
+  /** Files that hold the set of CPUs, the newest name first; each may have `_list` behind its name. */
+  readonly sets: readonly string[];
+  readonly ids: readonly string[];
+  /** An id that divides a set where its CPUs differ in it: modules of AMD's family 15h are such sets, of two cores each. */
+  readonly split?: string;
+}
+
+function countGroups(
+  files: HostFiles,
+  online: readonly number[],
+  warn: Warn,
+  { what, sets, ids, split }: Grouping,
+): number | null {
+  const isOnline = new Set(online);
+  const keys = new Set<string>();
+  for (const cpu of online) {
+    const topology = `${DIRECTORY}/cpu${cpu}/topology`;
+    const set = setKey(files, topology, { sets, cpu, isOnline });
+    const part = split === undefined ? null : parseCount(files.texts.get(`${topology}/${split}`));
+    const key = set === null ? idKey(files, topology, ids) : `${set} ${part}`;
+    if (key === null) {
+      warn(`${what} are unknown: ${topology} has neither ${sets.join(" nor ")} nor ${ids.join(" and ")}`);
+      return null;
+    }
+    keys.add(key);
+  }
+  return keys.size;
+}
+
+function setKey(
+  files: HostFiles,
+  topology: string,
+  among: { readonly sets: readonly string[]; readonly cpu: number; readonly isOnline: ReadonlySet<number> },
+): string | null {
+  for (const name of among.sets) {
+    const set =
+      parseNumberList(files.texts.get(`${topology}/${name}_list`)) ??
+      parseNumberMask(files.texts.get(`${topology}/${name}`));
+    // A set without its own CPU is no answer; some kernels leave it empty.
+    if (set?.includes(among.cpu)) return `set ${set.filter((cpu) => among.isOnline.has(cpu)).join(",")}`;
+  }
+  return null;
+}
+
+/** Some kernels say -1 for an id that they do not know. */
+function idKey(files: HostFiles, topology: string, names: readonly string[]): string | null {
+  const ids = names.map((name) => parseCount(files.texts.get(`${topology}/${name}`)));
+  return ids.includes(null) ? null : `id ${ids.join(":")}`;
+}
+
+/** Intel's kernels list the CPUs of each kind of core; on ARM the kinds differ in their capacity. */
+function coreKinds(files: HostFiles, online: readonly number[]): readonly CoreKind[] {
+  const listed = ["core", "lowpower", "atom"].flatMap((name) => {
+    const cpus = parseNumberList(files.texts.get(`/sys/devices/cpu_${name}/cpus`))?.filter((cpu) =>
+      online.includes(cpu),
+    );
+    return cpus === undefined || cpus.length === 0 ? [] : [{ kind: name, cpus }];
+  });
+  if (listed.length > 1) return listed;
+  const byCapacity = new Map<string, number[]>();
+  for (const cpu of online) {
+    const capacity = parseWord(files.texts.get(`${DIRECTORY}/cpu${cpu}/cpu_capacity`));
+    if (capacity === null) return [];
+    byCapacity.set(capacity, [...(byCapacity.get(capacity) ?? []), cpu]);
+  }
+  if (byCapacity.size < 2) return [];
+  return [...byCapacity].map(([capacity, cpus]) => ({ kind: `capacity ${capacity}`, cpus }));
+}

@@ -1,0 +1,174 @@
+import { type HostFiles, numberedEntries, type Warn } from "./host-files.ts";
+import { parseCount, parseMemoryLine, parseNumberList, parseNumberMask } from "./parse-values.ts";
+
+const NODES = "/sys/devices/system/node";
+const GPUS = "/proc/driver/nvidia/gpus";
+/** The kernel's own data differs a little between the two sums; only more than this share is worth a warning. */
+const SUM_TOLERANCE = 0.05;
+
+/** A NUMA node that is online. Null is unknown; a node without memory of its own has 0. */
+export interface NumaNode {
+  readonly id: number;
+  readonly memoryBytes: number | null;
+  /** CPUs that are online; null: unknown. */
+  readonly cpus: readonly number[] | null;
+  /** Distances to the nodes in the order of their ids; null: unknown. */
+  readonly distances: readonly number[] | null;
+}
+
+/** Pages of one size: all of them, and those of each node. */
+export interface HugepagePool {
+  readonly sizeKib: number;
+  readonly total: number | null;
+  readonly free: number | null;
+  readonly nodes: readonly { readonly id: number; readonly total: number | null; readonly free: number | null }[];
+}
+
+/** Memory by node, whole, and by size of page. Null is unknown. */
+export interface HostMemory {
+  readonly numaNodes: readonly NumaNode[] | null;
+  readonly memoryBytes: number | null;
+  readonly hugepages: readonly HugepagePool[] | null;
+}
+
+/**
+ * Reads NUMA nodes, memory and pools of huge pages. The memory of the host is that of /proc/meminfo without the memory of GPUs, which some
+ * drivers offer as NUMA nodes; the nodes say only how it is shared out. A kernel without NUMA nodes is one node.
+ */
+export function discoverMemory(files: HostFiles, online: readonly number[] | null, warn: Warn): HostMemory {
+  const gpuNodes = nodesOfGpus(files);
+  const nodes = numaNodes(files, { online, gpuNodes, warn });
+  const memoryBytes = hostMemory(files, { nodes, gpuNodes, warn });
+  const hugepages = hugepagePools(files, nodes, warn);
+  if (nodes !== null) return { numaNodes: nodes, memoryBytes, hugepages };
+  if (online === null) {
+    warn(`NUMA nodes are unknown: ${NODES} cannot be read, nor can the CPUs`);
+    return { numaNodes: null, memoryBytes, hugepages };
+  }
+  warn(`the host is taken for one NUMA node: ${NODES} has no node`);
+  return { numaNodes: [{ id: 0, memoryBytes, cpus: online, distances: null }], memoryBytes, hugepages };
+}
+
+interface NodesContext {
+  readonly online: readonly number[] | null;
+  readonly gpuNodes: ReadonlySet<number>;
+  readonly warn: Warn;
+}
+
+function numaNodes(files: HostFiles, { online, gpuNodes, warn }: NodesContext): readonly NumaNode[] | null {
+  const text = files.texts.get(`${NODES}/online`);
+  const stated = parseNumberList(text);
+  if (text !== undefined && stated === null) warn(`${NODES}/online is no list of nodes, and is not believed`);
+  const ids = (numberedEntries(files, NODES, "node") ?? []).filter((id) => stated?.includes(id) ?? true);
+  if (ids.length === 0) return null;
+  const nodes = ids.filter((id) => !gpuNodes.has(id)).map((id) => numaNode(files, id, { online, gpuNodes, warn }));
+  return overlap(nodes) ? joined(nodes, warn) : nodes;
+}
+
+function numaNode(files: HostFiles, id: number, { online, warn }: NodesContext): NumaNode {
+  const directory = `${NODES}/node${id}`;
+  const memoryBytes = parseMemoryLine(files.texts.get(`${directory}/meminfo`), "MemTotal");
+  if (memoryBytes === null) warn(`the memory of NUMA node ${id} is unknown: ${directory}/meminfo says no MemTotal`);
+  // Old kernels have only the mask. Both may name CPUs that are offline.
+  const cpus =
+    parseNumberList(files.texts.get(`${directory}/cpulist`)) ?? parseNumberMask(files.texts.get(`${directory}/cpumap`));
+  if (cpus === null) warn(`the CPUs of NUMA node ${id} are unknown: ${directory} has neither cpulist nor cpumap`);
+  const distances = files.texts.get(`${directory}/distance`)?.trim().split(/\s+/).map(parseCount) ?? [null];
+  return {
+    id,
+    memoryBytes,
+    cpus: cpus?.filter((cpu) => online?.includes(cpu) ?? true) ?? null,
+    distances: distances.includes(null) ? null : (distances as number[]),
+  };
+}
+
+function overlap(nodes: readonly NumaNode[]): boolean {
+  const cpus = nodes.flatMap((node) => node.cpus ?? []);
+  return new Set(cpus).size < cpus.length;
+}
+
+/** A CPU is in one node. Firmware that says otherwise describes no NUMA at all, so the nodes are one. */
+function joined(nodes: readonly NumaNode[], warn: Warn): readonly NumaNode[] {
+  warn(`the host is taken for one NUMA node: its ${nodes.length} nodes name the same CPUs`);
+  const cpus = [...new Set(nodes.flatMap((node) => node.cpus ?? []))].sort((a, b) => a - b);
+  return [
+    { id: nodes[0]?.id ?? 0, memoryBytes: sumOrNull(nodes.map((node) => node.memoryBytes)), cpus, distances: null },
+  ];
+}
+
+/** NVIDIA's driver says which NUMA nodes are the memory of a GPU. */
+function nodesOfGpus(files: HostFiles): ReadonlySet<number> {
+  const gpus = files.entries.get(GPUS) ?? [];
+  const nodes = gpus.map(
+    (gpu) => /^Node:\s*(\d{1,6})\s*$/m.exec(files.texts.get(`${GPUS}/${gpu}/numa_status`) ?? "")?.[1],
+  );
+  return new Set(nodes.filter((node) => node !== undefined).map(Number));
+}
+
+interface SumContext {
+  readonly nodes: readonly NumaNode[] | null;
+  readonly gpuNodes: ReadonlySet<number>;
+  readonly warn: Warn;
+}
+
+function hostMemory(files: HostFiles, { nodes, gpuNodes, warn }: SumContext): number | null {
+  const ofNodes = nodes === null ? null : sumOrNull(nodes.map((node) => node.memoryBytes));
+  const stated = parseMemoryLine(files.texts.get("/proc/meminfo"), "MemTotal");
+  if (stated === null) {
+    if (ofNodes === null) warn("the memory is unknown: neither /proc/meminfo nor the NUMA nodes say MemTotal");
+    else warn("/proc/meminfo says no MemTotal: the memory is the sum of the NUMA nodes");
+    return ofNodes;
+  }
+  const ofGpus = [...gpuNodes].map(
+    (id) => parseMemoryLine(files.texts.get(`${NODES}/node${id}/meminfo`), "MemTotal") ?? 0,
+  );
+  const memory = Math.max(0, stated - ofGpus.reduce((sum, bytes) => sum + bytes, 0));
+  if (ofNodes !== null && Math.abs(ofNodes - memory) > SUM_TOLERANCE * memory)
+    warn(
+      `/proc/meminfo says ${memory} bytes of memory and the NUMA nodes together ${ofNodes}: the former is believed, and the nodes share it`,
+    );
+  return memory;
+}
+
+function hugepagePools(
+  files: HostFiles,
+  nodes: readonly NumaNode[] | null,
+  warn: Warn,
+): readonly HugepagePool[] | null {
+  const all = "/sys/kernel/mm/hugepages";
+  const perNode = (nodes ?? []).map(({ id }) => ({ id, directory: `${NODES}/node${id}/hugepages` }));
+  const known = [all, ...perNode.map((node) => node.directory)].filter((directory) => files.entries.has(directory));
+  if (known.length === 0) {
+    warn(`huge pages are unknown: ${all} cannot be read`);
+    return null;
+  }
+  const sizes = new Set(known.flatMap((directory) => files.entries.get(directory)?.flatMap(pageKib) ?? []));
+  return [...sizes]
+    .sort((a, b) => a - b)
+    .map((sizeKib) => {
+      const count = (directory: string, kind: string) =>
+        parseCount(files.texts.get(`${directory}/hugepages-${sizeKib}kB/${kind}_hugepages`));
+      const ofNodes = perNode
+        .filter(({ directory }) => files.entries.get(directory)?.includes(`hugepages-${sizeKib}kB`))
+        .map(({ id, directory }) => ({ id, total: count(directory, "nr"), free: count(directory, "free") }));
+      const total = count(all, "nr") ?? sumOrNull(ofNodes.map((node) => node.total));
+      if (total === null) warn(`the number of huge pages of ${sizeKib} KiB is unknown: nr_hugepages cannot be read`);
+      return {
+        sizeKib,
+        total,
+        free: count(all, "free") ?? sumOrNull(ofNodes.map((node) => node.free)),
+        nodes: ofNodes,
+      };
+    });
+}
+
+function pageKib(name: string): readonly number[] {
+  const size = /^hugepages-(\d{1,10})kB$/.exec(name)?.[1];
+  return size === undefined ? [] : [Number(size)];
+}
+
+/** Null if any of them is unknown, or if there is none. */
+function sumOrNull(counts: readonly (number | null)[]): number | null {
+  if (counts.length === 0 || counts.includes(null)) return null;
+  return counts.reduce((sum: number, count) => sum + (count ?? 0), 0);
+}

@@ -1,0 +1,312 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { PciDevice } from "./discover-pci.ts";
+import { formatNumberList } from "./format-number-list.ts";
+import type { HostFiles } from "./host-files.ts";
+import { hostTree, type TreeOptions } from "./host-tree.ts";
+import { type InspectedHost, inspectHost } from "./inspect-host.ts";
+import { parseCpuSet } from "./parse-cpu-set.ts";
+import { parseMemoryLine, parseNumberList, parseNumberMask, parsePciId } from "./parse-values.ts";
+import { spread } from "./spread.ts";
+import type { TreeProvider } from "./tree-provider.ts";
+
+const GIB = 1024 ** 3;
+const NO_FILES: HostFiles = { texts: new Map(), entries: new Map(), links: new Map(), unread: [], diskBytes: null };
+const NO_OPTIONS: TreeOptions = {
+  ...{ name: "h1", flat: false, cpuSharedSet: null, cpuDedicatedSet: null, pciDevices: null, enabledMdevTypes: [] },
+  ...{ reservedHostCpus: 0, reservedHostMemoryMb: 0, reservedHostDiskMb: 0 },
+};
+const NO_DEVICE: PciDevice = {
+  ...{ address: "0000:00:00.0", vendor: "8086", device: "1572", class: "020000", numaNode: null, driver: null },
+  ...{ subsystemVendor: null, subsystemDevice: null, iommuGroup: null, sriov: null, physicalFunction: null },
+  ...{ nics: [], mdevTypes: [], vgpu: null },
+};
+
+/** Two nodes of 8 GiB and four CPUs each, with huge pages of 1 GiB on node 0, and 100 GiB of disk. */
+function twoNodes(changes: Partial<InspectedHost> = {}): InspectedHost {
+  const unknown = inspectHost(NO_FILES);
+  const node = (id: number, cpus: readonly number[]) => ({ id, cpus, memoryBytes: 8 * GIB, distances: null });
+  return {
+    ...unknown,
+    cpu: { ...unknown.cpu, online: [0, 1, 2, 3, 4, 5, 6, 7], isolated: [] },
+    numaNodes: [node(0, [0, 1, 2, 3]), node(1, [4, 5, 6, 7])],
+    memoryBytes: 16 * GIB,
+    diskBytes: 100 * GIB,
+    hugepages: [
+      {
+        sizeKib: 1048576,
+        total: 3,
+        free: 3,
+        nodes: [
+          { id: 0, total: 3, free: 3 },
+          { id: 1, total: 0, free: 0 },
+        ],
+      },
+    ],
+    ...changes,
+  };
+}
+
+function build(host: InspectedHost, options: Partial<TreeOptions> = {}) {
+  const warnings: string[] = [];
+  const tree = hostTree(host, { ...NO_OPTIONS, ...options }, (warning) => void warnings.push(warning));
+  return { tree, warnings };
+}
+
+function rootOf(host: InspectedHost, options: Partial<TreeOptions> = {}): TreeProvider {
+  const { tree } = build(host, options);
+  if (tree.kind !== "tree") throw new Error(tree.reason);
+  return tree.root;
+}
+
+function below(root: TreeProvider): Record<string, TreeProvider["inventories"]> {
+  const visit = (one: TreeProvider): [string, TreeProvider["inventories"]][] => [
+    [one.name, one.inventories],
+    ...(one.children ?? []).flatMap(visit),
+  ];
+  return Object.fromEntries(visit(root).slice(1));
+}
+
+describe("the tree of a host", () => {
+  test("has CPU and memory in NUMA nodes and takes huge pages off the memory", () => {
+    const root = rootOf(twoNodes());
+    expect(root.inventories).toEqual({ DISK_GB: { total: 100 } });
+    expect(root.children).toEqual([
+      {
+        name: "numa0",
+        inventories: {
+          VCPU: { total: 4 },
+          MEMORY_MB: { total: 5 * 1024 },
+          CUSTOM_MEMORY_PAGES_1048576KB: { total: 3 },
+        },
+        traits: ["HW_NUMA_ROOT", "CUSTOM_MEMORY_PAGES_LARGE"],
+      },
+      { name: "numa1", inventories: { VCPU: { total: 4 }, MEMORY_MB: { total: 8 * 1024 } }, traits: ["HW_NUMA_ROOT"] },
+    ]);
+  });
+
+  test("has all of it in the root when it is flat", () => {
+    const root = rootOf(twoNodes(), { flat: true, cpuSharedSet: [0, 1], cpuDedicatedSet: [4, 5, 6] });
+    expect(root).toEqual({
+      name: "h1",
+      inventories: {
+        DISK_GB: { total: 100 },
+        VCPU: { total: 2 },
+        PCPU: { total: 3 },
+        MEMORY_MB: { total: 13 * 1024 },
+        CUSTOM_MEMORY_PAGES_1048576KB: { total: 3 },
+      },
+      traits: ["CUSTOM_MEMORY_PAGES_LARGE"],
+    });
+  });
+
+  test("offers VCPU of the shared set and PCPU of the dedicated one, and leaves a class out whose set is not given", () => {
+    const both = below(rootOf(twoNodes(), { cpuSharedSet: [0, 1, 4], cpuDedicatedSet: [2, 5, 6] }));
+    expect(both.numa0).toMatchObject({ VCPU: { total: 2 }, PCPU: { total: 1 } });
+    expect(both.numa1).toMatchObject({ VCPU: { total: 1 }, PCPU: { total: 2 } });
+    const dedicated = below(rootOf(twoNodes(), { cpuDedicatedSet: [2] }));
+    expect(dedicated.numa0).toMatchObject({ PCPU: { total: 1 } });
+    expect(Object.values(dedicated).some((inventories) => "VCPU" in inventories)).toBe(false);
+  });
+
+  test("refuses sets that name a CPU which is not online, or the same CPU", () => {
+    const offline = build(twoNodes(), { cpuDedicatedSet: [7, 8] }).tree;
+    expect(offline).toEqual({
+      kind: "refused",
+      reason: "cpu-dedicated-set names CPUs that are not online: 8; online are 0-7",
+    });
+    expect(build(twoNodes(), { cpuSharedSet: [1, 2], cpuDedicatedSet: [2, 3] }).tree.kind).toBe("refused");
+  });
+
+  test("shares what is reserved for the host out over the nodes", () => {
+    const root = rootOf(twoNodes({ hugepages: [] }), {
+      ...{ reservedHostMemoryMb: 512, reservedHostCpus: 3, reservedHostDiskMb: 1025 },
+    });
+    expect(root.inventories).toEqual({ DISK_GB: { total: 100, reserved: 2 } });
+    expect(below(root)).toEqual({
+      numa0: { VCPU: { total: 4, reserved: 1 }, MEMORY_MB: { total: 8192, reserved: 256 } },
+      numa1: { VCPU: { total: 4, reserved: 2 }, MEMORY_MB: { total: 8192, reserved: 256 } },
+    });
+  });
+
+  test("says when more is reserved than there is", () => {
+    const { tree, warnings } = build(twoNodes(), { reservedHostCpus: 9, reservedHostMemoryMb: 20_000 });
+    expect(tree.kind).toBe("tree");
+    expect(warnings).toEqual([
+      "reserved-host-cpus is 9, and the host has only 8 VCPU: all are reserved",
+      "reserved-host-memory-mb is 20000, and the host has only 13312: all is reserved",
+    ]);
+  });
+
+  test("shares the memory of the host by what the nodes say that they have", () => {
+    const host = twoNodes({ memoryBytes: 24 * GIB, hugepages: [] });
+    expect(below(rootOf(host))).toMatchObject({
+      numa0: { MEMORY_MB: { total: 12_288 } },
+      numa1: { MEMORY_MB: { total: 12_288 } },
+    });
+  });
+
+  test("makes no inventory of what is unknown, nor of a total of 0", () => {
+    expect(rootOf(inspectHost(NO_FILES))).toEqual({ name: "h1", inventories: {}, traits: [] });
+    const [first, second] = twoNodes().numaNodes ?? [];
+    const host = twoNodes({ memoryBytes: 8 * GIB, numaNodes: [{ ...first!, memoryBytes: 0 }, second!], hugepages: [] });
+    expect(below(rootOf(host)).numa0).toEqual({ VCPU: { total: 4 } });
+    const empty = twoNodes({
+      memoryBytes: 8 * GIB,
+      numaNodes: [{ ...first!, cpus: [], memoryBytes: 0 }, second!],
+      hugepages: [],
+    });
+    expect(Object.keys(below(rootOf(empty)))).toEqual(["numa1"]);
+  });
+
+  test("gives CPUs that no node has to the root, without the pages and the memory", () => {
+    const [first] = twoNodes().numaNodes ?? [];
+    const two = [first!, { id: 1, cpus: [4, 5], memoryBytes: 8 * GIB, distances: null }];
+    expect(rootOf(twoNodes({ numaNodes: two })).inventories).toEqual({ DISK_GB: { total: 100 }, VCPU: { total: 2 } });
+  });
+
+  test("warns of isolated CPUs that guests would share", () => {
+    const host = twoNodes();
+    const isolated = { ...host, cpu: { ...host.cpu, isolated: [6, 7] } };
+    expect(build(isolated).warnings).toHaveLength(1);
+    expect(build(isolated, { cpuSharedSet: [0, 6] }).warnings).toHaveLength(1);
+    expect(build(isolated, { cpuSharedSet: [0], cpuDedicatedSet: [6, 7] }).warnings).toEqual([]);
+  });
+
+  test("has a provider for guests with encrypted memory", () => {
+    const sev = { sev: true, sevEs: false, sevSnp: false, sevGuestsMax: 15, sevEsGuestsMax: null };
+    expect(below(rootOf(twoNodes({ sev }))).amd_sev).toEqual({ MEM_ENCRYPTION_CONTEXT: { total: 15, max_unit: 1 } });
+    const { warnings } = build(twoNodes({ sev: { ...sev, sevGuestsMax: null } }));
+    expect(warnings.join()).toContain("SEV is not offered");
+  });
+});
+
+describe("PCI devices in the tree", () => {
+  const card = { ...NO_DEVICE, address: "0000:3b:00.0", numaNode: 1, sriov: { totalVfs: 4, numVfs: 2, vfs: [] } };
+  const vf = (address: string) => ({ ...NO_DEVICE, address, device: "154c", physicalFunction: "0000:3b:00.0" });
+  const vfs = [vf("0000:3b:02.0"), vf("0000:3b:02.1")];
+  const gpu = { ...NO_DEVICE, address: "0000:84:00.0", vendor: "10de", device: "13bb", class: "030200" };
+
+  test("virtual functions count on their physical function, which is near its NUMA node and is not offered itself", () => {
+    const root = rootOf(twoNodes({ pci: [card, ...vfs] }), { pciDevices: ["8086:1572"] });
+    expect(root.children?.[1]?.children).toEqual([
+      {
+        name: "0000:3b:00.0",
+        inventories: { SRIOV_NET_VF: { total: 2 } },
+        traits: ["COMPUTE_MANAGED_PCI_DEVICE", "HW_NIC_SRIOV"],
+      },
+    ]);
+    expect(below(rootOf(twoNodes({ pci: [card, ...vfs] }), { pciDevices: ["0000:3b:02.1"] }))).toMatchObject({
+      "0000:3b:00.0": { SRIOV_NET_VF: { total: 1 } },
+    });
+  });
+
+  test("a physical function without virtual ones is a device, and one of another kind has virtual ones by their id", () => {
+    expect(below(rootOf(twoNodes({ pci: [card] }), { pciDevices: ["0000:3b:00.0"] }))["0000:3b:00.0"]).toEqual({
+      CUSTOM_PCI_8086_1572: { total: 1 },
+    });
+    const disk = { ...card, class: "010802" };
+    expect(below(rootOf(twoNodes({ pci: [disk, ...vfs] })))["0000:3b:00.0"]).toEqual({
+      CUSTOM_PCI_8086_154C: { total: 2 },
+    });
+  });
+
+  test("without a choice only virtual functions and accelerators are offered, under the root where no node is near", () => {
+    const root = rootOf(twoNodes({ pci: [{ ...NO_DEVICE, class: "060000" }, gpu] }));
+    expect(root.children?.at(-1)).toEqual({
+      ...{ name: "0000:84:00.0", inventories: { CUSTOM_PCI_10DE_13BB: { total: 1 } } },
+      traits: ["COMPUTE_MANAGED_PCI_DEVICE"],
+    });
+    expect(root.children).toHaveLength(3);
+  });
+
+  test("a card is divided into the first of its enabled types, and is then no device itself", () => {
+    const type = (name: string, available: number | null) => ({
+      ...{ type: name, name: null, deviceApi: null, description: null, available, existing: 1 },
+    });
+    const divided = { ...gpu, mdevTypes: [type("nvidia-35", 14), type("nvidia-36", null)] };
+    const root = rootOf(twoNodes({ pci: [divided] }), { enabledMdevTypes: ["nvidia-99", "nvidia-35"] });
+    expect(below(root)["0000:84:00.0"]).toEqual({ VGPU: { total: 15 } });
+    const unknown = build(twoNodes({ pci: [divided] }), { enabledMdevTypes: ["nvidia-36"] });
+    expect(unknown.warnings).toEqual(["0000:84:00.0 offers no nvidia-36: how many exist or can be made is unknown"]);
+  });
+
+  test("a virtual function that is divided is not offered whole as well", () => {
+    const mdevTypes = [{ type: "t", name: null, deviceApi: null, description: null, available: 1, existing: 0 }];
+    const pci = [{ ...card, class: "030200" }, { ...vfs[0]!, mdevTypes }, vfs[1]!];
+    expect(below(rootOf(twoNodes({ pci }), { enabledMdevTypes: ["t"] }))).toMatchObject({
+      "0000:3b:00.0": { CUSTOM_PCI_8086_154C: { total: 1 } },
+      "0000:3b:02.0": { VGPU: { total: 1 } },
+    });
+  });
+
+  test("names devices and types that the host does not have", () => {
+    const { warnings } = build(twoNodes({ pci: [gpu] }), { pciDevices: ["8086:0001"], enabledMdevTypes: ["t"] });
+    expect(warnings).toEqual([
+      "pci-devices names devices that the host does not have: 8086:0001",
+      "enabled-mdev-types names types that no device has: t",
+    ]);
+  });
+});
+
+describe("values of files", () => {
+  test("lists are read as they are written", () => {
+    const numbers = fc.uniqueArray(fc.integer({ min: 0, max: 65_535 }), { maxLength: 50 });
+    fc.assert(
+      fc.property(numbers, (some) => {
+        const sorted = [...some].sort((a, b) => a - b);
+        expect(parseNumberList(`${formatNumberList(sorted)}\n`)).toEqual(sorted);
+      }),
+    );
+  });
+
+  test("whatever a file holds, it is read or unknown", () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        for (const parse of [parseNumberList, parseNumberMask, parseCpuSet]) {
+          const read = parse(text);
+          expect(read === null || read.every((one) => Number.isInteger(one) && one >= 0)).toBe(true);
+        }
+      }),
+    );
+  });
+
+  test.each([
+    ["3-1", null],
+    ["0-99999999", null],
+    ["1,,2", null],
+    ["\n", []],
+    ["0-2,5\n", [0, 1, 2, 5]],
+  ])("the list %j", (text, expected) => {
+    expect(parseNumberList(text)).toEqual(expected);
+  });
+
+  test("masks are groups of 32 bits, the last one first", () => {
+    expect(parseNumberMask("00000001,80000001\n")).toEqual([0, 31, 32]);
+    expect(parseNumberMask("0,xyz")).toBeNull();
+    expect(parseNumberMask(undefined)).toBeNull();
+  });
+
+  test("sets of CPUs leave out what stands behind ^", () => {
+    expect(parseCpuSet("0-7, ^3,^5-6")).toEqual([0, 1, 2, 4, 7]);
+    for (const text of ["", "^1", "1,^1", "a", "1-"]) expect(parseCpuSet(text)).toBeNull();
+  });
+
+  test("memory and PCI ids", () => {
+    expect(parseMemoryLine("Node 12 MemTotal:   2048 kB\n", "MemTotal")).toBe(2048 * 1024);
+    expect(parseMemoryLine("MemTotal: 12 pages\n", "MemTotal")).toBeNull();
+    expect(parsePciId("0x8086\n", 4)).toBe("8086");
+    expect(parsePciId("0x12345", 4)).toBeNull();
+  });
+
+  test("a share is never more than its place has, and no unit is lost", () => {
+    fc.assert(
+      fc.property(fc.nat(10_000), fc.array(fc.nat(1_000), { maxLength: 20 }), (amount, sizes) => {
+        const shares = spread(amount, sizes);
+        const all = sizes.reduce((sum, size) => sum + size, 0);
+        expect(shares.reduce((sum, share) => sum + share, 0)).toBe(Math.min(amount, all));
+        expect(shares.every((share, index) => share >= 0 && share <= (sizes[index] ?? 0))).toBe(true);
+      }),
+    );
+  });
+});

@@ -1,0 +1,215 @@
+import { pageClass } from "../scheduling/request/memory-pages.ts";
+import type { NumaNode } from "./discover-memory.ts";
+import { formatNumberList } from "./format-number-list.ts";
+import type { Warn } from "./host-files.ts";
+import type { InspectedHost } from "./inspect-host.ts";
+import { type PciOffer, pciProviders } from "./pci-providers.ts";
+import { spread } from "./spread.ts";
+import type { TreeInventory, TreeProvider } from "./tree-provider.ts";
+
+const MIB = 1024 ** 2;
+const GIB = 1024 ** 3;
+
+/** What an operator decides about a host, by Nova's names. */
+export interface TreeOptions extends PciOffer {
+  readonly name: string;
+  /** CPU and memory in the root provider instead of one provider for each NUMA node. */
+  readonly flat: boolean;
+  /** CPUs of guests that share them; null: not set. */
+  readonly cpuSharedSet: readonly number[] | null;
+  /** CPUs that guests have for themselves; null: not set. */
+  readonly cpuDedicatedSet: readonly number[] | null;
+  readonly reservedHostCpus: number;
+  readonly reservedHostMemoryMb: number;
+  readonly reservedHostDiskMb: number;
+}
+
+export type HostTree =
+  | { readonly kind: "tree"; readonly root: TreeProvider }
+  /** A sentence for the operator: a set names CPUs that it may not name. */
+  | { readonly kind: "refused"; readonly reason: string };
+
+/**
+ * Builds the tree of resource providers of a host. Huge pages are inventories of their own and are taken off MEMORY_MB, so that no memory is
+ * promised twice. A value that is unknown makes no inventory and a warning. A class with a total of 0 is left out, as in Nova.
+ */
+export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn): HostTree {
+  const reason = wrongCpuSet(host, options);
+  if (reason !== null) return { kind: "refused", reason };
+  const nodes = cpuAndMemory(host, options, warn);
+  const devices = pciProviders(host, options, warn);
+  const disk = host.diskBytes === null ? 0 : Math.floor(host.diskBytes / GIB);
+  const inventories: Record<string, TreeInventory> = inventory(
+    "DISK_GB",
+    disk,
+    Math.ceil(options.reservedHostDiskMb / 1024),
+  );
+  const isPlaced = new Set<TreeProvider>();
+  const children = nodes.flatMap((node): readonly TreeProvider[] => {
+    const below = devices.filter((device) => device.numaNode === node.id && !options.flat).map((one) => one.provider);
+    for (const provider of below) isPlaced.add(provider);
+    if (options.flat || node.id === null) {
+      Object.assign(inventories, node.inventories);
+      return [];
+    }
+    // The kernel makes nodes for devices that only start transfers: they have neither memory nor CPUs.
+    if (Object.keys(node.inventories).length === 0 && below.length === 0) return [];
+    const traits = ["HW_NUMA_ROOT", ...node.traits];
+    return [
+      {
+        name: `numa${node.id}`,
+        inventories: node.inventories,
+        traits,
+        ...(below.length > 0 ? { children: below } : {}),
+      },
+    ];
+  });
+  const others = devices.map((device) => device.provider).filter((provider) => !isPlaced.has(provider));
+  const all = [...children, ...others, ...sevProviders(host, warn)];
+  const traits = nodes.filter((node) => options.flat || node.id === null).flatMap((node) => node.traits);
+  return {
+    kind: "tree",
+    root: { name: options.name, inventories, traits, ...(all.length > 0 ? { children: all } : {}) },
+  };
+}
+
+/** Nova refuses to start for the same reasons. */
+function wrongCpuSet({ cpu }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: TreeOptions): string | null {
+  for (const [name, set] of [
+    ["cpu-shared-set", cpuSharedSet],
+    ["cpu-dedicated-set", cpuDedicatedSet],
+  ] as const) {
+    const missing = set?.filter((one) => !(cpu.online?.includes(one) ?? true)) ?? [];
+    if (missing.length > 0)
+      return `${name} names CPUs that are not online: ${missing.join(",")}; online are ${formatNumberList(cpu.online ?? [])}`;
+  }
+  const both = cpuSharedSet?.filter((one) => cpuDedicatedSet?.includes(one)) ?? [];
+  return both.length === 0
+    ? null
+    : `cpu-shared-set and cpu-dedicated-set both name CPUs ${both.join(",")}: name each in one of them`;
+}
+
+interface NodeOffer {
+  /** Null: the root provider's. */
+  readonly id: number | null;
+  readonly inventories: Readonly<Record<string, TreeInventory>>;
+  readonly traits: readonly string[];
+}
+
+/** Offers of each NUMA node, or one offer for the whole host; CPUs that no node has are the root's. */
+function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): readonly NodeOffer[] {
+  const { shared, dedicated } = cpuSets(host, options, warn);
+  const places = options.flat || host.numaNodes === null ? [wholeHost(host)] : placesOf(host, host.numaNodes);
+  const parts = places.map((place) => ({
+    ...place,
+    shared: shared.filter((cpu) => place.cpus.includes(cpu)).length,
+    dedicated: dedicated.filter((cpu) => place.cpus.includes(cpu)).length,
+    pages: knownPages(place, warn),
+  }));
+  const memory = parts.map(({ memoryBytes, pages }) => {
+    const inPages = pages.reduce((sum, page) => sum + page.count * page.sizeKib * 1024, 0);
+    return Math.max(0, Math.floor(((memoryBytes ?? 0) - inPages) / MIB));
+  });
+  const reservedCpus = spread(
+    options.reservedHostCpus,
+    parts.map((part) => part.shared),
+  );
+  const reservedMb = spread(options.reservedHostMemoryMb, memory);
+  if (sum(reservedCpus) < options.reservedHostCpus && host.cpu.online !== null)
+    warn(
+      `reserved-host-cpus is ${options.reservedHostCpus}, and the host has only ${sum(reservedCpus)} VCPU: all are reserved`,
+    );
+  if (sum(reservedMb) < options.reservedHostMemoryMb && host.memoryBytes !== null)
+    warn(
+      `reserved-host-memory-mb is ${options.reservedHostMemoryMb}, and the host has only ${sum(reservedMb)}: all is reserved`,
+    );
+  return parts.map((part, index) => ({
+    id: part.id,
+    inventories: {
+      ...inventory("VCPU", part.shared, reservedCpus[index]),
+      ...inventory("PCPU", part.dedicated),
+      ...inventory("MEMORY_MB", memory[index] ?? 0, reservedMb[index]),
+      ...Object.assign({}, ...part.pages.map((page) => inventory(pageClass(page.sizeKib), page.count))),
+    },
+    traits: part.pages.some((page) => page.count > 0) ? ["CUSTOM_MEMORY_PAGES_LARGE"] : [],
+  }));
+}
+
+/** With only one of the sets given the other class is left out; with none all CPUs are VCPU. */
+function cpuSets({ cpu }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: TreeOptions, warn: Warn) {
+  const isolated = cpu.isolated?.filter((one) => cpu.online?.includes(one)) ?? [];
+  if (cpuSharedSet !== null || cpuDedicatedSet !== null) {
+    const shared = cpuSharedSet ?? [];
+    const both = isolated.filter((one) => shared.includes(one));
+    if (both.length > 0)
+      warn(`CPUs ${both.join(",")} are isolated from the kernel's scheduler and are in cpu-shared-set`);
+    return { shared, dedicated: cpuDedicatedSet ?? [] };
+  }
+  if (isolated.length > 0)
+    warn(
+      `CPUs ${isolated.join(",")} are isolated from the kernel's scheduler and count as VCPU: name them in cpu-dedicated-set`,
+    );
+  return { shared: cpu.online ?? [], dedicated: [] };
+}
+
+interface Place {
+  readonly id: number | null;
+  readonly cpus: readonly number[];
+  readonly memoryBytes: number | null;
+  /** Null: unknown. */
+  readonly pages: readonly { readonly sizeKib: number; readonly count: number | null }[];
+}
+
+function wholeHost(host: InspectedHost): Place {
+  const pages = (host.hugepages ?? []).map(({ sizeKib, total }) => ({ sizeKib, count: total }));
+  return { id: null, cpus: host.cpu.online ?? [], memoryBytes: host.memoryBytes, pages };
+}
+
+/** The nodes share the memory of the host in proportion to what they say that they have. */
+function placesOf(host: InspectedHost, nodes: readonly NumaNode[]): readonly Place[] {
+  const isOne = nodes.length === 1;
+  const stated = nodes.map((node) => node.memoryBytes);
+  const all = stated.includes(null) ? 0 : sum(stated.map(Number));
+  const places = nodes.map(({ id, cpus, memoryBytes }): Place => {
+    const pages = (host.hugepages ?? []).map(({ sizeKib, total, nodes: ofNodes }) => {
+      const ofNode = ofNodes.find((one) => one.id === id);
+      return { sizeKib, count: isOne ? total : (ofNode?.total ?? null) };
+    });
+    const share = all === 0 || host.memoryBytes === null ? null : (host.memoryBytes / all) * (memoryBytes ?? 0);
+    const memory = isOne ? host.memoryBytes : (share ?? memoryBytes);
+    return { id, cpus: cpus ?? [], memoryBytes: memory, pages };
+  });
+  const ofNodes = new Set(nodes.flatMap((node) => node.cpus ?? []));
+  const others = host.cpu.online?.filter((cpu) => !ofNodes.has(cpu)) ?? [];
+  return others.length === 0 ? places : [...places, { id: null, cpus: others, memoryBytes: 0, pages: [] }];
+}
+
+function knownPages({ id, pages }: Place, warn: Warn): readonly { readonly sizeKib: number; readonly count: number }[] {
+  return pages.map(({ sizeKib, count }) => {
+    const where = id === null ? "" : ` by NUMA node ${id}`;
+    if (count === null) warn(`huge pages of ${sizeKib} KiB are not offered${where}: their number is unknown`);
+    return { sizeKib, count: count ?? 0 };
+  });
+}
+
+/** Guests whose memory AMD's SEV encrypts, as in Nova. */
+function sevProviders({ sev }: InspectedHost, warn: Warn): readonly TreeProvider[] {
+  if (sev.sev !== true) return [];
+  if (sev.sevGuestsMax === null) {
+    warn("SEV is not offered: /sys/fs/cgroup/misc.capacity does not say how many guests it is good for");
+    return [];
+  }
+  const inventories = inventory("MEM_ENCRYPTION_CONTEXT", sev.sevGuestsMax);
+  if (inventories.MEM_ENCRYPTION_CONTEXT === undefined) return [];
+  const offered = { MEM_ENCRYPTION_CONTEXT: { ...inventories.MEM_ENCRYPTION_CONTEXT, max_unit: 1 } };
+  return [{ name: "amd_sev", inventories: offered, traits: ["HW_CPU_X86_AMD_SEV"] }];
+}
+
+function inventory(resourceClass: string, total: number, reserved = 0): Record<string, TreeInventory> {
+  if (total <= 0) return {};
+  return { [resourceClass]: reserved > 0 ? { total, reserved: Math.min(reserved, total) } : { total } };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((all, one) => all + one, 0);
+}

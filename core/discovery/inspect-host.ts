@@ -1,0 +1,36 @@
+import { type CpuTopology, discoverCpus } from "./discover-cpus.ts";
+import { discoverMemory, type HostMemory } from "./discover-memory.ts";
+import { discoverPci, type PciDevice } from "./discover-pci.ts";
+import { type CpuModel, discoverCpuModel, discoverPlatform, type Platform } from "./discover-platform.ts";
+import type { HostFiles } from "./host-files.ts";
+
+const WARNINGS_MAX = 200;
+
+/** Everything that a host's files say of it. Null is unknown, and a warning says why. */
+export interface InspectedHost extends Pick<CpuTopology, "packages" | "cores" | "threads">, HostMemory, Platform {
+  readonly diskBytes: number | null;
+  readonly pci: readonly PciDevice[] | null;
+  readonly cpu: CpuModel & Pick<CpuTopology, "online" | "offline" | "isolated" | "coreKinds">;
+  readonly warnings: readonly string[];
+}
+
+/** Reads a host's description out of a copy of its files. Pure: the same files give the same description. */
+export function inspectHost(files: HostFiles): InspectedHost {
+  const warnings = files.unread.map(({ path, reason }) => `${path} was not read: ${reason}`);
+  const warn = (warning: string) => void warnings.push(warning);
+  const { packages, cores, threads, ...cpus } = discoverCpus(files, warn);
+  const memory = discoverMemory(files, cpus.online, warn);
+  const pci = discoverPci(files, warn);
+  const cpu = { ...discoverCpuModel(files, warn), ...cpus };
+  const platform = discoverPlatform(files, warn);
+  if (files.diskBytes === null) warn("the disk is unknown: the size of its file system could not be read");
+  return {
+    ...{ packages, cores, threads, ...memory, diskBytes: files.diskBytes, pci, cpu, ...platform },
+    warnings: limited(warnings),
+  };
+}
+
+function limited(warnings: readonly string[]): readonly string[] {
+  if (warnings.length <= WARNINGS_MAX) return warnings;
+  return [...warnings.slice(0, WARNINGS_MAX), `${warnings.length - WARNINGS_MAX} more warnings are left out`];
+}

@@ -1,0 +1,99 @@
+import type { PciDevice } from "./discover-pci.ts";
+import type { Warn } from "./host-files.ts";
+import type { InspectedHost } from "./inspect-host.ts";
+import type { TreeProvider } from "./tree-provider.ts";
+
+/** Which devices are for guests. */
+export interface PciOffer {
+  /** Devices by `vendor:product` or by address, in lower case; null: virtual functions, and accelerators without a display. */
+  readonly pciDevices: readonly string[] | null;
+  /** Types of mediated devices that are for guests, in the order of preference: a card is divided into one type only. */
+  readonly enabledMdevTypes: readonly string[];
+}
+
+/** The provider of a device, and the NUMA node that it is near to; null: none. */
+export interface DeviceProvider {
+  readonly numaNode: number | null;
+  readonly provider: TreeProvider;
+}
+
+const NETWORK_CLASS = "02";
+/** 3D controllers and processing accelerators: a host has no use of its own for them. */
+const ACCELERATOR_CLASSES = ["0302", "1200"];
+
+/**
+ * One provider for each device, called by its address. Virtual functions count on the provider of their physical function, as in Nova, and
+ * a physical function that has some is not offered itself. Those of network cards are SRIOV_NET_VF, other devices
+ * CUSTOM_PCI_<VENDOR>_<PRODUCT>.
+ */
+export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn): readonly DeviceProvider[] {
+  const devices = pci ?? [];
+  warnOfUnused(devices, offer, warn);
+  return devices.flatMap((device) => {
+    const vfs = devices.filter((one) => one.physicalFunction === device.address);
+    const inventories =
+      mdevInventory(device, offer, warn) ??
+      (vfs.length > 0 ? vfInventories(device, vfs, offer) : isOffered(device, offer) ? ownInventory(device) : {});
+    if (Object.keys(inventories).length === 0) return [];
+    const traits = ["COMPUTE_MANAGED_PCI_DEVICE", ...(inventories.SRIOV_NET_VF === undefined ? [] : ["HW_NIC_SRIOV"])];
+    const isVgpu = inventories.VGPU !== undefined;
+    return [
+      { numaNode: device.numaNode, provider: { name: device.address, inventories, traits: isVgpu ? [] : traits } },
+    ];
+  });
+}
+
+/** A device is for guests if it is named, and a virtual function if its physical function is named, too. */
+function isOffered(device: PciDevice, { pciDevices }: PciOffer, parent: PciDevice | null = null): boolean {
+  if (pciDevices !== null)
+    return [device, parent].some((one) => one !== null && namesOf(one).some((name) => pciDevices.includes(name)));
+  return parent !== null || ACCELERATOR_CLASSES.some((start) => device.class?.startsWith(start));
+}
+
+function namesOf({ address, vendor, device }: PciDevice): readonly string[] {
+  return [address.toLowerCase(), `${vendor}:${device}`];
+}
+
+function vfInventories(parent: PciDevice, vfs: readonly PciDevice[], offer: PciOffer) {
+  const counts = new Map<string, number>();
+  for (const vf of vfs) {
+    const resourceClass = parent.class?.startsWith(NETWORK_CLASS) ? "SRIOV_NET_VF" : classOf(vf);
+    // A virtual function that is divided into mediated devices is a provider of its own.
+    const isDivided = vf.mdevTypes.some(({ type }) => offer.enabledMdevTypes.includes(type));
+    if (!isDivided && isOffered(vf, offer, parent) && resourceClass !== null)
+      counts.set(resourceClass, (counts.get(resourceClass) ?? 0) + 1);
+  }
+  return Object.fromEntries([...counts].map(([resourceClass, total]) => [resourceClass, { total }]));
+}
+
+function ownInventory(device: PciDevice): TreeProvider["inventories"] {
+  const resourceClass = classOf(device);
+  // A virtual function whose physical function is not there (in a guest, for example) counts as a device.
+  return resourceClass === null || device.physicalFunction !== null ? {} : { [resourceClass]: { total: 1 } };
+}
+
+function classOf({ vendor, device }: PciDevice): string | null {
+  return vendor === null || device === null ? null : `CUSTOM_PCI_${vendor}_${device}`.toUpperCase();
+}
+
+/** Null: the device has none of the enabled types. Its capacity is what exists and what can still be made. */
+function mdevInventory(device: PciDevice, offer: PciOffer, warn: Warn): TreeProvider["inventories"] | null {
+  const enabled = offer.enabledMdevTypes.flatMap((name) => device.mdevTypes.find((one) => one.type === name) ?? []);
+  const [chosen] = enabled;
+  if (chosen === undefined) return null;
+  if (chosen.available === null || chosen.existing === null) {
+    warn(`${device.address} offers no ${chosen.type}: how many exist or can be made is unknown`);
+    return {};
+  }
+  const total = chosen.available + chosen.existing;
+  return total === 0 ? {} : { VGPU: { total } };
+}
+
+function warnOfUnused(devices: readonly PciDevice[], { pciDevices, enabledMdevTypes }: PciOffer, warn: Warn): void {
+  const names = new Set(devices.flatMap(namesOf));
+  const missing = pciDevices?.filter((name) => !names.has(name)) ?? [];
+  if (missing.length > 0) warn(`pci-devices names devices that the host does not have: ${missing.join(",")}`);
+  const types = new Set(devices.flatMap((device) => device.mdevTypes.map((one) => one.type)));
+  const unknown = enabledMdevTypes.filter((type) => !types.has(type));
+  if (unknown.length > 0) warn(`enabled-mdev-types names types that no device has: ${unknown.join(",")}`);
+}

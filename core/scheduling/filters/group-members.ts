@@ -1,0 +1,32 @@
+import type { RefusalCount } from "../../candidates/refusal.ts";
+import type { MembersOnHost } from "../../cell/group-rule.ts";
+import type { CellFacts } from "../host-facts.ts";
+
+/** As server groups refuse a host: for good, and as long as one of the group's servers is on its way. */
+export const NOT_WITH_GROUP = "not where the affinity group is";
+export const GROUP_ON_ITS_WAY = "not where the affinity group is, which is on its way";
+export const FULL_OF_GROUP = "has as many servers of the anti-affinity group as it may";
+export const FULL_FOR_NOW = "has as many servers of the anti-affinity group as it may, one of them on its way";
+
+/** Whether a host that was refused may be free for the request once servers of its group that are on their way have settled. */
+export function awaitsGroup(refusals: readonly RefusalCount[]): boolean {
+  return refusals.some(
+    ({ refusal }) => refusal.kind === "filtered" && (refusal.why === FULL_FOR_NOW || refusal.why === GROUP_ON_ITS_WAY),
+  );
+}
+
+/** How many servers of a group each host has beside the one that is placed. */
+export function othersOf(facts: CellFacts, group: string, serverUuid: string): ReadonlyMap<string, MembersOnHost> {
+  const members = facts.membersOf(group);
+  const own = facts.placesOf(serverUuid);
+  if (own.length === 0) return members;
+  const others = new Map(members);
+  for (const host of own) {
+    const here = others.get(host);
+    if (here === undefined) continue;
+    // A server that is about to be placed rests until then.
+    if (here.servers > 1) others.set(host, { servers: here.servers - 1, settled: Math.max(0, here.settled - 1) });
+    else others.delete(host);
+  }
+  return others;
+}

@@ -1,0 +1,54 @@
+import { DEFAULT_SEARCH_LIMITS, type SearchBudget, type SearchLimits } from "../candidates/search-budget.ts";
+import type { PlacementQuery } from "./placement-query.ts";
+
+/** Shapes that are remembered. */
+const SHAPES_MAX = 1_000;
+/** The smallest share of the limits that a shape comes down to: one in 2 to the power of this. */
+const HALVINGS_MAX = 5;
+
+/**
+ * Shapes of queries whose searches were given up: what their groups ask for without the amounts, which whoever asks may vary at will.
+ * Each time that the search for a shape is given up, the next one of that shape has half the limits; each time that one comes to its
+ * end, twice as much again.
+ */
+export class HardShapes {
+  readonly #limits: SearchLimits;
+  /** By shape, how often its limits were halved; the one that was given up last comes last. */
+  readonly #halvings = new Map<string, number>();
+  readonly #shapes = new WeakMap<PlacementQuery, string>();
+
+  constructor(limits: SearchLimits = DEFAULT_SEARCH_LIMITS) {
+    this.#limits = limits;
+  }
+
+  limitsFor(query: PlacementQuery): SearchLimits {
+    if (this.#halvings.size === 0) return this.#limits;
+    const share = 2 ** -(this.#halvings.get(this.#shapeOf(query)) ?? 0);
+    const { steps, ms, stepsPerSlice } = this.#limits;
+    return { steps: Math.ceil(steps * share), ms: ms * share, stepsPerSlice };
+  }
+
+  /** How a decision's search ended. */
+  learn(query: PlacementQuery, search: SearchBudget): void {
+    if (search.spentBy === null && this.#halvings.size === 0) return;
+    const shape = this.#shapeOf(query);
+    const halvings = (this.#halvings.get(shape) ?? 0) + (search.spentBy === null ? -1 : 1);
+    this.#halvings.delete(shape);
+    if (halvings > 0) this.#halvings.set(shape, Math.min(HALVINGS_MAX, halvings));
+    for (const oldest of this.#halvings.keys()) {
+      if (this.#halvings.size <= SHAPES_MAX) break;
+      this.#halvings.delete(oldest);
+    }
+  }
+
+  #shapeOf(query: PlacementQuery): string {
+    const known = this.#shapes.get(query);
+    if (known !== undefined) return known;
+    const groups = query.groups.map(({ suffix, resources, requiredTraits }) =>
+      [suffix === "" ? "all" : "one", ...[...resources.keys()].sort(), ...[...requiredTraits].sort()].join(),
+    );
+    const shape = [query.groupPolicy, ...groups.sort()].join(";");
+    this.#shapes.set(query, shape);
+    return shape;
+  }
+}

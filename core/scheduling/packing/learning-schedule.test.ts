@@ -1,0 +1,8 @@
+import { expect, test } from "vitest";
+import { LearningSchedule } from "./learning-schedule.ts";
+
+test("learning is due at first, then when half as many tasks as before have come, then once in as many tasks as are remembered", () => {
+  const schedule = new LearningSchedule(100);
+  const due = Array.from({ length: 500 }, (_, index) => index + 1).filter((seen) => schedule.isDue(seen));
+  expect(due).toEqual([1, 22, 53, 100, 170, 270, 370, 470]);
+});

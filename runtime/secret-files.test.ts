@@ -1,0 +1,47 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { withSecretFiles } from "./secret-files.ts";
+import { text, url } from "./setting-kinds.ts";
+import { helpText, optional, readSettings, SettingsError } from "./settings.ts";
+
+const declaration = {
+  command: "berth try",
+  about: "Tries.",
+  settings: {
+    databaseUrl: optional(url("postgres"), { about: "a database" }),
+    name: optional(text(), { about: "a name" }),
+  },
+};
+let dir: string;
+let file: string;
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), "berth-secret-"));
+  file = join(dir, "url");
+  writeFileSync(file, "postgres://berth:s3cret@db/api\n");
+});
+afterAll(() => rmSync(dir, { recursive: true }));
+
+const read = (env: Readonly<Record<string, string>>) =>
+  readSettings(declaration, { argv: [], env: withSecretFiles(declaration, env) });
+
+test("a setting that may hold a password is read from the file that its variable with _FILE names", () => {
+  expect(read({ BERTH_DATABASE_URL_FILE: file })).toMatchObject({
+    settings: { databaseUrl: "postgres://berth:s3cret@db/api" },
+  });
+  expect(read({ BERTH_DATABASE_URL_FILE: "" })).toMatchObject({ settings: { databaseUrl: null } });
+  expect(read({ BERTH_NAME_FILE: file })).toMatchObject({ settings: { name: null } });
+});
+
+test("both variables, and a file that cannot be read, are refused by name and without the secret", () => {
+  const both = { BERTH_DATABASE_URL: "postgres://x:s3cret@y/z", BERTH_DATABASE_URL_FILE: file };
+  expect(() => read(both)).toThrow(new SettingsError("give either BERTH_DATABASE_URL or BERTH_DATABASE_URL_FILE"));
+  expect(() => read({ BERTH_DATABASE_URL_FILE: join(dir, "none") })).toThrow(/^BERTH_DATABASE_URL_FILE: ENOENT/);
+});
+
+test("the help names the variable with _FILE where there is one", () => {
+  const help = helpText(declaration);
+  expect(help).toContain("BERTH_DATABASE_URL, BERTH_DATABASE_URL_FILE");
+  expect(help).not.toContain("BERTH_NAME_FILE");
+});

@@ -1,0 +1,79 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Http } from "./create-http.ts";
+import type { ListBudget, ListShare } from "./list-budget.ts";
+import { AnyQuery } from "./schema.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** The answer has up to a page of rows. Set for each GET that takes any query and names no single thing. */
+    answersMany?: boolean;
+  }
+  interface FastifyRequest {
+    /** What the answer may hold until it is sent; null: it is none of many rows. */
+    listShare: ListShare | null;
+  }
+}
+
+export interface BoundListOptions {
+  readonly pageMax: number;
+  /** A client that does not take its answer for so long loses it: it would keep others waiting. */
+  readonly sendMsMax: number;
+}
+
+/** Lets list answers be made, and be on their way, within the budget. To be called before the routes are registered. */
+export function boundLists(http: Http, budget: ListBudget, options: BoundListOptions): void {
+  http.decorateRequest("listShare", null);
+  http.addHook("onRoute", (route) => {
+    const methods = [route.method].flat();
+    const isList = methods.some((method) => method === "GET" || method === "HEAD") && !route.url.includes(":");
+    if (isList && route.schema?.querystring === AnyQuery) route.config = { ...route.config, answersMany: true };
+  });
+  http.addHook("preHandler", (request, reply, done) => {
+    if (request.routeOptions.config.answersMany !== true) return done();
+    enter(budget, request, reply, { options, done });
+  });
+  http.addHook("onSend", (request, _reply, payload, done) => {
+    const length = typeof payload === "string" || Buffer.isBuffer(payload) ? payload.length : 0;
+    request.listShare?.grow(length);
+    done(null, payload);
+  });
+  http.addHook("onResponse", (request, _reply, done) => {
+    request.listShare?.release();
+    done();
+  });
+}
+
+function enter(
+  budget: ListBudget,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { options, done }: { readonly options: BoundListOptions; readonly done: (error?: Error) => void },
+): void {
+  const { raw } = reply;
+  let leave = () => {};
+  try {
+    leave = budget.enter(request.call?.identity?.projectId ?? "", rowsOf(request, options.pageMax), (share) => {
+      request.listShare = share;
+      if (raw.closed) return share.release();
+      const tooSlow = setTimeout(() => raw.destroy(), options.sendMsMax);
+      tooSlow.unref();
+      // Also where the client goes away: then nothing else tells of the end.
+      raw.once("close", () => {
+        clearTimeout(tooSlow);
+        share.release();
+      });
+      done();
+    });
+  } catch (error) {
+    done(error as Error);
+    return;
+  }
+  if (request.listShare === null) raw.once("close", () => leave());
+}
+
+/** As many as the query asks for, at most a page. What the query says wrong is refused later. */
+function rowsOf({ query }: FastifyRequest, pageMax: number): number {
+  const { limit } = query as { readonly limit?: string | readonly string[] };
+  const rows = Number([limit].flat().at(-1));
+  return Number.isInteger(rows) && rows > 0 ? Math.min(rows, pageMax) : pageMax;
+}

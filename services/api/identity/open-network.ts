@@ -1,0 +1,29 @@
+import { isLoopbackHost } from "../../../runtime/loopback.ts";
+import { boolean, type HostPort } from "../../../runtime/setting-kinds.ts";
+import { SettingsError, setting } from "../../../runtime/settings.ts";
+import type { AuthKind } from "./auth-kind.ts";
+
+/** What allows an API to believe callers of other machines; spread it into a declaration. */
+export const openNetworkOptions = {
+  allowUnauthenticatedNetwork: setting(boolean, {
+    about: "listen beyond this machine though callers are not asked who they are (--auth none, noauth2)",
+    default: "false",
+  }),
+};
+
+/**
+ * Throws a `SettingsError` when an api that does not authenticate its callers is to listen beyond this machine: with `none` and `noauth2`
+ * everybody who reaches the address can be an administrator.
+ */
+export function refuseOpenNetwork(options: {
+  readonly auth: AuthKind;
+  readonly listen: HostPort;
+  readonly allowUnauthenticatedNetwork: boolean;
+}): void {
+  const { auth, listen } = options;
+  if (auth === "keystone" || options.allowUnauthenticatedNetwork || isLoopbackHost(listen.host)) return;
+  const host = listen.host.includes(":") ? `[${listen.host}]` : listen.host;
+  throw new SettingsError(
+    `BERTH_LISTEN (--listen) is ${host}:${listen.port} and BERTH_AUTH (--auth) is ${auth}: whoever reaches that address would be an administrator. Set BERTH_AUTH=keystone, listen on 127.0.0.1, or give BERTH_ALLOW_UNAUTHENTICATED_NETWORK=true (--allow-unauthenticated-network) where the network keeps others out`,
+  );
+}

@@ -1,0 +1,34 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { countObstacles, describeObstacles } from "../../adapters/postgres/follower/follower-telemetry.ts";
+import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
+import { LedgerView } from "../../core/ledger/view.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { openMetrics } from "./open-metrics.ts";
+
+const followerOf = (cell: string) => {
+  const view = new LedgerView();
+  const events = { loaded: () => {}, lost: () => {} };
+  // It is never started, so it is not connected and keeps saying why it does not follow.
+  const follower = new LedgerFollower({ cell, databaseUrl: "postgres://nowhere", view, clock: systemClock, events });
+  return { follower, view };
+};
+
+test("why a view does not follow its cell is said at the address of the metrics, and to clients only that it is so", async () => {
+  const followers = [followerOf("secret-east"), followerOf("secret-west")];
+  const addresses: { readonly host: string; readonly port: number }[] = [];
+  const logger = pino({}, { write: (line: string) => void addresses.push(JSON.parse(line)) });
+  const listen = { host: "127.0.0.1", port: 0 };
+  const metrics = openMetrics(listen, new Registry(), logger, () => describeObstacles(followers));
+  await metrics.start();
+  try {
+    const [{ host, port } = listen] = addresses;
+    const told = await (await fetch(`http://${host}:${port}/readyz`)).text();
+    expect(told).toMatch(/^ready\n.*cell secret-east.*being loaded\n.*cell secret-west.*\n$/);
+  } finally {
+    await metrics.close();
+  }
+  expect(countObstacles(followers)).toEqual([expect.stringMatching(/^no servers go to 2 of 2 cells/)]);
+  expect(countObstacles(followers).join()).not.toContain("secret");
+});

@@ -1,0 +1,37 @@
+/** Nova's words for a request that found no host. */
+const NO_HOST = "No valid host was found. There are not enough hosts available.";
+
+/** How faults begin that name hosts, cells or their drivers' words, and what the owner of the server reads instead. */
+const HIDDEN: readonly (readonly [beginning: string, shown: string])[] = [
+  ["No valid host was found.", NO_HOST],
+  [
+    "No valid host: ",
+    "No valid host was found. Exceeded maximum number of retries: every host that was tried failed or had no more room.",
+  ],
+  [
+    "Build failed on ",
+    "The build of the server failed on its host in a way that no other host could cure. Check the image and the flavor.",
+  ],
+  [
+    "The request was given up after ",
+    "The request was given up: it could not be placed for too long. Delete the server and create it again.",
+  ],
+  ["Somebody else holds allocations ", "The request was given up: the server's id is in use."],
+];
+
+/** What a fault says of the servers of the same call, which are the caller's own. */
+const OF_THE_CALL = / Only \d+ of at least \d+ servers of this call found a host, so all were given back\.$/;
+
+/** A refusal of the scheduler that speaks of the request alone is shown as it is; what a host said is not. */
+const FROM_A_HOST = "The operation failed on the server's host. An administrator can read the details.";
+
+/**
+ * A fault as the owner of a server reads it: without the names of hosts and cells, and without what drivers said. Admins read all of
+ * it. `saidBy` is the scheduler for requests that no cell accepted, else the cell.
+ * Source: `_get_fault` of nova's servers view, which shows details to admins only.
+ */
+export function ownerFault(message: string, saidBy: "scheduler" | "cell"): string {
+  const hidden = HIDDEN.find(([beginning]) => message.startsWith(beginning));
+  if (hidden !== undefined) return `${hidden[1]}${OF_THE_CALL.exec(message)?.[0] ?? ""}`;
+  return saidBy === "scheduler" ? message : FROM_A_HOST;
+}

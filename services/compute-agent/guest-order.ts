@@ -1,0 +1,78 @@
+import type { ConductorStream } from "../../core/agent/link.ts";
+import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
+import { FailureKind, GuestState as WireState } from "../../proto/gen/berth/agent.ts";
+import type { HandOffOrder, PowerVerb } from "./driver.ts";
+import type { GuestName, GuestState } from "./journal.ts";
+
+/** What conductors order an agent to do with a guest that exists, whichever message says it. */
+export interface GuestOrder {
+  readonly name: GuestName;
+  /** The same for each repeat. */
+  readonly id: string;
+  /** Rises with each step of the server's operations. */
+  readonly revision: number;
+  readonly work: /** A `Start`: no step of an operation. It is answered by a report on the attempt. */
+    | { readonly kind: "start" }
+    | { readonly kind: "power"; readonly verb: PowerVerb }
+    | { readonly kind: "hand-off"; readonly order: HandOffOrder; readonly timeoutMs: number };
+  /** What it leaves. */
+  readonly goal: GuestState;
+  /** Tells the one that gave it. `failed` empty: done. Else why not. */
+  answer(to: ConductorStream, failed: string): void;
+}
+
+const HAND_OFF_TIMEOUT_MS_MAX = 24 * 3_600_000;
+
+/** What a verb leaves. */
+const STATE_AFTER: Readonly<Record<PowerVerb, GuestState>> = {
+  start: "running",
+  stop: "stopped",
+  reboot: "running",
+  "hard-reboot": "running",
+  pause: "paused",
+  unpause: "running",
+};
+
+export function orderOfStart(message: Start): GuestOrder {
+  const name = nameOf(message);
+  return {
+    name,
+    id: `start/${message.revision}`,
+    revision: message.revision,
+    work: { kind: "start" },
+    goal: "running",
+    answer: (to, failed) => {
+      const nothing = { failure: FailureKind.FAILURE_KIND_UNSPECIFIED, reason: "" };
+      const refusal = { failure: FailureKind.FAILURE_KIND_RESCHEDULE, reason: failed };
+      const said = failed === "" ? nothing : refusal;
+      const state = failed === "" ? WireState.GUEST_STATE_RUNNING : WireState.GUEST_STATE_FAILED;
+      to.send({ body: { $case: "attempt", value: { ...name, ...said, state, step: "" } } });
+    },
+  };
+}
+
+export function orderOfPower(message: Power, verb: PowerVerb): GuestOrder {
+  const { orderId: id, revision } = message;
+  const goal = STATE_AFTER[verb];
+  return { name: nameOf(message), id, revision, work: { kind: "power", verb }, goal, answer: answering(message) };
+}
+
+export function orderOfHandOff(message: HandOff): GuestOrder {
+  const { toHost, toAttemptId, live, force, orderId, revision } = message;
+  const name = nameOf(message);
+  const order = { ...name, toHost, toAttemptId, live, force, orderId };
+  const asked = message.timeoutMs > 0 ? message.timeoutMs : HAND_OFF_TIMEOUT_MS_MAX;
+  const timeoutMs = Math.min(asked, HAND_OFF_TIMEOUT_MS_MAX);
+  const work = { kind: "hand-off", order, timeoutMs } as const;
+  return { name, id: orderId, revision, work, goal: "stopped", answer: answering(message) };
+}
+
+/** Answers an order that comes with an id of its own. */
+export function answering(message: Power | HandOff): GuestOrder["answer"] {
+  const { orderId } = message;
+  return (to, failed) => to.send({ body: { $case: "ordered", value: { ...nameOf(message), orderId, failed } } });
+}
+
+function nameOf({ host, serverUuid, attemptId }: Start | Power | HandOff): GuestName {
+  return { host, serverUuid, attemptId };
+}

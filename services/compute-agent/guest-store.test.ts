@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { VirtualClock } from "../../cli/sim/virtual-clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { GuestStore } from "./guest-store.ts";
+import type { GuestName } from "./journal.ts";
+import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
+
+const HOUR_MS = 3_600_000;
+const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
+
+test("a guest that was destroyed is not forgotten when the wall's clock jumps, at a restart or later", async () => {
+  const disk: MemoryDisk = { records: [] };
+  const first = await GuestStore.open(createMemoryJournal(disk), new VirtualClock(0));
+  await first.record({ kind: "tombstone", ...NAME, atMs: 0 });
+  const world = new VirtualClock(0);
+  let wallMs = 100 * HOUR_MS;
+  const clock: Clock = {
+    now: () => wallMs,
+    monotonic: () => world.monotonic(),
+    setTimer: (delayMs, run) => world.setTimer(delayMs, run),
+  };
+  expect((await GuestStore.open(createMemoryJournal(disk), clock)).isBuried(NAME)).toBe(true);
+  wallMs += 100 * HOUR_MS;
+  expect((await GuestStore.open(createMemoryJournal(disk), clock)).isBuried(NAME)).toBe(true);
+});

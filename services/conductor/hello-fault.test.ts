@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { type Guest, GuestState, type Hello } from "../../proto/gen/berth/agent.ts";
+import { guestsFault, helloFault } from "./hello-fault.ts";
+
+const guest: Guest = {
+  serverUuid: "s",
+  attemptId: "t/0",
+  state: GuestState.GUEST_STATE_RUNNING,
+  revision: 1,
+};
+const hello = (over: Partial<Hello["hosts"][number]> = {}, agentId = "a"): Hello => ({
+  agentId,
+  hosts: [
+    { host: "h0", guests: [], incarnation: "" },
+    { host: "h1", guests: [guest], incarnation: "", ...over },
+  ],
+});
+
+test("takes a hello whose texts a database can keep", () => {
+  expect(helloFault(hello())).toBeNull();
+  expect(helloFault({ agentId: "a", hosts: [] })).toBeNull();
+});
+
+test.each([
+  [hello({}, "a\0"), /^"a\\u0000" is no agent id$/],
+  [hello({}, ""), /^"" is no agent id$/],
+  [hello({ host: "h1\0" }), /^"h1\\u0000" is no name of a host$/],
+  [hello({ host: "h".repeat(501) }), /is no name of a host$/],
+  [hello({ incarnation: "\0" }), /^host h1: .* is no incarnation/],
+  [hello({ guests: [guest, { ...guest, serverUuid: "s\0" }] }), /^host h1: .* is no id of a server$/],
+  [hello({ guests: [{ ...guest, attemptId: "\0" }] }), /^host h1: .* is no id of an attempt$/],
+  [hello({ guests: [{ ...guest, revision: 2 ** 31 }] }), /^host h1: guest t\/0 has obeyed order 2147483648/],
+  [hello({ guests: [{ ...guest, revision: -1 }] }), /obeyed order -1/],
+])("says what is wrong with a hello that no database can be asked about: %#", (said, fault) => {
+  expect(helloFault(said)).toMatch(fault);
+});
+
+test("a list of guests is held to the same", () => {
+  expect(guestsFault([guest])).toBeNull();
+  expect(guestsFault([guest, { ...guest, attemptId: "\0" }])).toMatch(/is no id of an attempt$/);
+});

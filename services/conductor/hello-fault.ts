@@ -1,0 +1,34 @@
+import type { Guest, Hello } from "../../proto/gen/berth/agent.ts";
+
+/** No control character: the database refuses U+0000, and a person has to read the others. */
+const AGENT_ID = /^\P{Cc}{1,200}$/u;
+const HOST = /^\P{Cc}{1,500}$/u;
+const ID = /^\P{Cc}{1,300}$/u;
+const INCARNATION = /^\P{Cc}{0,200}$/u;
+/** Orders of a server are counted from 1, so nobody gets here honestly. The database has room for some more orders beyond. */
+const REVISION_MAX = 1_000_000_000;
+
+/** What is wrong with a hello, in words for its agent; null: nothing. What the database cannot keep would be asked of it for ever. */
+export function helloFault({ agentId, hosts }: Hello): string | null {
+  if (!AGENT_ID.test(agentId)) return `${shown(agentId)} is no agent id`;
+  for (const { host, guests, incarnation } of hosts) {
+    if (!HOST.test(host)) return `${shown(host)} is no name of a host`;
+    if (!INCARNATION.test(incarnation)) return `host ${host}: ${shown(incarnation)} is no incarnation of a database`;
+    const fault = guestsFault(guests);
+    if (fault !== null) return `host ${host}: ${fault}`;
+  }
+  return null;
+}
+
+/** The same for a list of guests. */
+export function guestsFault(guests: readonly Guest[]): string | null {
+  for (const { serverUuid, attemptId, revision } of guests) {
+    if (!ID.test(serverUuid)) return `${shown(serverUuid)} is no id of a server`;
+    if (!ID.test(attemptId)) return `${shown(attemptId)} is no id of an attempt`;
+    if (!Number.isInteger(revision) || revision < 0 || revision > REVISION_MAX)
+      return `guest ${attemptId} has obeyed order ${revision}: the number of an order is at most ${REVISION_MAX}`;
+  }
+  return null;
+}
+
+const shown = (text: string): string => JSON.stringify(text.slice(0, 200));

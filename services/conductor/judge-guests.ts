@@ -1,0 +1,92 @@
+import type { DoomedGuest, GuestVerdict } from "../../core/cell/quarantine.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { StepCommitter } from "./commit-steps.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { ConductorStore } from "./ports.ts";
+import type { ConductorSettings } from "./settings.ts";
+import { SharedStep } from "./shared-step.ts";
+
+const MINUTE_MS = 60_000;
+
+/** What a comparison knows of a guest beside its name. */
+export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation">;
+
+/**
+ * Decides whether a comparison may destroy a guest. A database that has forgotten something keeps it in quarantine (law 6). Of guests that
+ * the database does not know at all only a few may go in a minute: one that was set up anew, or an agent that was pointed at the wrong cell, would
+ * otherwise cost every guest of every host at once.
+ */
+export class GuestJudge {
+  readonly #commits: StepCommitter;
+  readonly #clock: Clock;
+  readonly #events: ConductorEvents;
+  readonly #perMinute: number;
+  readonly #judging: SharedStep<DoomedGuest, GuestVerdict>;
+  readonly #raising: SharedStep<{ readonly serverUuid: string; readonly revision: number }, undefined>;
+  /** When unknown guests were let go, by the monotonic clock; of the last minute. */
+  #letGoAtMs: number[] = [];
+  /** Unknown guests that wait for their turn. */
+  readonly #waiting = new Set<string>();
+  readonly #quarantined = new Set<string>();
+
+  constructor(options: {
+    readonly store: Pick<ConductorStore, "judgeGuests" | "raiseRevisions">;
+    readonly commits: StepCommitter;
+    readonly clock: Clock;
+    readonly events: ConductorEvents;
+    readonly settings: Pick<ConductorSettings, "unknownDestroysPerMinute">;
+  }) {
+    const { store } = options;
+    this.#commits = options.commits;
+    this.#clock = options.clock;
+    this.#events = options.events;
+    this.#perMinute = options.settings.unknownDestroysPerMinute;
+    this.#judging = new SharedStep((guests) => store.judgeGuests(guests));
+    this.#raising = new SharedStep(async (revisions) => {
+      await store.raiseRevisions(revisions);
+      return revisions.map(() => undefined);
+    });
+  }
+
+  /** Rejects when the conductor stops. */
+  async mayDestroy(guest: DoomedGuest): Promise<boolean> {
+    const { kind, reason } = await this.#commits.answered("judge-guests", this.#judging, guest);
+    if (reason !== null) this.#events.guestQuarantined(guest, reason);
+    const key = keyOf(guest);
+    if (kind === "quarantined") this.#quarantined.add(key);
+    else this.#quarantined.delete(key);
+    if (kind !== "unknown") return kind === "destroy";
+    const mayGo = this.#takeTurn();
+    if (mayGo) this.#waiting.delete(key);
+    else this.#waiting.add(key);
+    this.#events.unknownGuestsWait(this.#waiting.size, this.#perMinute);
+    return mayGo;
+  }
+
+  /** The database wants the guest where it is, or is content with it. */
+  wanted(guest: Pick<DoomedGuest, "host" | "attemptId">): void {
+    this.#quarantined.delete(keyOf(guest));
+    this.#waiting.delete(keyOf(guest));
+  }
+
+  /** Whether the last look at the guest has left it in quarantine. */
+  isQuarantined(guest: Pick<DoomedGuest, "host" | "attemptId">): boolean {
+    return this.#quarantined.has(keyOf(guest));
+  }
+
+  /** A guest has obeyed a later order than its server's row knows of; the next order has to be later still. */
+  async raise(serverUuid: string, revision: number): Promise<void> {
+    await this.#commits.answered("raise-revisions", this.#raising, { serverUuid, revision });
+    this.#events.revisionRaised(serverUuid, revision);
+  }
+
+  #takeTurn(): boolean {
+    const nowMs = this.#clock.monotonic();
+    this.#letGoAtMs = this.#letGoAtMs.filter((atMs) => nowMs - atMs < MINUTE_MS);
+    if (this.#letGoAtMs.length >= this.#perMinute) return false;
+    this.#letGoAtMs.push(nowMs);
+    return true;
+  }
+}
+
+const keyOf = ({ host, attemptId }: Pick<DoomedGuest, "host" | "attemptId">): string => `${host} ${attemptId}`;

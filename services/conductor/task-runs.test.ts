@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import type { TakenTask } from "../../core/cell/cell-store.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { dispatchOf, taskId } from "../../test/contract/cell-fixtures.ts";
+import { TaskRuns } from "./task-runs.ts";
+
+test.each<[string, Partial<TakenTask["task"]>]>([
+  ["whose payload could not be read", { server: undefined, work: undefined }],
+  [
+    "of a kind that this version does not know",
+    {
+      work: {
+        $case: "operate",
+        value: {
+          ...{ kind: "teleport", source: undefined, selections: [], destination: undefined, before: undefined },
+          ...{ statusBefore: "ACTIVE", migrationUuid: "", fenceWaived: false },
+        },
+      },
+    },
+  ],
+])("a task %s is named with the reason, and keeps nobody from beginning the next", (_, change) => {
+  const named: (readonly [string, string])[] = [];
+  const events = { taskMalformed: (...word: [string, string]) => void named.push(word) };
+  const ports = { events, clock: new ManualClock(), settings: { unreadableMs: 1_000 } };
+  const runs = new TaskRuns(ports as unknown as ConstructorParameters<typeof TaskRuns>[0], noTracing);
+  const { task } = dispatchOf({ server: 1, task: 1, hosts: [0] });
+  const taken = { task: { ...task, ...change }, epoch: 1, selection: 0, host: null, attemptId: null };
+  expect(() => runs.begin(taken, {})).not.toThrow();
+  expect(named).toEqual([[taskId(1), expect.stringMatching(/./)]]);
+  // It is ours until another conductor gets it, or it ends.
+  expect(runs.has(taskId(1))).toBe(true);
+});

@@ -1,0 +1,81 @@
+import type { TaskClaim } from "../../core/cell/cell-store.ts";
+import { EventKind } from "../../proto/gen/berth/cell.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import type { RunPorts, TaskRun } from "./task-run.ts";
+
+/** So often a conductor takes a task that it cannot read; the others have their turns in between. */
+const TAKES_MAX = 5;
+/** So long it leaves the task to them at most. */
+const REST_MS = 10_000;
+
+/** What a conductor keeps of tasks that it cannot read. */
+export interface UnreadablePorts extends RunPorts {
+  /** Takes the task once more, under a new epoch. */
+  retake(taskId: string): Promise<void>;
+}
+
+/**
+ * A task whose payload this conductor cannot read: it is damaged, or of a newer version. For a while it is given to other conductors again and again,
+ * so that one of a newer version can take it during an upgrade. Then it ends, with its server in ERROR, since every request ends (law 5).
+ */
+export class UnreadableRun implements TaskRun {
+  readonly host = null;
+  readonly claim: TaskClaim;
+  readonly #ports: UnreadablePorts;
+  readonly #reason: string;
+  #timer: Timer | null = null;
+  #abandoned = false;
+
+  constructor(claim: Omit<TaskClaim, "serverUuid">, reason: string, ports: UnreadablePorts) {
+    this.claim = { ...claim, serverUuid: "" };
+    this.#reason = reason;
+    this.#ports = ports;
+  }
+
+  /** `takes`: how often this conductor has taken the task, with this time. */
+  begin(takes: number): void {
+    const { clock, settings } = this.#ports;
+    const next = () => (takes >= TAKES_MAX ? this.#end() : this.#pass());
+    this.#timer = clock.setTimer(settings.unreadableMs, () => {
+      // It only rejects when the conductor stops.
+      next().catch(() => this.abandon());
+    });
+  }
+
+  hostConnected(): void {}
+
+  hostLost(): void {}
+
+  abandon(): void {
+    this.#abandoned = true;
+    this.#timer?.cancel();
+  }
+
+  /** To another conductor, if one lives. */
+  async #pass(): Promise<void> {
+    const { handOvers, retake, settings } = this.#ports;
+    const isPassed = await handOvers.pass(this.claim, Math.min(REST_MS, settings.unreadableMs));
+    if (this.#abandoned) return;
+    this.#drop();
+    if (!isPassed) await retake(this.claim.taskId);
+  }
+
+  async #end(): Promise<void> {
+    const { commits, events, tell } = this.#ports;
+    const { taskId, epoch } = this.claim;
+    const reason =
+      `No conductor of the cell can read what was to be done with this server (task ${taskId}: ${this.#reason}). ` +
+      "What it holds is kept; delete the server to give it back.";
+    const outcome = await commits.endUnreadable({ taskId, epoch, reason });
+    if (this.#abandoned) return;
+    this.#drop();
+    if (outcome.kind !== "ended") return;
+    events.unreadableEnded(taskId, outcome.serverUuid, this.#reason);
+    tell({ kind: EventKind.EVENT_KIND_SERVER_ERROR, serverUuid: outcome.serverUuid, host: "", reason });
+  }
+
+  #drop(): void {
+    this.#ports.ended(this);
+    this.abandon();
+  }
+}

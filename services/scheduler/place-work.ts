@@ -1,0 +1,201 @@
+import type { Attributes, Span } from "@opentelemetry/api";
+import { carrierOf } from "../../adapters/telemetry/propagation.ts";
+import { failSpan } from "../../adapters/telemetry/tracing.ts";
+import type { MoveRecord } from "../../core/cell/move-store.ts";
+import type { SchedulerEvents } from "./events.ts";
+import type { MoveWrites } from "./move-writes.ts";
+import type { MovePlacer } from "./place-move.ts";
+import type { RequestPlacer } from "./place-request.ts";
+import type { CompanyPlacer, Settled } from "./place-together.ts";
+import type { Found, Placement, PlacingRequest } from "./placement.ts";
+import type { ReadRequest, RequestReader } from "./read-requests.ts";
+import type { RequestWrites } from "./request-writes.ts";
+
+const DELAY_MS_MIN = 500;
+const DELAY_MS_MAX = 30_000;
+/** The others of a call wait longer than the one that is tried for all of them, so that they find it settled. */
+const COMPANY_DELAY_MS = 30_000;
+
+/** What is to be placed: a new server, or one that lives and moves. Everything else is in its row. */
+export interface Work {
+  readonly kind: "server" | "move";
+  /** Of the server, or of the move. */
+  readonly id: string;
+}
+
+/** How the work came here. */
+export interface Taken {
+  readonly work: Work;
+  /** How often its message was delivered; 1 for what a sweep has found. */
+  readonly deliveries: number;
+  readonly isSwept: boolean;
+}
+
+/**
+ * Carries one piece of work on, from its row to its next state: dispatched and told to the cell (or not told: the task's row is there),
+ * ended, or put off. What is put off is remembered in the row, so whoever handed the work over may forget it.
+ */
+export class WorkPlacer {
+  readonly #reader: RequestReader;
+  readonly #writes: RequestWrites;
+  readonly #moveWrites: MoveWrites | null;
+  readonly #placer: RequestPlacer;
+  readonly #companies: CompanyPlacer;
+  readonly #mover: MovePlacer | null;
+  readonly #events: SchedulerEvents;
+
+  constructor(deps: {
+    readonly reader: RequestReader;
+    readonly writes: RequestWrites;
+    /** Without it this scheduler knows of no moves. */
+    readonly moveWrites: MoveWrites | null;
+    readonly placer: RequestPlacer;
+    readonly companies: CompanyPlacer;
+    readonly mover: MovePlacer | null;
+    readonly events: SchedulerEvents;
+  }) {
+    this.#reader = deps.reader;
+    this.#writes = deps.writes;
+    this.#moveWrites = deps.moveWrites;
+    this.#placer = deps.placer;
+    this.#companies = deps.companies;
+    this.#mover = deps.mover;
+    this.#events = deps.events;
+  }
+
+  /** Rejects when its row could neither be read nor be written: then it is to be handed over again. */
+  async carryOn(taken: Taken, span: Span): Promise<void> {
+    if (taken.work.kind === "move") await this.#carryMove(taken, span);
+    else await this.#carryServer(taken, span);
+  }
+
+  async #carryServer({ work, deliveries, isSwept }: Taken, span: Span): Promise<void> {
+    const row = await this.#reader.read(work.id);
+    if (row === null || (row.state !== "accepted" && row.state !== "dispatched")) {
+      this.#events.foundEnded(work.id);
+      return;
+    }
+    if (!isSwept && deliveries === 1 && row.putOffs === 0) this.#events.taken(row.ageMs);
+    try {
+      const settled = await this.#settle(row, row.putOffs + deliveries);
+      await Promise.all(settled.map((one) => this.#finish(one, row, span)));
+    } catch (error) {
+      failSpan(span, error);
+      this.#events.placingFailed(work.id, error);
+      await this.#writes.putOff({ serverUuid: work.id, delayMs: delayMs(row.putOffs) });
+    }
+  }
+
+  /** What became of it; with company: of all. */
+  async #settle(row: ReadRequest, tries: number): Promise<readonly Settled[]> {
+    const { serverUuid, spec, specBytes, cell, agedMs } = row;
+    if (spec === null) return [await this.#placer.refuseTooLarge({ serverUuid, specBytes })];
+    const request: PlacingRequest = { spec, cell, tries, agedMs };
+    if (spec.reservationId !== "") return this.#companies.place(request);
+    return [{ spec, placement: await this.#placer.place(request) }];
+  }
+
+  async #finish({ spec, placement }: Settled, row: ReadRequest, span: Span): Promise<void> {
+    switch (placement.kind) {
+      case "dispatched":
+        span.setAttributes({ "berth.cell": placement.link.name, "berth.host": placement.host });
+        if (placement.found) span.setAttributes(attributesOf(placement.found));
+        this.#events.dispatched(spec.uuid, placement.link.name, placement.host, row.agedMs());
+        if (row.putOffs > 0) this.#writes.arrived(placement.link.name, spec.uuid);
+        await this.#publish(placement, span);
+        return;
+      case "present":
+        // Known to be there: no sweep has to look for it.
+        this.#writes.arrived(placement.cell, spec.uuid);
+        this.#events.foundPresent(spec.uuid, placement.cell);
+        return;
+      case "ended":
+        this.#events.foundEnded(spec.uuid);
+        return;
+      case "unplaced":
+      case "refused":
+        if (placement.found) span.setAttributes(attributesOf(placement.found));
+        failSpan(span, placement.fault);
+        this.#events.refused(spec.uuid, placement.fault);
+        return;
+      case "later": {
+        this.#events.putOff(spec.uuid, placement.why);
+        const own = delayMs(row.putOffs);
+        const isOwn = spec.uuid === row.serverUuid;
+        await this.#writes.putOff({ serverUuid: spec.uuid, delayMs: isOwn ? own : own + COMPANY_DELAY_MS });
+        return;
+      }
+      default:
+        placement satisfies never;
+    }
+  }
+
+  async #carryMove({ work }: Taken, span: Span): Promise<void> {
+    // Somebody else's to find: the row stays as it is, and sweeps hand it to a scheduler that knows of moves.
+    if (this.#mover === null || this.#moveWrites === null) return;
+    const record = await this.#moveWrites.read(work.id);
+    if (record?.state !== "accepted") {
+      this.#events.foundEnded(record?.request.serverUuid ?? work.id);
+      return;
+    }
+    try {
+      await this.#move(record, this.#mover, span);
+    } catch (error) {
+      failSpan(span, error);
+      this.#events.placingFailed(record.request.serverUuid, error);
+      await this.#moveWrites.putOff({ id: work.id, delayMs: delayMs(record.putOffs) });
+    }
+  }
+
+  async #move(record: MoveRecord, mover: MovePlacer, span: Span): Promise<void> {
+    const { request: move } = record;
+    const placement = await mover.place(record);
+    switch (placement.kind) {
+      case "begun":
+        span.setAttributes({ "berth.cell": placement.link.name, "berth.host": placement.host });
+        this.#events.moveBegun(move, placement.host);
+        await this.#publish(placement, span);
+        return;
+      case "ended":
+        this.#events.foundEnded(move.serverUuid);
+        return;
+      case "refused":
+        failSpan(span, placement.fault);
+        this.#events.moveRefused(move, placement.fault);
+        return;
+      case "later":
+        this.#events.putOff(move.serverUuid, placement.why);
+        await this.#moveWrites?.putOff({ id: move.id, delayMs: delayMs(record.putOffs) });
+        return;
+      default:
+        placement satisfies never;
+    }
+  }
+
+  /** The task is stored: if the message is lost, the cell's conductors find the row. */
+  async #publish(
+    { link, task }: Pick<Placement & { readonly kind: "dispatched" }, "link" | "task">,
+    span: Span,
+  ): Promise<void> {
+    try {
+      await link.publish(task, carrierOf(span));
+    } catch (error) {
+      this.#events.publishFailed(task.id, link.name, error);
+    }
+  }
+}
+
+/** How many hosts there were to choose from: all that fit, or those that each step left. */
+function attributesOf({ feasible, left, tries, lostRaces }: Found): Attributes {
+  const steps = Array.from(left, ([step, hosts]) => [`berth.hosts.left.${step}`, hosts] as const);
+  return {
+    "berth.hosts.feasible": feasible,
+    "berth.tries": tries,
+    "berth.races_lost": lostRaces,
+    ...Object.fromEntries(steps),
+  };
+}
+
+function delayMs(putOffs: number): number {
+  return Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(putOffs, 10));
+}

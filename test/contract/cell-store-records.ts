@@ -1,0 +1,123 @@
+import { describe, expect, test } from "vitest";
+import { factsOf } from "../../core/tasks/operation-facts.ts";
+import { writeOf } from "../../core/tasks/operation-writes.ts";
+import { beginOperationOn } from "../begin-operation.ts";
+import { conductorId, deleteTask, dispatchOf, hostName, numbered, serverId, swapTo, taskId } from "./cell-fixtures.ts";
+import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+
+const moveId = numbered(0xe, 1);
+const NAMES = [0, 1].map((index) => `conductor ${conductorId(index)}`);
+
+/** What is told of a server's tasks afterwards. */
+export function recordContract(cell: () => CellUnderTest): void {
+  const dispatch = (): Promise<unknown> =>
+    cell().store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1, 2] })]);
+  const records = () => cell().store.tasksOf(serverId(1));
+
+  describe("the record of a task", () => {
+    test("is there from the dispatch on, and names nobody until a conductor has taken it", async () => {
+      await dispatch();
+      expect(await records()).toEqual([
+        {
+          ...{ task: expect.objectContaining({ id: taskId(1) }), kind: "build", createdAtMs: expect.any(Number) },
+          ...{ endedAtMs: null, outcome: null, stage: null, reason: "", takings: [], stages: [] },
+        },
+      ]);
+      for (const other of [serverId(2), "nonsense"]) expect(await cell().store.tasksOf(other)).toEqual([]);
+    });
+
+    test("names each conductor that took it, once, also one whose lease is long gone", async () => {
+      const { store } = cell();
+      await dispatch();
+      await cell().take(1, 0);
+      await cell().take(1, 0);
+      await store.giveUpLease(conductorId(0));
+      const [swept] = await store.sweepTasks(conductorId(1), 0, 10);
+      if (swept === undefined) throw new Error("the task was not swept");
+      const change = swapTo(1, 1);
+      await store.hop([{ ...claimOf(swept), from: 0, reason: "x", to: 1, toHost: hostName(1), change }]);
+      await store.commitActive([{ ...claimOf(swept), selection: 1 }]);
+      await store.giveUpLease(conductorId(1));
+      const [record] = await records();
+      expect(record?.takings.map(({ conductorId: id, name }) => [id, name])).toEqual([
+        [conductorId(0), NAMES[0]],
+        [conductorId(1), NAMES[1]],
+      ]);
+      expect(record).toMatchObject({ outcome: "success", endedAtMs: expect.any(Number) });
+      const [first, second] = record?.takings ?? [];
+      expect(second?.atMs).toBeGreaterThanOrEqual(first?.atMs ?? Number.POSITIVE_INFINITY);
+    });
+
+    test("keeps of a task that goes back and forth the youngest takings", async () => {
+      const { store } = cell();
+      await dispatch();
+      for (let turn = 0; turn < 25; turn += 1) {
+        const taken = await cell().take(1, turn % 2);
+        expect(await store.handOver(conductorId(turn % 2), [claimOf(taken)])).toEqual([true]);
+      }
+      const [record] = await records();
+      expect(record?.takings.map(({ name }) => name)).toEqual(
+        Array.from({ length: 20 }, (_, index) => NAMES[(index + 5) % 2]),
+      );
+    });
+
+    test("of an operation has the stages that it reached, each once", async () => {
+      const { store } = cell();
+      await dispatch();
+      await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+      await beginOperationOn(store, { server: 1, kind: "resize", hosts: [1, 2], vcpus: 2, taskId: moveId });
+      const [taken] = await store.takeTasks(conductorId(0), [moveId]);
+      if (taken === undefined) throw new Error("the operation was not taken");
+      const step = {
+        ...{ ...claimOf(taken), step: 1 },
+        ...writeOf(factsOf(taken.task), {
+          from: { stage: "preparing", selection: 0 },
+          ...{ to: "handing-over", selection: 0, reason: "", noted: [], unseenMs: 0 },
+        }),
+      };
+      await store.commitStep([step]);
+      await store.commitStep([step]);
+      const [, move] = await records();
+      expect(move?.task.id).toBe(moveId);
+      expect(move?.stages.map(({ stage, selection }) => [stage, selection])).toEqual([
+        ["preparing", 0],
+        ["handing-over", 0],
+      ]);
+    });
+
+    test("is found after the end of operations and deletes that left no attempt and no migration", async () => {
+      const { store } = cell();
+      await dispatch();
+      await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+      const stopId = numbered(0xe, 2);
+      const askedBy = { requestId: "req-7", userId: "eve", projectId: "p" };
+      await beginOperationOn(store, { server: 1, kind: "stop", taskId: stopId });
+      const [taken] = await store.takeTasks(conductorId(0), [stopId]);
+      if (taken === undefined) throw new Error("the operation was not taken");
+      const arrow = { from: { stage: "powering", selection: 0 }, to: "succeed", selection: 0 } as const;
+      const write = writeOf(factsOf(taken.task), { ...arrow, reason: "", noted: [], unseenMs: 0 });
+      await store.commitStep([{ ...claimOf(taken), step: 1, ...write }]);
+      await store.requestDelete([{ ...deleteTask(1, 9), askedBy }]);
+      await store.commitDeleted([claimOf(await cell().take(9))]);
+      const found = await records();
+      expect(found.map(({ kind, outcome }) => [kind, outcome])).toEqual([
+        ["build", "success"],
+        ["operate", "success"],
+        ["delete", "deleted"],
+      ]);
+      expect(found[2]?.task.askedBy).toEqual(askedBy);
+    });
+
+    test("of a delete that overtakes a build is found, and the build is cancelled", async () => {
+      const { store } = cell();
+      await dispatch();
+      await cell().take(1);
+      await store.requestDelete([deleteTask(1, 9)]);
+      await store.commitDeleted([claimOf(await cell().take(9))]);
+      expect((await records()).map(({ kind, outcome }) => [kind, outcome])).toEqual([
+        ["build", "cancelled"],
+        ["delete", "deleted"],
+      ]);
+    });
+  });
+}

@@ -1,0 +1,175 @@
+import { describe, expect, test } from "vitest";
+import type { StepWrite } from "../../core/cell/operation-store.ts";
+import { leftoverUuid } from "../../core/tasks/move-change.ts";
+import { factsOf } from "../../core/tasks/operation-facts.ts";
+import { noteOf, writeOf } from "../../core/tasks/operation-writes.ts";
+import { beginOperationOn, type Wished } from "../begin-operation.ts";
+import { conductorId, deleteTask, dispatchOf, numbered, serverId, taskId } from "./cell-fixtures.ts";
+import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+
+const moveId = numbered(0xe, 1);
+const offloadId = numbered(0xe, 2);
+
+/** The room of a guest that may be left on a host is kept until that host says that it is gone. */
+export function leftoverContract(cell: () => CellUnderTest): void {
+  const boot = async (): Promise<void> => {
+    const { store } = cell();
+    await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 2 })]);
+    await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+  };
+  const begin = (wished: Partial<Wished>) =>
+    beginOperationOn(cell().store, { server: 1, kind: "resize", hosts: [1], vcpus: 3, taskId: moveId, ...wished });
+  const takeId = async (id: string) => {
+    const [taken] = await cell().store.takeTasks(conductorId(0), [id]);
+    if (taken === undefined) throw new Error(`task ${id} cannot be taken`);
+    return { facts: taken.task.work?.$case === "operate" ? factsOf(taken.task) : null, claim: claimOf(taken) };
+  };
+  const arrow = (facts: ReturnType<typeof factsOf>, to: "starting" | "cleaning" | "succeed-keeping"): StepWrite =>
+    writeOf(facts, {
+      from: { stage: "preparing", selection: 0 },
+      to,
+      selection: 0,
+      reason: "",
+      noted: [],
+      unseenMs: 0,
+    });
+  const released = (host: string, remaining: { readonly serverUuid: string; readonly attemptId: string }[] = []) =>
+    cell().store.releaseEvacuated([{ host, remaining }]);
+  const deleteLeaving = async (left: readonly string[], migrations: readonly string[] = []) => {
+    await cell().store.requestDelete([deleteTask(1, 11)]);
+    const claim = { ...claimOf(await cell().take(11)), migrations, left };
+    expect(await cell().store.commitDeleted([claim])).toEqual([{ kind: "committed" }]);
+    expect(await cell().store.commitDeleted([claim])).toEqual([{ kind: "committed" }]);
+    expect(await cell().store.servers([serverId(1)])).toMatchObject([{ status: "DELETED", host: null }]);
+  };
+
+  describe("what is held where a guest may be left", () => {
+    test("outlives the delete of its server, until its host says that no guest of it remains", async () => {
+      const { store } = cell();
+      await boot();
+      await deleteLeaving(["host-0"]);
+      expect(await cell().used()).toEqual([2, 0, 0]);
+      expect(await store.holdings([serverId(1), leftoverUuid(taskId(11))])).toMatchObject([
+        null,
+        { items: [{ amount: 2 }] },
+      ]);
+      expect(await store.holdForGuests(["host-1", "host-0"])).toEqual([[], [leftoverUuid(taskId(11))]]);
+      expect((await store.strays({ after: null, lookAt: 99, again: [], limit: 9 })).strays).toEqual([]);
+      expect(await store.migrations({ limit: 9 })).toEqual([]);
+      const guest = { serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
+      expect(await released("host-0", [guest])).toEqual([[]]);
+      expect(await released("host-1")).toEqual([[]]);
+      expect(await cell().used()).toEqual([2, 0, 0]);
+      expect(await store.releaseEvacuated([{ host: "host-0", remaining: [], held: [] }])).toEqual([[]]);
+      const held = [moveId, leftoverUuid(taskId(11))];
+      const others = [{ ...guest, serverUuid: serverId(2) }];
+      expect(await store.releaseEvacuated([{ host: "host-0", remaining: others, held }])).toEqual([
+        [leftoverUuid(taskId(11))],
+      ]);
+      expect(await cell().used()).toEqual([0, 0, 0]);
+      expect(await store.holdForGuests(["host-0"])).toEqual([[]]);
+    });
+
+    test("is given back at once by hosts that said that the guest is gone", async () => {
+      await boot();
+      await deleteLeaving(["host-2"]);
+      expect(await cell().used()).toEqual([0, 0, 0]);
+    });
+
+    test("of a server that is deleted while it moves is that of each host by itself", async () => {
+      await boot();
+      await begin({});
+      await deleteLeaving(["host-0"], [moveId]);
+      expect(await cell().used()).toEqual([2, 0, 0]);
+      expect(await released("host-0", [{ serverUuid: serverId(1), attemptId: `${taskId(1)}/0` }])).toEqual([[]]);
+      expect(await released("host-0")).toEqual([[moveId]]);
+      expect(await cell().used()).toEqual([0, 0, 0]);
+    });
+
+    test("is what the server held at the destination, if that is the host that did not answer", async () => {
+      await boot();
+      await begin({});
+      await deleteLeaving(["host-1"], [moveId]);
+      expect(await cell().used()).toEqual([0, 3, 0]);
+      expect(await released("host-1")).toEqual([[leftoverUuid(taskId(11))]]);
+      expect(await cell().used()).toEqual([0, 0, 0]);
+    });
+
+    test("is not kept by a delete that another conductor has", async () => {
+      const { store } = cell();
+      await boot();
+      await store.requestDelete([deleteTask(1, 11)]);
+      const { claim } = await takeId(taskId(11));
+      const late = { ...claim, epoch: claim.epoch - 1, left: ["host-0"] };
+      expect(await store.commitDeleted([late])).toEqual([{ kind: "fenced" }]);
+      expect(await store.holdings([serverId(1)])).toMatchObject([{ items: [{ amount: 2 }] }]);
+      expect(await store.holdForGuests(["host-0"])).toEqual([[]]);
+    });
+
+    test("outlives an offload whose host would not destroy the guest", async () => {
+      const { store } = cell();
+      await boot();
+      await begin({ kind: "shelve-offload", taskId: offloadId });
+      const { facts, claim } = await takeId(offloadId);
+      if (facts === null) throw new Error("no operation");
+      expect(await store.commitStep([{ ...claim, step: 1, ...arrow(facts, "succeed-keeping") }])).toMatchObject([
+        { kind: "committed" },
+      ]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ status: "SHELVED_OFFLOADED", host: null }]);
+      expect(await cell().used()).toEqual([2, 0, 0]);
+      expect((await store.strays({ after: null, lookAt: 99, again: [], limit: 9 })).strays).toEqual([]);
+      expect(await released("host-0")).toEqual([[leftoverUuid(offloadId)]]);
+      expect(await cell().used()).toEqual([0, 0, 0]);
+    });
+
+    test("is given back when the server is back on the host, and the guest that was left is gone", async () => {
+      const { store } = cell();
+      await boot();
+      await begin({ kind: "shelve-offload", taskId: offloadId });
+      const offload = await takeId(offloadId);
+      if (offload.facts === null) throw new Error("no operation");
+      await store.commitStep([{ ...offload.claim, step: 1, ...arrow(offload.facts, "succeed-keeping") }]);
+      await begin({ kind: "unshelve", hosts: [0] });
+      const unshelve = await takeId(moveId);
+      if (unshelve.facts === null) throw new Error("no operation");
+      await store.commitStep([{ ...unshelve.claim, step: 1, ...arrow(unshelve.facts, "starting") }]);
+      const home = { serverUuid: serverId(1), attemptId: `${moveId}/0` };
+      expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0", attemptId: home.attemptId }]);
+      const left = { serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
+      expect(await released("host-0", [left, home])).toEqual([[]]);
+      expect(await released("host-0", [home])).toEqual([[leftoverUuid(offloadId)]]);
+    });
+
+    test("outlives a live migration whose source would not destroy the guest", async () => {
+      const { store } = cell();
+      await boot();
+      await begin({ kind: "live-migrate" });
+      const { facts, claim } = await takeId(moveId);
+      if (facts === null) throw new Error("no operation");
+      await store.commitStep([{ ...claim, step: 1, ...arrow(facts, "starting") }]);
+      await store.commitStep([{ ...claim, step: 2, ...arrow(facts, "succeed-keeping") }]);
+      expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", host: "host-1" }]);
+      expect(await store.migrations({ limit: 9 })).toMatchObject([{ uuid: moveId, ended: true, holdsSource: true }]);
+      expect(await cell().used()).toEqual([2, 3, 0]);
+      expect(await released("host-0", [{ serverUuid: serverId(1), attemptId: `${taskId(1)}/0` }])).toEqual([[]]);
+      expect(await released("host-0", [{ serverUuid: serverId(1), attemptId: `${moveId}/0` }])).toEqual([[moveId]]);
+      expect(await cell().used()).toEqual([0, 3, 0]);
+    });
+  });
+
+  test("a move shows what it waits for, until it goes on", async () => {
+    const { store } = cell();
+    await boot();
+    await begin({ kind: "live-migrate" });
+    const { facts, claim } = await takeId(moveId);
+    if (facts === null) throw new Error("no operation");
+    await store.commitStep([{ ...claim, step: 1, ...arrow(facts, "starting") }]);
+    const at = { stage: "starting", selection: 0, reason: "" } as const;
+    await store.commitStep([{ ...claim, step: 2, ...noteOf(facts, at, "Waiting: host-1 is away.", false) }]);
+    const noted = { status: "post-migrating", note: "Waiting: host-1 is away.", ended: false };
+    expect(await store.migrations({ limit: 9 })).toMatchObject([noted]);
+    expect(await store.positions([moveId])).toMatchObject([{ stage: "starting", step: 3 }]);
+    await store.commitStep([{ ...claim, step: 3, ...arrow(facts, "cleaning") }]);
+    expect(await store.migrations({ limit: 9 })).toMatchObject([{ note: "" }]);
+  });
+}

@@ -1,0 +1,168 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { CellStore } from "../../core/cell/cell-store.ts";
+import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
+import { type DoomedGuest, QUARANTINE_DISABLES, type QuarantineAdmin } from "../../core/cell/quarantine.ts";
+import type { Ledger } from "../../core/ledger/ledger-port.ts";
+import {
+  conductorId,
+  dispatchOf,
+  hostName,
+  hostTree,
+  numbered,
+  providerOf,
+  serverId,
+  taskId,
+} from "./cell-fixtures.ts";
+
+export interface QuarantineSubject {
+  readonly cell: CellStore;
+  readonly admin: HostAdminStore;
+  readonly quarantine: QuarantineAdmin;
+  readonly ledger: Ledger;
+  close(): Promise<void>;
+}
+
+/** What both bodies of the quarantine promise. */
+export function quarantineContract(name: string, makeSubject: () => Promise<QuarantineSubject>): void {
+  describe(`the quarantine in ${name}`, () => {
+    let subject: QuarantineSubject;
+    let cell: CellStore;
+    beforeEach(async () => {
+      subject = await makeSubject();
+      cell = subject.cell;
+      await subject.ledger.putTrees([hostTree(0, 8), hostTree(1, 8)]);
+      for (const host of [0, 1])
+        await cell.hostsUp(`agent-${host}`, [{ name: hostName(host), rootProvider: providerOf(host) }]);
+      await cell.renewLease({ id: conductorId(0), name: "c", leaseMs: 3_600_000 });
+      // Server 1 is ACTIVE on host-0, by the first attempt of its build.
+      await cell.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1] })]);
+      const [taken] = await cell.takeTasks(conductorId(0), [taskId(1)]);
+      if (taken === undefined) throw new Error("it cannot be taken");
+      await cell.commitActive([{ taskId: taskId(1), serverUuid: serverId(1), epoch: taken.epoch, selection: 0 }]);
+    });
+    afterEach(() => subject.close());
+
+    const stranger = (fields: Partial<DoomedGuest> = {}): DoomedGuest => ({
+      host: "host-1",
+      serverUuid: serverId(9),
+      attemptId: `${numbered(0xe, 9)}/0`,
+      state: "running",
+      revision: 0,
+      incarnation: "",
+      ...fields,
+    });
+    const kinds = async (...guests: DoomedGuest[]) => (await cell.judgeGuests(guests)).map(({ kind }) => kind);
+    const same = () => cell.incarnation();
+
+    test("lets guests go that the database knows, and names those that it does not know", async () => {
+      const incarnation = await same();
+      const failed = stranger({ serverUuid: serverId(1), attemptId: `${taskId(1)}/0`, incarnation });
+      expect(await kinds(failed, stranger({ incarnation }), stranger(), stranger({ attemptId: "nonsense" }))).toEqual([
+        "destroy",
+        "unknown",
+        "unknown",
+        "unknown",
+      ]);
+      expect(await subject.quarantine.quarantined()).toEqual([]);
+      expect(await subject.admin.adminHosts(["host-1"])).toMatchObject([{ disabled: false }]);
+    });
+
+    test("keeps what another incarnation does not know, and the host takes no new servers", async () => {
+      const before = await same();
+      const renewed = await subject.quarantine.renewIncarnation();
+      expect([renewed !== before, await same()]).toEqual([true, renewed]);
+      const unknown = stranger({ incarnation: before });
+      // The build has not come as far as its second selection, and a move is not known at all.
+      const later = stranger({ serverUuid: serverId(1), attemptId: `${taskId(1)}/1`, incarnation: before });
+      const moved = stranger({ serverUuid: serverId(1), attemptId: `${numbered(0xe, 7)}/0`, incarnation: before });
+      const known = stranger({
+        host: "host-0",
+        serverUuid: serverId(1),
+        attemptId: `${taskId(1)}/0`,
+        incarnation: before,
+      });
+      expect(await cell.judgeGuests([unknown, later, moved, known])).toEqual([
+        { kind: "quarantined", reason: expect.stringContaining("does not know its server") },
+        { kind: "quarantined", reason: expect.stringContaining("does not know this attempt") },
+        { kind: "quarantined", reason: expect.stringContaining("does not know this attempt") },
+        { kind: "destroy", reason: null },
+      ]);
+      expect(await subject.quarantine.quarantined()).toHaveLength(3);
+      expect(await subject.admin.adminHosts(null)).toMatchObject([
+        { name: "host-0", disabled: false },
+        { name: "host-1", disabled: true, disabledReason: QUARANTINE_DISABLES },
+      ]);
+      await subject.admin.setDisabled("host-1", false, null);
+      // By now the agent knows the new incarnation; what was kept stays so, and is told of once.
+      expect(await cell.judgeGuests([{ ...unknown, incarnation: renewed }])).toEqual([
+        { kind: "quarantined", reason: null },
+      ]);
+      // An operator's word on the host stands.
+      expect(await subject.admin.adminHosts(["host-1"])).toMatchObject([{ disabled: false }]);
+    });
+
+    test("disables a host that reports only later", async () => {
+      const incarnation = await same();
+      await subject.quarantine.renewIncarnation();
+      const guest = stranger({ incarnation, host: "host-2" });
+      expect(await kinds(guest)).toEqual(["quarantined"]);
+      await subject.ledger.putTrees([hostTree(2, 8)]);
+      await cell.hostsUp("agent-2", [{ name: "host-2", rootProvider: providerOf(2) }]);
+      expect(await kinds(guest)).toEqual(["quarantined"]);
+      expect(await subject.admin.adminHosts(["host-2"])).toMatchObject([{ disabled: true }]);
+    });
+
+    test("keeps a guest that has obeyed a later order than its server's row knows of, whatever the incarnation", async () => {
+      const guest = stranger({ serverUuid: serverId(1), attemptId: `${taskId(1)}/0`, incarnation: await same() });
+      const [server] = await cell.servers([serverId(1)]);
+      const revision = server?.revision ?? 0;
+      expect(await kinds({ ...guest, revision })).toEqual(["destroy"]);
+      expect(await kinds({ ...guest, revision: revision + 1 })).toEqual(["quarantined"]);
+      await cell.raiseRevisions([
+        { serverUuid: serverId(1), revision: revision + 4 },
+        { serverUuid: serverId(1), revision: revision + 2 },
+        { serverUuid: serverId(9), revision: 1 },
+      ]);
+      expect(await cell.servers([serverId(1)])).toMatchObject([{ revision: revision + 4 }]);
+      await cell.raiseRevisions([{ serverUuid: serverId(1), revision }]);
+      expect(await cell.servers([serverId(1)])).toMatchObject([{ revision: revision + 4 }]);
+    });
+
+    test("lets a guest go that an operator has condemned", async () => {
+      const incarnation = await same();
+      await subject.quarantine.renewIncarnation();
+      const [one, other] = [
+        stranger({ incarnation }),
+        stranger({ incarnation, serverUuid: serverId(8), attemptId: "x/0" }),
+      ];
+      await cell.judgeGuests([one, other]);
+      expect(await subject.quarantine.condemn([serverId(9), serverId(5)])).toBe(1);
+      expect(await kinds(one, other)).toEqual(["destroy", "quarantined"]);
+      expect(await subject.quarantine.quarantined()).toMatchObject([
+        { host: "host-1", serverUuid: serverId(9), state: "running", condemned: true, foundAtMs: expect.any(Number) },
+        { host: "host-1", serverUuid: serverId(8), condemned: false },
+      ]);
+      expect(await subject.quarantine.condemn(null)).toBe(2);
+      expect(await kinds(other)).toEqual(["destroy"]);
+    });
+
+    test("forgets guests that are gone from the hosts that were compared", async () => {
+      const incarnation = await same();
+      await subject.quarantine.renewIncarnation();
+      const there = stranger({ incarnation });
+      await cell.judgeGuests([
+        there,
+        stranger({ incarnation, attemptId: "gone/0" }),
+        stranger({ incarnation, host: "host-0" }),
+      ]);
+      await cell.keepQuarantined([
+        { host: "host-1", attemptIds: [there.attemptId] },
+        { host: "elsewhere", attemptIds: [] },
+      ]);
+      expect(await subject.quarantine.quarantined()).toMatchObject([
+        { host: "host-0", attemptId: there.attemptId },
+        { host: "host-1", attemptId: there.attemptId },
+      ]);
+    });
+  });
+}

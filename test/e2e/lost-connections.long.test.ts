@@ -1,0 +1,155 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { withClient } from "../../adapters/postgres/databases.ts";
+import { eventually } from "../eventually.ts";
+import { Cloud } from "./cloud.ts";
+import { SteadyLoad } from "./steady-load.ts";
+
+const PATIENT = { everyMs: 50, withinMs: 90_000 };
+const KILLS = Number(process.env.BERTH_TEST_KILLS ?? 200);
+/** Between two kills, so that the processes get somewhere in the meantime. */
+const KILL_EVERY_MS = 200;
+/** How long a table is held before a kill, for some transaction to be waiting for it. */
+const HELD_MS = 100;
+const RESTARTS = 3;
+/** How many servers have to become ACTIVE before a fault and after it. */
+const WARM = 10;
+
+describe("a cloud whose connections are lost", () => {
+  let cloud: Cloud;
+
+  beforeAll(async () => {
+    cloud = await Cloud.start();
+  });
+  afterAll(() => cloud?.close());
+  beforeEach(() => cloud.beforeTest());
+
+  const pids = () => cloud.services.map((one) => `${one.name}: ${one.running ? one.pid : "ended"}`);
+
+  async function underLoad(faults: () => Promise<void>): Promise<void> {
+    const before = pids();
+    // Each server's first host fails it: hops are transactions of several statements.
+    const load = new SteadyLoad(cloud.compute, await cloud.compute.flavor(), { outcome: "reschedule", first: 1 });
+    await eventually("the load to run", () => load.active >= WARM, PATIENT);
+    await faults();
+    expect(pids()).toEqual(before);
+    const goal = load.accepted + WARM;
+    await eventually("servers after the faults", () => load.active >= goal, PATIENT);
+    const { accepted } = await load.stop();
+    const servers = await cloud.compute.ended(accepted);
+    expect(servers.filter(({ status }) => status !== "ACTIVE").map(({ id, fault }) => ({ id, fault }))).toEqual([]);
+    expect(pids()).toEqual(before);
+    await cloud.expectCleanAudit();
+  }
+
+  test(`${KILLS} killed Postgres backends end no process, and every server becomes ACTIVE`, async () => {
+    const databases = [cloud.databaseUrl, ...cloud.cells.map((cell) => cell.databaseUrl)];
+    const killed = new Map<string, number>();
+    await underLoad(async () => {
+      for (let kills = 0; kills < KILLS; ) {
+        for (const url of databases) {
+          const table = url === cloud.databaseUrl ? "requests" : "tasks";
+          const names = await holding(url, table, async () => {
+            await delay(HELD_MS);
+            return killOneOfEach(url);
+          });
+          kills += names.length;
+          for (const name of names) killed.set(name, (killed.get(name) ?? 0) + 1);
+        }
+        await delay(KILL_EVERY_MS);
+      }
+    });
+    // Every kind of connection was among them: those for statements, those that follow the log, and their questions.
+    expect([...killed.keys()].toSorted()).toEqual(
+      expect.arrayContaining(["berth api", "berth scheduler", "berth view", "berth view stream"]),
+    );
+    expect([...killed.keys()].some((name) => name.startsWith("berth conductor"))).toBe(true);
+  });
+
+  test("NATS and Redis servers that are killed again and again end no process", async () => {
+    await underLoad(async () => {
+      for (let restarts = 0; restarts < RESTARTS; restarts += 1) {
+        for (const server of [cloud.nats, cloud.cells[0]!.nats, cloud.redis]) {
+          await server.kill();
+          await server.restart();
+        }
+        await delay(KILL_EVERY_MS);
+      }
+    });
+  });
+
+  test("Postgres servers that are killed again and again end no process", async () => {
+    await underLoad(async () => {
+      for (let restarts = 0; restarts < RESTARTS; restarts += 1) {
+        for (const server of [cloud.database, ...cloud.cells.map((cell) => cell.database)]) {
+          await server.kill();
+          await server.start();
+          await delay(KILL_EVERY_MS);
+        }
+      }
+    });
+  });
+
+  test("the other end of the agents' links is killed again and again: none of those that live ends", async () => {
+    const [cell] = cloud.cells;
+    const victims = [cell!.conductors[0]!, cell!.agents[0]!];
+    const others = () => cloud.services.filter((one) => !victims.some((victim) => victim === one));
+    const before = others().map((one) => one.pid);
+    const load = new SteadyLoad(cloud.compute, await cloud.compute.flavor());
+    await eventually("the load to run", () => load.active >= WARM, PATIENT);
+    for (let restarts = 0; restarts < RESTARTS; restarts += 1) {
+      for (const victim of victims) {
+        await victim.kill();
+        await victim.start();
+      }
+    }
+    const { accepted } = await load.stop();
+    expect(others().map((one) => (one.running ? one.pid : one.logSinceMark(5)))).toEqual(before);
+    const servers = await cloud.compute.ended(accepted);
+    expect(servers.filter(({ status }) => status !== "ACTIVE").map(({ id, fault }) => ({ id, fault }))).toEqual([]);
+  });
+
+  test("services that are started while their databases are away wait for them, and serve once they are back", async () => {
+    const [cell] = cloud.cells;
+    const conductor = cell!.conductors[0]!;
+    const restarted = [cloud.api, cloud.schedulers[0]!, conductor];
+    await Promise.all(restarted.map((one) => one.kill()));
+    await Promise.all([cloud.database.kill(), cell!.database.kill()]);
+    for (const one of restarted) one.mark();
+    const starting = Promise.all(restarted.map((one) => one.start()));
+    starting.catch(() => undefined); // told of below, if it comes to that
+    const waiting = (one: (typeof restarted)[number]) => one.logSinceMark(100).includes("connect ECONNREFUSED");
+    await eventually("all of them to wait", () => restarted.every(waiting), PATIENT);
+    await Promise.all([cloud.database.start(), cell!.database.start()]);
+    await starting;
+    await underLoad(async () => undefined);
+  });
+});
+
+/**
+ * Ends one session of each of Berth's programs on this database: one that waits for a lock in the middle of its transaction, where there is
+ * one. Returns their application names.
+ */
+function killOneOfEach(url: string): Promise<readonly string[]> {
+  return withClient(url, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `select application_name as name, pg_terminate_backend(pid)
+       from (select distinct on (application_name) pid, application_name from pg_stat_activity
+             where datname = current_database() and application_name like 'berth%' and application_name <> 'berth admin'
+             order by application_name, wait_event_type = 'Lock' desc, state = 'idle', random()) one`,
+    );
+    return rows.map(({ name }) => name);
+  });
+}
+
+/** Keeps every transaction that writes to this table waiting in its middle while `work` runs. */
+function holding<Result>(url: string, table: string, work: () => Promise<Result>): Promise<Result> {
+  return withClient(url, async (client) => {
+    await client.query(`begin; lock table ${table} in share mode`);
+    try {
+      return await work();
+    } finally {
+      await client.query("rollback");
+    }
+  });
+}

@@ -1,0 +1,260 @@
+import { randomUUID } from "node:crypto";
+import { request } from "node:http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startTestCloud, type TestCloud } from "../../test-cloud.ts";
+import { ApiRig } from "./api-rig.ts";
+
+/** A body that each route takes, by method and path; every value in it is then replaced by malformed ones. */
+const BODIES: Readonly<Record<string, readonly unknown[]>> = {
+  "POST /v2.1/servers": [
+    {
+      server: {
+        ...{ name: "web", flavorRef: "small", imageRef: randomUUID(), metadata: { a: "b" }, availability_zone: "nova" },
+        ...{ networks: [{ port: randomUUID(), tag: "t" }], host: "h-0", hypervisor_hostname: "h-0", description: "d" },
+        ...{ min_count: "1", security_groups: [{ name: "default" }], user_data: "", tags: ["t"] },
+      },
+      "os:scheduler_hints": { group: randomUUID(), same_host: [randomUUID()], query: "[]", colour: ["red"] },
+    },
+  ],
+  "POST /v2.1/servers/:id/action": [
+    { rebuild: { imageRef: randomUUID(), name: "n", metadata: { a: "b" }, adminPass: "x" } },
+    { resize: { flavorRef: "small" } },
+    { migrate: { host: "h-0" } },
+    { "os-migrateLive": { host: "h-0", block_migration: "auto", force: "x" } },
+    { evacuate: { host: "h-0", adminPass: "x" } },
+    { unshelve: { availability_zone: "z", host: "h-0" } },
+    { reboot: { type: "SOFT" } },
+    { "os-resetState": { state: "error" } },
+    { shelve: "x" },
+  ],
+  "POST /v2.1/servers/:id/migrations/:migrationId/action": [{ force_complete: "x" }],
+  "POST /v2.1/servers/:id/os-interface": [{ interfaceAttachment: { port_id: randomUUID(), tag: "t" } }],
+  "POST /v2.1/flavors": [
+    { flavor: { id: "f", name: "f", vcpus: 1, ram: 1, disk: 0, description: "d", rxtx_factor: "1.0", swap: "1" } },
+  ],
+  "POST /v2.1/flavors/:flavorId/os-extra_specs": [{ extra_specs: { "hw:cpu_policy": "shared", other: "x" } }],
+  "PUT /v2.1/flavors/:flavorId/os-extra_specs/:key": [{ other: "x" }],
+  "POST /v2.1/os-server-groups": [
+    { server_group: { name: "g", policy: "anti-affinity", rules: { max_server_per_host: "2" } } },
+  ],
+  "PUT /v2.1/os-services/:id": [
+    { host: "h-0", binary: "nova-compute", disabled_reason: "why", forced_down: "true" },
+    { host: "h-0", binary: "nova-compute" },
+    { status: "disabled", disabled_reason: "why" },
+  ],
+  "POST /v2.1/os-aggregates": [{ aggregate: { name: "a", availability_zone: "z" } }],
+  "PUT /v2.1/os-aggregates/:id": [{ aggregate: { name: "a", availability_zone: "z" } }],
+  "POST /v2.1/os-aggregates/:id/action": [
+    { add_host: { host: "h-0" } },
+    { remove_host: { host: "h-0" } },
+    { set_metadata: { metadata: { a: "b" } } },
+  ],
+  "PUT /berth/v1/settings": [{ set: { default_availability_zone: "nova" }, unset: ["x"] }],
+  "PUT /berth/v1/ratios": [
+    { host: "h-0", ratios: { VCPU: 1 } },
+    { aggregate: "1", ratios: { VCPU: 1 } },
+  ],
+  "POST /berth/v1/sync-aggregates": [{ dry_run: true }],
+  "PUT /berth/v1/hosts/:host": [{ disabled: true, reason: "why" }],
+  "POST /berth/v1/explain": [
+    { flavor: "small", image: randomUUID(), zone: "z", host: "h-0", project_id: "p", hints: { colour: "red" } },
+  ],
+  "POST /image/v2/images": [
+    {
+      id: randomUUID(),
+      name: "i",
+      tags: ["t"],
+      owner: "p",
+      disk_format: "raw",
+      hw_disk_bus: "scsi",
+      visibility: "private",
+    },
+  ],
+  "PATCH /image/v2/images/:id": [[{ op: "add", path: "/name", value: "x" }]],
+  "POST /network/v2.0/ports": [
+    {
+      port: {
+        ...{ network_id: randomUUID(), name: "p", project_id: "p", tenant_id: "p" },
+        resource_request: { request_groups: [{ id: randomUUID(), required: ["CUSTOM_X"], resources: { VCPU: 1 } }] },
+      },
+    },
+  ],
+};
+
+/** Parts of paths and queries, as they stand in a URL. The first ones are no text that a database keeps. */
+const UNREADABLE = ["%00", "a%00b", "%ff", "%zz", "%ed%a0%80", "%", "%c3%28"];
+const ODD = [
+  "-1",
+  "99999999999999999999",
+  "9".repeat(15),
+  "%F0%9F%98%80",
+  "'",
+  "%22",
+  "..%2f",
+  "x".repeat(900),
+  "null",
+];
+const ACTIONS_OF_SERVICES = ["enable", "disable", "disable-log-reason", "force-down"];
+const PARAMETERS = [
+  ...["limit", "marker", "offset", "name", "status", "host", "binary", "all_tenants", "user_id", "project_id", "uuid"],
+  ...["changes-since", "changes-before", "instance_uuid", "migration_type", "source_compute", "flavor", "image", "x"],
+  ...["reservation_id", "sort_key", "all_projects", "is_public", "minRam", "hypervisor_hostname_pattern"],
+];
+const VALUES = [
+  "\u0000",
+  "a\u0000b",
+  "\ud800",
+  "\udfff\ud800",
+  "",
+  "x".repeat(300),
+  -1,
+  2 ** 53,
+  1e300,
+  null,
+  [],
+  {},
+  true,
+];
+
+/** The value with each of its members and names replaced in turn. */
+function* malformed(value: unknown): Generator<unknown> {
+  yield* VALUES;
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    for (const [index, member] of value.entries())
+      for (const wrong of malformed(member)) yield value.toSpliced(index, 1, wrong);
+    return;
+  }
+  const members = Object.entries(value);
+  for (const [name, member] of members) {
+    for (const wrong of malformed(member)) yield { ...value, [name]: wrong };
+    const others = members.filter(([other]) => other !== name);
+    for (const wrong of ["\u0000", `${name}\u0000`, "\ud800", ""])
+      yield Object.fromEntries([...others, [wrong, member]]);
+  }
+}
+
+let cloud: TestCloud;
+let routes: readonly { readonly method: string; readonly url: string }[];
+let known: Readonly<Record<string, string>>;
+
+beforeAll(async () => {
+  const rig = await ApiRig.start();
+  routes = rig.api.http.knownRoutes!().filter(({ method, url }) => method !== "HEAD" && !url.startsWith("/compute"));
+  await rig.close();
+  const hosts = [
+    { name: "h-0", inventories: { VCPU: { total: 8 }, MEMORY_MB: { total: 8_192 }, DISK_GB: { total: 100 } } },
+  ];
+  cloud = await startTestCloud({ cells: [{ name: "cell-1", hosts }], schedulers: 1, conductors: 1 });
+  await cloud.call("POST", "/v2.1/flavors", { flavor: { id: "small", name: "small", vcpus: 1, ram: 64, disk: 0 } });
+  const server = { name: "s", flavorRef: "small", networks: "none" };
+  const booted = await cloud.call("POST", "/v2.1/servers", { server });
+  const image = await cloud.call("POST", "/image/v2/images", {});
+  known = { server: booted.json.server.id, image: image.json.id };
+}, 120_000);
+afterAll(() => cloud?.close());
+
+interface Sent {
+  readonly method: string;
+  /** As it stands in the request line: nothing is escaped. */
+  readonly path: string;
+  readonly body?: string | Buffer;
+  readonly type?: string;
+  readonly version?: string;
+}
+
+/** Past every client that would repair the path. */
+function send({ method, path, body, type = "application/json", version = "compute 2.90" }: Sent) {
+  const { hostname, port } = new URL(cloud.apiUrl);
+  return new Promise<{ status: number; text: string }>((resolve, reject) => {
+    const headers = { "openstack-api-version": version, ...(body !== undefined && { "content-type": type }) };
+    const asked = request({ hostname, port, method, path, headers }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on("data", (chunk) => chunks.push(chunk));
+      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
+      answer.on("error", reject);
+    });
+    asked.on("error", reject);
+    asked.end(body);
+  });
+}
+
+async function isNoFault(sent: Sent): Promise<string> {
+  const { status, text } = await send(sent);
+  const shown = `${sent.method} ${sent.path} ${String(sent.body ?? "").slice(0, 300)} -> ${status} ${text}`;
+  expect(status, shown).toBeLessThan(500);
+  return `${status} ${text}`;
+}
+
+/** The path with something that exists wherever the route takes an id. */
+function filled(url: string): string {
+  const id = url.includes("/images") ? known.image : url.includes("/servers/") ? known.server : "1";
+  return url
+    .replace(":id", id ?? "")
+    .replace(":flavorId", "small")
+    .replace(":host", "h-0")
+    .replace(":server", known.server ?? "")
+    .replaceAll(/:\w+/g, "x");
+}
+
+describe("malformed input on every route", () => {
+  it("has a body in the table above for each route that takes one", () => {
+    const taking = routes.filter(({ method }) => ["POST", "PUT", "PATCH"].includes(method));
+    expect(taking.map(({ method, url }) => `${method} ${url}`).toSorted()).toEqual(Object.keys(BODIES).toSorted());
+  });
+
+  it("is refused in paths, with 400 for what no database keeps", async () => {
+    for (const { method, url } of routes) {
+      const [body] = BODIES[`${method} ${url}`] ?? [];
+      const parameters = url.match(/:\w+/g) ?? [];
+      for (const parameter of parameters) {
+        for (const value of [...UNREADABLE, ...ODD, ...(url.includes("os-services") ? ACTIONS_OF_SERVICES : [])]) {
+          const path = filled(url.replace(parameter, value));
+          const text = body === undefined ? {} : { body: JSON.stringify(body) };
+          const type = method === "PATCH" ? { type: "application/openstack-images-v2.1-json-patch" } : {};
+          const told = await isNoFault({ method, path, ...text, ...type });
+          if (UNREADABLE.includes(value)) expect(told, `${method} ${path}`).toMatch(/^400 /);
+          if (value.includes("%00")) expect(told, `${method} ${path}`).toContain(`attribute ${parameter.slice(1)}.`);
+        }
+      }
+    }
+  }, 120_000);
+
+  it("is refused in queries, with 400 that names the parameter for what no database keeps", async () => {
+    for (const { method, url } of routes) {
+      if (method !== "GET") continue;
+      for (const parameter of PARAMETERS) {
+        for (const value of parameter === "marker" ? UNREADABLE : ["%00", "%ff"]) {
+          const path = `${filled(url)}?${parameter}=${value}`;
+          const told = await isNoFault({ method, path });
+          expect(told, path).toMatch(/^400 /);
+          expect(told, path).toContain(`query parameters ${parameter}.`);
+        }
+        for (const value of parameter === "marker" ? ODD : ODD.slice(0, 3))
+          await isNoFault({ method, path: `${filled(url)}?${parameter}=${value}` });
+      }
+    }
+  }, 240_000);
+
+  it("is refused in bodies, with 400 that names the field for what no database keeps", async () => {
+    for (const [name, bodies] of Object.entries(BODIES)) {
+      const [method = "", url = ""] = name.split(" ");
+      const paths = url.includes("os-services")
+        ? ACTIONS_OF_SERVICES.map((action) => url.replace(":id", action))
+        : [filled(url)];
+      const type = method === "PATCH" ? { type: "application/openstack-images-v2.1-json-patch" } : {};
+      for (const path of paths) {
+        for (const body of bodies) {
+          for (const wrong of malformed(body)) {
+            const version = path.endsWith("/os-services/disable") ? { version: "compute 2.11" } : {};
+            const text = JSON.stringify(wrong);
+            const told = await isNoFault({ method, path, body: text, ...type, ...version });
+            if (/\\u0000|\\ud800/.test(text)) expect(told, `${name} ${text}`).toMatch(/^400 .*(field\/attribute|body)/);
+          }
+        }
+        const bytes = Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]);
+        expect(await isNoFault({ method, path, body: bytes, ...type })).toMatch(/^400 .*not UTF-8/);
+      }
+    }
+  }, 240_000);
+});

@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { mixedWorld } from "../../cli/sim/mixed.ts";
+import { simulate } from "../../cli/sim/simulate.ts";
+import { TIMEOUT_MS } from "./world.ts";
+
+const SLICE = 25;
+
+/** Defines tests, each of 25 worlds that were never tried before. A title names the first seed, a failure the seed that broke a law. */
+export function testFreshWorlds(slices: number): void {
+  const first = Math.floor(Math.random() * 2 ** 30);
+  test.each(Array.from({ length: slices }, (_, slice) => first + slice * SLICE))(
+    `${SLICE} worlds that were never tried before, from seed %i on`,
+    { timeout: TIMEOUT_MS },
+    async (from) => {
+      for (let seed = from; seed < from + SLICE; seed += 1) {
+        const { findings } = await simulate(mixedWorld(seed));
+        expect(findings, `berth sim --profile mixed --seed ${seed}`).toEqual([]);
+      }
+    },
+  );
+}

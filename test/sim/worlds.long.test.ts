@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { MUTATIONS } from "../../cli/sim/mutations.ts";
+import { simulate } from "../../cli/sim/simulate.ts";
+import { testFreshWorlds } from "./fresh-worlds.ts";
+import { TIMEOUT_MS, world } from "./world.ts";
+
+/** Each bug that is put in must show within so many seeds. */
+const SEEDS_MAX = 250;
+
+testFreshWorlds(8);
+
+test.each(MUTATIONS.map((mutation) => [mutation.name, mutation] as const))(
+  "finds %s",
+  { timeout: TIMEOUT_MS },
+  async (_name, mutation) => {
+    const { profile = "storm" } = mutation;
+    for (let seed = 1; seed <= SEEDS_MAX; seed += 1) {
+      const { findings } = await simulate(world(seed, profile, { mutation }));
+      if (findings.length === 0) continue;
+      // It is the bug that is found, and not the world.
+      expect((await simulate(world(seed, profile))).findings).toEqual([]);
+      return;
+    }
+    expect.fail(`${SEEDS_MAX} seeds hold: ${mutation.about}`);
+  },
+);
