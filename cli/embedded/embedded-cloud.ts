@@ -11,6 +11,7 @@ import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresDecisionStore } from "../../adapters/postgres/postgres-decision-store.ts";
+import { PostgresHostMapStore } from "../../adapters/postgres/postgres-host-map-store.ts";
 import { PostgresImageStore } from "../../adapters/postgres/postgres-image-store.ts";
 import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.ts";
 import { PostgresPortStore } from "../../adapters/postgres/postgres-port-store.ts";
@@ -191,6 +192,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     aggregates: new PostgresAggregateStore(pool),
     ratios: new PostgresRatioStore(pool),
     settings: new PostgresSettingsStore(pool),
+    hostMap: new PostgresHostMapStore(pool),
     softState,
   };
   const shared = { store: observed, groups, reservations, moves, bus, clock: systemClock, tracing: noTracing };

@@ -17,6 +17,7 @@ import { PostgresCellArbiter } from "../../adapters/postgres/postgres-cell-arbit
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresDecisionStore } from "../../adapters/postgres/postgres-decision-store.ts";
 import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
+import { PostgresHostMapStore } from "../../adapters/postgres/postgres-host-map-store.ts";
 import { PostgresImageStore } from "../../adapters/postgres/postgres-image-store.ts";
 import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.ts";
 import { PostgresPortStore } from "../../adapters/postgres/postgres-port-store.ts";
@@ -160,6 +161,7 @@ function openOperators(pool: Pool, redisUrl: string | null, logger: Logger, clos
     aggregates: new PostgresAggregateStore(pool),
     ratios: new PostgresRatioStore(pool),
     settings: new PostgresSettingsStore(pool),
+    hostMap: new PostgresHostMapStore(pool),
     softState: redisUrl === null ? NO_SOFT_STATE : openSoftState(redisUrl, logger, closers),
   };
 }

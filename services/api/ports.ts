@@ -2,6 +2,7 @@ import type { AggregateStore } from "../../core/cell/aggregate-store.ts";
 import type { ApiStore } from "../../core/cell/api-store.ts";
 import type { ServerStore } from "../../core/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
+import type { HostMapStore } from "../../core/cell/host-map-store.ts";
 import type { BeginStore, MigrationStore } from "../../core/cell/operation-store.ts";
 import type { RatioStore } from "../../core/cell/ratio-store.ts";
 import type { ReservationStore } from "../../core/cell/reservation-store.ts";
@@ -31,6 +32,7 @@ export interface OperatorStores {
   readonly aggregates: AggregateStore;
   readonly ratios: RatioStore;
   readonly settings: SettingsStore;
+  readonly hostMap: HostMapStore;
   readonly softState: Pick<SoftState, "buildFailures" | "clearBuildFailures" | "living">;
 }
 

@@ -5,6 +5,7 @@ import type { CellClient } from "../cells/cell-client.ts";
 import type { ApiEvents } from "../events.ts";
 import type { OperatorStores } from "../ports.ts";
 import type { Cells } from "../servers/hydrate-servers.ts";
+import { HostMapKeeper } from "./keep-host-map.ts";
 
 /** What a sync changed, or would change. */
 export interface SyncReport {
@@ -23,7 +24,8 @@ const BATCH_MAX = 500;
  * The API database is the truth: what a cell did not hear of, since it was away, is found by comparing and written then.
  *
  * `sync` is one such act. In the background every change of the version is followed, by whichever api made it; cells that were
- * away are tried again with each look, and everything is compared once in `fullMs`, for what came or was changed in the cells.
+ * away are tried again with each look, and everything is compared once in `fullMs`, for what came or was changed in the cells. The same
+ * looks keep the names of the cells' hosts in the API database.
  */
 export class HostSyncer {
   readonly #stores: OperatorStores;
@@ -31,6 +33,7 @@ export class HostSyncer {
   readonly #events: ApiEvents;
   readonly #clock: Clock;
   readonly #fullMs: number;
+  readonly #hostMap: HostMapKeeper;
   readonly #ticker: Ticker;
   /** Version up to which all cells are known to be in sync; -1: not known. */
   #syncedVersion = -1;
@@ -50,6 +53,7 @@ export class HostSyncer {
     this.#events = deps.events;
     this.#clock = deps.clock;
     this.#fullMs = options.fullMs;
+    this.#hostMap = new HostMapKeeper({ store: deps.stores.hostMap, cells: deps.cells, clock: deps.clock });
     this.#ticker = new Ticker({
       clock: deps.clock,
       pauseMs: options.pollMs,
@@ -106,6 +110,7 @@ export class HostSyncer {
   }
 
   async #follow(): Promise<void> {
+    await this.#hostMap.look();
     const nowMs = this.#clock.monotonic();
     const full = nowMs - this.#fullAtMs >= this.#fullMs;
     if (!full && (await this.#stores.aggregates.version()) === this.#syncedVersion) return;

@@ -39,7 +39,7 @@ export function registerZoneRoutes(http: Http, deps: ZoneDeps): void {
 
 /** The available ones first, each group by name. */
 async function listZones({ stores, cells }: ZoneDeps, withHosts: boolean) {
-  const [zones, known] = await Promise.all([readHostZones(stores), listHosts(cells, { withUsage: false })]);
+  const [zones, { hosts: known }] = await Promise.all([readHostZones(stores), listHosts(cells, { withUsage: false })]);
   const enabled = byZone(
     zones,
     known.map(({ host }) => host).filter((host) => !host.disabled),

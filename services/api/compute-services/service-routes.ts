@@ -4,7 +4,7 @@ import { findHost } from "../aggregates/find-host.ts";
 import { readHostZones } from "../aggregates/host-zones.ts";
 import { callOf, type KnownCall, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
-import { badRequest, type Fault, notFound } from "../http/fault.ts";
+import { badRequest, type Fault, notFound, unavailable } from "../http/fault.ts";
 import { QueryReader } from "../http/query-reader.ts";
 import { AnyQuery, Flag, NullableString, readFlag } from "../http/schema.ts";
 import { isoMicroseconds } from "../http/times.ts";
@@ -19,8 +19,10 @@ import { controlServiceView, listControlServices } from "./control-services.ts";
 
 const FORCED_DOWN_FROM_MINOR = 11;
 const BY_UUID_FROM_MINOR = 53;
+const DOWN_CELLS_FROM_MINOR = 69;
 const COMPUTE = "nova-compute";
 
+/** A service whose cell does not answer has `binary`, `host` and `status` alone. */
 const Service = Type.Object({
   id: Type.Unsafe<string | number>({}),
   binary: Type.String(),
@@ -59,14 +61,14 @@ export interface ComputeServiceDeps {
  * Source: Nova's api-ref, "Compute services".
  */
 export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): void {
-  const ServiceList = Type.Object({ services: Type.Array(Service) });
+  const ServiceList = Type.Object({ services: Type.Array(Type.Partial(Service)) });
   http.get("/os-services", { schema: { querystring: AnyQuery, response: { 200: ServiceList } } }, async (request) => {
     const call = callOf(request);
     requireAdmin(call, "os-services:list");
     const query = new QueryReader(request.query);
     query.refuseOthers({ known: LIST_PARAMETERS, unsupported: new Set(), minor: call.minor });
     const [binary, host] = [query.text("binary"), query.text("host")];
-    const [hosts, controls, zoneOf] = await Promise.all([
+    const [{ hosts, silent }, controls, zoneOf] = await Promise.all([
       listHosts(deps.cells, { withUsage: false }),
       listControlServices(deps.cells, deps.stores),
       zones(deps),
@@ -74,6 +76,7 @@ export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): voi
     const services = [
       ...controls.map((service) => controlServiceView(service, call.minor)),
       ...hosts.map((known) => serviceView(known.host, zoneOf(known.host.name), call.minor)),
+      ...(call.minor >= DOWN_CELLS_FROM_MINOR ? await servicesOfSilent(deps, silent) : []),
     ];
     return {
       services: services.filter(
@@ -103,18 +106,27 @@ async function zones({ stores }: ComputeServiceDeps): Promise<(host: string) => 
   return stores === null ? () => "nova" : (await readHostZones(stores)).of;
 }
 
+/** Of a cell that does not answer only its hosts' names are known, from when it last did. Source: Nova's api-guide, "Handling Down Cells". */
+async function servicesOfSilent({ stores }: ComputeServiceDeps, silent: readonly string[]) {
+  if (stores === null) return [];
+  const names = (await Promise.all([...silent].sort().map((cell) => stores.hostMap.hostsOf(cell)))).flat();
+  return names.map((host) => ({ binary: COMPUTE, host, status: "UNKNOWN" }));
+}
+
 /** From microversion 2.53 on: the id names the service, the body says what to change. */
 async function updateByUuid(deps: ComputeServiceDeps, id: string, body: UpdateBody, call: KnownCall) {
   const uuid = canonicalUuid(id);
   if (uuid === null) throw badRequest(`Invalid uuid ${id.slice(0, 100)}`);
   if (body.host !== undefined || body.binary !== undefined)
     throw badRequest("Additional properties are not allowed ('host' or 'binary' was unexpected)");
-  const hosts = await listHosts(deps.cells, { withUsage: false });
+  const { hosts, silent } = await listHosts(deps.cells, { withUsage: false });
   const known = hosts.find(({ host }) => serviceId(host, call.minor) === uuid);
   if (known === undefined) {
     const controls = await listControlServices(deps.cells, deps.stores);
     const control = controls.find((service) => serviceIdOf(service.binary, service.id, call.minor) === uuid);
     if (control !== undefined) throw onlyCompute(control.binary);
+    if (silent.length > 0)
+      throw unavailable(`The cell ${silent.join(", ")}, which may have the service, does not answer.`);
     throw notFound(`Service ${id.slice(0, 100)} could not be found.`);
   }
   const changed = await changeHost(deps.cells, await findHost(deps.cells, known.host.name), changeOf(body));

@@ -51,7 +51,7 @@ export function registerHypervisorRoutes(http: Http, cells: Cells, options: Hype
     const call = callOf(request);
     requireAdmin(call, "os-hypervisors:statistics");
     if (call.minor >= 88) throw notFound("The resource could not be found.");
-    return { hypervisor_statistics: statisticsView(await listHosts(cells, { withUsage: true })) };
+    return { hypervisor_statistics: statisticsView((await listHosts(cells, { withUsage: true })).hosts) };
   });
 
   const One = {
@@ -83,7 +83,7 @@ function registerLists(http: Http, cells: Cells, options: HypervisorRouteOptions
   ) => {
     const call = callOf(request);
     requireAdmin(call, how.action);
-    const hosts = await listHosts(cells, { withUsage: how.detail });
+    const { hosts } = await listHosts(cells, { withUsage: how.detail });
     const place = placeOf(request, options.prefix, options.publicUrl);
     return { minor: call.minor, ...pageOf(hosts, raw, { call, place, path: how.path, pageMax: options.pageMax }) };
   };
@@ -150,7 +150,7 @@ function refuseServers(query: QueryReader): void {
 async function findHost(cells: Cells, id: string, call: KnownCall): Promise<KnownHost> {
   const missing = () => notFound(`Hypervisor with ID '${id.slice(0, 100)}' could not be found.`);
   if (call.minor >= 53 && canonicalUuid(id) === null) throw badRequest(`Invalid uuid ${id.slice(0, 100)}`);
-  const hosts = await listHosts(cells, { withUsage: true });
+  const { hosts } = await listHosts(cells, { withUsage: true });
   const wanted = call.minor >= 53 ? canonicalUuid(id) : id;
   const found = hosts.find(({ host }) => String(hypervisorId(host, call.minor)) === wanted);
   if (found === undefined) throw missing();

@@ -11,15 +11,26 @@ export interface KnownHost {
   readonly usage: HostUsage | null;
 }
 
-/** The hosts of all cells by name; a cell that does not answer is left out. `withUsage`: counts and sums are wanted, too. */
-export async function listHosts(cells: Cells, options: { readonly withUsage: boolean }): Promise<KnownHost[]> {
+export interface ListedHosts {
+  /** By name. */
+  readonly hosts: readonly KnownHost[];
+  /** Names of the cells that gave no answer: their hosts are missing. */
+  readonly silent: readonly string[];
+}
+
+/** The hosts of all cells that answer. `withUsage`: counts and sums are wanted, too. */
+export async function listHosts(cells: Cells, options: { readonly withUsage: boolean }): Promise<ListedHosts> {
+  const silent: string[] = [];
   const perCell = await Promise.all(
     Array.from(cells.values(), async (cell) => {
       const [hosts, counts] = await Promise.all([
         cell.adminHosts(null),
         options.withUsage ? cell.serverCountByHost() : null,
       ]);
-      if (hosts.kind === "unreachable") return [];
+      if (hosts.kind === "unreachable") {
+        silent.push(cell.name);
+        return [];
+      }
       const countByHost = counts?.kind === "answer" ? counts.value : new Map<string, number>();
       const { view } = cell;
       return hosts.value.map((host) => ({
@@ -30,5 +41,6 @@ export async function listHosts(cells: Cells, options: { readonly withUsage: boo
       }));
     }),
   );
-  return perCell.flat().sort((a, b) => (a.host.name < b.host.name ? -1 : a.host.name > b.host.name ? 1 : 0));
+  const hosts = perCell.flat().sort((a, b) => (a.host.name < b.host.name ? -1 : a.host.name > b.host.name ? 1 : 0));
+  return { hosts, silent };
 }

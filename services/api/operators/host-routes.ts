@@ -66,12 +66,12 @@ export function registerHostRoutes(http: Http, deps: OperatorDeps): void {
 
   http.get("/hosts", { schema: { response: { 200: HostList } } }, async (request) => {
     requireAdmin(callOf(request), "berth:hosts:list");
-    const [known, zones, failures] = await Promise.all([
+    const [{ hosts }, zones, failures] = await Promise.all([
       listHosts(cells, { withUsage: false }),
       readHostZones(stores),
       stores.softState.buildFailures(),
     ]);
-    return { hosts: known.map(({ host, cell }) => hostView(host, cell, zones, failures)) };
+    return { hosts: hosts.map(({ host, cell }) => hostView(host, cell, zones, failures)) };
   });
 
   const show = { params: HostParams, response: { 200: HostAnswer } };

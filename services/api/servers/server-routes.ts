@@ -32,7 +32,7 @@ import {
   ServerDetailListAnswer,
   ServerListAnswer,
 } from "./server-schemas.ts";
-import { briefView, detailView, reservationIdOf, type Viewer } from "./server-view.ts";
+import { briefView, reservationIdOf, serverView, type Viewer } from "./server-view.ts";
 import { showActions } from "./show-actions.ts";
 import { readWaitingMoves, withWaitingMove } from "./waiting-moves.ts";
 
@@ -140,7 +140,7 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
     { schema: { querystring: AnyQuery, response: { 200: ServerDetailListAnswer } } },
     async (request) => {
       const { servers, viewer, links } = await page(request, request.query, "servers/detail");
-      return { servers: servers.map((known) => detailView(known, viewer, { inList: true })), ...links };
+      return { servers: servers.map((known) => serverView(known, viewer, { inList: true })), ...links };
     },
   );
 
@@ -159,7 +159,7 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
       isAdmin: call.identity.isAdmin,
       zones: await deps.zones.current(),
     };
-    return { server: detailView(known, viewer, { inList: false }) };
+    return { server: serverView(known, viewer, { inList: false }) };
   });
 }
 

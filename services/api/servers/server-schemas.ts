@@ -80,12 +80,15 @@ export const ServerDetail = Type.Object({
 });
 export type ServerDetail = Type.Static<typeof ServerDetail>;
 
+/** A server whose cell does not answer has only what the API tier knows of it. */
+const ShownServer = Type.Partial(ServerDetail);
+
 export const ServerListAnswer = Type.Object({ servers: Type.Array(ServerBrief), servers_links: Type.Optional(Links) });
 export const ServerDetailListAnswer = Type.Object({
-  servers: Type.Array(ServerDetail),
+  servers: Type.Array(ShownServer),
   servers_links: Type.Optional(Links),
 });
-export const ServerAnswer = Type.Object({ server: ServerDetail });
+export const ServerAnswer = Type.Object({ server: ShownServer });
 
 /** Either the first of the servers that were accepted, or, if that was asked for, the reservation they share. */
 export const CreateAnswer = Type.Object({

@@ -9,6 +9,8 @@ import { ownerFault } from "./owner-fault.ts";
 import type { ServerDetail } from "./server-schemas.ts";
 import { powerStateOf, shownStatus, VM_STATES } from "./shown-state.ts";
 
+const DOWN_CELLS_FROM_MINOR = 69;
+
 /** Who looks, from where, in which words. */
 export interface Viewer {
   readonly place: Place;
@@ -25,7 +27,53 @@ export function briefView(known: KnownServer, viewer: Viewer) {
 }
 
 /**
- * A server in full, with the fields of the viewer's microversion. `inList`: some are shown for a single server only.
+ * The server as the viewer's microversion shows it: in full, or, from 2.69 on, with what is known of it while its cell does not answer.
+ * `inList`: some fields are shown for a single server only.
+ */
+export function serverView(
+  known: KnownServer,
+  viewer: Viewer,
+  options: { readonly inList: boolean },
+): Partial<ServerDetail> {
+  return known.unreachable && viewer.minor >= DOWN_CELLS_FROM_MINOR
+    ? partialView(known, viewer, options)
+    : detailView(known, viewer, options);
+}
+
+/**
+ * Only what the API tier knows: everything else would be made up. Unlike Nova it knows the name, too.
+ * Source: Nova's api-guide, "Handling Down Cells".
+ */
+function partialView(
+  known: KnownServer,
+  viewer: Viewer,
+  { inList }: { readonly inList: boolean },
+): Partial<ServerDetail> {
+  const { server } = known;
+  const { spec } = server;
+  const listed = {
+    ...briefView(known, viewer),
+    tenant_id: spec.projectId,
+    created: isoSeconds(server.createdAtMs),
+  };
+  if (inList) return listed;
+  return {
+    ...listed,
+    user_id: spec.userId,
+    image: imageView(spec, viewer),
+    flavor: flavorView(spec.flavor, viewer),
+    "OS-EXT-AZ:availability_zone": spec.availabilityZone === "" ? "UNKNOWN" : spec.availabilityZone,
+    "OS-EXT-STS:power_state": powerStateOf(known),
+    ...(viewer.minor >= 71 && { server_groups: [] }),
+  };
+}
+
+function imageView({ imageRef }: ServerSpec, { place }: Viewer): ServerDetail["image"] {
+  return imageRef === "" ? "" : { id: imageRef, links: [bookmark(place, "images", imageRef)] };
+}
+
+/**
+ * A server in full, with the fields of the viewer's microversion.
  * Source: Nova's api-ref, "Servers", and its REST API version history.
  */
 export function detailView(known: KnownServer, viewer: Viewer, options: { readonly inList: boolean }): ServerDetail {
@@ -41,7 +89,7 @@ export function detailView(known: KnownServer, viewer: Viewer, options: { readon
     created: isoSeconds(server.createdAtMs),
     updated: isoSeconds(server.updatedAtMs),
     hostId: hostIdOf(spec.projectId, server.host),
-    image: spec.imageRef === "" ? "" : { id: spec.imageRef, links: [bookmark(viewer.place, "images", spec.imageRef)] },
+    image: imageView(spec, viewer),
     flavor: flavorView(spec.flavor, viewer),
     addresses: {},
     accessIPv4: "",

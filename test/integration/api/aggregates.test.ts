@@ -184,6 +184,26 @@ describe("os-services", () => {
     expect((await rig.put("/v2.1/os-services/7", { status: "enabled" }, at(53))).statusCode).toBe(400);
   });
 
+  test("hosts of a cell that does not answer are listed as UNKNOWN from 2.69 on, by what the API database keeps", async () => {
+    await eventually("the hosts are kept", async () => (await rig.hostMap.hostsOf("north")).length > 0);
+    const [service] = await services(53);
+    rig.cell("north").dead = true;
+    expect(await services(69)).toEqual([{ binary: "nova-compute", host: "host-1", status: "UNKNOWN" }]);
+    expect(await services(68)).toEqual([]);
+    const all = (await rig.get("/v2.1/os-services", at(69))).json().services;
+    const unknown = all.filter((one: { status: string }) => one.status === "UNKNOWN");
+    expect(unknown.map((one: { host: string }) => one.host)).toEqual(["host-0", "host-1", "host-2"]);
+    expect(
+      all.filter((one: { host: string; state?: string }) => one.state === "up" && one.host === "host-3"),
+    ).toHaveLength(1);
+    const ofSchedulers = await rig.get("/v2.1/os-services?binary=nova-scheduler", at(69));
+    expect(ofSchedulers.json().services).toEqual([]);
+    const changed = await rig.put(`/v2.1/os-services/${service.id}`, { status: "disabled" }, at(69));
+    expect([changed.statusCode, changed.json().serviceUnavailable.message]).toEqual([
+      ...[503, "The cell north, which may have the service, does not answer."],
+    ]);
+  });
+
   test("schedulers and conductors are listed, and cannot be changed", async () => {
     await rig.softState.announce("scheduler-1", 60_000);
     const list = async (binary: string) =>

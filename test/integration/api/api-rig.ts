@@ -6,6 +6,7 @@ import { MemoryApiStore } from "../../../adapters/memory/memory-api-store.ts";
 import { MemoryBroker } from "../../../adapters/memory/memory-bus.ts";
 import { MemoryCellStore } from "../../../adapters/memory/memory-cell-store.ts";
 import { MemoryDecisionStore } from "../../../adapters/memory/memory-decision-store.ts";
+import { MemoryHostMapStore } from "../../../adapters/memory/memory-host-map-store.ts";
 import { MemoryImageStore } from "../../../adapters/memory/memory-image-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
 import { MemoryMoveStore } from "../../../adapters/memory/memory-move-store.ts";
@@ -52,6 +53,7 @@ export class ApiRig {
   readonly cells: ReadonlyMap<string, RigCell>;
   readonly api: ApiService;
   readonly operators = new MemoryAggregateStore({ clock: systemClock });
+  readonly hostMap = new MemoryHostMapStore();
   readonly decisions = new MemoryDecisionStore();
   readonly softState = new MemorySoftState(systemClock);
   readonly moves = new MemoryMoveStore(systemClock);
@@ -87,6 +89,7 @@ export class ApiRig {
           aggregates: this.operators,
           ratios: this.operators,
           settings: new MemorySettingsStore(),
+          hostMap: this.hostMap,
           softState: this.softState,
         },
         groups: new MemoryServerGroupStore({ requests: this.store }),

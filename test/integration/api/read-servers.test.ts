@@ -110,6 +110,28 @@ describe("GET /servers/{id}", () => {
     expect(await show(uuid)).toMatchObject({ status: "UNKNOWN" });
   });
 
+  it("shows of such a server from 2.69 on only what the API tier knows of it", async () => {
+    const uuid = await rig.bootActive("north", 0);
+    rig.cell("north").dead = true;
+    const at = { "openstack-api-version": "compute 2.71" };
+    const listed = {
+      id: uuid,
+      name: "web",
+      status: "UNKNOWN",
+      tenant_id: expect.any(String),
+      created: expect.any(String),
+    };
+    const { servers } = (await rig.get("/v2.1/servers/detail", at)).json();
+    expect(servers).toEqual([{ ...listed, links: expect.any(Array) }]);
+    const { server } = (await rig.get(`/v2.1/servers/${uuid}`, at)).json();
+    expect(server).toEqual({
+      ...{ ...listed, links: expect.any(Array), user_id: expect.any(String), image: "", server_groups: [] },
+      flavor: expect.objectContaining({ original_name: "m1.tiny", vcpus: 1 }),
+      ...{ "OS-EXT-AZ:availability_zone": "UNKNOWN", "OS-EXT-STS:power_state": 0 },
+    });
+    expect(await show(uuid)).toMatchObject({ status: "UNKNOWN", hostId: "", "OS-EXT-STS:vm_state": null });
+  });
+
   it("knows an id by any spelling of a uuid, and nothing else", async () => {
     const uuid = await rig.boot();
     expect((await show(uuid.toUpperCase())).id).toBe(uuid);

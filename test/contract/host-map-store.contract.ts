@@ -1,0 +1,34 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import type { HostMapStore } from "../../core/cell/host-map-store.ts";
+
+/** What both bodies of the table of hosts promise. */
+export function hostMapStoreContract(name: string, makeStore: () => Promise<HostMapStore>): void {
+  describe(`the map of hosts in ${name}`, () => {
+    let store: HostMapStore;
+    beforeEach(async () => {
+      store = await makeStore();
+    });
+
+    test("knows no hosts of a cell that nobody has told of", async () => {
+      expect(await store.hostsOf("north")).toEqual([]);
+    });
+
+    test("keeps the hosts of each cell by name, and forgets those that are gone", async () => {
+      await store.keepHosts("north", ["host-2", "Host-3", "host-1", "host-1"]);
+      await store.keepHosts("south", ["host-9"]);
+      expect(await store.hostsOf("north")).toEqual(["Host-3", "host-1", "host-2"]);
+      await store.keepHosts("north", ["host-4", "host-2"]);
+      expect(await store.hostsOf("north")).toEqual(["host-2", "host-4"]);
+      expect(await store.hostsOf("south")).toEqual(["host-9"]);
+      await store.keepHosts("north", []);
+      expect(await store.hostsOf("north")).toEqual([]);
+    });
+
+    test("when several apis tell of the same cell at once, all of them succeed", async () => {
+      const names = Array.from({ length: 50 }, (_, index) => `host-${index}`).sort();
+      await store.keepHosts("north", ["gone-1", "gone-2"]);
+      await Promise.all([names, [...names].reverse(), names].map((hosts) => store.keepHosts("north", hosts)));
+      expect(await store.hostsOf("north")).toEqual(names);
+    });
+  });
+}
