@@ -27,8 +27,13 @@ test("asks until there is an answer, and says so once at first and then now and 
     if (tries < 12) throw new Away("refused");
     return "served";
   });
-  for (let pauses = 0; pauses < 11; pauses += 1) await goOn();
+  expect(patience.waitingFor).toEqual([]);
+  for (let pauses = 0; pauses < 11; pauses += 1) {
+    await goOn();
+    expect(patience.waitingFor).toEqual(["the database"]);
+  }
   expect(await answer).toBe("served");
+  expect(patience.waitingFor).toEqual([]);
   // At 0, 30 and 50 s: eleven failures in 55 s are two lines.
   expect(warn.mock.calls.map(([, text]) => text)).toEqual(Array(2).fill("not ready yet: waiting for the database"));
 });

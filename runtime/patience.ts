@@ -19,6 +19,7 @@ export class Patience {
   readonly #clock: Clock;
   readonly #stop = new AbortController();
   readonly #toldAtMs = new Map<string, number>();
+  readonly #waitingFor = new Set<string>();
 
   /** `isTransient` says of an error that is not the bus' whether another try can help. */
   constructor(options: {
@@ -31,6 +32,11 @@ export class Patience {
     this.#clock = options.clock ?? systemClock;
   }
 
+  /** What has failed at least once and is tried again. */
+  get waitingFor(): readonly string[] {
+    return [...this.#waitingFor];
+  }
+
   /** Resolves when `work` has. Rejects with its error when waiting does not help, or after `giveUp`. `what` is named in the log. */
   until<Value>(what: string, work: () => Promise<Value>): Promise<Value> {
     return retry(work, {
@@ -40,7 +46,7 @@ export class Patience {
       isTransient: (error) => this.#mayHelp(what, error),
       clock: this.#clock,
       signal: this.#stop.signal,
-    });
+    }).finally(() => this.#waitingFor.delete(what));
   }
 
   /** Ends all waiting: the service is being closed. */
@@ -50,6 +56,7 @@ export class Patience {
 
   #mayHelp(what: string, error: unknown): boolean {
     if (!(error instanceof BusError ? busErrorIsTransient[error.code] : this.#isTransient(error))) return false;
+    this.#waitingFor.add(what);
     const nowMs = this.#clock.monotonic();
     const toldAtMs = this.#toldAtMs.get(what);
     if (toldAtMs === undefined || nowMs - toldAtMs >= LOG_EVERY_MS) {

@@ -37,6 +37,7 @@ import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
+import { WaitingRoom } from "./http/waiting-room.ts";
 import { refuseOpenNetwork } from "./identity/open-network.ts";
 import { openMetrics } from "./open-metrics.ts";
 import { openAccess } from "./placement/open-access.ts";
@@ -63,12 +64,19 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
+    const patience = new Patience({ logger, isTransient: isUnavailable });
+    const room = new WaitingRoom({
+      listen: settings.listen,
+      waitingFor: () => patience.waitingFor,
+      isPlacement: (path) => path.startsWith("/placement"),
+    });
+    closers.push(() => room.close());
+    await room.open();
     const pool = openPool(settings.databaseUrl, "API database", logger, true);
     const store = new PostgresApiStore(pool);
     const groups = new PostgresServerGroupStore(pool);
     const reservations = new PostgresReservationStore(pool);
     closers.push(() => store.close());
-    const patience = new Patience({ logger, isTransient: isUnavailable });
     const pending = await patience.until("the API database", () => pendingMigrations(pool, "api"));
     if (pending.length > 0) throw new Error(`the API database lacks ${pending.join(", ")}; run \`berth db migrate\``);
     const bus = openBus(settings.natsUrl, "API tier", logger, closers);
@@ -104,6 +112,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       mounts,
       remarks: () => countObstacles(opened),
       keystone: access.keystone,
+      beforeListening: () => room.close(),
     };
     const api = createApi(deps, apiSettings(settings));
     const metrics = openMetrics(settings.metricsListen, registry, logger, () => describeObstacles(opened));

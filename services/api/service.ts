@@ -82,6 +82,8 @@ export interface ApiDeps {
   readonly tracing: Tracing;
   /** What `/readyz` says beside whether the api serves, a line each. */
   readonly remarks?: () => readonly string[];
+  /** Done when everything but listening is done. */
+  readonly beforeListening?: () => Promise<void>;
   /** Other APIs to serve on the same address, each under a path of its own. */
   readonly mounts?: readonly ((http: FastifyInstance) => Promise<void>)[];
 }
@@ -149,6 +151,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     async start() {
       try {
         await open();
+        await deps.beforeListening?.();
         const { host, port } = settings.http.listen;
         events.listening(await http.listen({ host, port }));
       } catch (error) {

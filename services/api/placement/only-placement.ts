@@ -18,6 +18,7 @@ import { type ProcessPort, runService, type ServiceContext } from "../../../runt
 import type { Logger } from "../../../runtime/logger.ts";
 import { Patience } from "../../../runtime/patience.ts";
 import type { Service } from "../../../runtime/service.ts";
+import { WaitingRoom } from "../http/waiting-room.ts";
 import { refuseOpenNetwork } from "../identity/open-network.ts";
 import { openMetrics } from "../open-metrics.ts";
 import { openAccess } from "./open-access.ts";
@@ -54,7 +55,12 @@ async function composePlacement({ settings, logger }: ServiceContext<PlacementOp
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const databases = await findDatabases(settings, logger, closers);
+    const patience = new Patience({ logger, isTransient: isUnavailable });
+    const { listen } = settings;
+    const room = new WaitingRoom({ listen, waitingFor: () => patience.waitingFor, isPlacement: () => true });
+    closers.push(() => room.close());
+    await room.open();
+    const databases = await findDatabases(settings, patience, closers);
     const access = await openAccess(settings, logger);
     closers.push(() => access.close());
     const registry = createRegistry({ service: "placement" });
@@ -69,6 +75,7 @@ async function composePlacement({ settings, logger }: ServiceContext<PlacementOp
         arbiter: openArbiter(settings.databaseUrl, logger, closers),
         logger,
         registry: null,
+        beforeListening: () => room.close(),
       },
       placementSettings(settings),
     );
@@ -91,10 +98,9 @@ async function composePlacement({ settings, logger }: ServiceContext<PlacementOp
 /** The one named, those of the API database, or the embedded one. */
 async function findDatabases(
   settings: PlacementOptions,
-  logger: Logger,
+  patience: Patience,
   closers: Closers,
 ): Promise<readonly LedgerDatabase[]> {
-  const patience = new Patience({ logger, isTransient: isUnavailable });
   const { databaseUrl, cellDatabaseUrl } = settings;
   if (databaseUrl !== null) {
     const cells = await patience.until("the API database", () => readCells(databaseUrl));

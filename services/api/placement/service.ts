@@ -84,7 +84,11 @@ export function placementMounts(
  * caller's.
  */
 export function createPlacement(
-  deps: PlacementServiceDeps & { readonly registry: Registry | null },
+  deps: PlacementServiceDeps & {
+    readonly registry: Registry | null;
+    /** Done when everything but listening is done. */
+    readonly beforeListening?: () => Promise<void>;
+  },
   settings: PlacementSettings,
 ): PlacementService {
   const http: FastifyInstance = Fastify({
@@ -112,6 +116,7 @@ export function createPlacement(
       await mountPlacement(http, placementDeps(deps, settings), "");
       // Ready means ready: the first search must not be the one that waits for the views to load.
       await Promise.all(deps.cells.map((cell) => cell.source.waitUntilSeen(settings.loadDeadlineMs)));
+      await deps.beforeListening?.();
       const { host, port } = settings.listen;
       await http.listen({ host, port });
       serving = true;
