@@ -4,7 +4,7 @@ import { auditTwice } from "../cli/audit/audit-twice.ts";
 import { conductorSettingNames } from "../cli/audit/conductor-setting-names.ts";
 import { type EmbeddedCloud, startCloud } from "../cli/embedded/embedded-cloud.ts";
 import { Drain } from "../cli/operators/drain-servers.ts";
-import { callApi, callCompute } from "../cli/operators/operators-client.ts";
+import { callCompute, callOperatorsApi } from "../cli/operators/operators-client.ts";
 import { createLogger } from "../runtime/logger.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 
@@ -44,7 +44,9 @@ function hostOf(index: number): HostConfig {
 async function fill(cloud: EmbeddedCloud, hosts: readonly HostConfig[]): Promise<void> {
   const access = { api: cloud.apiUrl, token: null };
   const setDisabled = (disabled: boolean) =>
-    Promise.all(hosts.slice(DRAINED).map(({ name }) => callApi(access, "PUT", `/hosts/${name}`, { disabled })));
+    Promise.all(
+      hosts.slice(DRAINED).map(({ name }) => callOperatorsApi(access, "PUT", `/hosts/${name}`, { disabled })),
+    );
   await callCompute(access, "POST", "/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 1 } });
   await setDisabled(true);
   await within(LIMIT_MS, async () => {
@@ -66,7 +68,7 @@ async function fill(cloud: EmbeddedCloud, hosts: readonly HostConfig[]): Promise
 async function report(cloud: EmbeddedCloud, hosts: readonly HostConfig[]): Promise<void> {
   const access = { api: cloud.apiUrl, token: null };
   const drained = hosts.slice(0, DRAINED);
-  await Promise.all(drained.map(({ name }) => callApi(access, "PUT", `/hosts/${name}`, { disabled: true })));
+  await Promise.all(drained.map(({ name }) => callOperatorsApi(access, "PUT", `/hosts/${name}`, { disabled: true })));
   const startedMs = performance.now();
   const reports = await Promise.all(drained.map(({ name }) => new Drain(access, { host: name, live: false }).run()));
   const seconds = (performance.now() - startedMs) / 1000;

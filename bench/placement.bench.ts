@@ -1,7 +1,7 @@
 import { dropDatabase, ensureDatabase } from "../adapters/postgres/databases.ts";
 import { type EmbeddedPostgres, startEmbedded } from "../adapters/postgres/embedded.ts";
 import { claimRequest, PlacementClient } from "./placement/client.ts";
-import { AGGREGATE, fill, flatCloud, nestedCloud, TRAIT, uuidOf, wideHost } from "./placement/clouds.ts";
+import { AGGREGATE, fill, flatCloud, nestedCloud, TRAIT, uuidFromWords, wideHost } from "./placement/clouds.ts";
 import { loadBerth, loadPeer } from "./placement/load-cloud.ts";
 import { type MeasuredServer, peerIsInstalled, startBerth, startPeer } from "./placement/servers.ts";
 
@@ -131,9 +131,9 @@ async function claimFigures({ client, side, load }: Bench): Promise<void> {
   const { figures } = side;
   await load(flatCloud(10_000, "flat"));
   const resources = { VCPU: 1, MEMORY_MB: 512, DISK_GB: 10 };
-  const spread = (at: number) => claimRequest(uuidOf("flat", (at * 7_919) % 10_000), resources);
+  const spread = (at: number) => claimRequest(uuidFromWords("flat", (at * 7_919) % 10_000), resources);
   figures.set("PUT /allocations, 32 connections (/s)", await medianRate(client, side.claims, spread));
-  const hot = uuidOf("hot");
+  const hot = uuidFromWords("hot");
   await load([[{ uuid: hot, parent: null, inventories: { VCPU: 1_000_000 }, traits: [] }]]);
   const onHot = () => claimRequest(hot, { VCPU: 1 });
   figures.set("PUT /allocations, one hot provider (/s)", await medianRate(client, side.claims / 2, onHot));

@@ -1,4 +1,4 @@
-import { readCells } from "../adapters/postgres/cell-records.ts";
+import { readCellRecords } from "../adapters/postgres/cell-records.ts";
 import { boolean, duration, hostPort, listOf, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
@@ -48,7 +48,7 @@ const declaration = {
 type Settings = ValuesOf<typeof declaration.settings>;
 
 /** `berth audit`: reads every cell's database and the API database, and prints what is broken, where, and how that is known. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runAuditCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     if (settings.dryRun && !settings.heal) throw new SettingsError("--dry-run says what --heal would do: give both");
     const api = await openApiDatabase(settings, { beside: true });
@@ -94,7 +94,7 @@ async function optionsOf(settings: Settings, apiUrl: string): Promise<AuditOptio
   const anySource = sources.agents.length + sources.journals.length > 0;
   return {
     apiUrl,
-    cells: await readCells(apiUrl),
+    cells: await readCellRecords(apiUrl),
     readGuests: anySource ? () => readGuests(sources) : undefined,
     pauseMs: settings.pause,
     patienceMs: settings.patience,

@@ -1,4 +1,4 @@
-import { putCell } from "../adapters/postgres/cell-records.ts";
+import { putCellRecord } from "../adapters/postgres/cell-records.ts";
 import { migrate } from "../adapters/postgres/migrate.ts";
 import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
 import { boolean, urls } from "../runtime/setting-kinds.ts";
@@ -24,7 +24,7 @@ const declaration = {
 const CELL_NAME = /^[a-z0-9][a-z0-9-]{0,39}$/;
 
 /** `berth cell add NAME`: migrates the cell's database, then tells the API database about it. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runCellAddCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, [name = ""]) => {
     if (!CELL_NAME.test(name)) {
       throw new SettingsError(
@@ -41,7 +41,12 @@ export function run(argv: readonly string[]): Promise<number> {
       }
       await migrate(api.url, "api");
       await migrate(cellUrl, "cell");
-      await putCell(api.url, { name, databaseUrl: cellUrl, natsUrl: settings.natsUrl, disabled: settings.disabled });
+      await putCellRecord(api.url, {
+        name,
+        databaseUrl: cellUrl,
+        natsUrl: settings.natsUrl,
+        disabled: settings.disabled,
+      });
       process.stdout.write(`cell ${name} is ready\n`);
       return 0;
     } finally {

@@ -1,4 +1,4 @@
-import { readCells } from "../adapters/postgres/cell-records.ts";
+import { readCellRecords } from "../adapters/postgres/cell-records.ts";
 import { hidePasswords } from "../runtime/logger.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { requireMigrated } from "./require-migrated.ts";
@@ -11,12 +11,12 @@ const declaration = {
 };
 
 /** `berth cell list`: one line a cell, passwords hidden. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runCellListCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const api = await openApiDatabase(settings, { beside: true });
     try {
       await requireMigrated(api.url);
-      const cells = await readCells(api.url);
+      const cells = await readCellRecords(api.url);
       for (const cell of cells) {
         const parts = [
           cell.name,

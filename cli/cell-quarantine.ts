@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import { readCells } from "../adapters/postgres/cell-records.ts";
+import { readCellRecords } from "../adapters/postgres/cell-records.ts";
 import { createPool } from "../adapters/postgres/pool.ts";
 import { PostgresQuarantine } from "../adapters/postgres/postgres-quarantine.ts";
 import type { QuarantineAdmin } from "../core/cell/quarantine.ts";
@@ -30,7 +30,7 @@ const restoredDeclaration = {
 };
 
 /** `berth cell quarantine NAME [--destroy SERVER|all]`. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runCellQuarantineCommand(argv: readonly string[]): Promise<number> {
   return runCommand(quarantineDeclaration, argv, async ({ destroy, ...access }, [name = ""]) => {
     const say = (line: string) => process.stdout.write(`${line}\n`);
     return withQuarantine(access, name, async (quarantine) => {
@@ -72,7 +72,7 @@ async function withQuarantine<Result>(
   const api = await openApiDatabase(access, { beside: true });
   try {
     await requireMigrated(api.url);
-    const cells = await readCells(api.url);
+    const cells = await readCellRecords(api.url);
     const cell = cells.find((one) => one.name === name);
     if (cell === undefined) {
       const known = cells.map((one) => one.name).join(", ") || "none";

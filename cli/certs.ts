@@ -56,7 +56,7 @@ const WORDS: Readonly<Record<CertificateReport["state"], string>> = {
 };
 
 /** `berth certs`: a line for each certificate; exit code 1 when some that are kept will not do. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runCertsCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const { out, days, renew, renewWithin, force } = settings;
     if (renew && force) throw new SettingsError("give either --renew or --force");

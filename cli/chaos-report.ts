@@ -21,7 +21,7 @@ const declaration = {
 };
 
 /** `berth chaos-report HISTORY`: what a history tells, also of a run that was broken off. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runChaosReportCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, [path = ""]) => {
     const history = read(path);
     const figures = figuresOf(history);

@@ -40,7 +40,7 @@ const declaration = {
 type Settings = ValuesOf<typeof declaration.settings>;
 
 /** `berth chaos`: exit code 0 when all laws and expectations held, 1 when not or when broken off, 2 after a bad plan. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runChaosCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const plan = planOf(settings);
     requireFolders(settings);

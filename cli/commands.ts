@@ -11,12 +11,12 @@ export const commands: readonly Command[] = [
   {
     name: "dev",
     summary: "run a whole cloud in this process, on an embedded Postgres",
-    run: async (argv) => (await import("./dev.ts")).run(argv),
+    run: async (argv) => (await import("./dev.ts")).runDevCommand(argv),
   },
   {
     name: "demo",
     summary: "make up a small data centre and replay a day of it",
-    run: async (argv) => (await import("./demo.ts")).run(argv),
+    run: async (argv) => (await import("./demo.ts")).runDemoCommand(argv),
   },
   {
     name: "replay",
@@ -24,73 +24,75 @@ export const commands: readonly Command[] = [
     // Placing alone needs none of the services.
     run: async (argv) =>
       argv.includes("--place-only")
-        ? (await import("./replay/place-only/place-only.ts")).run(argv.filter((word) => word !== "--place-only"))
-        : (await import("./replay.ts")).run(argv),
+        ? (await import("./replay/place-only/place-only.ts")).runPlaceOnlyCommand(
+            argv.filter((word) => word !== "--place-only"),
+          )
+        : (await import("./replay.ts")).runReplayCommand(argv),
   },
   {
     name: "audit",
     summary: "check the six laws on a live system",
-    run: async (argv) => (await import("./audit.ts")).run(argv),
+    run: async (argv) => (await import("./audit.ts")).runAuditCommand(argv),
   },
   {
     name: "sim",
     summary: "run clouds in simulated worlds, with faults, and audit them at every step",
-    run: async (argv) => (await import("./sim.ts")).run(argv),
+    run: async (argv) => (await import("./sim.ts")).runSimCommand(argv),
   },
   {
     name: "chaos-report",
     summary: "judge the history of a chaos run, and write its report",
-    run: async (argv) => (await import("./chaos-report.ts")).run(argv),
+    run: async (argv) => (await import("./chaos-report.ts")).runChaosReportCommand(argv),
   },
   {
     name: "chaos",
     summary: "drive load and faults against real processes, then audit",
-    run: async (argv) => (await import("./chaos.ts")).run(argv),
+    run: async (argv) => (await import("./chaos.ts")).runChaosCommand(argv),
   },
   {
     name: "api",
     summary: "serve the Compute API (with --only placement: the Placement API alone)",
-    run: async (argv) => (await import("../services/api/main.ts")).main(argv),
+    run: async (argv) => (await import("../services/api/main.ts")).runApi(argv),
   },
   {
     name: "scheduler",
     summary: "place accepted requests: choose, claim, hand to the cell",
-    run: async (argv) => (await import("../services/scheduler/main.ts")).main(argv),
+    run: async (argv) => (await import("../services/scheduler/main.ts")).runScheduler(argv),
   },
   {
     name: "conductor",
     summary: "carry a cell's builds and deletes through, on alternates where hosts fail",
-    run: async (argv) => (await import("../services/conductor/main.ts")).main(argv),
+    run: async (argv) => (await import("../services/conductor/main.ts")).runConductor(argv),
   },
   {
     name: "compute-agent",
     summary: "run builds on hosts and report what they have",
-    run: async (argv) => (await import("../services/compute-agent/main.ts")).main(argv),
+    run: async (argv) => (await import("../services/compute-agent/main.ts")).runComputeAgent(argv),
   },
   {
     name: "db migrate",
     summary: "bring the API database and every cell's database up to this version",
-    run: async (argv) => (await import("./db-migrate.ts")).run(argv),
+    run: async (argv) => (await import("./db-migrate.ts")).runDbMigrateCommand(argv),
   },
   {
     name: "db archive",
     summary: "take what is over out of the databases, into a file or away",
-    run: async (argv) => (await import("./db-archive.ts")).run(argv),
+    run: async (argv) => (await import("./db-archive.ts")).runDbArchiveCommand(argv),
   },
   {
     name: "cell add",
     summary: "add a cell, or change where it is; prepares its database",
-    run: async (argv) => (await import("./cell-add.ts")).run(argv),
+    run: async (argv) => (await import("./cell-add.ts")).runCellAddCommand(argv),
   },
   {
     name: "certs",
     summary: "make certificates for servers, conductors and agents, and renew them",
-    run: async (argv) => (await import("./certs.ts")).run(argv),
+    run: async (argv) => (await import("./certs.ts")).runCertsCommand(argv),
   },
   {
     name: "cell list",
     summary: "list the cells",
-    run: async (argv) => (await import("./cell-list.ts")).run(argv),
+    run: async (argv) => (await import("./cell-list.ts")).runCellListCommand(argv),
   },
   {
     name: "cell restored",
@@ -100,27 +102,27 @@ export const commands: readonly Command[] = [
   {
     name: "cell quarantine",
     summary: "list guests that a cell's database has forgotten, or have them destroyed",
-    run: async (argv) => (await import("./cell-quarantine.ts")).run(argv),
+    run: async (argv) => (await import("./cell-quarantine.ts")).runCellQuarantineCommand(argv),
   },
   {
     name: "host list",
     summary: "list the hosts of all cells",
-    run: async (argv) => (await import("./operators/host-list.ts")).run(argv),
+    run: async (argv) => (await import("./operators/host-list.ts")).runHostListCommand(argv),
   },
   {
     name: "host show",
     summary: "show all that is known of a host; reset its build failures",
-    run: async (argv) => (await import("./operators/host-show.ts")).run(argv),
+    run: async (argv) => (await import("./operators/host-show.ts")).runHostShowCommand(argv),
   },
   {
     name: "host inspect",
     summary: "show what a Linux host has, and the resource providers that it would report",
-    run: async (argv) => (await import("./operators/host-inspect.ts")).run(argv),
+    run: async (argv) => (await import("./operators/host-inspect.ts")).runHostInspectCommand(argv),
   },
   {
     name: "host enable",
     summary: "let new servers go to a host",
-    run: async (argv) => (await import("./operators/host-enable.ts")).run(argv),
+    run: async (argv) => (await import("./operators/host-enable.ts")).runHostEnableCommand(argv),
   },
   {
     name: "host disable",
@@ -130,52 +132,52 @@ export const commands: readonly Command[] = [
   {
     name: "host drain",
     summary: "move all servers of a host to other hosts",
-    run: async (argv) => (await import("./operators/host-drain.ts")).run(argv),
+    run: async (argv) => (await import("./operators/host-drain.ts")).runHostDrainCommand(argv),
   },
   {
     name: "ratios show",
     summary: "show allocation ratios, of all or of one host with their sources",
-    run: async (argv) => (await import("./operators/ratios-show.ts")).run(argv),
+    run: async (argv) => (await import("./operators/ratios-show.ts")).runRatiosShowCommand(argv),
   },
   {
     name: "ratios set",
     summary: "set allocation ratios of an aggregate's hosts or of one host",
-    run: async (argv) => (await import("./operators/ratios-set.ts")).run(argv),
+    run: async (argv) => (await import("./operators/ratios-set.ts")).runRatiosSetCommand(argv),
   },
   {
     name: "ratios unset",
     summary: "take allocation ratios back",
-    run: async (argv) => (await import("./operators/ratios-set.ts")).runUnset(argv),
+    run: async (argv) => (await import("./operators/ratios-set.ts")).runRatiosUnsetCommand(argv),
   },
   {
     name: "settings show",
     summary: "show the settings that schedulers read while they run",
-    run: async (argv) => (await import("./operators/settings-show.ts")).run(argv),
+    run: async (argv) => (await import("./operators/settings-show.ts")).runSettingsShowCommand(argv),
   },
   {
     name: "settings set",
     summary: "change such settings, at once and without a restart",
-    run: async (argv) => (await import("./operators/settings-set.ts")).run(argv),
+    run: async (argv) => (await import("./operators/settings-set.ts")).runSettingsSetCommand(argv),
   },
   {
     name: "settings unset",
     summary: "go back to their defaults",
-    run: async (argv) => (await import("./operators/settings-set.ts")).runUnset(argv),
+    run: async (argv) => (await import("./operators/settings-set.ts")).runSettingsUnsetCommand(argv),
   },
   {
     name: "explain",
     summary: "tell why a server is where it is, or nowhere; or where one would go",
-    run: async (argv) => (await import("./operators/explain.ts")).run(argv),
+    run: async (argv) => (await import("./operators/explain.ts")).runExplainCommand(argv),
   },
   {
     name: "sync-aggregates",
     summary: "make the cells' placement aggregates and ratios as the API tier has them",
-    run: async (argv) => (await import("./operators/sync-aggregates.ts")).run(argv),
+    run: async (argv) => (await import("./operators/sync-aggregates.ts")).runSyncAggregatesCommand(argv),
   },
   {
     name: "import-placement",
     summary: "copy an OpenStack Placement database into a cell's ledger, and compare both",
-    run: async (argv) => (await import("./import-placement.ts")).run(argv),
+    run: async (argv) => (await import("./import-placement.ts")).runImportPlacementCommand(argv),
   },
 ];
 

@@ -2,7 +2,7 @@ import { boolean, duration, integer, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { age } from "./archive/age.ts";
-import { type ArchiveOptions, archiveDatabases } from "./archive/archive-databases.ts";
+import { type ArchiveCommandOptions, archiveDatabases } from "./archive/archive-databases.ts";
 import { openArchiveFile } from "./archive/archive-file.ts";
 import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
@@ -26,7 +26,7 @@ const declaration = {
 } as const;
 
 /** `berth db archive --before AGE`: exit code 1 when a cell could not be reached. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runDbArchiveCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const ways = [settings.to !== null, settings.purge, settings.dryRun].filter(Boolean).length;
     if (ways !== 1)
@@ -38,7 +38,7 @@ export function run(argv: readonly string[]): Promise<number> {
     try {
       await requireMigrated(api.url);
       const nowhere = { keep: async () => undefined };
-      const options: ArchiveOptions = {
+      const options: ArchiveCommandOptions = {
         beforeMs: settings.before(Date.now()),
         ...{ batchMax: settings.batch, pauseMs: settings.pause },
         sinkOf: (database) => (settings.dryRun ? null : (file?.sinkOf(database) ?? nowhere)),

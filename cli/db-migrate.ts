@@ -1,4 +1,4 @@
-import { readCells } from "../adapters/postgres/cell-records.ts";
+import { readCellRecords } from "../adapters/postgres/cell-records.ts";
 import { type DatabaseKind, migrate } from "../adapters/postgres/migrate.ts";
 import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
 
@@ -19,14 +19,15 @@ const declaration = {
 };
 
 /** `berth db migrate`: repeatable, and harmless when several run at once. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runDbMigrateCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     if (settings.cellDatabaseUrl !== null) await migrateAndTell(settings.cellDatabaseUrl, "cell", "cell");
     if (settings.cellDatabaseUrl !== null && settings.databaseUrl === null) return 0;
     const api = await openApiDatabase(settings);
     try {
       await migrateAndTell(api.url, "api", "API database");
-      for (const cell of await readCells(api.url)) await migrateAndTell(cell.databaseUrl, "cell", `cell ${cell.name}`);
+      for (const cell of await readCellRecords(api.url))
+        await migrateAndTell(cell.databaseUrl, "cell", `cell ${cell.name}`);
       return 0;
     } finally {
       await api.close();

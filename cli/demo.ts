@@ -22,7 +22,7 @@ const HOSTS = 60;
 const TASKS = 600;
 
 /** `berth demo`: needs nothing but this package. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runDemoCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const directory = join(settings.dataDir, "demo-trace");
     const files = generateTrace({ seed: settings.seed, hosts: HOSTS, tasks: TASKS });

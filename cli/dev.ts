@@ -23,7 +23,7 @@ const declaration = {
 };
 
 /** `berth dev`: serves until SIGINT or SIGTERM. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runDevCommand(argv: readonly string[]): Promise<number> {
   let cloud: EmbeddedCloud | null = null;
   return runService(process, {
     name: "dev",

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { readCells } from "../adapters/postgres/cell-records.ts";
+import { readCellRecords } from "../adapters/postgres/cell-records.ts";
 import { ensureDatabase, withClient } from "../adapters/postgres/databases.ts";
 import { startEmbedded } from "../adapters/postgres/embedded.ts";
 import { migrate } from "../adapters/postgres/migrate.ts";
@@ -32,7 +32,7 @@ const declaration = {
 };
 
 /** `berth import-placement`: exit code 0 when the ledger is what the source was, 1 when not, after a report either way. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runImportPlacementCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const ledger = await openLedger(settings);
     try {
@@ -90,7 +90,7 @@ async function openLedger(settings: ValuesOf<typeof declaration.settings>): Prom
 }
 
 async function cellOf(apiUrl: string, name: string | null): Promise<string> {
-  const cells = await readCells(apiUrl);
+  const cells = await readCellRecords(apiUrl);
   const [only] = name === null && cells.length !== 1 ? [] : cells.filter((cell) => name === null || cell.name === name);
   if (only !== undefined) return only.databaseUrl;
   const known = cells.map((cell) => cell.name).join(", ") || "none";

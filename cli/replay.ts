@@ -62,7 +62,7 @@ const declaration = {
 };
 
 /** `berth replay TRACE_DIR`: exit code 1 if the audit finds anything, 2 if the trace has a bad line. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runReplayCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, [directory = ""]) => {
     const trace = readWholeTrace(directory, settings);
     return replayTrace(trace, settings);

@@ -50,7 +50,7 @@ const declaration = {
 const INTERRUPTED = 130;
 
 /** `berth sim`: exit code 0 when every seed held, 1 when one failed, 130 when it was stopped before the last one. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runSimCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const one = settings.seed ?? null;
     const [first, last] = settings.soak ? freshSeeds() : one === null ? readSeeds(settings.seeds) : [one, one];

@@ -1,6 +1,6 @@
 import { createNatsBus } from "../adapters/nats/nats-bus.ts";
 import { apiStreams } from "../adapters/nats/streams.ts";
-import { putCell, readCells } from "../adapters/postgres/cell-records.ts";
+import { putCellRecord, readCellRecords } from "../adapters/postgres/cell-records.ts";
 import { migrate } from "../adapters/postgres/migrate.ts";
 
 const BUS_UP_MS = 60_000;
@@ -26,13 +26,13 @@ async function prepare(): Promise<void> {
   } finally {
     await bus.close();
   }
-  const known = new Map((await readCells(databaseUrl)).map((cell) => [cell.name, cell]));
+  const known = new Map((await readCellRecords(databaseUrl)).map((cell) => [cell.name, cell]));
   for (const name of given("BERTH_CELLS").split(",")) {
     const prefix = `BERTH_${name.toUpperCase().replaceAll("-", "_")}`;
     const urls = { databaseUrl: given(`${prefix}_DATABASE_URL`), natsUrl: given(`${prefix}_NATS_URL`) };
     const cell = { name, ...urls, disabled: known.get(name)?.disabled ?? false };
     await migrate(cell.databaseUrl, "cell");
-    await putCell(databaseUrl, cell);
+    await putCellRecord(databaseUrl, cell);
     process.stdout.write(`${name} is ready\n`);
   }
 }

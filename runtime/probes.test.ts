@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { createProbes, createRegistry, type Probes } from "./probes.ts";
+import { createProbes, createProcessRegistry, type Probes } from "./probes.ts";
 
 let probes: Probes | undefined;
 afterEach(() => probes?.close());
@@ -14,7 +14,7 @@ test("tells life, readiness and metrics apart", async () => {
   let ready = false;
   probes = createProbes({
     listen: { host: "127.0.0.1", port: 0 },
-    registry: createRegistry("try"),
+    registry: createProcessRegistry("try"),
     isReady: () => ready,
   });
   await probes.start();
@@ -29,7 +29,7 @@ test("tells life, readiness and metrics apart", async () => {
 test("says beside its readiness what does not work as it should", async () => {
   probes = createProbes({
     listen: { host: "127.0.0.1", port: 0 },
-    registry: createRegistry("try"),
+    registry: createProcessRegistry("try"),
     isReady: () => true,
     remarks: () => ["cell c1 is away"],
   });
@@ -38,7 +38,7 @@ test("says beside its readiness what does not work as it should", async () => {
 });
 
 test("says why it cannot listen where something else does", async () => {
-  const options = { registry: createRegistry("try"), isReady: () => true };
+  const options = { registry: createProcessRegistry("try"), isReady: () => true };
   probes = createProbes({ listen: { host: "127.0.0.1", port: 0 }, ...options });
   await probes.start();
   await expect(createProbes({ listen: probes.address, ...options }).start()).rejects.toThrow("EADDRINUSE");
@@ -47,7 +47,7 @@ test("says why it cannot listen where something else does", async () => {
 test("closes twice, and without having started", async () => {
   const unstarted = createProbes({
     listen: { host: "127.0.0.1", port: 0 },
-    registry: createRegistry("try"),
+    registry: createProcessRegistry("try"),
     isReady: () => true,
   });
   await unstarted.close();

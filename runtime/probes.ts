@@ -10,7 +10,7 @@ export interface Probes extends Service {
 }
 
 /** A registry of metrics with the process's own (memory, event loop, …), each labelled with the service. */
-export function createRegistry(service: string): Registry {
+export function createProcessRegistry(service: string): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ service });
   collectDefaultMetrics({ register: registry });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import type { CellStore, Hop, TakenTask, TaskClaim } from "../core/cell/cell-store.ts";
+import type { CellStore, Hop, TakenTask } from "../core/cell/cell-store.ts";
+import type { TaskClaim } from "../core/cell/task-claim.ts";
 import type { ServerGroupMembership } from "../proto/gen/berth/shared.ts";
 import {
   conductorId,

@@ -1,5 +1,5 @@
 import { auditCloud } from "../core/audit/audit-cloud.ts";
-import type { CellFacts } from "../core/audit/facts.ts";
+import type { CellReading } from "../core/audit/facts.ts";
 import type { CellStore, TakenTask } from "../core/cell/cell-store.ts";
 import type { HostAdminStore } from "../core/cell/host-admin-store.ts";
 import type { OperationSignal } from "../core/cell/operation-store.ts";
@@ -39,7 +39,7 @@ export interface WorldBody {
   readonly admin: Pick<HostAdminStore, "setForcedDown">;
   /** Time goes on so far that nobody has seen the agents for a while, except those that are told to be seen then. */
   pass(): Promise<void>;
-  facts(): Promise<Omit<CellFacts, "cell" | "runningGuests" | "copies">>;
+  facts(): Promise<Omit<CellReading, "cell" | "runningGuests" | "copies">>;
 }
 
 interface Run {
@@ -373,7 +373,7 @@ export class OperationWorldModel {
     const copies = new Map(this.hosts.map((host) => [host.name, host.guests()]));
     const running = ({ state }: { readonly state: string }) => state === "running";
     const runningGuests = new Map([...copies].map(([host, guests]) => [host, guests.filter(running)]));
-    const cell: CellFacts = { cell: "c", ...facts, runningGuests, copies };
+    const cell: CellReading = { cell: "c", ...facts, runningGuests, copies };
     const broken = auditCloud({ cells: [cell], api: null }, Number.POSITIVE_INFINITY);
     return broken.map((one) => `law ${one.law}: ${one.what} (${one.where}: ${one.proof})`);
   }

@@ -1,4 +1,4 @@
-import type { AuditedServer, CellFacts } from "../../core/audit/facts.ts";
+import type { AuditedServer, CellReading } from "../../core/audit/facts.ts";
 import { isHardGroup } from "../../core/cell/group-rule.ts";
 import { providerUuid } from "../../core/ledger/ids.ts";
 import type { CellState } from "./memory-cell-state.ts";
@@ -7,7 +7,7 @@ import type { CellState } from "./memory-cell-state.ts";
 export function tableFacts(
   cell: CellState,
   nowMs: number,
-): Pick<CellFacts, "servers" | "closed" | "openTasks" | "moves" | "hosts" | "upMs"> {
+): Pick<CellReading, "servers" | "closed" | "openTasks" | "moves" | "hosts" | "upMs"> {
   const servers: AuditedServer[] = [];
   const closed = new Set<string>();
   for (const { uuid, status, taskState, host, attemptId, updatedAtMs, spec } of cell.servers.values()) {

@@ -11,7 +11,6 @@ import type {
   HostSighting,
   KnownRoot,
   TakenTask,
-  TaskClaim,
   UnreadableEnd,
   UnreadableOutcome,
 } from "../../core/cell/cell-store.ts";
@@ -37,6 +36,7 @@ import type {
 } from "../../core/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../core/cell/quarantine.ts";
 import type { Attempt, Host, Server } from "../../core/cell/server.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import type { TaskRecord } from "../../core/cell/task-record.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
@@ -54,7 +54,7 @@ import {
   expireStep,
   homeOf,
   hostChange,
-  hostsOf,
+  hostsInCell,
   hostUpStep,
   knownRootsOf,
   residentsOf,
@@ -185,7 +185,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
   }
 
   async hosts(): Promise<readonly Host[]> {
-    return hostsOf(this.#cell);
+    return hostsInCell(this.#cell);
   }
 
   async serverCountByHost(): Promise<ReadonlyMap<string, number>> {

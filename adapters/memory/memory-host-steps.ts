@@ -115,7 +115,7 @@ function moveOf(migration: MigrationRow): Home["move"] {
 }
 
 /** By name. */
-export function hostsOf(cell: CellState): readonly Host[] {
+export function hostsInCell(cell: CellState): readonly Host[] {
   return Array.from(cell.hosts.values(), ({ upAtMs: _, ...host }) => host).sort((a, b) => compare(a.name, b.name));
 }
 

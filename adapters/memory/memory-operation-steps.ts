@@ -26,7 +26,7 @@ import type {
 } from "../../core/cell/operation-store.ts";
 import { isHeldFor } from "../../core/cell/operation-store.ts";
 import { STAGES_MAX } from "../../core/cell/task-record.ts";
-import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
+import { describeAllocationRefusal } from "../../core/ledger/describe-refusal.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
@@ -53,7 +53,7 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   if (conflict !== null) return { kind: "refused", why: describeGroupConflict(conflict), inFlight: conflict.inFlight };
   const outcome = tx.applyAllocations(changeOf(task.id, write));
   if (outcome.kind === "no-capacity") return outcome;
-  if (outcome.kind !== "committed") return { kind: "stale", why: describeRefusal(outcome) };
+  if (outcome.kind !== "committed") return { kind: "stale", why: describeAllocationRefusal(outcome) };
   addTask(tx, task, "operate");
   const migration = migrationOf(begin);
   if (migration !== null) {
@@ -84,7 +84,7 @@ export function patchStep(tx: CellTransaction, { serverUuid, revision, change, s
   if (server.revision !== revision) return { kind: "changed" };
   const outcome = tx.applyAllocations(change);
   if (outcome.kind === "no-capacity") return outcome;
-  if (outcome.kind !== "committed") return { kind: "stale", why: describeRefusal(outcome) };
+  if (outcome.kind !== "committed") return { kind: "stale", why: describeAllocationRefusal(outcome) };
   server.spec = spec;
   server.revision += 1;
   server.updatedAtMs = tx.nowMs;
@@ -114,7 +114,7 @@ export function commitOperationStep(tx: CellTransaction, step: OperationStep): S
   if (unfenced !== null)
     return { kind: "refused", why: describeEvacuationRefusal(unfenced, step.evacuated?.host ?? "") };
   const outcome = tx.applyAllocations(changeOf(task.id, step));
-  if (outcome.kind !== "committed") return { kind: "refused", why: describeRefusal(outcome) };
+  if (outcome.kind !== "committed") return { kind: "refused", why: describeAllocationRefusal(outcome) };
   writeStep(tx, task, server, step);
   return { kind: "committed", revision: server.revision };
 }

@@ -4,15 +4,15 @@ import type {
   Hop,
   HopOutcome,
   TakenTask,
-  TaskClaim,
   UnreadableEnd,
   UnreadableOutcome,
 } from "../../core/cell/cell-store.ts";
 import { describeGroupConflict } from "../../core/cell/group-rule.ts";
 import { type AttemptResult, attemptIdOf } from "../../core/cell/server.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import { TAKINGS_MAX, type TaskOutcome } from "../../core/cell/task-record.ts";
 import { release } from "../../core/ledger/allocation-change.ts";
-import { describeRefusal } from "../../core/ledger/describe-refusal.ts";
+import { describeAllocationRefusal } from "../../core/ledger/describe-refusal.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
@@ -125,7 +125,7 @@ function whyNotTo(tx: CellTransaction, hop: Hop): string | null {
   const conflict = groupConflictOf(tx, hop.serverUuid, hop.group, hop.toHost);
   if (conflict) return describeGroupConflict(conflict);
   const outcome = tx.applyAllocations(hop.change);
-  return outcome.kind === "committed" ? null : describeRefusal(outcome);
+  return outcome.kind === "committed" ? null : describeAllocationRefusal(outcome);
 }
 
 export function commitErrorStep(

@@ -4,12 +4,12 @@ import * as cells from "./api/cells.ts";
 import { createPool } from "./pool.ts";
 
 /** The cells of an API database, by name; for commands that need no more of it than that. Throws `StoreError`. */
-export function readCells(apiUrl: string): Promise<readonly CellRecord[]> {
+export function readCellRecords(apiUrl: string): Promise<readonly CellRecord[]> {
   return withPool(apiUrl, cells.readCells);
 }
 
 /** Adds the cell or changes where it is. Throws `StoreError`. */
-export function putCell(apiUrl: string, cell: CellRecord): Promise<void> {
+export function putCellRecord(apiUrl: string, cell: CellRecord): Promise<void> {
   return withPool(apiUrl, (pool) => cells.putCell(pool, cell));
 }
 

@@ -21,7 +21,7 @@ import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import { markArrived, readUnarrived, takeLost } from "./api/arrivals.ts";
 import { putCell, readCells } from "./api/cells.ts";
-import { createFlavor, deleteFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./api/flavors.ts";
+import { deleteFlavor, insertFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./api/flavors.ts";
 import { readPlaceable } from "./api/read-placeable.ts";
 import { listRequests, readRequests, scanRequests } from "./api/read-requests.ts";
 import { putOff, takeStale } from "./api/sweep-requests.ts";
@@ -74,7 +74,7 @@ export class PostgresApiStore implements ApiStore {
   }
 
   createFlavor(flavor: FlavorRecord): Promise<"created" | "id-taken" | "name-taken"> {
-    return createFlavor(this.#pool, flavor);
+    return insertFlavor(this.#pool, flavor);
   }
 
   deleteFlavor(id: string): Promise<boolean> {

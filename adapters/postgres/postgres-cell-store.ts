@@ -12,7 +12,6 @@ import type {
   HostSighting,
   KnownRoot,
   TakenTask,
-  TaskClaim,
   UnreadableEnd,
   UnreadableOutcome,
 } from "../../core/cell/cell-store.ts";
@@ -38,6 +37,7 @@ import type {
 } from "../../core/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../core/cell/quarantine.ts";
 import type { Attempt, Host, Server } from "../../core/cell/server.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import type { TaskRecord } from "../../core/cell/task-record.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";

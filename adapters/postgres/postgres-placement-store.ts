@@ -11,20 +11,20 @@ import {
   readUsagesOfProject,
   readUsagesOfProvider,
 } from "./placement/consumers.ts";
-import { deleteInventory, inventoryWriter, putInventory, readInventories } from "./placement/inventories.ts";
+import { inventoryWriter, putInventory, readInventories, removeInventory } from "./placement/inventories.ts";
 import {
   createResourceClass,
   createTrait,
   deleteResourceClass,
-  deleteTrait,
   readAllTraits,
   readResourceClasses,
+  removeTrait,
   renameResourceClass,
 } from "./placement/names.ts";
 import { findProvider, findProviders } from "./placement/provider-rows.ts";
-import { reshape } from "./placement/reshape.ts";
+import { writeReshape } from "./placement/reshape.ts";
 import { refuseUnderWay } from "./placement/under-way.ts";
-import { deleteProvider, providerCreator, updateProvider } from "./placement/write-providers.ts";
+import { alterProvider, providerCreator, removeProvider } from "./placement/write-providers.ts";
 import { writesTogether } from "./placement/write-together.ts";
 import { runStored } from "./store-error.ts";
 
@@ -60,13 +60,13 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
     provider: (uuid) => findProvider(pool, uuid),
     providers: (filter) => findProviders(pool, filter),
     createProvider: providerCreator(pool, together),
-    updateProvider: (uuid, change) => updateProvider(pool, uuid, change),
-    deleteProvider: (uuid) => deleteProvider(pool, uuid),
+    updateProvider: (uuid, change) => alterProvider(pool, uuid, change),
+    deleteProvider: (uuid) => removeProvider(pool, uuid),
 
     inventories: (uuid) => readInventories(pool, uuid),
     setInventories: inventoryWriter(pool, together),
     putInventory: (uuid, expected, name, inventory, mode) => putInventory(pool, uuid, expected, name, inventory, mode),
-    deleteInventory: (uuid, name) => deleteInventory(pool, uuid, name),
+    deleteInventory: (uuid, name) => removeInventory(pool, uuid, name),
 
     traits: (uuid) => readTraits(pool, uuid),
     setTraits: traitWriter(pool, together),
@@ -79,7 +79,7 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
     deleteResourceClass: (name) => deleteResourceClass(pool, name),
     allTraits: (filter) => readAllTraits(pool, filter.associated),
     createTrait: (name) => createTrait(pool, name),
-    deleteTrait: (name) => deleteTrait(pool, name),
+    deleteTrait: (name) => removeTrait(pool, name),
 
     consumer: async (uuid) => (await readConsumers(pool, [uuid]))[0] ?? null,
     consumers: (uuids) => readConsumers(pool, uuids),
@@ -87,7 +87,7 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
     applyAllocations: (change) => (mayBeFirstClaim(change) ? claims : changes).submit(change),
     reshape: async (reshaping) => {
       const [refusal] = await refuseUnderWay(pool, [reshaping.change]);
-      return refusal ? { kind: "refused", outcome: refusal } : reshape(pool, reshaping);
+      return refusal ? { kind: "refused", outcome: refusal } : writeReshape(pool, reshaping);
     },
 
     usagesOfProvider: (uuid) => readUsagesOfProvider(pool, uuid),

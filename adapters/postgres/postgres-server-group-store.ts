@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from "pg";
-import type { GroupPolicy } from "../../core/cell/group-rule.ts";
+import type { ServerGroupPolicy } from "../../core/cell/group-rule.ts";
 import type {
   NewServerGroup,
   PinOutcome,
@@ -17,7 +17,7 @@ interface GroupRow {
   readonly name: string;
   readonly project_id: string;
   readonly user_id: string;
-  readonly policy: GroupPolicy;
+  readonly policy: ServerGroupPolicy;
   readonly max_server_per_host: number | null;
   readonly members: readonly string[];
 }

@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import type { PlacementClient } from "./client.ts";
 
 /** A UUID that is the same for the same words. */
-export function uuidOf(...words: readonly (string | number)[]): string {
+export function uuidFromWords(...words: readonly (string | number)[]): string {
   const hex = createHash("md5").update(words.join("/")).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
 }
 
 export const TRAIT = "CUSTOM_BENCH";
-export const AGGREGATE = uuidOf("aggregate");
+export const AGGREGATE = uuidFromWords("aggregate");
 
 /** A provider of a cloud; a tree lists its root first and parents before children. */
 export interface Node {
@@ -22,7 +22,7 @@ export interface Node {
 export function flatCloud(count: number, prefix: string): readonly (readonly Node[])[] {
   return Array.from({ length: count }, (_, at) => [
     {
-      uuid: uuidOf(prefix, at),
+      uuid: uuidFromWords(prefix, at),
       parent: null,
       inventories: { VCPU: 64, MEMORY_MB: 262_144, DISK_GB: 2_000 },
       traits: [TRAIT],
@@ -33,12 +33,17 @@ export function flatCloud(count: number, prefix: string): readonly (readonly Nod
 /** Hosts with 2 NUMA nodes (VCPU, MEMORY_MB), each with a NIC of 2 functions, and DISK_GB at the root. */
 export function nestedCloud(count: number, prefix: string): readonly (readonly Node[])[] {
   return Array.from({ length: count }, (_, at) => {
-    const root = uuidOf(prefix, at);
+    const root = uuidFromWords(prefix, at);
     const numa = [0, 1].flatMap((cell) => {
-      const uuid = uuidOf(prefix, at, "numa", cell);
+      const uuid = uuidFromWords(prefix, at, "numa", cell);
       return [
         { uuid, parent: root, inventories: { VCPU: 32, MEMORY_MB: 131_072 }, traits: ["HW_NUMA_ROOT"] },
-        { uuid: uuidOf(prefix, at, "nic", cell), parent: uuid, inventories: { SRIOV_NET_VF: 2 }, traits: [TRAIT] },
+        {
+          uuid: uuidFromWords(prefix, at, "nic", cell),
+          parent: uuid,
+          inventories: { SRIOV_NET_VF: 2 },
+          traits: [TRAIT],
+        },
       ];
     });
     return [{ uuid: root, parent: null, inventories: { DISK_GB: 2_000 }, traits: [] }, ...numa];
@@ -47,9 +52,9 @@ export function nestedCloud(count: number, prefix: string): readonly (readonly N
 
 /** One host with so many like children of one unit each. */
 export function wideHost(children: number, prefix: string): readonly (readonly Node[])[] {
-  const root = uuidOf(prefix);
+  const root = uuidFromWords(prefix);
   const child = (_: unknown, at: number) => ({
-    uuid: uuidOf(prefix, at),
+    uuid: uuidFromWords(prefix, at),
     parent: root,
     inventories: { VGPU: 1 },
     traits: [TRAIT],

@@ -17,7 +17,7 @@ import { seededRandom } from "../../core/scheduling/seeded-random.ts";
 import { Batcher } from "../../runtime/batcher.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { ClaimsInFlight } from "../../services/scheduler/claims-in-flight.ts";
-import { buildTask, itemsOf } from "../../services/scheduler/plan-build.ts";
+import { buildTask, itemsOfSelection } from "../../services/scheduler/plan-build.ts";
 import { measure, report } from "../measure.ts";
 import { CLASSES, flavorAt, hostName, providerOf, QUERIES, specOf } from "./mixed-cloud.ts";
 import { allRules } from "./rules.ts";
@@ -118,7 +118,7 @@ async function decisionsPerSecond(cells: readonly BenchCell[]): Promise<number> 
     if (choice.kind === "none") throw new Error("there is room for all");
     const cell = cells.find(({ name }) => name === choice.cell)!;
     const task = buildTask(randomUUID(), spec, { selections: choice.selections, attemptsMax: 3 });
-    const items = itemsOf(choice.selections[0]!);
+    const items = itemsOfSelection(choice.selections[0]!);
     cell.claims.ask(task.id, items);
     const owner = { projectId: spec.projectId, userId: spec.userId, type: CONSUMER_TYPE_INSTANCE };
     const outcome = await cell.dispatches.submit({ task, change: claim(consumerUuid(spec.uuid), owner, items) });

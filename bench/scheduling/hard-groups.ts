@@ -3,8 +3,9 @@ import { DEFAULT_SEARCH_LIMITS, SearchBudget } from "../../core/candidates/searc
 import { providerUuid, resourceClass } from "../../core/ledger/ids.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import { LedgerView } from "../../core/ledger/view.ts";
-import { type CellHosts, HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
+import type { CellHosts } from "../../core/scheduling/ranking/cell-ranking.ts";
 import { measuredOf, ROUNDS, report } from "../measure.ts";
 
 const BANDWIDTH = resourceClass("NET_BW_EGR_KILOBIT_PER_SEC");

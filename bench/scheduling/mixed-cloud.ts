@@ -72,11 +72,11 @@ export const providerOf = (host: number): ProviderUuid =>
   providerUuid(`00000000-0000-4000-8000-${host.toString(16).padStart(12, "0")}`);
 
 /** How much of a class a host has. */
-export const capacityOf = (host: number, index: number): number => HOST_SIZES[host % HOST_SIZES.length]![index]!;
+export const hostCapacity = (host: number, index: number): number => HOST_SIZES[host % HOST_SIZES.length]![index]!;
 
 /** The row of one inventory of a host. */
 export function inventoryRow(host: number, index: number, used: number): RowChange {
-  const total = capacityOf(host, index);
+  const total = hostCapacity(host, index);
   const inventory = { total, reserved: 0, minUnit: 1, maxUnit: total, stepSize: 1, allocationRatio: 1 };
   return { kind: "inventory-put", provider: providerOf(host), resourceClass: CLASSES[index]!, inventory, used };
 }
@@ -126,7 +126,7 @@ export class MixedCloud {
   #addHost(host: number, random: () => number): void {
     const uuid = providerOf(host);
     this.apply({ kind: "provider-put", uuid, name: hostName(host), parent: null, root: uuid, generation: 0 });
-    const vcpus = capacityOf(host, 0);
+    const vcpus = hostCapacity(host, 0);
     const wanted = vcpus * Math.min(1, Math.max(0, 0.5 + (random() + random() - 1) * 0.5));
     const servers: number[] = [];
     for (let taken = 0; taken < wanted; ) {

@@ -6,7 +6,16 @@ import { freeCpu } from "../../core/scheduling/weighers/free-cpu.ts";
 import { freeMemory } from "../../core/scheduling/weighers/free-memory.ts";
 import { OwnSlice } from "../../core/scheduling/weighers/own-slice.ts";
 import type { WeighedBy } from "../../core/scheduling/weighers/weigher.ts";
-import { CLASSES, capacityOf, FLAVORS, flavorAt, hostName, inventoryRow, providerOf, QUERIES } from "./mixed-cloud.ts";
+import {
+  CLASSES,
+  FLAVORS,
+  flavorAt,
+  hostCapacity,
+  hostName,
+  inventoryRow,
+  providerOf,
+  QUERIES,
+} from "./mixed-cloud.ts";
 
 /** Requests a second that each scheduler takes. */
 const REQUESTS_PER_SECOND = 250;
@@ -82,7 +91,7 @@ export class RaceWorld {
   #fill(): void {
     const { hosts, utilisation, random } = this.#options;
     let total = 0;
-    for (let host = 0; host < hosts; host += 1) total += capacityOf(host, 0);
+    for (let host = 0; host < hosts; host += 1) total += hostCapacity(host, 0);
     const open = Array.from({ length: FLAVORS.length }, () => 0);
     for (let taken = 0; taken < total * utilisation; ) {
       const flavor = flavorAt(random);
@@ -170,7 +179,7 @@ export class RaceWorld {
   #fits(host: number, flavor: number): boolean {
     const size = FLAVORS[flavor]!;
     for (let index = 0; index < size.length; index += 1) {
-      if (this.#used[host * CLASSES.length + index]! + size[index]! > capacityOf(host, index)) return false;
+      if (this.#used[host * CLASSES.length + index]! + size[index]! > hostCapacity(host, index)) return false;
     }
     return true;
   }
@@ -179,7 +188,7 @@ export class RaceWorld {
     return CLASSES.flatMap((name, index) => {
       const requested = FLAVORS[flavor]![index]!;
       const used = this.#used[host * CLASSES.length + index]!;
-      const limit = capacityOf(host, index);
+      const limit = hostCapacity(host, index);
       if (used + requested <= limit) return [];
       return [{ provider: providerOf(host), resourceClass: name, reason: "capacity", requested, used, limit }];
     });

@@ -6,12 +6,12 @@ import {
   type ArchiveSink,
   type ArchiveOptions as PassOptions,
 } from "../../adapters/postgres/archive/archive-pass.ts";
-import { readCells } from "../../adapters/postgres/cell-records.ts";
+import { readCellRecords } from "../../adapters/postgres/cell-records.ts";
 import { withClient } from "../../adapters/postgres/databases.ts";
 import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
 
-export interface ArchiveOptions extends Omit<PassOptions, "sink"> {
+export interface ArchiveCommandOptions extends Omit<PassOptions, "sink"> {
   /** Where the rows of this database go; null: they are only counted. */
   readonly sinkOf: (database: string) => ArchiveSink | null;
   readonly onDone: (database: string, counts: ReadonlyMap<string, number>) => void;
@@ -22,8 +22,8 @@ export interface ArchiveOptions extends Omit<PassOptions, "sink"> {
  * All databases of a cloud: cells first, as a cell's rows go once the API database says that they are over, then the API database. False when a
  * cell was left out.
  */
-export async function archiveDatabases(apiUrl: string, options: ArchiveOptions): Promise<boolean> {
-  const cells = await readCells(apiUrl);
+export async function archiveDatabases(apiUrl: string, options: ArchiveCommandOptions): Promise<boolean> {
+  const cells = await readCellRecords(apiUrl);
   const reached: CellRecord[] = [];
   for (const cell of cells) {
     const database = `cell ${cell.name}`;

@@ -20,7 +20,7 @@ export interface AuditReport {
   };
 }
 
-export function reportOf(reading: CloudReading, violations: readonly FoundViolation[]): AuditReport {
+export function auditReportOf(reading: CloudReading, violations: readonly FoundViolation[]): AuditReport {
   const { facts, unread, unreadGuests } = reading;
   const total = (countOf: (cell: (typeof facts.cells)[number]) => number): number =>
     facts.cells.reduce((sum, cell) => sum + countOf(cell), 0);

@@ -5,7 +5,7 @@ import { checkUpCalls } from "../../core/audit/check-up-calls.ts";
 import { ViolationTracker } from "../../core/audit/track-violations.ts";
 import type { FoundViolation } from "../../core/audit/violation.ts";
 import { systemClock } from "../../runtime/clock.ts";
-import { type AuditReport, reportOf } from "./audit-report.ts";
+import { type AuditReport, auditReportOf } from "./audit-report.ts";
 import { type AuditedCloud, type CloudReading, readCloud } from "./read-cloud.ts";
 
 export interface AuditOptions extends AuditedCloud {
@@ -23,10 +23,10 @@ export async function auditTwice(options: AuditOptions): Promise<AuditReport> {
   const first = await observeCloud(options, tracker);
   const upCalls = upCallsOf(options);
   // A clean reading needs no second one.
-  if (!tracker.suspects) return reportOf(first.reading, upCalls);
+  if (!tracker.suspects) return auditReportOf(first.reading, upCalls);
   await delay(options.pauseMs);
   const second = await observeCloud(options, tracker);
-  return reportOf(second.reading, [...tracker.standing, ...upCalls]);
+  return auditReportOf(second.reading, [...tracker.standing, ...upCalls]);
 }
 
 /** One reading, and what it changes of what is known. */

@@ -1,6 +1,6 @@
 import { readApiFacts } from "../../adapters/postgres/audit/read-api-facts.ts";
 import { readCellFacts } from "../../adapters/postgres/audit/read-cell-facts.ts";
-import type { CellFacts, CloudFacts, RunningGuest } from "../../core/audit/facts.ts";
+import type { CellReading, CloudFacts, RunningGuest } from "../../core/audit/facts.ts";
 import type { GuestReading } from "./read-guests.ts";
 
 type GuestsByHost = ReadonlyMap<string, readonly RunningGuest[]>;
@@ -33,7 +33,7 @@ export interface CloudReading {
 export async function readCloud(cloud: AuditedCloud): Promise<CloudReading> {
   const unread = new Map<string, string>();
   const read = await Promise.all(
-    cloud.cells.map(async (cell): Promise<CellFacts | null> => {
+    cloud.cells.map(async (cell): Promise<CellReading | null> => {
       try {
         const facts = await readCellFacts(cell.name, cell.databaseUrl);
         const [runningGuests, copies] = await Promise.all([cell.runningGuests?.(), cell.copies?.()]);
@@ -53,10 +53,10 @@ export async function readCloud(cloud: AuditedCloud): Promise<CloudReading> {
 
 /** Gives each host's guests to the cell that has the host; of a host that none or several have, nothing can be said. */
 function dealGuests(
-  cells: readonly CellFacts[],
+  cells: readonly CellReading[],
   reading: GuestReading,
   allCellsRead: boolean,
-): { readonly cells: readonly CellFacts[]; readonly unread: ReadonlyMap<string, string> } {
+): { readonly cells: readonly CellReading[]; readonly unread: ReadonlyMap<string, string> } {
   const unread = new Map(reading.unread);
   const guestsOf = cells.map((cell) => new Map(cell.runningGuests));
   const copiesOf = cells.map((cell) => new Map(cell.copies));

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Healing } from "../../core/audit/healing.ts";
 import { ViolationTracker } from "../../core/audit/track-violations.ts";
 import { type FoundViolation, keyOfViolation } from "../../core/audit/violation.ts";
-import { type AuditReport, reportOf } from "./audit-report.ts";
+import { type AuditReport, auditReportOf } from "./audit-report.ts";
 import { type AuditOptions, observeCloud, upCallsOf } from "./audit-twice.ts";
 import { healViolations } from "./heal-violations.ts";
 import type { CloudReading } from "./read-cloud.ts";
@@ -62,7 +62,7 @@ export async function watchCloud(options: WatchOptions): Promise<WatchReport> {
     const { last, readings } = await readUntilEnd(options, sources, tell);
     await Promise.all(histories.map((history) => history.catchUp()));
     return {
-      report: reportOf(last, [...told.values()]),
+      report: auditReportOf(last, [...told.values()]),
       readings,
       transactions: Object.fromEntries(
         options.cells.map(({ name }, index) => [name, histories[index]?.transactions ?? 0]),

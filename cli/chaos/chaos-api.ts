@@ -3,7 +3,7 @@ import type { ChaosHistory } from "./chaos-history.ts";
 import type { ClientOperation } from "./history-line.ts";
 
 /** What became of a request; as in the history. */
-export type Outcome =
+export type RequestOutcome =
   | { readonly kind: "ok"; readonly status: number; readonly body: unknown }
   | { readonly kind: "refused"; readonly status: number; readonly reason: string }
   | { readonly kind: "unknown"; readonly status: number | null; readonly reason: string };
@@ -48,7 +48,7 @@ export class ChaosApi {
   }
 
   /** Asks, and writes down what was asked and what became of it, by its `id`. */
-  async ask(call: Call): Promise<Outcome & { readonly id: number }> {
+  async ask(call: Call): Promise<RequestOutcome & { readonly id: number }> {
     this.#requests += 1;
     const id = this.#requests;
     const line = { who: call.who, op: call.op, id, ...(call.server === undefined ? {} : { server: call.server }) };
@@ -67,7 +67,7 @@ export class ChaosApi {
   }
 
   /** Asks without a word in the history. */
-  async send({ method, path, body }: Pick<Call, "method" | "path" | "body">): Promise<Outcome> {
+  async send({ method, path, body }: Pick<Call, "method" | "path" | "body">): Promise<RequestOutcome> {
     const urls = this.#urls();
     this.#turn += 1;
     try {
@@ -98,19 +98,19 @@ export class ChaosApi {
   }
 }
 
-function outcomeOf(method: string, status: number, text: string): Outcome {
+function outcomeOf(method: string, status: number, text: string): RequestOutcome {
   if (status >= 200 && status < 300) return { kind: "ok", status, body: text === "" ? null : JSON.parse(text) };
   const reason = text.slice(0, REASON_CHARS_MAX);
   // An api that could not finish may have been heard by its database.
   return status >= 500 && method !== "GET" ? { kind: "unknown", status, reason } : { kind: "refused", status, reason };
 }
 
-function uuidOf(outcome: Outcome): string | undefined {
+function uuidOf(outcome: RequestOutcome): string | undefined {
   return outcome.kind === "ok" ? (outcome.body as { server?: { id?: string } }).server?.id : undefined;
 }
 
 /** Uuids that a list has more than once. */
-function namedTwice(outcome: Outcome): readonly string[] {
+function namedTwice(outcome: RequestOutcome): readonly string[] {
   if (outcome.kind !== "ok") return [];
   const { servers = [] } = outcome.body as { readonly servers?: readonly { readonly id: string }[] };
   const seen = new Set<string>();

@@ -130,7 +130,7 @@ export class Load {
   }
 
   #delete(server: ChaosServer): void {
-    const deleting = deleteServer(server, this.#options).finally(() => this.#deleting.delete(deleting));
+    const deleting = askForDelete(server, this.#options).finally(() => this.#deleting.delete(deleting));
     this.#deleting.add(deleting);
   }
 
@@ -147,7 +147,7 @@ export class Load {
 }
 
 /** Asks for its end, and notes what became of that. */
-export async function deleteServer(
+export async function askForDelete(
   server: ChaosServer,
   { api, history }: Pick<LoadOptions, "api" | "history">,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import type { ChaosApi } from "./chaos-api.ts";
 import type { ChaosHistory } from "./chaos-history.ts";
 import type { ChaosServer } from "./chaos-server.ts";
-import { listServers } from "./list-servers.ts";
+import { listAllServers } from "./list-servers.ts";
 
 interface Run {
   readonly servers: readonly ChaosServer[];
@@ -14,7 +14,7 @@ interface Run {
  * with what is there twice, for people; throws when the list cannot be had.
  */
 export async function findUnanswered({ servers, api, history }: Run): Promise<readonly string[]> {
-  const listed = Map.groupBy(await listServers(api), ({ name }) => name);
+  const listed = Map.groupBy(await listAllServers(api), ({ name }) => name);
   const doubled: string[] = [];
   for (const server of servers) {
     const found = listed.get(server.name) ?? [];
@@ -34,7 +34,7 @@ export async function lookForReturned({ servers, api }: Omit<Run, "history">): P
   const gone = new Map(
     servers.flatMap((one) => (one.state === "DELETED" && one.uuid ? [[one.uuid, one] as const] : [])),
   );
-  for (const { uuid } of await listServers(api)) {
+  for (const { uuid } of await listAllServers(api)) {
     const server = gone.get(uuid);
     if (server === undefined) continue;
     await api.ask({ who: server.client, op: "show", method: "GET", path: `/servers/${uuid}`, server: uuid });

@@ -114,7 +114,7 @@ export interface StateSeen {
 }
 
 /** After load and faults: whether everything accepted came to an end. */
-export interface Settled {
+export interface SettledRound {
   readonly atMs: number;
   readonly who: "runner";
   readonly what: "settled" | "not-settled";
@@ -176,6 +176,6 @@ export type HistoryLine =
   | FaultBegins
   | FaultEnds
   | PartDied
-  | Settled
+  | SettledRound
   | Verdict
   | RunEnds;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { ChaosApi, Outcome } from "./chaos-api.ts";
+import type { ChaosApi, RequestOutcome } from "./chaos-api.ts";
 
 const TRIES_MAX = 20;
 const RETRY_MS = 500;
@@ -17,8 +17,8 @@ export class NotServedError extends Error {
 /** Asks until the API answers that it is done. Throws a NotServedError when the API refuses, or does not answer twenty times in a row. */
 export async function insist(
   api: ChaosApi,
-  ask: () => Promise<Outcome>,
-): Promise<Extract<Outcome, { readonly kind: "ok" }>> {
+  ask: () => Promise<RequestOutcome>,
+): Promise<Extract<RequestOutcome, { readonly kind: "ok" }>> {
   for (let tries = 1; ; tries += 1) {
     const answer = await ask();
     if (answer.kind === "ok") return answer;

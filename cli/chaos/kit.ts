@@ -36,8 +36,8 @@ export {
   failingBuilds,
   faults,
   type Nemesis,
+  type NemesisStage,
   repeatedly,
-  type Stage,
   together,
 } from "./kit/nemesis.ts";
 export { runSuite } from "./kit/run-suite.ts";

@@ -5,7 +5,9 @@ const PAGE = 1_000;
 const PAGES_MAX = 1_000;
 
 /** Names and uuids of all servers, page by page. Asks again when it is not answered; throws a NotServedError when that does not help. */
-export async function listServers(api: ChaosApi): Promise<readonly { readonly name: string; readonly uuid: string }[]> {
+export async function listAllServers(
+  api: ChaosApi,
+): Promise<readonly { readonly name: string; readonly uuid: string }[]> {
   const all: { name: string; uuid: string }[] = [];
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const marker = all.length === 0 ? "" : `&marker=${all.at(-1)?.uuid}`;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { eventually } from "../../test/eventually.ts";
 import { CannotHarmError, type ChaosCloud, type Link, type Part } from "./chaos-cloud.ts";
 import { ChaosHistory } from "./chaos-history.ts";
-import { Nemesis } from "./nemesis.ts";
+import { RoundNemesis } from "./nemesis.ts";
 import { parsePlan } from "./read-plan.ts";
 import { scheduleOf } from "./schedule.ts";
 
@@ -75,7 +75,7 @@ function begin(nemesisText: string, random: () => number = () => 0) {
     faultId += 1;
     return faultId;
   };
-  const nemesis = new Nemesis({ cloud, history, random, signal: new AbortController().signal, nextFaultId });
+  const nemesis = new RoundNemesis({ cloud, history, random, signal: new AbortController().signal, nextFaultId });
   nemesis.begin(scheduleOf(plan.rounds[0]?.nemesis ?? [], 9_000));
   const told = () =>
     history.lines().map((line) => (line.who === "nemesis" && "target" in line ? `${line.what} ${line.target}` : ""));
@@ -198,7 +198,7 @@ test("a run that is broken off does not wait until what was killed serves again"
     "{ name: p, about: a, duration: 9s, load: { clients: 1 }, nemesis: [{ fault: kill, target: api, at: 0s }] }";
   const plan = parsePlan(text, "test");
   const ending = new AbortController();
-  const nemesis = new Nemesis({ cloud, history, random: () => 0, signal: ending.signal, nextFaultId: () => 1 });
+  const nemesis = new RoundNemesis({ cloud, history, random: () => 0, signal: ending.signal, nextFaultId: () => 1 });
   nemesis.begin(scheduleOf(plan.rounds[0]?.nemesis ?? [], 9_000));
   await eventually("the death", () => api?.running === false);
   ending.abort(new Error("interrupted"));

@@ -22,7 +22,7 @@ export interface NemesisOptions {
 }
 
 /** Carries out a round's schedule of faults. What fails in doing so is kept and thrown by `stop`. */
-export class Nemesis {
+export class RoundNemesis {
   /** Share of the builds that fail at this moment. */
   failShare = 0;
   readonly #options: NemesisOptions;

@@ -5,7 +5,7 @@ import type { ChaosFault } from "./history-line.ts";
 export type Moment = { readonly ms: number } | { readonly share: number };
 
 /** What a fault is done to, in a plan's words: `conductor`, `agent@cell1`, `cell1-nats`; `above -> cell1` for links. */
-export type Target =
+export type FaultTarget =
   | { readonly kind: "parts"; readonly which: string }
   | { readonly kind: "links"; readonly from: string; readonly to: string }
   | { readonly kind: "none" };
@@ -13,7 +13,7 @@ export type Target =
 /** One line of a nemesis' schedule. */
 export interface FaultStep {
   readonly fault: ChaosFault;
-  readonly target: Target;
+  readonly target: FaultTarget;
   /** How many of those that the target names, at random; for links: of those they come from. */
   readonly pick: number | "all";
   readonly at: Moment;

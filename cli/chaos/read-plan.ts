@@ -4,7 +4,7 @@ import { Value } from "typebox/value";
 import { parse } from "yaml";
 import { duration } from "../../runtime/setting-kinds.ts";
 import type { ChaosFault } from "./history-line.ts";
-import type { FaultStep, Moment, Plan, Target } from "./plan.ts";
+import type { FaultStep, FaultTarget, Moment, Plan } from "./plan.ts";
 import { type FaultText, PlanText } from "./plan-schema.ts";
 import { countOf, OCCURRENCES_MAX } from "./schedule.ts";
 
@@ -130,7 +130,7 @@ function wholePlan({ name, about, duration: lasts, settle, cloud, load, expect }
   };
 }
 
-const TARGETS: Readonly<Record<ChaosFault, Target["kind"]>> = {
+const TARGETS: Readonly<Record<ChaosFault, FaultTarget["kind"]>> = {
   kill: "parts",
   pause: "parts",
   cut: "links",
@@ -173,7 +173,7 @@ function stepOf(step: FaultText): FaultStep {
   };
 }
 
-function targetOf(text: string | undefined): Target {
+function targetOf(text: string | undefined): FaultTarget {
   if (text === undefined) return { kind: "none" };
   const [from = "", to] = text.split(" -> ");
   return to === undefined ? { kind: "parts", which: from } : { kind: "links", from, to };

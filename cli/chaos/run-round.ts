@@ -5,10 +5,10 @@ import type { ChaosCloud } from "./chaos-cloud.ts";
 import type { ChaosHistory } from "./chaos-history.ts";
 import { type ChaosServer, isOpen } from "./chaos-server.ts";
 import type { ChaosFlavors } from "./create-flavors.ts";
-import { deleteServer, Load } from "./drive-load.ts";
+import { askForDelete, Load } from "./drive-load.ts";
 import { OperationsLoad } from "./drive-operations.ts";
 import { findUnanswered, lookForReturned } from "./find-unanswered.ts";
-import { Nemesis } from "./nemesis.ts";
+import { RoundNemesis } from "./nemesis.ts";
 import type { Plan, Round } from "./plan.ts";
 import { figuresOfRound, type RoundFigures } from "./round-figures.ts";
 import { scheduleOf } from "./schedule.ts";
@@ -43,7 +43,7 @@ const SWEEP_TRIES = 3;
 export class RoundRun {
   readonly servers: ChaosServer[] = [];
   readonly #options: RoundOptions;
-  readonly #nemesis: Nemesis;
+  readonly #nemesis: RoundNemesis;
   readonly #load: Load;
   readonly #operations: OperationsLoad;
   readonly #watch: ServerWatch;
@@ -51,7 +51,7 @@ export class RoundRun {
 
   constructor(options: RoundOptions) {
     this.#options = options;
-    this.#nemesis = new Nemesis(options);
+    this.#nemesis = new RoundNemesis(options);
     const { plan } = options;
     this.#load = new Load({
       ...options,
@@ -152,7 +152,7 @@ export class RoundRun {
       const left = [...this.#staying()];
       const workers = Array.from({ length: SWEPT_AT_ONCE }, async () => {
         for (let server = left.pop(); server !== undefined; server = left.pop()) {
-          await deleteServer(server, { api, history });
+          await askForDelete(server, { api, history });
         }
       });
       await Promise.all(workers);

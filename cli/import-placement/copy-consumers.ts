@@ -1,4 +1,4 @@
-import { batchOf, type CopyContext, type CopyStep, canonicalUuid } from "./copy-step.ts";
+import { batchOf, type CopyContext, type CopyStep, ledgerUuid } from "./copy-step.ts";
 import type { SourceRow } from "./source.ts";
 
 const UNKNOWN_TYPE = "unknown";
@@ -57,7 +57,7 @@ interface FittingAllocation {
 async function putAllocations(context: CopyContext, rows: readonly SourceRow[]): Promise<void> {
   const fitting = rows.flatMap((row): FittingAllocation[] => {
     const classId = context.names.classes.get(Number(row.name_id));
-    const consumer = canonicalUuid(String(row.consumer));
+    const consumer = ledgerUuid(String(row.consumer));
     const label = `consumer ${row.consumer}, provider ${row.provider_id}, class id ${row.name_id}`;
     if (classId === undefined) context.misfits.add("allocations of unknown classes", label);
     else if (consumer === null) context.misfits.add("allocations of consumers whose uuid is none", label);
@@ -95,7 +95,7 @@ async function putAllocations(context: CopyContext, rows: readonly SourceRow[]):
 
 /** How many of them hold something. */
 async function putConsumers(context: CopyContext, rows: readonly SourceRow[]): Promise<number> {
-  const fitting = rows.filter((row) => canonicalUuid(String(row.uuid)) !== null);
+  const fitting = rows.filter((row) => ledgerUuid(String(row.uuid)) !== null);
   for (const row of rows) {
     if (row.project_id === null || row.user_id === null)
       context.misfits.add(`consumers whose project or user is not there: now of ${INCOMPLETE_OWNER}`, String(row.uuid));
@@ -111,7 +111,7 @@ async function putConsumers(context: CopyContext, rows: readonly SourceRow[]): P
      on conflict (uuid) do update set generation = excluded.generation, project_id = excluded.project_id,
        user_id = excluded.user_id, type = excluded.type, created_at = excluded.created_at, updated_at = excluded.updated_at`,
     [
-      fitting.map((row) => canonicalUuid(String(row.uuid))),
+      fitting.map((row) => ledgerUuid(String(row.uuid))),
       fitting.map((row) => row.generation),
       fitting.map((row) => row.project_id ?? INCOMPLETE_OWNER),
       fitting.map((row) => row.user_id ?? INCOMPLETE_OWNER),

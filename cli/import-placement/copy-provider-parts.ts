@@ -1,4 +1,4 @@
-import { type CopiedBatch, type CopyContext, type CopyStep, canonicalUuid } from "./copy-step.ts";
+import { type CopiedBatch, type CopyContext, type CopyStep, ledgerUuid } from "./copy-step.ts";
 import type { SourceRow } from "./source.ts";
 
 // What belongs to providers comes in batches of providers: two of the three tables have no id of their own to go by.
@@ -88,7 +88,7 @@ export const copyAggregates = partsOf(
   () => "t.resource_provider_id as provider_id, t.aggregate_id, g.uuid",
   async (context, rows) => {
     const fitting = rows.flatMap((row): SourceRow[] => {
-      const part = canonicalUuid(String(row.uuid));
+      const part = ledgerUuid(String(row.uuid));
       if (part !== null) return [{ ...row, part, label: part }];
       context.misfits.add("aggregates that have no uuid", `provider ${row.provider_id}, id ${row.aggregate_id}`);
       return [];

@@ -1,4 +1,4 @@
-import { batchOf, type CopyContext, type CopyStep, canonicalUuid } from "./copy-step.ts";
+import { batchOf, type CopyContext, type CopyStep, ledgerUuid } from "./copy-step.ts";
 import type { SourceRow } from "./source.ts";
 
 // Providers keep their ids: the ledger had none of its own. A parent can be younger than its child (it was moved), so trees
@@ -55,7 +55,7 @@ function readProviders(
 }
 
 async function putProviders(context: CopyContext, rows: readonly SourceRow[], root: "id" | "root_id"): Promise<void> {
-  const fitting = rows.filter((row) => canonicalUuid(String(row.uuid)) !== null);
+  const fitting = rows.filter((row) => ledgerUuid(String(row.uuid)) !== null);
   reportOthers(context, rows, fitting, "providers whose uuid is none");
   const { rows: put } = await context.ledger.query<{ id: number }>(
     `insert into resource_providers (id, uuid, name, generation, root_id, parent_id, updated_at) overriding system value
@@ -68,8 +68,8 @@ async function putProviders(context: CopyContext, rows: readonly SourceRow[], ro
      returning id`,
     [
       fitting.map((row) => row.id),
-      fitting.map((row) => canonicalUuid(String(row.uuid))),
-      fitting.map((row) => row.name ?? canonicalUuid(String(row.uuid))),
+      fitting.map((row) => ledgerUuid(String(row.uuid))),
+      fitting.map((row) => row.name ?? ledgerUuid(String(row.uuid))),
       fitting.map((row) => row.generation),
       fitting.map((row) => row[root]),
       fitting.map((row) => row.updated),

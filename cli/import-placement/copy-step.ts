@@ -31,7 +31,7 @@ export function batchOf(rows: readonly Readonly<Record<string, unknown>>[], key 
 }
 
 /** A UUID as the ledger keeps it; null for what is none. Upstream takes them with and without dashes, in either case. */
-export function canonicalUuid(text: string): string | null {
+export function ledgerUuid(text: string): string | null {
   const digits = text.trim().toLowerCase().replaceAll("-", "");
   if (!/^[0-9a-f]{32}$/.test(digits)) return null;
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");

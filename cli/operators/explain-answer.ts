@@ -34,7 +34,7 @@ export interface ShownFunnel {
 }
 
 /** The answer to "where would it go". */
-export interface ExplainAnswer extends ShownFunnel {
+export interface ShownExplanation extends ShownFunnel {
   readonly refusal: string | null;
   readonly ranked: readonly (ShownWeight & { readonly cell: string })[];
   readonly servers: readonly {
@@ -70,7 +70,7 @@ export type ShownDecision =
   | (Effort & ShownFunnel & { readonly outcome: "refused"; readonly unseen: readonly string[] });
 
 /** The answer to "why is it there". */
-export interface DecisionsAnswer {
+export interface ShownDecisions {
   readonly decisions: readonly {
     readonly server: string;
     readonly request_id: string;

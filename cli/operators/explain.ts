@@ -1,9 +1,9 @@
 import { boolean, integer, text } from "../../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
-import type { ExplainAnswer } from "./explain-answer.ts";
+import type { ShownExplanation } from "./explain-answer.ts";
 import type { ShownLife } from "./life-answer.ts";
-import { callApi, operatorSettings } from "./operators-client.ts";
+import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 import { explanationText } from "./print-explanation.ts";
 import { lifeText } from "./print-life.ts";
 
@@ -31,19 +31,19 @@ const declaration = {
 };
 
 /** `berth explain SERVER_UUID` and `berth explain --flavor F …`. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runExplainCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, servers) => {
     if ((settings.flavor === null) === (servers.length === 0))
       throw new SettingsError("name either servers or, with --flavor, what a server would be");
     if (settings.flavor === null) return tellLives(settings, servers);
     const { flavor, image, zone, host, project, count, alternates, limit } = settings;
-    const answer = await callApi<ExplainAnswer>(settings, "POST", "/explain", {
+    const answer = await callOperatorsApi<ShownExplanation>(settings, "POST", "/explain", {
       ...{ flavor, count, alternates, limit },
       ...(image !== null && { image }),
       ...(zone !== null && { zone }),
       ...(host !== null && { host }),
       ...(project !== null && { project_id: project }),
-      ...(settings.hint !== null && { hints: readHints(settings.hint) }),
+      ...(settings.hint !== null && { hints: parseHints(settings.hint) }),
     });
     process.stdout.write(settings.json ? jsonOf(answer) : explanationText(answer, host));
     return 0;
@@ -51,12 +51,12 @@ export function run(argv: readonly string[]): Promise<number> {
 }
 
 async function tellLives(
-  settings: Parameters<typeof callApi>[0] & { readonly json: boolean },
+  settings: Parameters<typeof callOperatorsApi>[0] & { readonly json: boolean },
   servers: readonly string[],
 ): Promise<number> {
   const lives: ShownLife[] = [];
   for (const server of servers)
-    lives.push(await callApi<ShownLife>(settings, "GET", `/explain/${encodeURIComponent(server)}`));
+    lives.push(await callOperatorsApi<ShownLife>(settings, "GET", `/explain/${encodeURIComponent(server)}`));
   process.stdout.write(settings.json ? jsonOf({ servers: lives }) : lives.map(lifeText).join("\n"));
   return 0;
 }
@@ -65,7 +65,7 @@ async function tellLives(
  * `same_host=UUID,group=UUID`; a hint that is given several times has several values. A comma that no name
  * follows is part of the value: `query=[">=","$free_ram_mb",1024]`.
  */
-export function readHints(given: string): Record<string, string[]> {
+export function parseHints(given: string): Record<string, string[]> {
   const hints: Record<string, string[]> = {};
   for (const word of given.split(/,(?=\w+=)/)) {
     const at = word.indexOf("=");

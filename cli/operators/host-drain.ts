@@ -4,7 +4,7 @@ import { LiveLine } from "../live-line.ts";
 import { runCommand } from "../run-command.ts";
 import { drainLine } from "./drain-progress.ts";
 import { Drain, type DrainReport } from "./drain-servers.ts";
-import { callApi, operatorSettings } from "./operators-client.ts";
+import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 
 const declaration = {
   command: "berth host drain",
@@ -17,10 +17,10 @@ const declaration = {
 };
 
 /** `berth host drain HOST [--live]`. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runHostDrainCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (access, [host = ""]) => {
     const path = `/hosts/${encodeURIComponent(host)}`;
-    await callApi(access, "PUT", path, { disabled: true, reason: "drained by berth host drain" });
+    await callOperatorsApi(access, "PUT", path, { disabled: true, reason: "drained by berth host drain" });
     const drain = new Drain(access, { host, live: access.live });
     const progress = new LiveLine(
       process.stderr,

@@ -2,7 +2,7 @@ import { text } from "../../runtime/setting-kinds.ts";
 import { optional } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
 import { describeState, type ShownHost } from "./host-answer.ts";
-import { type ApiAccess, callApi, operatorSettings } from "./operators-client.ts";
+import { type ApiAccess, callOperatorsApi, operatorSettings } from "./operators-client.ts";
 
 const enableDeclaration = {
   command: "berth host enable",
@@ -18,7 +18,7 @@ const disableDeclaration = {
 };
 
 /** `berth host enable HOST`. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runHostEnableCommand(argv: readonly string[]): Promise<number> {
   return runCommand(enableDeclaration, argv, (settings, [host = ""]) => change(settings, host, { disabled: false }));
 }
 
@@ -30,7 +30,7 @@ export function runDisable(argv: readonly string[]): Promise<number> {
 }
 
 async function change(access: ApiAccess, host: string, body: unknown): Promise<number> {
-  const shown = await callApi<ShownHost>(access, "PUT", `/hosts/${encodeURIComponent(host)}`, body);
+  const shown = await callOperatorsApi<ShownHost>(access, "PUT", `/hosts/${encodeURIComponent(host)}`, body);
   process.stdout.write(`${shown.host}: ${describeState(shown)}\n`);
   return 0;
 }

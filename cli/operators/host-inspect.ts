@@ -56,7 +56,7 @@ const declaration = {
 };
 
 /** `berth host inspect`. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runHostInspectCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const { sysroot, instancesPath } = settings;
     if (sysroot !== null && !["proc", "sys"].some((name) => existsSync(`${sysroot}/${name}`)))

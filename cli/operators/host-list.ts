@@ -2,7 +2,7 @@ import { boolean } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
 import { describeState, type ListedHost } from "./host-answer.ts";
-import { callApi, operatorSettings } from "./operators-client.ts";
+import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 import { tableOf } from "./print-table.ts";
 
 const declaration = {
@@ -12,9 +12,9 @@ const declaration = {
 };
 
 /** `berth host list`: one line a host. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runHostListCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
-    const answer = await callApi<{ hosts: readonly ListedHost[] }>(settings, "GET", "/hosts");
+    const answer = await callOperatorsApi<{ hosts: readonly ListedHost[] }>(settings, "GET", "/hosts");
     const rows = answer.hosts.map((host) => [
       ...[host.host, host.cell, host.zone, describeState(host)],
       String(host.build_failures),

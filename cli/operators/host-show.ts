@@ -2,7 +2,7 @@ import { boolean } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
 import { describeState, type ShownHost, type ShownInventory } from "./host-answer.ts";
-import { callApi, operatorSettings } from "./operators-client.ts";
+import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 import { tableOf } from "./print-table.ts";
 
 const declaration = {
@@ -17,12 +17,12 @@ const declaration = {
 };
 
 /** `berth host show HOST`; with `--reset-failures` it forgets the host's failed builds first. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runHostShowCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, [host = ""]) => {
     const path = `/hosts/${encodeURIComponent(host)}`;
     const shown = settings.resetFailures
-      ? await callApi<ShownHost>(settings, "PUT", path, { reset_failures: true })
-      : await callApi<ShownHost>(settings, "GET", path);
+      ? await callOperatorsApi<ShownHost>(settings, "PUT", path, { reset_failures: true })
+      : await callOperatorsApi<ShownHost>(settings, "GET", path);
     process.stdout.write(settings.json ? `${JSON.stringify(shown, null, 2)}\n` : hostText(shown));
     return 0;
   });

@@ -1,8 +1,8 @@
 import type { LifeAnswer } from "../../services/api/explain/life-schemas.ts";
-import type { DecisionsAnswer } from "./explain-answer.ts";
+import type { ShownDecisions } from "./explain-answer.ts";
 
 /** All that is known of one server, as the operators' API tells it. */
-export type ShownLife = Omit<LifeAnswer, "decisions"> & DecisionsAnswer;
+export type ShownLife = Omit<LifeAnswer, "decisions"> & ShownDecisions;
 export type ShownTask = LifeAnswer["tasks"][number];
 export type ShownCaller = NonNullable<ShownTask["asked_by"]>;
 export type ShownClaim = ShownTask["hops"][number]["claimed"];

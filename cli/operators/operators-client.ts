@@ -32,7 +32,7 @@ export class OperatorsApiError extends Error {
 const ANSWER_MS = 60_000;
 
 /** One call of the operators' API (`path` begins after /berth/v1). Throws `OperatorsApiError`. */
-export async function callApi<Answer>(
+export async function callOperatorsApi<Answer>(
   access: ApiAccess,
   method: "GET" | "PUT" | "POST",
   path: string,

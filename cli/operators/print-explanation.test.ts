@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { readHints } from "./explain.ts";
-import type { ExplainAnswer } from "./explain-answer.ts";
+import { parseHints } from "./explain.ts";
+import type { ShownExplanation } from "./explain-answer.ts";
 import { decisionsText, explanationText } from "./print-explanation.ts";
 
-const ANSWER: ExplainAnswer = {
+const ANSWER: ShownExplanation = {
   ...{ refusal: null, hosts: 3, cells: [], nearest: [], host: null, cells_not_searched: ["far"] },
   steps: [
     {
@@ -59,11 +59,11 @@ describe("explanations as people read them", () => {
 
 describe("hints", () => {
   it("are read one by one; the same name again has several values", () => {
-    expect(readHints("same_host=a,same_host=b,group=g")).toEqual({ same_host: ["a", "b"], group: ["g"] });
-    expect(readHints('query=[">=","$free_ram_mb",1],cidr=/24')).toEqual({
+    expect(parseHints("same_host=a,same_host=b,group=g")).toEqual({ same_host: ["a", "b"], group: ["g"] });
+    expect(parseHints('query=[">=","$free_ram_mb",1],cidr=/24')).toEqual({
       query: ['[">=","$free_ram_mb",1]'],
       cidr: ["/24"],
     });
-    expect(() => readHints("same_host")).toThrow("is not k=v");
+    expect(() => parseHints("same_host")).toThrow("is not k=v");
   });
 });

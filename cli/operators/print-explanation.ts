@@ -1,7 +1,7 @@
 import type {
-  DecisionsAnswer,
-  ExplainAnswer,
   ShownDecision,
+  ShownDecisions,
+  ShownExplanation,
   ShownFunnel,
   ShownLack,
   ShownMiss,
@@ -10,7 +10,7 @@ import type {
 import { tableOf } from "./print-table.ts";
 
 /** Decisions about one server, the newest first, for people. */
-export function decisionsText({ decisions }: DecisionsAnswer): string {
+export function decisionsText({ decisions }: ShownDecisions): string {
   return decisions
     .map(({ server, scheduler, at, request_id, decision }) => {
       const head = `server ${server}\n${at}, scheduler ${scheduler}, request ${request_id}\n\n`;
@@ -20,7 +20,7 @@ export function decisionsText({ decisions }: DecisionsAnswer): string {
 }
 
 /** What would become of a request, for people. `asked`: the host that was asked about; null: none was. */
-export function explanationText(answer: ExplainAnswer, asked: string | null): string {
+export function explanationText(answer: ShownExplanation, asked: string | null): string {
   if (answer.refusal !== null) return `The request cannot be asked of any host: ${answer.refusal}.\n`;
   const parts = [funnelText(answer)];
   if (answer.ranked.length > 0) parts.push(weightsText(answer.ranked));
@@ -85,7 +85,7 @@ function partText(part: readonly [number, number, number] | undefined): string {
   return `${shortNumber(raw)}, ${shortNumber(normalised)} × ${shortNumber(multiplier)}`;
 }
 
-function serversText({ servers }: ExplainAnswer): string {
+function serversText({ servers }: ShownExplanation): string {
   const rows = servers.map(({ cell, host, alternates }, index) => [
     ...[String(index + 1), host, cell, listOf(alternates)],
   ]);
@@ -103,7 +103,7 @@ function lackText({ class: name, requested, free, provider }: ShownLack): string
     : `${name}: ${requested} asked for, ${free} free at ${provider}`;
 }
 
-function hostText({ host, servers, ranked }: ExplainAnswer, asked: string): string {
+function hostText({ host, servers, ranked }: ShownExplanation, asked: string): string {
   if (host === null) return `No cell that is seen here knows a host ${asked}.\n`;
   const failed = host.steps.some(({ why }) => why !== null);
   const rank = ranked.findIndex((one) => one.host === asked);

@@ -1,5 +1,5 @@
 /** What the api says of a sync. */
-export interface SyncAnswer {
+export interface ShownSync {
   readonly changed: readonly {
     readonly cell: string;
     readonly host: string;
@@ -11,7 +11,7 @@ export interface SyncAnswer {
 }
 
 /** One line a host that was not as it should be, and one a cell that did not answer. */
-export function syncText(answer: SyncAnswer): string {
+export function syncText(answer: ShownSync): string {
   const lines = answer.changed.map((one) => {
     const parts = [
       ...one.aggregates_added.map((uuid) => `+${uuid}`),

@@ -1,8 +1,8 @@
 import { float, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, SettingsError } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
-import { type ApiAccess, callApi, operatorSettings } from "./operators-client.ts";
-import { type SyncAnswer, syncText } from "./print-sync.ts";
+import { type ApiAccess, callOperatorsApi, operatorSettings } from "./operators-client.ts";
+import { type ShownSync, syncText } from "./print-sync.ts";
 
 const ratio = float({ min: 1e-6, max: 1e9 });
 const CLASS = "[A-Z0-9_]{1,255}";
@@ -45,7 +45,7 @@ const unsetDeclaration = {
 const CLASSES_BY_WORD: Readonly<Record<string, string>> = { vcpu: "VCPU", ram: "MEMORY_MB", disk: "DISK_GB" };
 
 /** `berth ratios set`. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runRatiosSetCommand(argv: readonly string[]): Promise<number> {
   return runCommand(setDeclaration, argv, (settings) => {
     const named = [
       ["VCPU", settings.vcpu],
@@ -61,7 +61,7 @@ export function run(argv: readonly string[]): Promise<number> {
 }
 
 /** `berth ratios unset`. */
-export function runUnset(argv: readonly string[]): Promise<number> {
+export function runRatiosUnsetCommand(argv: readonly string[]): Promise<number> {
   return runCommand(unsetDeclaration, argv, (settings, words) => {
     const ratios = words.map((word) => [CLASSES_BY_WORD[word] ?? word, null] as const);
     return change(settings, settings, Object.fromEntries(ratios));
@@ -75,7 +75,7 @@ async function change(
 ): Promise<number> {
   if ((aggregate === null) === (host === null)) throw new SettingsError("name either --aggregate or --host");
   const body = { ...(aggregate === null ? { host } : { aggregate }), ratios };
-  const answer = await callApi<SyncAnswer>(access, "PUT", "/ratios", body);
+  const answer = await callOperatorsApi<ShownSync>(access, "PUT", "/ratios", body);
   process.stdout.write(`${syncText(answer)}${answer.changed.length} hosts changed\n`);
   return 0;
 }

@@ -3,7 +3,7 @@ import { optional } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
 import type { ShownHost } from "./host-answer.ts";
 import { inventoryTable } from "./host-show.ts";
-import { callApi, operatorSettings } from "./operators-client.ts";
+import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 import { tableOf } from "./print-table.ts";
 
 const declaration = {
@@ -19,14 +19,14 @@ interface RatiosAnswer {
 }
 
 /** `berth ratios show`. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runRatiosShowCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     if (settings.host !== null) {
-      const shown = await callApi<ShownHost>(settings, "GET", `/hosts/${encodeURIComponent(settings.host)}`);
+      const shown = await callOperatorsApi<ShownHost>(settings, "GET", `/hosts/${encodeURIComponent(settings.host)}`);
       process.stdout.write(inventoryTable(shown.inventories));
       return 0;
     }
-    const { aggregates, hosts } = await callApi<RatiosAnswer>(settings, "GET", "/ratios");
+    const { aggregates, hosts } = await callOperatorsApi<RatiosAnswer>(settings, "GET", "/ratios");
     const rows = [
       ...aggregates.map(({ name, ratios }) => [`aggregate ${name}`, ratiosText(ratios)]),
       ...hosts.map(({ host, ratios }) => [`host ${host}`, ratiosText(ratios)]),

@@ -1,6 +1,6 @@
 import { SettingsError } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
-import { callApi, operatorSettings } from "./operators-client.ts";
+import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 import type { SettingsAnswer } from "./settings-show.ts";
 
 const setDeclaration = {
@@ -17,17 +17,17 @@ const unsetDeclaration = {
 };
 
 /** `berth settings set KEY=VALUE…`. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runSettingsSetCommand(argv: readonly string[]): Promise<number> {
   return runCommand(setDeclaration, argv, async (settings, words) => {
     const set = Object.fromEntries(words.map(readAssignment));
-    return tell(await callApi<SettingsAnswer>(settings, "PUT", "/settings", { set }), Object.keys(set));
+    return tell(await callOperatorsApi<SettingsAnswer>(settings, "PUT", "/settings", { set }), Object.keys(set));
   });
 }
 
 /** `berth settings unset KEY…`. */
-export function runUnset(argv: readonly string[]): Promise<number> {
+export function runSettingsUnsetCommand(argv: readonly string[]): Promise<number> {
   return runCommand(unsetDeclaration, argv, async (settings, unset) =>
-    tell(await callApi<SettingsAnswer>(settings, "PUT", "/settings", { unset }), unset),
+    tell(await callOperatorsApi<SettingsAnswer>(settings, "PUT", "/settings", { unset }), unset),
   );
 }
 

@@ -1,7 +1,7 @@
 import { boolean } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
-import { callApi, operatorSettings } from "./operators-client.ts";
+import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 import { tableOf } from "./print-table.ts";
 
 const declaration = {
@@ -18,9 +18,9 @@ export interface SettingsAnswer {
 }
 
 /** `berth settings show`. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runSettingsShowCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
-    const answer = await callApi<SettingsAnswer>(settings, "GET", "/settings");
+    const answer = await callOperatorsApi<SettingsAnswer>(settings, "GET", "/settings");
     process.stdout.write(settings.json ? `${JSON.stringify(answer, null, 2)}\n` : settingsText(answer));
     return 0;
   });

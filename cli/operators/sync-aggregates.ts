@@ -1,8 +1,8 @@
 import { boolean } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
-import { callApi, operatorSettings } from "./operators-client.ts";
-import { type SyncAnswer, syncText } from "./print-sync.ts";
+import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
+import { type ShownSync, syncText } from "./print-sync.ts";
 
 const declaration = {
   command: "berth sync-aggregates",
@@ -11,9 +11,11 @@ const declaration = {
 };
 
 /** `berth sync-aggregates`: exit code 1 when a cell did not answer. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runSyncAggregatesCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
-    const answer = await callApi<SyncAnswer>(settings, "POST", "/sync-aggregates", { dry_run: settings.dryRun });
+    const answer = await callOperatorsApi<ShownSync>(settings, "POST", "/sync-aggregates", {
+      dry_run: settings.dryRun,
+    });
     const hosts = answer.changed.length;
     const sum = settings.dryRun ? `${hosts} hosts differ` : `${hosts} hosts changed`;
     process.stdout.write(`${syncText(answer)}${sum}\n`);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ComputeError } from "./compute-client.ts";
 import type { ReplayFlavor } from "./flavor-of-task.ts";
-import type { Outcome, Outcomes } from "./outcomes.ts";
+import type { CreationOutcome, Outcomes } from "./outcomes.ts";
 import type { Tally } from "./tally.ts";
 import type { TraceTask } from "./trace.ts";
 import type { TraceStep } from "./trace-steps.ts";
@@ -134,7 +134,7 @@ async function create(deps: DriveDeps, plan: DrivePlan, task: TraceTask): Promis
     deps.tally.createRefused(error.message);
     return { uuid: null, placed: false };
   }
-  const outcome: Outcome = await deps.outcomes.of(uuid, postedMs);
+  const outcome: CreationOutcome = await deps.outcomes.of(uuid, postedMs);
   deps.tally.createEnded(task, postedMs, outcome);
   return { uuid, placed: outcome.kind === "active" };
 }

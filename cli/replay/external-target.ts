@@ -1,4 +1,4 @@
-import { readCells } from "../../adapters/postgres/cell-records.ts";
+import { readCellRecords } from "../../adapters/postgres/cell-records.ts";
 import { auditTwice } from "../audit/audit-twice.ts";
 import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
 import { Outcomes } from "./outcomes.ts";
@@ -21,7 +21,7 @@ export function externalTarget(options: {
       if (databaseUrl === null) return null;
       return auditTwice({
         apiUrl: databaseUrl,
-        cells: await readCells(databaseUrl),
+        cells: await readCellRecords(databaseUrl),
         pauseMs: AUDIT_PAUSE_MS,
         // Others may use the cloud at the same time.
         patienceMs: 30_000,

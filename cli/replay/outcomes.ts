@@ -1,5 +1,5 @@
 /** How the creation of a server ended. `atMs`: when, milliseconds since the epoch. */
-export type Outcome =
+export type CreationOutcome =
   | { readonly kind: "active"; readonly atMs: number; readonly failedAttempts: number }
   | { readonly kind: "error"; readonly atMs: number; readonly failedAttempts: number; readonly reason: string };
 
@@ -8,11 +8,14 @@ export type Outcome =
  * process a server can be ACTIVE before the answer to its POST was read.
  */
 export class Outcomes {
-  readonly #waiting = new Map<string, { readonly sinceMs: number; readonly resolve: (outcome: Outcome) => void }>();
-  readonly #early = new Map<string, Outcome>();
+  readonly #waiting = new Map<
+    string,
+    { readonly sinceMs: number; readonly resolve: (outcome: CreationOutcome) => void }
+  >();
+  readonly #early = new Map<string, CreationOutcome>();
 
   /** Resolves when the creation has ended. One waiter a server. */
-  of(serverUuid: string, nowMs: number): Promise<Outcome> {
+  of(serverUuid: string, nowMs: number): Promise<CreationOutcome> {
     const early = this.#early.get(serverUuid);
     if (early !== undefined) {
       this.#early.delete(serverUuid);
@@ -22,7 +25,7 @@ export class Outcomes {
   }
 
   /** The first word counts. */
-  tell(serverUuid: string, outcome: Outcome): void {
+  tell(serverUuid: string, outcome: CreationOutcome): void {
     const waiting = this.#waiting.get(serverUuid);
     if (waiting === undefined) {
       if (!this.#early.has(serverUuid)) this.#early.set(serverUuid, outcome);

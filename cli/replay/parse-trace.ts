@@ -1,4 +1,4 @@
-import { type Row, readRows } from "./read-rows.ts";
+import { type CsvRow, readRows } from "./read-rows.ts";
 import type { Machine, TraceTask } from "./trace.ts";
 
 const MACHINE_COLUMNS = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
@@ -83,19 +83,19 @@ export function parseTasks(
   return tasks;
 }
 
-function timesOf(row: Row): Pick<TraceTask, "createdAt" | "deletedAt"> {
+function timesOf(row: CsvRow): Pick<TraceTask, "createdAt" | "deletedAt"> {
   if (!row.has("creation_time")) return { createdAt: 0, deletedAt: 0 };
   const createdAt = row.integer("creation_time", 0);
   row.text("scheduled_time", /^\d*$/, "a whole number, or nothing");
   return { createdAt, deletedAt: row.integer("deletion_time", createdAt) };
 }
 
-function gpuMilliOf(row: Row, gpus: number): number {
+function gpuMilliOf(row: CsvRow, gpus: number): number {
   if (gpus === 0) return row.integer("gpu_milli", 0, 0);
   return gpus === 1 ? row.integer("gpu_milli", 1, 1000) : row.integer("gpu_milli", 1000, 1000);
 }
 
-function gpuModelsOf(row: Row, models: ReadonlySet<string>): string[] {
+function gpuModelsOf(row: CsvRow, models: ReadonlySet<string>): string[] {
   const spec = row.text("gpu_spec", /^[^\s]*$/, "GPU models with '|' between them, or nothing");
   if (spec === "") return [];
   const asked = spec.split("|");

@@ -3,7 +3,7 @@ import { TraceError } from "./trace.ts";
 const INTEGER_MAX = 2_147_483_647;
 
 /** One line of a CSV file, read column by column; what is not allowed is named with its line, column and value. */
-export class Row {
+export class CsvRow {
   readonly #file: string;
   readonly #line: number;
   readonly #columns: readonly string[];
@@ -51,9 +51,13 @@ export class Row {
 /**
  * The lines of a CSV file without quotes, whose header must be exactly one of `headers` (each a list of columns). A cell of a column
  * that the file's header does not have reads as empty. Throws a TraceError on the first line that has another number of cells than
- * the header, and passes on what the caller's `Row` calls throw.
+ * the header, and passes on what the caller's `CsvRow` calls throw.
  */
-export function* readRows(file: string, content: string, ...headers: readonly (readonly string[])[]): Generator<Row> {
+export function* readRows(
+  file: string,
+  content: string,
+  ...headers: readonly (readonly string[])[]
+): Generator<CsvRow> {
   const lines = content.split(/\r?\n/);
   if (lines.at(-1) === "") lines.pop();
   const header = lines[0] ?? "";
@@ -72,6 +76,6 @@ export function* readRows(file: string, content: string, ...headers: readonly (r
         `${cells.length} columns; allowed: ${columns.length} (${columns.join(", ")})`,
       );
     }
-    yield new Row(file, index + 1, columns, cells);
+    yield new CsvRow(file, index + 1, columns, cells);
   }
 }

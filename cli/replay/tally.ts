@@ -1,5 +1,5 @@
 import { GPU_TOTAL } from "./map-machines.ts";
-import type { Outcome } from "./outcomes.ts";
+import type { CreationOutcome } from "./outcomes.ts";
 import type { Trace, TraceTask } from "./trace.ts";
 
 /** Nova's words for "nowhere is room"; what follows them says why. */
@@ -48,7 +48,7 @@ export class Tally {
     this.firstPostMs ??= atMs;
   }
 
-  createEnded(task: TraceTask, postedMs: number, outcome: Outcome): void {
+  createEnded(task: TraceTask, postedMs: number, outcome: CreationOutcome): void {
     this.ended += 1;
     this.lastEndMs = Math.max(this.lastEndMs, outcome.atMs);
     this.failedAttempts += outcome.failedAttempts;

@@ -65,7 +65,7 @@ export function takeOverChance(clock: Clock, immediates: Immediates, random: () 
   });
   performance.now = () => clock.monotonic();
   Math.random = random;
-  Object.assign(crypto, { randomUUID: () => uuidOf(random) });
+  Object.assign(crypto, { randomUUID: () => randomUuidOf(random) });
   syncBuiltinESMExports();
   return () => {
     Object.assign(globalThis, real.globals);
@@ -79,7 +79,7 @@ export function takeOverChance(clock: Clock, immediates: Immediates, random: () 
 const HEX = Array.from({ length: 65_536 }, (_, word) => word.toString(16).padStart(4, "0"));
 
 /** A UUID of version 4. */
-export function uuidOf(random: () => number): string {
+export function randomUuidOf(random: () => number): string {
   const word = () => HEX[Math.floor(random() * 65_536)]!;
   const digits = (first: string) => first + word().slice(1);
   return `${word()}${word()}-${word()}-${digits("4")}-${digits("8")}-${word()}${word()}${word()}`;

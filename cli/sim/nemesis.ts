@@ -1,4 +1,4 @@
-import type { Fault, Profile } from "./profiles.ts";
+import type { Profile, SimFault } from "./profiles.ts";
 import type { SimCell } from "./sim-cell.ts";
 import type { SimCloud } from "./sim-cloud.ts";
 import type { World } from "./world.ts";
@@ -12,11 +12,11 @@ const SILENT_MS_MIN = 10_000;
 const STALL_MS_MIN = 6_000;
 
 /** Does harm at random moments, until it is told to stop; then it makes everything whole again. */
-export class Nemesis {
+export class SimNemesis {
   readonly #world: World;
   readonly #cloud: SimCloud;
   readonly #random: () => number;
-  readonly #faults: readonly Fault[];
+  readonly #faults: readonly SimFault[];
   readonly #everyMs: number;
   #stopped = false;
 
@@ -47,7 +47,7 @@ export class Nemesis {
     });
   }
 
-  #harm(fault: Fault): void {
+  #harm(fault: SimFault): void {
     const { network } = this.#world;
     const { supervisor, cells } = this.#cloud;
     const cell = this.#pick(cells);

@@ -19,13 +19,13 @@ const STORM = [
   "host-away",
 ] as const;
 /** A fault that a nemesis knows. */
-export type Fault = (typeof STORM)[number] | "conductor-stall" | "silence";
+export type SimFault = (typeof STORM)[number] | "conductor-stall" | "silence";
 
 export interface Profile {
   readonly name: string;
   readonly about: string;
   /** Which of the faults a seed may have; `swarm`: each seed draws some of them. */
-  readonly faults: readonly Fault[];
+  readonly faults: readonly SimFault[];
   readonly swarm: boolean;
   /** Between two faults, on average. */
   readonly everyMs: number;

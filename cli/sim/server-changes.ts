@@ -1,12 +1,12 @@
 import type { Server } from "../../core/cell/server.ts";
-import type { ApiAnswer, ApiCall } from "./sim-cloud.ts";
+import type { ApiCall, SimAnswer } from "./sim-cloud.ts";
 import { SIM_IMAGE } from "./sim-flavors.ts";
 import type { World } from "./world.ts";
 
 /** What changes need of the users that they belong to. */
 export interface ChangingUser {
   /** Null: no answer came. */
-  call(call: ApiCall): Promise<ApiAnswer | null>;
+  call(call: ApiCall): Promise<SimAnswer | null>;
   /** What a server is at this moment; null: it is in no cell. */
   look(uuid: string): Server | null;
   /** Servers that exist, as far as users know. */

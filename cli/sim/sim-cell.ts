@@ -4,14 +4,14 @@ import { MemoryLedger, type MemoryTransaction } from "../../adapters/memory/memo
 import { cellPermissionsOfApi, cellStreams, conductorPermissions } from "../../adapters/nats/streams.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
-import type { CellFacts, RunningGuest } from "../../core/audit/facts.ts";
+import type { CellReading, RunningGuest } from "../../core/audit/facts.ts";
 import type { Server } from "../../core/cell/server.ts";
 import { capacityOf } from "../../core/ledger/model.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import { createConductor } from "../../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS } from "../../services/conductor/settings.ts";
-import { uuidOf } from "./determinism.ts";
+import { randomUuidOf } from "./determinism.ts";
 import type { Mutation } from "./mutations.ts";
 import { SimHosts } from "./sim-agent.ts";
 import { simBus } from "./sim-bus.ts";
@@ -121,7 +121,7 @@ export class SimCell {
   }
 
   /** Everything that an audit asks of a cell, as it is at this moment. */
-  async facts(): Promise<CellFacts> {
+  async facts(): Promise<CellReading> {
     const runningGuests = new Map(
       this.#hosts.flatMap((hosts) => hosts.hosts.map((host) => [host.name, [...this.#guestsOn(hosts, host.name)]])),
     );
@@ -226,7 +226,7 @@ export class SimCell {
         ...CONDUCTOR_DEFAULTS,
         auditHostsPerSecond: AUDITED_HOSTS_PER_SECOND,
         cell: this.name,
-        conductorId: uuidOf(Math.random),
+        conductorId: randomUuidOf(Math.random),
         name: process.name,
       },
     );

@@ -16,12 +16,12 @@ import { createApi } from "../../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../../services/api/settings.ts";
 import { createScheduler } from "../../services/scheduler/service.ts";
 import { DEFAULT_SCHEDULER_SETTINGS } from "../../services/scheduler/settings.ts";
-import { uuidOf } from "./determinism.ts";
+import { randomUuidOf } from "./determinism.ts";
 import type { Mutation } from "./mutations.ts";
 import { simBus } from "./sim-bus.ts";
 import { SimCell } from "./sim-cell.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
-import { hostsOf } from "./sim-hosts.ts";
+import { simHosts } from "./sim-hosts.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
 import { Supervisor } from "./slot.ts";
 import type { DriverHabits } from "./slow-driver.ts";
@@ -38,7 +38,7 @@ export interface CloudSize {
 }
 
 /** One HTTP answer of an api. */
-export interface ApiAnswer {
+export interface SimAnswer {
   readonly status: number;
   readonly body: string;
 }
@@ -74,7 +74,7 @@ export class SimCloud {
   readonly #moves: MemoryMoveStore;
   readonly #broker: MemoryBroker;
   #softState: SoftState;
-  readonly #calls = new Map<string, (call: ApiCall) => Promise<ApiAnswer>>();
+  readonly #calls = new Map<string, (call: ApiCall) => Promise<SimAnswer>>();
 
   constructor(
     world: World,
@@ -96,7 +96,7 @@ export class SimCloud {
     this.#broker = new MemoryBroker(world.clock);
     this.#softState = new MemorySoftState(world.clock);
     this.supervisor = new Supervisor(world, options.skewMs);
-    const hosts = hostsOf(options.hosts, world.random("hosts"));
+    const hosts = simHosts(options.hosts, world.random("hosts"));
     this.cells = Array.from({ length: options.cells }, (_, index) => {
       const own = hosts.filter((_host, at) => at % options.cells === index);
       const { conductors, mutation, habits } = options;
@@ -124,7 +124,7 @@ export class SimCloud {
   }
 
   /** Calls an api over the network; null: no answer came. */
-  call(from: SimProcess, api: string, call: ApiCall): Promise<ApiAnswer | null> {
+  call(from: SimProcess, api: string, call: ApiCall): Promise<SimAnswer | null> {
     const answered = from.call(api, () => this.#calls.get(api)?.(call) ?? Promise.reject(new Error("refused")));
     // An api that is killed in the middle never answers.
     return withDeadline(answered, ANSWER_MS_MAX, api, from.clock).catch(() => null);
@@ -203,7 +203,7 @@ export class SimCloud {
         registry: createRegistry({ service: "scheduler", withProcess: false }),
         tracing: noTracing,
       },
-      { ...DEFAULT_SCHEDULER_SETTINGS, schedulerId: uuidOf(Math.random) },
+      { ...DEFAULT_SCHEDULER_SETTINGS, schedulerId: randomUuidOf(Math.random) },
     );
     await scheduler.start();
   }

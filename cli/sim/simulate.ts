@@ -6,13 +6,13 @@ import { checkOrphans } from "../../core/audit/check-orphans.ts";
 import type { CloudFacts } from "../../core/audit/facts.ts";
 import { takeOverChance } from "./determinism.ts";
 import { type Mutation, mutateRoutes } from "./mutations.ts";
-import { Nemesis } from "./nemesis.ts";
+import { SimNemesis } from "./nemesis.ts";
 import type { Profile } from "./profiles.ts";
 import type { SimCell } from "./sim-cell.ts";
 import { type CloudSize, SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS } from "./sim-flavors.ts";
 import { Workload } from "./workload.ts";
-import { type Finding, World } from "./world.ts";
+import { type SimFinding, World } from "./world.ts";
 
 export interface SimOptions extends CloudSize {
   readonly seed: number;
@@ -31,7 +31,7 @@ export interface SimOptions extends CloudSize {
 export interface SimResult {
   readonly seed: number;
   /** None: all laws held, and everything came to its end. */
-  readonly findings: readonly Finding[];
+  readonly findings: readonly SimFinding[];
   readonly simulatedMs: number;
   readonly steps: number;
   readonly counts: {
@@ -58,7 +58,7 @@ const MOVES = { resize: "resize", migrate: "migrate", live: "live-migrate", evac
 const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SHELVED"];
 
 /** A law, and how it is broken. */
-type Violation = readonly [Finding["law"], string];
+type Violation = readonly [SimFinding["law"], string];
 
 /** Runs one world from its beginning to its end. Takes over the process's own clock and chance meanwhile: one at a time. */
 export async function simulate(options: SimOptions): Promise<SimResult> {
@@ -78,7 +78,7 @@ class Simulation {
   readonly #options: SimOptions;
   readonly #cloud: SimCloud;
   readonly #workload: Workload;
-  readonly #nemesis: Nemesis;
+  readonly #nemesis: SimNemesis;
 
   constructor(world: World, options: SimOptions) {
     const skew = world.random("skew");
@@ -90,7 +90,7 @@ class Simulation {
       skewMs: () => Math.round((skew() - 0.5) * options.profile.skewMs),
     });
     this.#workload = new Workload(world, this.#cloud);
-    this.#nemesis = new Nemesis(world, this.#cloud, options.profile);
+    this.#nemesis = new SimNemesis(world, this.#cloud, options.profile);
     world.onStarted = (serverUuid) => this.#checkHomes(serverUuid);
     world.onDestroyed = (serverUuid) => this.#checkCopy(serverUuid);
   }

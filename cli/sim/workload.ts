@@ -1,5 +1,5 @@
 import { ServerChanges } from "./server-changes.ts";
-import type { ApiAnswer, ApiCall, SimCloud } from "./sim-cloud.ts";
+import type { ApiCall, SimAnswer, SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS, SIM_IMAGE } from "./sim-flavors.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
 import type { SimProcess } from "./sim-process.ts";
@@ -161,7 +161,7 @@ export class Workload {
     this.#world.find(5, `server ${uuid} cannot be deleted`);
   }
 
-  async #call(call: ApiCall): Promise<ApiAnswer | null> {
+  async #call(call: ApiCall): Promise<SimAnswer | null> {
     const apis = this.#cloud.supervisor.names("api");
     const api = apis[Math.floor(this.#random() * apis.length)]!;
     this.#open += 1;

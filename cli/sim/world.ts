@@ -7,7 +7,7 @@ import { SimProcess } from "./sim-process.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 /** A law that was broken, or something that did not end. */
-export interface Finding {
+export interface SimFinding {
   readonly law: number | "groups";
   readonly what: string;
   readonly atMs: number;
@@ -24,7 +24,7 @@ export class World {
   readonly immediates = new Immediates();
   readonly network: Network;
   readonly history: History;
-  readonly findings: Finding[] = [];
+  readonly findings: SimFinding[] = [];
   readonly #isLogged: boolean;
   /** Timers run so far. */
   steps = 0;
@@ -79,7 +79,7 @@ export class World {
     this.onDestroyed(serverUuid);
   }
 
-  find(law: Finding["law"], what: string): void {
+  find(law: SimFinding["law"], what: string): void {
     const atMs = Math.round(this.clock.monotonic());
     this.findings.push({ law, what, atMs });
     this.history.record("auditor", what, { law });

@@ -3,7 +3,7 @@ import { consumerUuid, providerUuid, resourceClass, trait } from "../ledger/ids.
 import type { AllocationItem, Provider } from "../ledger/model.ts";
 import { auditCloud } from "./audit-cloud.ts";
 import { checkUpCalls } from "./check-up-calls.ts";
-import type { AuditedMove, AuditedRequest, AuditedServer, AuditedTask, CellFacts, CloudFacts } from "./facts.ts";
+import type { AuditedMove, AuditedRequest, AuditedServer, AuditedTask, CellReading, CloudFacts } from "./facts.ts";
 
 const CLASS = resourceClass("VCPU");
 const item = (provider: string, amount: number): AllocationItem => ({
@@ -43,7 +43,7 @@ const server = (uuid: string, change: Partial<AuditedServer> = {}): AuditedServe
 });
 
 /** A cell with two hosts and one server on the first, which runs there. */
-function cell(change: Partial<CellFacts> = {}): CellFacts {
+function cell(change: Partial<CellReading> = {}): CellReading {
   return {
     cell: "c1",
     ledger: {
@@ -79,7 +79,7 @@ const request = (change: Partial<AuditedRequest> = {}): AuditedRequest => ({
   pendingMs: 60_000,
   ...change,
 });
-const cloud = (cells: readonly CellFacts[], requests: readonly AuditedRequest[] = [request()]): CloudFacts => ({
+const cloud = (cells: readonly CellReading[], requests: readonly AuditedRequest[] = [request()]): CloudFacts => ({
   cells,
   api: { requests },
 });
@@ -222,7 +222,7 @@ describe("law 5", () => {
   });
 
   it("sees a task that nobody works on, once that has lasted", () => {
-    const facts = (unattendedMs: number): CellFacts =>
+    const facts = (unattendedMs: number): CellReading =>
       cell({
         servers: [server("s1", { status: "BUILD" })],
         openTasks: [task({ kind: "build", unattendedMs })],
@@ -264,7 +264,7 @@ describe("law 5", () => {
   describe("of a server that is ACTIVE", () => {
     const NOWHERE = ["5: a server is ACTIVE and runs nowhere (cell c1, server s1)"];
     const idle = new Map([["h1", []]]);
-    const of = (change: Partial<CellFacts>): string[] => found(cloud([cell({ runningGuests: idle, ...change })]));
+    const of = (change: Partial<CellReading>): string[] => found(cloud([cell({ runningGuests: idle, ...change })]));
 
     it("sees that no agent runs it, once that has lasted", () => {
       expect(of({})).toEqual(NOWHERE);
@@ -272,7 +272,7 @@ describe("law 5", () => {
       expect(of({ runningGuests: new Map([["h2", []]]) })).toEqual([]);
     });
 
-    it.each<[string, Partial<CellFacts>]>([
+    it.each<[string, Partial<CellReading>]>([
       ["somebody works on", { openTasks: [task()] }],
       ["is at home on a host that is down", { upMs: new Map() }],
       ["is at home on a host that has just come up", { upMs: new Map([["h1", 9_000]]) }],
@@ -304,9 +304,9 @@ describe("moves", () => {
     consumers: [consumer("m1", [item("r1", 2)], "MIGRATION"), consumer("s1", [item("r2", 2)])],
   };
   const open = task({ id: "m1", operation: "migrate", stage: "handing-over" });
-  const moving = (change: Partial<CellFacts>): string[] => found(cloud([cell({ ledger: onTheWay, ...change })]));
+  const moving = (change: Partial<CellReading>): string[] => found(cloud([cell({ ledger: onTheWay, ...change })]));
 
-  it.each<[string, Partial<CellFacts>]>([
+  it.each<[string, Partial<CellReading>]>([
     [
       "on its way: it is at home at the source and holds the destination",
       { moves: [move()], servers: [server("s1", { taskState: "resize_migrating" })], openTasks: [open] },
@@ -361,7 +361,7 @@ describe("moves", () => {
 });
 
 describe("law 5, of an operation that waits", () => {
-  const of = (change: Partial<CellFacts>, wait: Partial<AuditedMove> = {}): string[] => {
+  const of = (change: Partial<CellReading>, wait: Partial<AuditedMove> = {}): string[] => {
     const move: AuditedMove = {
       ...{
         uuid: "m1",

@@ -1,11 +1,11 @@
 import type { ProviderUuid, ResourceClass } from "../ledger/ids.ts";
 import type { LedgerDump } from "../ledger/ledger-port.ts";
 import { capacityOf } from "../ledger/model.ts";
-import type { CellFacts } from "./facts.ts";
+import type { CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /** Law 1: `used` is the sum of the allocations, and no more than the capacity. */
-export function checkCapacity(facts: CellFacts): Violation[] {
+export function checkCapacity(facts: CellReading): Violation[] {
   const violations: Violation[] = [];
   const allocated = sumAllocations(facts.ledger);
   for (const provider of facts.ledger.providers) {

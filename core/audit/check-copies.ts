@@ -1,10 +1,10 @@
 import { shouldExist } from "../tasks/guest-fate.ts";
-import type { AuditedServer, AuditedTask, CellFacts } from "./facts.ts";
+import type { AuditedServer, AuditedTask, CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /** A host, and the attempt whose guest is there. */
 type Place = readonly [host: string, attemptId: string];
-type CopyFacts = Pick<CellFacts, "cell" | "servers" | "openTasks" | "moves" | "copies">;
+type CopyFacts = Pick<CellReading, "cell" | "servers" | "openTasks" | "moves" | "copies">;
 
 /**
  * Law 6: of every server that has a home, a guest exists there, or where a move in flight keeps one. What a host has, its agent or that agent's

@@ -1,6 +1,6 @@
 import { operationKind } from "../tasks/operation-kinds.ts";
 import { edgesOf } from "../tasks/operation-routes.ts";
-import type { AuditedRequest, AuditedServer, CellFacts, CloudFacts } from "./facts.ts";
+import type { AuditedRequest, AuditedServer, CellReading, CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /** What is touched again and again must come to its end too; longer than any backlog and any retry should last. */
@@ -24,7 +24,7 @@ export function checkEndings(facts: CloudFacts, patienceMs: number): Violation[]
   return violations;
 }
 
-function checkServers(facts: CellFacts): Violation[] {
+function checkServers(facts: CellReading): Violation[] {
   const attended = new Set(facts.openTasks.map((task) => task.serverUuid));
   const violations: Violation[] = [];
   for (const server of facts.servers) {
@@ -44,7 +44,7 @@ function checkServers(facts: CellFacts): Violation[] {
  * What is called ACTIVE runs. Not asked of a server that somebody works on or that has just changed, and of a host that is down, was not
  * asked, or has just come up: then its guests are being started.
  */
-function checkRunning(facts: CellFacts, running: ReadonlySet<string>, patienceMs: number): Violation[] {
+function checkRunning(facts: CellReading, running: ReadonlySet<string>, patienceMs: number): Violation[] {
   const attended = new Set(facts.openTasks.map((task) => task.serverUuid));
   return facts.servers.flatMap(({ uuid, status, host, attemptId, unchangedMs }) => {
     if (status !== "ACTIVE" || host === null || attended.has(uuid) || running.has(uuid)) return [];
@@ -56,7 +56,7 @@ function checkRunning(facts: CellFacts, running: ReadonlySet<string>, patienceMs
   });
 }
 
-function checkTasks(facts: CellFacts, patienceMs: number): Violation[] {
+function checkTasks(facts: CellReading, patienceMs: number): Violation[] {
   return facts.openTasks
     .filter((task) => task.unattendedMs > patienceMs)
     .map((task) => ({
@@ -68,7 +68,7 @@ function checkTasks(facts: CellFacts, patienceMs: number): Violation[] {
 }
 
 /** An operation may wait for a host that is away for as long as it takes, but only while it says so. */
-function checkWaits(facts: CellFacts, patienceMs: number): Violation[] {
+function checkWaits(facts: CellReading, patienceMs: number): Violation[] {
   const servers = new Map(facts.servers.map((server) => [server.uuid, server]));
   const moves = new Map(facts.moves.filter((move) => move.inFlight).map((move) => [move.serverUuid, move]));
   return facts.openTasks.flatMap(({ id, serverUuid, operation, stage }) => {

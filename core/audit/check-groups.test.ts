@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkGroups } from "./check-groups.ts";
-import type { AuditedMove, AuditedServer, CellFacts } from "./facts.ts";
+import type { AuditedMove, AuditedServer, CellReading } from "./facts.ts";
 
 const APART = { uuid: "g1", policy: "anti-affinity", maxServerPerHost: 0 };
 const PAIRS = { uuid: "g2", policy: "anti-affinity", maxServerPerHost: 2 };
@@ -26,7 +26,7 @@ const move = (serverUuid: string, sourceHost: string | null, destHost: string, i
   isWaitShown: false,
 });
 const found = (servers: readonly AuditedServer[], moves: readonly AuditedMove[] = []) =>
-  checkGroups({ cell: "c1", servers, moves } as unknown as CellFacts).map(({ where, proof }) => `${where}: ${proof}`);
+  checkGroups({ cell: "c1", servers, moves } as unknown as CellReading).map(({ where, proof }) => `${where}: ${proof}`);
 
 describe("the audit of server groups", () => {
   test("names the host with two servers of an anti-affinity group, and which", () => {

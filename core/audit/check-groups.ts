@@ -1,5 +1,5 @@
 import { placesOf, serversPerHostMax } from "../cell/group-rule.ts";
-import type { AuditedGroup, CellFacts } from "./facts.ts";
+import type { AuditedGroup, CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 interface Members {
@@ -13,7 +13,7 @@ interface Members {
  * one. A move that has not ended counts at both of its ends; of an affinity group's lone server it may have two. A group lives in one
  * cell if its policy is affinity, and counts its hosts cell by cell if not.
  */
-export function checkGroups(facts: CellFacts): Violation[] {
+export function checkGroups(facts: CellReading): Violation[] {
   const moves = new Map(facts.moves.filter(({ inFlight }) => inFlight).map((move) => [move.serverUuid, move]));
   const groups = new Map<string, Members>();
   for (const { uuid, status, host, group } of facts.servers) {

@@ -1,13 +1,13 @@
 import type { ProviderUuid } from "../ledger/ids.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../ledger/model.ts";
-import type { AuditedMove, AuditedServer, CellFacts } from "./facts.ts";
+import type { AuditedMove, AuditedServer, CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /**
  * Law 2: what a server holds lies on its home host, or, while it moves, at its destination; what a migration holds lies at its
  * source. Only a server that lives and a move that is not settled hold anything.
  */
-export function checkOrphans(facts: CellFacts): Violation[] {
+export function checkOrphans(facts: CellReading): Violation[] {
   const violations: Violation[] = [];
   const servers = new Map(facts.servers.map((server) => [server.uuid, server]));
   const moves = new Map(facts.moves.map((move) => [move.uuid, move]));

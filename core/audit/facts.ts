@@ -5,7 +5,7 @@ import type { ProviderUuid } from "../ledger/ids.ts";
 import type { LedgerDump } from "../ledger/ledger-port.ts";
 
 /** What one reading of one cell says, all of it from one snapshot of its database. */
-export interface CellFacts {
+export interface CellReading {
   readonly cell: string;
   readonly ledger: LedgerDump;
   /** Without the rows that only close a door (status CLOSED). */
@@ -77,6 +77,6 @@ export interface AuditedRequest {
 }
 
 export interface CloudFacts {
-  readonly cells: readonly CellFacts[];
+  readonly cells: readonly CellReading[];
   readonly api: ApiFacts | null;
 }

@@ -21,7 +21,7 @@ export interface RefusalCount {
 }
 
 /** A refusal as a person reads it after "so many hosts: …". */
-export function describeRefusal(refusal: Refusal): string {
+export function describeSearchRefusal(refusal: Refusal): string {
   switch (refusal.kind) {
     case "no-host":
       return "no host";
@@ -62,7 +62,7 @@ function ofGroup(suffix: string): string {
 export function sumRefusals(counts: Iterable<RefusalCount>): RefusalCount[] {
   const sums = new Map<string, RefusalCount>();
   for (const { refusal, trees } of counts) {
-    const key = describeRefusal(refusal);
+    const key = describeSearchRefusal(refusal);
     sums.set(key, { refusal, trees: trees + (sums.get(key)?.trees ?? 0) });
   }
   return [...sums.values()].sort((a, b) => b.trees - a.trees);

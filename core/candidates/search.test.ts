@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { gpuHost, host, provider, viewOf } from "../../test/view-builders.ts";
 import { aggregateUuid, providerUuid, type ResourceClass, resourceClass, trait } from "../ledger/ids.ts";
 import type { LedgerView } from "../ledger/view.ts";
-import { describeRefusal } from "./refusal.ts";
+import { describeSearchRefusal } from "./refusal.ts";
 import { ANY_TREE, type CandidateRequest, OPEN_HOSTS, type RequestGroup, requestGroup } from "./request.ts";
 import { CandidateSearch, type SearchOptions } from "./search.ts";
 
@@ -35,7 +35,7 @@ function found(view: LedgerView, asked: CandidateRequest, options: SearchOptions
 function refused(view: LedgerView, asked: CandidateRequest): Record<string, number> {
   const search = new CandidateSearch(view, asked);
   expect([...search]).toEqual([]);
-  return Object.fromEntries(search.refusals().map(({ refusal, trees }) => [describeRefusal(refusal), trees]));
+  return Object.fromEntries(search.refusals().map(({ refusal, trees }) => [describeSearchRefusal(refusal), trees]));
 }
 const gpuGroups = (count: number, amount = 1000): RequestGroup[] =>
   Array.from({ length: count }, (_, index) => want({ CUSTOM_GPU_MILLI: amount }, { suffix: `${index + 1}` }));

@@ -11,8 +11,6 @@ import type { Attempt, Host, Server } from "./server.ts";
 import type { Fenced, TaskClaim } from "./task-claim.ts";
 import type { TaskRecord } from "./task-record.ts";
 
-export type { Fenced, TaskClaim } from "./task-claim.ts";
-
 /**
  * A cell's database as its users see it. Split by user: a service takes the part it needs. Every call is one batch and
  * one transaction; the answers come in the order of the elements. Both bodies (Postgres, in-memory) pass

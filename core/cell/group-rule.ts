@@ -1,8 +1,8 @@
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 
 /** The policies of server groups, as Nova names them. The soft ones only weigh. */
-export const GROUP_POLICIES = ["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"] as const;
-export type GroupPolicy = (typeof GROUP_POLICIES)[number];
+export const SERVER_GROUP_POLICIES = ["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"] as const;
+export type ServerGroupPolicy = (typeof SERVER_GROUP_POLICIES)[number];
 
 /** Hosts that a group's rule speaks of when it refuses one. */
 export interface GroupConflict {

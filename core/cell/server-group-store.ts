@@ -1,4 +1,4 @@
-import type { GroupPolicy } from "./group-rule.ts";
+import type { ServerGroupPolicy } from "./group-rule.ts";
 
 /** A server group as its owner made it; nothing of it ever changes. */
 export interface NewServerGroup {
@@ -6,7 +6,7 @@ export interface NewServerGroup {
   readonly name: string;
   readonly projectId: string;
   readonly userId: string;
-  readonly policy: GroupPolicy;
+  readonly policy: ServerGroupPolicy;
   /** The rule `max_server_per_host` of anti-affinity; null: not given, which is 1. */
   readonly maxServerPerHost: number | null;
 }

@@ -1,7 +1,7 @@
 import { assert } from "../assert.ts";
 import type { AllocationChange, AllocationOutcome, AllocationStep, Shortfall } from "./allocation-change.ts";
 import type { ConsumerUuid } from "./ids.ts";
-import { type Decision, type LedgerState, unchanged } from "./ledger-state.ts";
+import { type LedgerDecision, type LedgerState, unchanged } from "./ledger-state.ts";
 import { type AllocationItem, capacityOf } from "./model.ts";
 import { WorkingLedger } from "./working-ledger.ts";
 
@@ -16,7 +16,7 @@ type Refusal = Exclude<AllocationOutcome, { readonly kind: "committed" | "no-cap
  * Source: Placement's write of allocations, with capacity compared instead of provider generations.
  * Cost: proportional to the items named and given back. `ledger_apply` is the same in SQL.
  */
-export function decideAllocations(state: LedgerState, change: AllocationChange): Decision<AllocationOutcome> {
+export function decideAllocations(state: LedgerState, change: AllocationChange): LedgerDecision<AllocationOutcome> {
   const working = new WorkingLedger(state);
   for (const step of change.steps) {
     const bumps = change.bumpProviders === true;

@@ -1,5 +1,5 @@
 import type { ProviderUuid, ResourceClass } from "./ids.ts";
-import { compare, type Decision, type LedgerState, providerRow, unchanged } from "./ledger-state.ts";
+import { compare, type LedgerDecision, type LedgerState, providerRow, unchanged } from "./ledger-state.ts";
 import type { Inventory, Provider } from "./model.ts";
 import type { ProviderSpec, ProviderTree, TreeOutcome } from "./provider-tree.ts";
 import type { RowChange } from "./row-change.ts";
@@ -15,7 +15,7 @@ type Inventories = Provider["inventories"];
  * Source: Placement's inventories, traits and provider API, with Nova's agents' rule that an unchanged report writes nothing.
  * Cost: proportional to the tree. `ledger_put_trees` is the same in SQL.
  */
-export function decideTree(state: LedgerState, tree: ProviderTree): Decision<TreeOutcome> {
+export function decideTree(state: LedgerState, tree: ProviderTree): LedgerDecision<TreeOutcome> {
   const refusal =
     malformedList(tree) ??
     foreignMember(state, tree) ??
@@ -98,7 +98,7 @@ function leftOut(state: LedgerState, tree: ProviderTree): Provider[] {
     .map((uuid) => state.providers.get(uuid)!);
 }
 
-function replaceTree(state: LedgerState, tree: ProviderTree): Decision<TreeOutcome> {
+function replaceTree(state: LedgerState, tree: ProviderTree): LedgerDecision<TreeOutcome> {
   const providers = new Map<ProviderUuid, Provider | null>();
   const rows: RowChange[] = [];
   const generations = new Map<ProviderUuid, number>();

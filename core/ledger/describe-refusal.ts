@@ -4,7 +4,7 @@ import type { AllocationOutcome, Shortfall } from "./allocation-change.ts";
 export type AllocationRefusal = Exclude<AllocationOutcome, { readonly kind: "committed" }>;
 
 /** Why a change was refused, in words that a server's owner and an operator understand. */
-export function describeRefusal(refusal: AllocationRefusal): string {
+export function describeAllocationRefusal(refusal: AllocationRefusal): string {
   switch (refusal.kind) {
     case "no-capacity":
       return refusal.shortfalls.map(describeShortfall).join("; ");

@@ -26,7 +26,7 @@ export interface LedgerDelta {
 }
 
 /** A verdict with what it does to the state; a refusal's delta is empty. */
-export interface Decision<Outcome> {
+export interface LedgerDecision<Outcome> {
   readonly outcome: Outcome;
   readonly delta: LedgerDelta;
 }
@@ -34,7 +34,7 @@ export interface Decision<Outcome> {
 const NO_DELTA: LedgerDelta = { providers: new Map(), consumers: new Map(), rows: [] };
 
 /** A decision that changes nothing. */
-export function unchanged<Outcome>(outcome: Outcome): Decision<Outcome> {
+export function unchanged<Outcome>(outcome: Outcome): LedgerDecision<Outcome> {
   return { outcome, delta: NO_DELTA };
 }
 

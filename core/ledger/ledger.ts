@@ -5,10 +5,10 @@ import type { ConsumerUuid } from "./ids.ts";
 import type { LedgerDump } from "./ledger-port.ts";
 import {
   byProviderThenClass,
-  type Decision,
   dumpLedger,
   emptyLedger,
   evolve,
+  type LedgerDecision,
   type LedgerState,
   rowsOf,
 } from "./ledger-state.ts";
@@ -53,7 +53,7 @@ export class PureLedger {
     return dumpLedger(this.#state);
   }
 
-  #apply<Outcome>(decision: Decision<Outcome>): Applied<Outcome> {
+  #apply<Outcome>(decision: LedgerDecision<Outcome>): Applied<Outcome> {
     evolve(this.#state, decision.delta);
     return { outcome: decision.outcome, rows: decision.delta.rows };
   }

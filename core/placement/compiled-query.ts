@@ -162,7 +162,7 @@ function sharedOut(sets: Readonly<NamedSets<Trait>>, rules: readonly (readonly T
 }
 
 /** Whether one provider alone has room for so much, units considered. Cost: a few array reads. */
-export function hasRoom(need: Need, slot: number): boolean {
+export function hasRoomAlone(need: Need, slot: number): boolean {
   const { column, amount } = need;
   if (column.free[slot]! < amount || amount > column.maxUnit[slot]!) return false;
   if (column.unevenCount === 0) return true;

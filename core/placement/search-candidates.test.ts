@@ -5,7 +5,7 @@ import type { Inventory, Provider } from "../ledger/model.ts";
 import { LedgerView } from "../ledger/view.ts";
 import type { CandidateQuery, QueryGroup } from "./candidate-query.ts";
 import { describeCandidate, referenceCandidates } from "./reference-candidates.ts";
-import { CandidateSearch, type GenerationStrategy } from "./search-candidates.ts";
+import { type GenerationStrategy, PlacementSearch } from "./search-candidates.ts";
 
 const CLASSES = ["VCPU", "MEMORY_MB", "SRIOV_NET_VF"].map(resourceClass);
 const TRAITS = ["CUSTOM_A", "CUSTOM_B", "MISC_SHARES_VIA_AGGREGATE"].map(trait);
@@ -85,7 +85,7 @@ function search(
 ) {
   const bound = { stepsLeft: steps };
   const view = viewOf(providers);
-  const candidates = new CandidateSearch(view, wanted, bound, { strategy });
+  const candidates = new PlacementSearch(view, wanted, bound, { strategy });
   const found: string[] = [];
   while (found.length < limit) {
     const candidate = candidates.next();

@@ -9,7 +9,7 @@ import { treeVariables, type Variable } from "./tree-variables.ts";
 /** In which order candidates come: all of one tree before the next, or one of each tree in turn. Upstream's names. */
 export type GenerationStrategy = "depth-first" | "breadth-first";
 
-export interface SearchOptions {
+export interface PlacementSearchOptions {
   readonly strategy: GenerationStrategy;
   /** Shuffles trees and providers: a number below 1 each call. Absent: the view's order. */
   readonly random?: () => number;
@@ -19,7 +19,7 @@ export interface SearchOptions {
  * The candidates of one cell for a Placement query, one at a time. Like children are distinct answers here, as upstream counts them;
  * nothing is enumerated that was not asked for. Must be drained within one turn of the event loop.
  */
-export class CandidateSearch {
+export class PlacementSearch {
   readonly #view: LedgerView;
   readonly #query: CompiledQuery | null;
   readonly #sharing: SharingProviders;
@@ -31,7 +31,7 @@ export class CandidateSearch {
   #lastRoot = -1;
   readonly #used = new Set<number>();
 
-  constructor(view: LedgerView, query: CandidateQuery, bound: WorkBound, options: SearchOptions) {
+  constructor(view: LedgerView, query: CandidateQuery, bound: WorkBound, options: PlacementSearchOptions) {
     this.#view = view;
     this.#query = compileQuery(view, query);
     this.#sharing = new SharingProviders(view);
@@ -69,7 +69,7 @@ export class CandidateSearch {
     return found;
   }
 
-  *#enumerators(bound: WorkBound, options: SearchOptions): Generator<TreeEnumerator> {
+  *#enumerators(bound: WorkBound, options: PlacementSearchOptions): Generator<TreeEnumerator> {
     const query = this.#query;
     if (query === null) return;
     const { slots } = this.#view;
@@ -88,11 +88,11 @@ export class CandidateSearch {
   }
 
   /** Each enumerator that comes out stands at a candidate. */
-  *#depthFirst(bound: WorkBound, options: SearchOptions): Generator<TreeEnumerator> {
+  *#depthFirst(bound: WorkBound, options: PlacementSearchOptions): Generator<TreeEnumerator> {
     for (const tree of this.#enumerators(bound, options)) while (tree.next()) yield tree;
   }
 
-  *#breadthFirst(bound: WorkBound, options: SearchOptions): Generator<TreeEnumerator> {
+  *#breadthFirst(bound: WorkBound, options: PlacementSearchOptions): Generator<TreeEnumerator> {
     const open: TreeEnumerator[] = [];
     for (const tree of this.#enumerators(bound, options)) {
       if (!tree.next()) continue;

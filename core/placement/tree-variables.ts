@@ -1,5 +1,5 @@
 import type { LedgerView } from "../ledger/view.ts";
-import { type CompiledGroup, type CompiledQuery, hasRoom, type Need } from "./compiled-query.ts";
+import { type CompiledGroup, type CompiledQuery, hasRoomAlone, type Need } from "./compiled-query.ts";
 import type { SharingProviders } from "./sharing.ts";
 
 /**
@@ -57,7 +57,7 @@ function granularOptions(
 }
 
 function servesAlone({ slots }: LedgerView, group: CompiledGroup, slot: number): boolean {
-  for (const need of group.needs) if (!hasRoom(need, slot)) return false;
+  for (const need of group.needs) if (!hasRoomAlone(need, slot)) return false;
   return (
     // Without resources upstream does not look at in_tree.
     (group.treeRoot < 0 || group.needs.length === 0 || slots.root[slot] === group.treeRoot) &&
@@ -84,7 +84,7 @@ function classOptions(
   if (group.isForbiddenMember(rootSet)) return [];
   const rootIsMember = group.isMember(rootSet);
   const serves = (slot: number, isMember: boolean): boolean =>
-    hasRoom(need, slot) &&
+    hasRoomAlone(need, slot) &&
     !group.traitsForbidden(slots.traitSet[slot]!) &&
     !group.isForbiddenMember(slots.aggregateSet[slot]!) &&
     (isMember || group.isMember(slots.aggregateSet[slot]!));

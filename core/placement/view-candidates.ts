@@ -3,7 +3,7 @@ import type { LedgerView } from "../ledger/view.ts";
 import type { ViewSource } from "../ledger/view-source.ts";
 import type { CandidateQuery } from "./candidate-query.ts";
 import type { CandidateOutcome, CandidateSource, FoundCandidate, FoundCandidates } from "./found-candidates.ts";
-import { CandidateSearch, type SearchOptions } from "./search-candidates.ts";
+import { PlacementSearch, type PlacementSearchOptions } from "./search-candidates.ts";
 
 /** One cell's view, and how fresh it is. */
 export interface SearchedCell {
@@ -11,7 +11,7 @@ export interface SearchedCell {
   readonly source: Pick<ViewSource, "waitUntilSeen">;
 }
 
-export interface ViewCandidatesOptions extends SearchOptions {
+export interface ViewCandidatesOptions extends PlacementSearchOptions {
   /** Most candidates of one answer; -1: as many as there are. Upstream's `max_allocation_candidates`. */
   readonly candidatesMax: number;
   /** Most providers that one search tries; the answer says when it was reached. */
@@ -58,8 +58,8 @@ function unknownNames(cells: readonly SearchedCell[], query: CandidateQuery): Ca
 /** The cells take turns, until there are as many candidates as were asked for, or no more. */
 class CellsSearch implements FoundCandidates {
   readonly #bound: { stepsLeft: number };
-  readonly #cells: readonly { readonly view: LedgerView; readonly search: CandidateSearch }[];
-  readonly #open: CandidateSearch[];
+  readonly #cells: readonly { readonly view: LedgerView; readonly search: PlacementSearch }[];
+  readonly #open: PlacementSearch[];
   #turn = 0;
   #left: number;
 
@@ -67,7 +67,7 @@ class CellsSearch implements FoundCandidates {
     this.#bound = { stepsLeft: options.stepsMax };
     const settable = options.candidatesMax < 0 ? Number.POSITIVE_INFINITY : options.candidatesMax;
     this.#left = Math.min(query.limit ?? Number.POSITIVE_INFINITY, settable);
-    this.#cells = cells.map(({ view }) => ({ view, search: new CandidateSearch(view, query, this.#bound, options) }));
+    this.#cells = cells.map(({ view }) => ({ view, search: new PlacementSearch(view, query, this.#bound, options) }));
     this.#open = this.#cells.map(({ search }) => search);
   }
 

@@ -18,8 +18,6 @@ import { seededRandom } from "./seeded-random.ts";
 import type { StageWatch } from "./stage-watch.ts";
 import type { WeighedBy } from "./weighers/weigher.ts";
 
-export type { CellHosts };
-
 export interface ChoiceOptions {
   /** Decides between hosts that are about as good: the same seed over the same views gives the same choice. */
   readonly seed: number;

@@ -3,7 +3,7 @@ import { DEFAULT_REQUEST_FILTER_SETTINGS, type RequestFilterSettings } from "./r
 import {
   classesByName,
   integerFrom,
-  listOf,
+  listSetting,
   numberFrom,
   numbersByName,
   type SettingReader,
@@ -70,7 +70,7 @@ const multiplierReader = numberFrom(-1e9, 1e9);
 const count = integerFrom(0, 1_000_000);
 
 const READERS: { readonly [Name in Field]: SettingReader<SchedulingSettings[Name]> } = {
-  enabledFilters: listOf(FILTER_NAMES.length, FILTER_NAMES),
+  enabledFilters: listSetting(FILTER_NAMES.length, FILTER_NAMES),
   hostSubsetSize: integerFrom(1, 1_000),
   hostSubsetTolerance: numberFrom(0, 1e9),
   shuffleBestSameWeighedHosts: yesOrNo,
@@ -85,8 +85,8 @@ const READERS: { readonly [Name in Field]: SettingReader<SchedulingSettings[Name
   imageMetadataPrefilter: yesOrNo,
   maxIoOpsPerHost: count,
   maxInstancesPerHost: count,
-  isolatedImages: listOf(1_000),
-  isolatedHosts: listOf(10_000),
+  isolatedImages: listSetting(1_000),
+  isolatedHosts: listSetting(10_000),
   restrictIsolatedHostsToIsolatedImages: yesOrNo,
   imagePropertiesDefaultArchitecture: textUpTo(64),
   aggregateImagePropertiesIsolationNamespace: textUpTo(255),
@@ -96,7 +96,7 @@ const READERS: { readonly [Name in Field]: SettingReader<SchedulingSettings[Name
   metricsWeightOfUnavailable: numberFrom(-1e12, 1e12),
   imagePropsWeightSetting: numbersByName(100),
   pciAliases: classesByName(100),
-  bestFitClasses: listOf(100),
+  bestFitClasses: listSetting(100),
 };
 
 /** Nova's defaults where they say something; ours where Nova leaves a cloud of many schedulers to collide (the subset). */

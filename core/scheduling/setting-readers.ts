@@ -37,7 +37,10 @@ export function textUpTo(lengthMax: number): SettingReader<string> {
 }
 
 /** A list without repetitions: an array, or text with commas between. */
-export function listOf<Item extends string>(most: number, choices?: readonly Item[]): SettingReader<readonly Item[]> {
+export function listSetting<Item extends string>(
+  most: number,
+  choices?: readonly Item[],
+): SettingReader<readonly Item[]> {
   const each = choices ? `each one of ${choices.join(", ")}` : "each a name";
   const isItem = (item: unknown): item is Item =>
     typeof item === "string" && item !== "" && (!choices || choices.some((choice) => choice === item));

@@ -7,8 +7,8 @@ import { factsOf } from "./operation-facts.ts";
 import type { OperationKind } from "./operation-kinds.ts";
 import {
   beginOperation,
+  type MachineStep,
   type OperationEvent,
-  type OperationStep,
   type OperationWorld,
   stepOperation,
 } from "./operation-machine.ts";
@@ -37,12 +37,12 @@ function worldOf(kind: OperationKind, change: Partial<Operation> = {}): Operatio
   return { facts: factsOf(task), unseenMs: 5_000 };
 }
 
-function begin(world: OperationWorld, at: Partial<OperationPosition> = {}): OperationStep {
+function begin(world: OperationWorld, at: Partial<OperationPosition> = {}): MachineStep {
   const start = { taskId: TASK, stage: firstStage(world.facts.kind), step: 1, selection: 0, signal: null, revision: 1 };
   return beginOperation(world, { ...start, reason: "", ...at }, []);
 }
 /** Answers of hosts, each followed by the commit of what it leads to. */
-function walk(world: OperationWorld, answers: readonly ("done" | "failed" | "gone" | "host-fenced")[]): OperationStep {
+function walk(world: OperationWorld, answers: readonly ("done" | "failed" | "gone" | "host-fenced")[]): MachineStep {
   let step = begin(world);
   for (const kind of answers) {
     const at = step.state.kind === "asking" ? step.state.step : 0;
@@ -58,7 +58,7 @@ function walk(world: OperationWorld, answers: readonly ("done" | "failed" | "gon
   }
   return step;
 }
-const asked = (step: OperationStep): unknown =>
+const asked = (step: MachineStep): unknown =>
   step.effects.flatMap((effect) => (effect.kind === "ask" ? [[effect.ask, effect.selection]] : []));
 
 describe("an operation", () => {

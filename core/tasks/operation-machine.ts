@@ -66,7 +66,7 @@ export type OperationEffect =
   | { readonly kind: "tell-attempt-failed"; readonly selection: number; readonly reason: string }
   | { readonly kind: "tell-end"; readonly as: "succeeded" | "given-up" | "lost"; readonly reason: string };
 
-export interface OperationStep {
+export interface MachineStep {
   readonly state: OperationState;
   readonly effects: readonly OperationEffect[];
 }
@@ -89,7 +89,7 @@ export function beginOperation(
   world: OperationWorld,
   position: OperationPosition,
   past: readonly PastAttempt[],
-): OperationStep {
+): MachineStep {
   const { stage, selection, step, revision, reason, signal } = position;
   if (edgesOf(world.facts.kind, stage) === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
   const at: Position = {
@@ -112,8 +112,8 @@ function firstAsked({ facts }: OperationWorld, { stage, step }: OperationPositio
 }
 
 /** One step. Events that the state does not wait for, or that answer another step, change nothing. */
-export function stepOperation(world: OperationWorld, state: OperationState, event: OperationEvent): OperationStep {
-  const unchanged: OperationStep = { state, effects: [] };
+export function stepOperation(world: OperationWorld, state: OperationState, event: OperationEvent): MachineStep {
+  const unchanged: MachineStep = { state, effects: [] };
   if (state.kind === "ended") return unchanged;
   if (event.kind === "fenced") return { state: { kind: "ended", as: "fenced" }, effects: [] };
   if (state.kind === "writing") {
@@ -152,7 +152,7 @@ function askOf(world: OperationWorld, at: Position, signal: OperationSignal | nu
 }
 
 /** (arrow committed) → asking; or, where nobody is asked, along the next arrow. */
-function enter(world: OperationWorld, at: Position, signal: OperationSignal | null): OperationStep {
+function enter(world: OperationWorld, at: Position, signal: OperationSignal | null): MachineStep {
   if (asksOf(world, at.stage) === "nothing") return answered(world, at, { kind: "done", step: at.step });
   return { state: { ...at, kind: "asking", signal }, effects: [askOf(world, at, signal)] };
 }
@@ -164,7 +164,7 @@ function targetOf({ facts }: OperationWorld, { stage }: Position, { kind }: Answ
 }
 
 /** asking → writing the arrow that the answer leads along; → noting what is awaited, where the stage goes on. */
-function answered(world: OperationWorld, at: Position, event: Answer): OperationStep {
+function answered(world: OperationWorld, at: Position, event: Answer): MachineStep {
   const target = targetOf(world, at, event);
   if (target === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
   const reason = event.kind === "done" ? at.reason : at.reason === "" ? event.reason : at.reason;
@@ -185,7 +185,7 @@ function answered(world: OperationWorld, at: Position, event: Answer): Operation
  * → writing the hop to the next selection, from `first` on, of a host that has not failed (another way to fit is of no use there); or, when
  * there is none, the way back.
  */
-function another(world: OperationWorld, at: Position, first: number, noted: readonly PastAttempt[]): OperationStep {
+function another(world: OperationWorld, at: Position, first: number, noted: readonly PastAttempt[]): MachineStep {
   const { selections } = world.facts;
   const past = [...at.past, ...noted];
   const failed = new Set(past.filter(({ result }) => result === "failed").map(({ host }) => host));
@@ -195,7 +195,7 @@ function another(world: OperationWorld, at: Position, first: number, noted: read
   return write(world, at, { to: "restoring", selection: at.selection, reason, noted });
 }
 
-function write(world: OperationWorld, at: Position, to: Omit<Arrow, "from" | "unseenMs">): OperationStep {
+function write(world: OperationWorld, at: Position, to: Omit<Arrow, "from" | "unseenMs">): MachineStep {
   const arrow: Arrow = { ...to, from: { stage: at.stage, selection: at.selection }, unseenMs: world.unseenMs };
   return writeAfter(world, { at, arrow, refusals: 0 }, 0);
 }
@@ -204,7 +204,7 @@ function writeAfter(
   world: OperationWorld,
   { at, arrow, refusals }: { readonly at: Position; readonly arrow: Arrow; readonly refusals: number },
   delayMs: number,
-): OperationStep {
+): MachineStep {
   const effect: OperationEffect = { kind: "commit", step: at.step, write: writeOf(world.facts, arrow), delayMs };
   return { state: { kind: "writing", at, arrow, refusals }, effects: [effect] };
 }
@@ -215,7 +215,7 @@ function note(
   at: Position,
   next: Arrow | null,
   { text, isError }: { readonly text: string; readonly isError: boolean },
-): OperationStep {
+): MachineStep {
   const effects: OperationEffect[] = [
     { kind: "commit", step: at.step, write: noteOf(world.facts, at, text, isError), delayMs: 0 },
     { kind: "tell-wait", note: text },
@@ -224,14 +224,14 @@ function note(
 }
 
 /** noting → asking again, or writing what was refused before. */
-function shown(world: OperationWorld, before: Position, next: Arrow | null, revision: number): OperationStep {
+function shown(world: OperationWorld, before: Position, next: Arrow | null, revision: number): MachineStep {
   const at: Position = { ...before, step: before.step + 1, revision, isWaitShown: true };
   if (next === null) return enter(world, at, null);
   return writeAfter(world, { at, arrow: next, refusals: REFUSALS_MAX }, REFUSED_AGAIN_MS_MAX);
 }
 
 /** writing → asking at the new stage, or ended. */
-function committed(world: OperationWorld, at: Position, arrow: Arrow, revision: number): OperationStep {
+function committed(world: OperationWorld, at: Position, arrow: Arrow, revision: number): MachineStep {
   const { to, selection, reason, noted } = arrow;
   const blamed = noted
     .filter((one) => one.result === "failed")
@@ -257,7 +257,7 @@ function refused(
   world: OperationWorld,
   { at, arrow, refusals }: Extract<OperationState, { kind: "writing" }>,
   why: string,
-): OperationStep {
+): MachineStep {
   if (arrow.to === "preparing") {
     const skipped = pastOf(world, arrow.selection, "skipped", why);
     return another(world, at, arrow.selection + 1, [...arrow.noted, skipped]);

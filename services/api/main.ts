@@ -6,7 +6,7 @@ import type { ApiService } from "./service.ts";
 import { apiDeclaration } from "./settings.ts";
 
 /** `berth api`: serves until SIGTERM or SIGINT; resolves with the exit code. With `--only placement`, that API alone. */
-export function main(argv: readonly string[]): Promise<number> {
+export function runApi(argv: readonly string[]): Promise<number> {
   if (argv.some((word) => word === "--only" || word.startsWith("--only="))) return runOnlyPlacement(process, argv);
   return runService(process, {
     name: "api",

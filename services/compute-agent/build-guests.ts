@@ -9,7 +9,7 @@ import type { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
 import type { GuestRemover } from "./remove-guests.ts";
-import { type AttemptReporter, reportOf } from "./report-attempts.ts";
+import { type AttemptReporter, attemptReportOf } from "./report-attempts.ts";
 
 const REMOVE_RETRY = { delayMs: 500, delayMsMax: 60_000 };
 const ATTEMPT_TIMEOUT_MS_MAX = 24 * 3_600_000;
@@ -209,7 +209,7 @@ export class GuestBuilder {
   }
 
   #tellFailed(name: GuestName, { failure, reason }: FailedWord): void {
-    this.#reporter.report(reportOf({ ...name, state: "failed", failure, reason, atMs: 0 }));
+    this.#reporter.report(attemptReportOf({ ...name, state: "failed", failure, reason, atMs: 0 }));
     this.#reporter.detach(name.attemptId);
   }
 

@@ -4,7 +4,7 @@ import { type AgentProcess, openAgent } from "./open-agent.ts";
 import { agentDeclaration } from "./settings.ts";
 
 /** `berth compute-agent`: resolves with the exit code. */
-export function main(argv: readonly string[]): Promise<number> {
+export function runComputeAgent(argv: readonly string[]): Promise<number> {
   return runService(process, {
     name: "compute-agent",
     argv,

@@ -5,7 +5,7 @@ import type { GuestEntry } from "./guest-table.ts";
 import type { GuestName } from "./journal.ts";
 
 /** What a conductor is told of an attempt. */
-export function reportOf(entry: GuestEntry): AttemptReport {
+export function attemptReportOf(entry: GuestEntry): AttemptReport {
   const { host, serverUuid, attemptId } = entry;
   const name = { host, serverUuid, attemptId, step: "" };
   const noFailure = { failure: FailureKind.FAILURE_KIND_UNSPECIFIED, reason: "" };
@@ -74,7 +74,7 @@ export class AttemptReporter {
 
   /** The state of an attempt that the agent knows; one whose end is not durable yet counts as building. */
   reportState(entry: GuestEntry): void {
-    const report = reportOf(entry);
+    const report = attemptReportOf(entry);
     this.report(this.#store.isSettling(entry) ? { ...report, state: GuestState.GUEST_STATE_BUILDING } : report);
   }
 

@@ -19,7 +19,7 @@ import { GuestObserver } from "./observe-guests.ts";
 import { GuestOrders } from "./order-guests.ts";
 import { INTERRUPTED, recoverGuests } from "./recover-guests.ts";
 import { GuestRemover } from "./remove-guests.ts";
-import { AttemptReporter, reportOf } from "./report-attempts.ts";
+import { AttemptReporter, attemptReportOf } from "./report-attempts.ts";
 import { TreeReporter } from "./report-trees.ts";
 
 export interface ComputeAgentDeps {
@@ -195,7 +195,7 @@ function guestsOf(store: GuestStore, host: string) {
   return store.guestsOf(host).map((entry) => ({
     serverUuid: entry.serverUuid,
     attemptId: entry.attemptId,
-    state: store.isSettling(entry) ? GuestState.GUEST_STATE_BUILDING : reportOf(entry).state,
+    state: store.isSettling(entry) ? GuestState.GUEST_STATE_BUILDING : attemptReportOf(entry).state,
     revision: store.revisionOf(entry.host, entry.attemptId),
   }));
 }

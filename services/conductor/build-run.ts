@@ -1,5 +1,6 @@
-import type { TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import type { TakenTask } from "../../core/cell/cell-store.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import {
   type AttemptFailure,
   type BuildEffect,

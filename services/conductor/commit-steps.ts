@@ -1,16 +1,15 @@
 import { StoreError } from "../../adapters/postgres/store-error.ts";
 import type {
   CommitOutcome,
-  Fenced,
   Hop,
   HopOutcome,
   TakenTask,
-  TaskClaim,
   TaskStore,
   UnreadableEnd,
   UnreadableOutcome,
 } from "../../core/cell/cell-store.ts";
 import type { OperationStep, StepOutcome, StepStore } from "../../core/cell/operation-store.ts";
+import type { Fenced, TaskClaim } from "../../core/cell/task-claim.ts";
 import type { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { retry } from "../../runtime/retry.ts";

@@ -1,4 +1,5 @@
-import type { Home, TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import type { Home, TakenTask } from "../../core/cell/cell-store.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import {
   beginDelete,
   type DeleteEffect,

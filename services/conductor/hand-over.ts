@@ -1,5 +1,6 @@
 import type { AgentStream } from "../../core/agent/link.ts";
-import type { HostSighting, TaskClaim } from "../../core/cell/cell-store.ts";
+import type { HostSighting } from "../../core/cell/cell-store.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { StepCommitter } from "./commit-steps.ts";
 import type { ConductorEvents } from "./events.ts";

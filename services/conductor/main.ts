@@ -4,7 +4,7 @@ import { type ConductorProcess, openConductor } from "./open-conductor.ts";
 import { conductorDeclaration } from "./settings.ts";
 
 /** `berth conductor`: resolves with the exit code. */
-export function main(argv: readonly string[]): Promise<number> {
+export function runConductor(argv: readonly string[]): Promise<number> {
   return runService(process, {
     name: "conductor",
     argv,

@@ -1,14 +1,15 @@
-import type { TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import type { TakenTask } from "../../core/cell/cell-store.ts";
 import type { OperationPosition, StepWrite } from "../../core/cell/operation-store.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
 import { destinationOf, factsOf, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import {
   beginOperation,
+  type MachineStep,
   type OperationEffect,
   type OperationEvent,
   type OperationState,
-  type OperationStep,
   type OperationWorld,
   stepOperation,
 } from "../../core/tasks/operation-machine.ts";
@@ -129,7 +130,7 @@ export class OperationRun implements TaskRun {
     this.#apply(stepOperation(this.#world, this.#state, event));
   }
 
-  #apply(step: OperationStep): void {
+  #apply(step: MachineStep): void {
     const before = this.host;
     const isRepeat =
       this.#state?.kind === "asking" && step.state.kind === "asking" && this.#state.step === step.state.step;

@@ -1,4 +1,4 @@
-import type { TaskClaim } from "../../core/cell/cell-store.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import type { PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { type ConductorMessage, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { RunPorts } from "./task-run.ts";

@@ -4,7 +4,7 @@ import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { SchedulerMoveStore } from "./ports.ts";
 
 /** A server as its cell knows it, and what it holds there; null: it was never here, or holds nothing. */
-export interface KnownServer {
+export interface ServerInCell {
   readonly server: Server | null;
   readonly holding: Holding | null;
 }
@@ -16,7 +16,7 @@ export interface KnownServer {
 export class CellMoves {
   readonly #store: SchedulerMoveStore;
   readonly #begins: Batcher<BeginOperation, BeginOutcome>;
-  readonly #reads: Batcher<string, KnownServer>;
+  readonly #reads: Batcher<string, ServerInCell>;
   readonly #listen: <Answer>(call: Promise<Answer>) => Promise<Answer>;
 
   /** `listen`: bounds how long a call may take, and notes that the cell owes an answer. */
@@ -32,7 +32,7 @@ export class CellMoves {
     return this.#listen(this.#begins.submit(begin));
   }
 
-  server(uuid: string): Promise<KnownServer> {
+  server(uuid: string): Promise<ServerInCell> {
     return this.#listen(this.#reads.submit(uuid));
   }
 
@@ -42,7 +42,7 @@ export class CellMoves {
 }
 
 /** The server first: whoever changes it afterwards raises its revision, and what it holds is not taken at its word then. */
-async function readServers(store: SchedulerMoveStore, uuids: readonly string[]): Promise<KnownServer[]> {
+async function readServers(store: SchedulerMoveStore, uuids: readonly string[]): Promise<ServerInCell[]> {
   const wanted = [...new Set(uuids)];
   const servers = new Map((await store.servers(wanted)).map((server) => [server.uuid, server]));
   const held = await store.holdings(wanted);

@@ -1,4 +1,4 @@
-import { describeRefusal, sumRefusals } from "../../core/candidates/refusal.ts";
+import { describeSearchRefusal, sumRefusals } from "../../core/candidates/refusal.ts";
 import type { HostChoice } from "../../core/scheduling/choose-hosts.ts";
 
 /** Reasons that are named; a fault is to be read at a glance. */
@@ -15,7 +15,7 @@ export function noValidHost(
 ): string {
   const refusals = sumRefusals(choice.refusals);
   const named = refusals.length > REASONS_MAX ? refusals.slice(0, REASONS_MAX - 1) : refusals;
-  const reasons = named.map(({ refusal, trees }) => `${trees} ${describeRefusal(refusal)}`);
+  const reasons = named.map(({ refusal, trees }) => `${trees} ${describeSearchRefusal(refusal)}`);
   const others = refusals.slice(named.length).reduce((sum, { trees }) => sum + trees, 0);
   if (others > 0) reasons.push(`${others} for other reasons`);
   if (unseen.length > 0) reasons.push(`no answer from cell ${unseen.join(", ")}`);

@@ -4,7 +4,7 @@ import { openScheduler, type SchedulerProcess } from "./open-scheduler.ts";
 import { schedulerDeclaration } from "./settings.ts";
 
 /** `berth scheduler`: resolves with the exit code. */
-export function main(argv: readonly string[]): Promise<number> {
+export function runScheduler(argv: readonly string[]): Promise<number> {
   return runService(process, {
     name: "scheduler",
     argv,

@@ -22,7 +22,7 @@ import type { SchedulerEvents } from "./events.ts";
 import type { MoveWrites } from "./move-writes.ts";
 import { GROUP_IN_FLIGHT } from "./place-request.ts";
 import { newPlacing, type Placing } from "./placement.ts";
-import { inZoneOf, itemsOf } from "./plan-build.ts";
+import { inZoneOf, itemsOfSelection } from "./plan-build.ts";
 import { QueryCache } from "./query-cache.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
@@ -174,7 +174,7 @@ export class MovePlacer {
     const [first] = choice.selections;
     if (!first) return "another-host";
     const claimId = randomUUID();
-    link.claims.ask(claimId, itemsOf(first));
+    link.claims.ask(claimId, itemsOfSelection(first));
     this.#onPick(link.name, first.host);
     try {
       return await this.#begin(at, moving, { claimId, selections: choice.selections, first });

@@ -29,7 +29,7 @@ import {
   type Placing,
   type PlacingRequest,
 } from "./placement.ts";
-import { buildTask, itemsOf } from "./plan-build.ts";
+import { buildTask, itemsOfSelection } from "./plan-build.ts";
 import type { SchedulerGroups } from "./ports.ts";
 import { QueryCache } from "./query-cache.ts";
 import type { DecisionRecorder } from "./record-decisions.ts";
@@ -184,7 +184,7 @@ export class RequestPlacer {
     placing.tries += 1;
     const weights = this.#decisions.weightsOf(choice);
     const id = this.#newId();
-    const items = itemsOf(first);
+    const items = itemsOfSelection(first);
     link.claims.ask(id, items);
     this.#onPick(link.name, first.host);
     this.#groupPicks.pick(placing.spec, link.name, first.host);

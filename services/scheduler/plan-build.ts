@@ -35,7 +35,7 @@ function withRepetitions(selections: readonly Selection[], rounds: number): read
   return [...selections, ...Array.from({ length: rounds - 1 }, () => round).flat()];
 }
 
-export function itemsOf(selection: Selection): AllocationItem[] {
+export function itemsOfSelection(selection: Selection): AllocationItem[] {
   return (selection.allocation?.items ?? []).map((item) => ({
     provider: providerUuid(item.provider),
     resourceClass: resourceClass(item.resourceClass),

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { putCell } from "../../adapters/postgres/cell-records.ts";
+import { putCellRecord } from "../../adapters/postgres/cell-records.ts";
 import { ensureDatabase } from "../../adapters/postgres/databases.ts";
 import { startEmbedded } from "../../adapters/postgres/embedded.ts";
 import { migrate } from "../../adapters/postgres/migrate.ts";
@@ -88,7 +88,12 @@ async function prepareCells(run: Run, index: number, urlOf: (database: string) =
     const name = `cell_${index}_${cell}`;
     await ensureDatabase(urlOf("postgres"), name);
     await migrate(urlOf(name), "cell");
-    await putCell(urlOf(apiName), { name: `cell${cell}`, databaseUrl: urlOf(name), natsUrl: null, disabled: false });
+    await putCellRecord(urlOf(apiName), {
+      name: `cell${cell}`,
+      databaseUrl: urlOf(name),
+      natsUrl: null,
+      disabled: false,
+    });
   }
   return urlOf(apiName);
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Hop, TaskClaim } from "../../core/cell/cell-store.ts";
+import type { Hop } from "../../core/cell/cell-store.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import { beginOperationOn } from "../begin-operation.ts";
 import {
   conductorId,

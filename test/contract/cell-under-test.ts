@@ -1,4 +1,5 @@
-import type { CellStore, TakenTask, TaskClaim } from "../../core/cell/cell-store.ts";
+import type { CellStore, TakenTask } from "../../core/cell/cell-store.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import { conductorId, hostTree, taskId } from "./cell-fixtures.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { TaskClaim } from "../../core/cell/cell-store.ts";
 import type { ComparedHost, MigrationQuery, OperationStep } from "../../core/cell/operation-store.ts";
+import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";

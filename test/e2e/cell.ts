@@ -3,12 +3,7 @@ import type { LocalNats } from "../../adapters/nats/local-server.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import type { LocalCell } from "../../cli/chaos/local/local-cell.ts";
-import {
-  type AgentProcess,
-  type ConductorProcess,
-  copiesOf,
-  runningGuests,
-} from "../../cli/chaos/local/local-service.ts";
+import { copiesOf, type LocalAgent, type LocalConductor, runningGuests } from "../../cli/chaos/local/local-service.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
 import { eventually } from "../eventually.ts";
 
@@ -24,8 +19,8 @@ export class E2eCell {
   readonly databaseUrl: string;
   readonly pool: Pool;
   readonly store: PostgresCellStore;
-  readonly conductors: readonly ConductorProcess[];
-  readonly agents: readonly AgentProcess[];
+  readonly conductors: readonly LocalConductor[];
+  readonly agents: readonly LocalAgent[];
   readonly #hostCount: number;
 
   constructor(cell: LocalCell) {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { cellTasksConsumer } from "../../adapters/nats/streams.ts";
-import type { AgentProcess, ConductorProcess } from "../../cli/chaos/local/local-service.ts";
+import type { LocalAgent, LocalConductor } from "../../cli/chaos/local/local-service.ts";
 import { eventually } from "../eventually.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
@@ -41,7 +41,7 @@ describe("whatever process dies at whatever moment", () => {
     return servers;
   }
 
-  const ownedBy = async (conductor: ConductorProcess) =>
+  const ownedBy = async (conductor: LocalConductor) =>
     (await cell.openTasks()).filter(({ owner }) => owner === conductor.name);
 
   /** The first conductor that carries tasks. */
@@ -56,7 +56,7 @@ describe("whatever process dies at whatever moment", () => {
     );
 
   /** How many attempts are under way on this agent's hosts. */
-  const buildingOn = async (agent: AgentProcess) => {
+  const buildingOn = async (agent: LocalAgent) => {
     const open = "select from attempts where host = any($1) and ended_at is null";
     return (await cell.query(open, [agent.hosts])).length;
   };

@@ -4,7 +4,7 @@ import { ensureDatabase } from "../../adapters/postgres/databases.ts";
 import { type EmbeddedPostgres, startEmbedded } from "../../adapters/postgres/embedded.ts";
 import { promoteStandby, startStandby } from "../../adapters/postgres/embedded-standby.ts";
 import { type LocalRedis, startLocalRedis } from "../../adapters/redis/local-server.ts";
-import { AgentProcess, ConductorProcess, copiesOf, runningGuests } from "../../cli/chaos/local/local-service.ts";
+import { copiesOf, LocalAgent, LocalConductor, runningGuests } from "../../cli/chaos/local/local-service.ts";
 import { makeScratchDir, type ScratchDir } from "../../cli/chaos/local/scratch-dir.ts";
 import { ServiceProcess } from "../../cli/chaos/local/service-process.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
@@ -39,7 +39,7 @@ export class StandingCloud {
   readonly #servers: Servers;
   readonly #dir: ScratchDir;
   readonly #services: ServiceProcess[] = [];
-  readonly #agents: AgentProcess[] = [];
+  readonly #agents: LocalAgent[] = [];
   #apiUrl = "";
 
   private constructor(servers: Servers, dir: ScratchDir) {
@@ -135,7 +135,7 @@ export class StandingCloud {
     return service;
   }
 
-  #conductor(name: string, env: Readonly<Record<string, string>>): ConductorProcess {
+  #conductor(name: string, env: Readonly<Record<string, string>>): LocalConductor {
     const own = {
       ...env,
       BERTH_CELL: CELL,
@@ -143,7 +143,7 @@ export class StandingCloud {
       BERTH_NATS_URL: this.nats.conductorUrl(CELL),
       BERTH_LISTEN: "127.0.0.1:0",
     };
-    const conductor = new ConductorProcess({
+    const conductor = new LocalConductor({
       name,
       role: "conductor",
       cell: CELL,
@@ -154,7 +154,7 @@ export class StandingCloud {
     return conductor;
   }
 
-  #agent(id: string, env: Readonly<Record<string, string>>, conductors: string): AgentProcess {
+  #agent(id: string, env: Readonly<Record<string, string>>, conductors: string): LocalAgent {
     const own = {
       ...env,
       BERTH_AGENT_ID: id,
@@ -164,7 +164,7 @@ export class StandingCloud {
       BERTH_DATA_DIR: join(this.#dir.path, id),
     };
     const hosts = Array.from({ length: HOSTS_PER_AGENT }, (_, index) => `${id}-${index + 1}`);
-    const agent = new AgentProcess({ id, cell: CELL, hosts, journal: own.BERTH_DATA_DIR, env: () => own });
+    const agent = new LocalAgent({ id, cell: CELL, hosts, journal: own.BERTH_DATA_DIR, env: () => own });
     this.#services.push(agent);
     return agent;
   }

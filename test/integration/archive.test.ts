@@ -9,9 +9,9 @@ import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
 import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
-import { type ArchiveOptions, archiveDatabases } from "../../cli/archive/archive-databases.ts";
+import { type ArchiveCommandOptions, archiveDatabases } from "../../cli/archive/archive-databases.ts";
 import { openArchiveFile } from "../../cli/archive/archive-file.ts";
-import { run } from "../../cli/db-archive.ts";
+import { runDbArchiveCommand } from "../../cli/db-archive.ts";
 import { dispatchOf, hostTree, serverId, serverSpec } from "../contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../databases.ts";
 
@@ -97,7 +97,7 @@ const uuidsIn = async (from: Pool, table: string, column: string): Promise<reado
     ({ uuid }) => uuid,
   );
 
-async function archive(sink: ArchiveSink | null, given: Partial<ArchiveOptions> = {}) {
+async function archive(sink: ArchiveSink | null, given: Partial<ArchiveCommandOptions> = {}) {
   const counts = new Map<string, Record<string, number>>();
   const unreachable: string[] = [];
   const isWhole = await archiveDatabases(api.url, {
@@ -216,9 +216,9 @@ describe("an archive of what is over", () => {
       vi.spyOn(stream, "write").mockImplementation((text) => written.push(String(text)) > 0);
     onTestFinished(() => void vi.restoreAllMocks());
     const common = ["--database-url", api.url, "--before", "30d", "--pause", "0ms"];
-    expect(await run(common)).toBe(2);
-    expect(await run([...common, "--dry-run"])).toBe(0);
-    expect(await run([...common, "--purge"])).toBe(0);
+    expect(await runDbArchiveCommand(common)).toBe(2);
+    expect(await runDbArchiveCommand([...common, "--dry-run"])).toBe(0);
+    expect(await runDbArchiveCommand([...common, "--purge"])).toBe(0);
     vi.restoreAllMocks();
     const [missing, ...lines] = written;
     expect(missing).toContain("--to FILE, --purge (nowhere) and --dry-run");

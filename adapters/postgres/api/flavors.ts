@@ -57,7 +57,7 @@ export async function readFlavor(pool: Pool, id: string): Promise<FlavorRecord |
   return row === undefined ? null : flavorOf(row);
 }
 
-export async function createFlavor(pool: Pool, flavor: FlavorRecord): Promise<"created" | "id-taken" | "name-taken"> {
+export async function insertFlavor(pool: Pool, flavor: FlavorRecord): Promise<"created" | "id-taken" | "name-taken"> {
   const created = await queryStored(pool, {
     name: "create_flavor",
     text: `insert into flavors (${COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)

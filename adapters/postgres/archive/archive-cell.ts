@@ -1,5 +1,11 @@
 import type { ClientBase } from "pg";
-import { type ArchiveCounts, type ArchiveOptions, archivePass, type Row, removeTogether } from "./archive-pass.ts";
+import {
+  type ArchiveCounts,
+  type ArchivedRow,
+  type ArchiveOptions,
+  archivePass,
+  removeTogether,
+} from "./archive-pass.ts";
 
 /**
  * Takes out of a cell's database what belongs to servers that are gone: servers DELETED or CLOSED before the moment, with their attempts, migrations and
@@ -75,8 +81,9 @@ async function removeServers(
   options: ArchiveOptions,
   counts: ArchiveCounts,
 ): Promise<void> {
-  const removed = (taken: ReadonlyMap<string, readonly Row[]>) => (taken.get("servers") ?? []).map((row) => row.uuid);
-  const ofThem = (table: string) => (taken: ReadonlyMap<string, readonly Row[]>) => ({
+  const removed = (taken: ReadonlyMap<string, readonly ArchivedRow[]>) =>
+    (taken.get("servers") ?? []).map((row) => row.uuid);
+  const ofThem = (table: string) => (taken: ReadonlyMap<string, readonly ArchivedRow[]>) => ({
     table,
     text: `with gone as (delete from ${table} g where g.server_uuid = any ($1) returning g.*)
       select to_jsonb(gone) as row from gone`,

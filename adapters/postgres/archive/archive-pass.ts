@@ -80,17 +80,17 @@ export async function archivePass(
  */
 export async function removeTogether(
   client: ClientBase,
-  removals: readonly ((taken: ReadonlyMap<string, readonly Row[]>) => Removal)[],
+  removals: readonly ((taken: ReadonlyMap<string, readonly ArchivedRow[]>) => Removal)[],
   options: Pick<ArchiveOptions, "sink">,
   counts: ArchiveCounts,
 ): Promise<void> {
-  const taken = new Map<string, readonly Row[]>();
+  const taken = new Map<string, readonly ArchivedRow[]>();
   await client.query("begin");
   try {
     await client.query("set local lock_timeout = '2s'");
     for (const removal of removals) {
       const { table, text, values } = removal(taken);
-      const { rows } = await client.query<{ row: Row }>(text, [...values]);
+      const { rows } = await client.query<{ row: ArchivedRow }>(text, [...values]);
       taken.set(
         table,
         rows.map(({ row }) => row),
@@ -106,4 +106,4 @@ export async function removeTogether(
 }
 
 /** A row as `to_jsonb` has it. */
-export type Row = Readonly<Record<string, unknown>>;
+export type ArchivedRow = Readonly<Record<string, unknown>>;

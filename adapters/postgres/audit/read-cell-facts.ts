@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import type { AuditedMove, AuditedServer, AuditedTask, CellFacts } from "../../../core/audit/facts.ts";
+import type { AuditedMove, AuditedServer, AuditedTask, CellReading } from "../../../core/audit/facts.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import type { LedgerDump } from "../../../core/ledger/ledger-port.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
@@ -11,7 +11,7 @@ import { readProviders } from "../read-ledger.ts";
  * What an audit needs of one cell's database, all of it from one snapshot. Guests are not known there: `runningGuests` and `copies` are
  * empty. Cost: reads whole tables.
  */
-export async function readCellFacts(cell: string, databaseUrl: string): Promise<CellFacts> {
+export async function readCellFacts(cell: string, databaseUrl: string): Promise<CellReading> {
   return withClient(databaseUrl, async (client) => {
     await client.query("begin isolation level repeatable read read only");
     const { servers, closed } = await readServers(client);
@@ -70,7 +70,7 @@ async function readConsumers(client: ClientBase): Promise<LedgerDump["consumers"
   }));
 }
 
-async function readServers(client: ClientBase): Promise<Pick<CellFacts, "servers" | "closed">> {
+async function readServers(client: ClientBase): Promise<Pick<CellReading, "servers" | "closed">> {
   const { rows } = await client.query<{
     uuid: string;
     status: AuditedServer["status"] | "CLOSED";
@@ -146,7 +146,7 @@ async function readMoves(client: ClientBase): Promise<AuditedMove[]> {
 }
 
 /** A host whose row was written since it came up counts as up since then. */
-async function readHosts(client: ClientBase): Promise<Pick<CellFacts, "hosts" | "upMs">> {
+async function readHosts(client: ClientBase): Promise<Pick<CellReading, "hosts" | "upMs">> {
   const { rows } = await client.query<{ name: string; root_provider: string; up: boolean; unchanged_ms: number }>(
     `select name, root_provider, up, extract(epoch from now() - updated_at)::float8 * 1000 as unchanged_ms from hosts`,
   );

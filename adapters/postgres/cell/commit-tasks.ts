@@ -1,10 +1,11 @@
 import type { Pool, PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
-import type { CommitOutcome, Hop, HopOutcome, TaskClaim } from "../../../core/cell/cell-store.ts";
+import type { CommitOutcome, Hop, HopOutcome } from "../../../core/cell/cell-store.ts";
 import { describeGroupConflict, groupsEntangle } from "../../../core/cell/group-rule.ts";
 import { attemptIdOf } from "../../../core/cell/server.ts";
+import type { TaskClaim } from "../../../core/cell/task-claim.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
-import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { describeAllocationRefusal } from "../../../core/ledger/describe-refusal.ts";
 import { keepChange, leftoverUuid } from "../../../core/tasks/move-change.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
@@ -212,7 +213,7 @@ async function hopRound(client: PoolClient, asked: readonly Hop[]): Promise<read
 function refusalOf({ outcome: kind, detail }: HopRow, change: AllocationChange): string | null {
   if (kind === "committed") return null;
   const outcome = decodeOutcome(change, { kind, generations: null, detail });
-  return outcome.kind === "committed" ? null : describeRefusal(outcome);
+  return outcome.kind === "committed" ? null : describeAllocationRefusal(outcome);
 }
 
 async function noteSkipped(

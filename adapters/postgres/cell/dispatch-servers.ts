@@ -4,7 +4,7 @@ import type { Dispatch, DispatchOutcome } from "../../../core/cell/cell-store.ts
 import { groupsEntangle, isHardGroup } from "../../../core/cell/group-rule.ts";
 import { attemptIdOf } from "../../../core/cell/server.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
-import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { describeAllocationRefusal } from "../../../core/ledger/describe-refusal.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";
@@ -101,7 +101,7 @@ function outcomeOf({ outcome: kind, detail, xid }: DispatchRow, change: Allocati
   const outcome = decodeOutcome(change, { kind, generations: null, detail });
   assert(outcome.kind !== "committed", "a committed claim is dispatched");
   if (outcome.kind === "no-capacity") return outcome;
-  const why = describeRefusal(outcome);
+  const why = describeAllocationRefusal(outcome);
   return outcome.kind === "consumer-conflict" ? { kind: "consumer-taken", why } : { kind: "stale", why };
 }
 

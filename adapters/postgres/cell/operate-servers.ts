@@ -14,7 +14,7 @@ import type {
   StepWrite,
 } from "../../../core/cell/operation-store.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
-import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { describeAllocationRefusal } from "../../../core/ledger/describe-refusal.ts";
 import { HEARD_AT } from "../../../core/tasks/operation-routes.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
@@ -106,7 +106,7 @@ function beginOutcome(
       return { kind: "refused", why: String(row.detail?.why), inFlight: row.inFlight };
     default: {
       const outcome = refusalOf(row, change);
-      return outcome.kind === "no-capacity" ? outcome : { kind: "stale", why: describeRefusal(outcome) };
+      return outcome.kind === "no-capacity" ? outcome : { kind: "stale", why: describeAllocationRefusal(outcome) };
     }
   }
 }
@@ -154,7 +154,7 @@ function stepOutcome(row: AnswerRow & { readonly revision: number }, change: All
     case "refused":
       return { kind: "refused", why: String(row.detail?.why) };
     default:
-      return { kind: "refused", why: describeRefusal(refusalOf(row, change)) };
+      return { kind: "refused", why: describeAllocationRefusal(refusalOf(row, change)) };
   }
 }
 

@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
 import type { HoldingPatch, PatchOutcome } from "../../../core/cell/operation-store.ts";
 import type { AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
-import { describeRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { describeAllocationRefusal } from "../../../core/ledger/describe-refusal.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
 import { inRounds } from "../in-rounds.ts";
@@ -56,7 +56,7 @@ function outcomeOf(row: PatchRow, { change }: HoldingPatch): PatchOutcome {
       const kind = row.outcome as AllocationOutcome["kind"];
       const outcome = decodeOutcome(change, { kind, generations: null, detail: row.detail });
       assert(outcome.kind !== "committed", "a committed patch is patched");
-      return outcome.kind === "no-capacity" ? outcome : { kind: "stale", why: describeRefusal(outcome) };
+      return outcome.kind === "no-capacity" ? outcome : { kind: "stale", why: describeAllocationRefusal(outcome) };
     }
   }
 }

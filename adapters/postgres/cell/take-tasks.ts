@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
-import type { TakenTask, TaskClaim } from "../../../core/cell/cell-store.ts";
+import type { TakenTask } from "../../../core/cell/cell-store.ts";
+import type { TaskClaim } from "../../../core/cell/task-claim.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
 import { onlyUuids, queryStored } from "../store-query.ts";

@@ -137,7 +137,7 @@ export function putInventory(
   return retryConflicts(() => writeInventories(pool, uuid, expected, { mode, inventories }));
 }
 
-export function deleteInventory(
+export function removeInventory(
   pool: Pool,
   uuid: ProviderUuid,
   resourceClass: ResourceClass | null,

@@ -60,7 +60,7 @@ export async function readAllTraits(pool: Pool, associated?: boolean): Promise<r
 export const createResourceClass = (pool: Pool, name: ResourceClass) => createName(pool, "resource_classes", name);
 export const createTrait = (pool: Pool, name: Trait) => createName(pool, "traits", name);
 export const deleteResourceClass = (pool: Pool, name: ResourceClass) => deleteName(pool, "resource_classes", name);
-export const deleteTrait = (pool: Pool, name: Trait) => deleteName(pool, "traits", name);
+export const removeTrait = (pool: Pool, name: Trait) => deleteName(pool, "traits", name);
 
 export async function renameResourceClass(
   pool: Pool,

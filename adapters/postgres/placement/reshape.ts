@@ -22,7 +22,7 @@ class Refused extends Error {
  * Locks consumers, then providers by id; but the providers that allocations alone name are locked after the inventories of
  * those before: should that deadlock, Postgres chooses a victim and the transaction runs anew.
  */
-export async function reshape(pool: Pool, reshaping: Reshape): Promise<ReshapeOutcome> {
+export async function writeReshape(pool: Pool, reshaping: Reshape): Promise<ReshapeOutcome> {
   try {
     return await inTransaction(pool, async (client): Promise<ReshapeOutcome> => {
       await lockConsumers(client, reshaping.change);

@@ -18,7 +18,7 @@ const isViolation = (error: unknown, code: string): error is { code: string; con
   (error as { code?: string }).code === code;
 
 /** A child joins its parent's tree; whoever moves or removes the parent meanwhile waits for the lock on it. */
-export async function createProvider(pool: Pool, provider: NewProvider): Promise<CreateProviderOutcome> {
+export async function insertProvider(pool: Pool, provider: NewProvider): Promise<CreateProviderOutcome> {
   const { uuid, name, parent } = provider;
   if (parent === uuid) return { kind: "own-parent" };
   try {
@@ -33,11 +33,11 @@ export async function createProvider(pool: Pool, provider: NewProvider): Promise
   }
 }
 
-/** `createProvider` for many callers. */
+/** `insertProvider` for many callers. */
 export function providerCreator(pool: Pool, together: WriteTogether): PlacementStore["createProvider"] {
   return async (provider) => {
     const done = await together({ kind: "create", provider });
-    if (done === null) return createProvider(pool, provider);
+    if (done === null) return insertProvider(pool, provider);
     return createdFrom(provider, { root: done.root!, updated_at_ms: done.written_at_ms });
   };
 }
@@ -69,7 +69,7 @@ const INSERT_PROVIDER = `
   from inserted left join parent on true`;
 
 /** Renames a provider, or moves it with all below it to another parent (API 1.37) or to none. */
-export async function updateProvider(
+export async function alterProvider(
   pool: Pool,
   uuid: ProviderUuid,
   change: { readonly name: string; readonly parent?: ProviderUuid | null; readonly reparent: boolean },
@@ -152,7 +152,7 @@ async function setParent(
 }
 
 /** Removes a provider that has neither children nor allocations, with its inventories, traits and aggregates. */
-export async function deleteProvider(pool: Pool, uuid: ProviderUuid): ReturnType<PlacementStore["deleteProvider"]> {
+export async function removeProvider(pool: Pool, uuid: ProviderUuid): ReturnType<PlacementStore["deleteProvider"]> {
   try {
     return await inTransaction(pool, async (client) => {
       const { rows } = await client.query<{ id: number }>(

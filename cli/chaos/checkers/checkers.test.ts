@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { madeUpHistory } from "../../../test/made-up-history.ts";
-import type { HistoryLine, Settled } from "../history-line.ts";
+import type { HistoryLine, SettledRound } from "../history-line.ts";
 import { acceptedCreatesEnd } from "./accepted-creates-end.ts";
 import { allOrNothing } from "./all-or-nothing.ts";
 import { type Checker, checkHistory, failuresOf } from "./checker.ts";
@@ -37,7 +37,7 @@ const shown = (atMs: number, server: string): readonly HistoryLine[] => [
 const found = (atMs: number, id: number, server: string): HistoryLine => ({
   ...{ atMs, who: "runner", what: "found", id, server },
 });
-const settled: Settled = { atMs: 60_000, who: "runner", what: "settled", open: 0, ms: 10 };
+const settled: SettledRound = { atMs: 60_000, who: "runner", what: "settled", open: 0, ms: 10 };
 
 /** A server `a` that was accepted, and deleted, when these answers came; without: neither. */
 function lifeOf({ ok = 5, deleted }: { readonly ok?: number; readonly deleted?: number }): readonly HistoryLine[] {

@@ -5,7 +5,7 @@ import { ContainerPart, roleOf } from "./container-part.ts";
 import { composeCommand, DockerError, docker } from "./docker.ts";
 import { NetworkLink } from "./network-link.ts";
 
-export interface ComposeOptions {
+export interface ComposeTargetOptions {
   /** Compose's name of the deployment. */
   readonly project: string;
   /** Its file. */
@@ -43,7 +43,7 @@ export class ComposeTarget implements ChaosCloud {
   }
 
   /** Finds the deployment's containers. Throws a DockerError when there are none, or hosts do not come up. */
-  static async open({ project, file }: ComposeOptions): Promise<ComposeTarget> {
+  static async open({ project, file }: ComposeTargetOptions): Promise<ComposeTarget> {
     const format = '{{.ID}} {{.Label "com.docker.compose.service"}} {{.Label "com.docker.compose.oneoff"}}';
     const label = `label=com.docker.compose.project=${project}`;
     const listed = (await docker(["docker", "ps", "--all", "--no-trunc", "--filter", label, "--format", format]))

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { callApi } from "./call-api.ts";
-import type { Nemesis, Stage } from "./nemesis.ts";
+import type { Nemesis, NemesisStage } from "./nemesis.ts";
 import type { SuiteCloud } from "./suite.ts";
 
 interface ComputeService {
@@ -27,7 +27,7 @@ export function disablingHosts(times: { readonly forMs: number; readonly pauseMs
 }
 
 /** Null: none is enabled, or nobody says. */
-async function pickService({ cloud, random }: Stage<SuiteCloud>): Promise<ComputeService | null> {
+async function pickService({ cloud, random }: NemesisStage<SuiteCloud>): Promise<ComputeService | null> {
   const path = "/v2.1/os-services?binary=nova-compute";
   const answer = await callApi(`${apiOf(cloud)}${path}`, "GET").catch(() => null);
   if (answer?.status !== 200) return null;
@@ -36,7 +36,7 @@ async function pickService({ cloud, random }: Stage<SuiteCloud>): Promise<Comput
   return enabled[Math.floor(random() * enabled.length)] ?? null;
 }
 
-async function disableFor(stage: Stage<SuiteCloud>, { id, host }: ComputeService, forMs: number): Promise<void> {
+async function disableFor(stage: NemesisStage<SuiteCloud>, { id, host }: ComputeService, forMs: number): Promise<void> {
   const url = `${apiOf(stage.cloud)}/v2.1/os-services/${id}`;
   await stage.fault({ fault: "own", target: `disabled ${host}` }, async () => {
     try {

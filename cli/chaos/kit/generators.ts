@@ -14,7 +14,7 @@ export interface WantedServer {
 }
 
 /** A request that a client makes next. */
-export type Operation =
+export type NextRequest =
   | { readonly op: "create"; readonly server: WantedServer }
   | { readonly op: "delete" | "show"; readonly server: string }
   | { readonly op: "list" };
@@ -32,7 +32,7 @@ export interface Turn {
 }
 
 /** The next request, a pause, or null: this client is done. */
-export type Next = Operation | { readonly waitMs: number } | null;
+export type Next = NextRequest | { readonly waitMs: number } | null;
 
 /**
  * Makes up the load of a suite: each client asks it for a request, makes it, waits for the answer and asks again. All clients of a

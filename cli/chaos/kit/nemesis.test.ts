@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { ChaosCloud, Part } from "../chaos-cloud.ts";
-import { failingBuilds, faults, type Nemesis, repeatedly, type Stage, together } from "./nemesis.ts";
+import { failingBuilds, faults, type Nemesis, type NemesisStage, repeatedly, together } from "./nemesis.ts";
 
 /** A part that is running or not, and takes two tries to start. */
 class TwoTries implements Part {
@@ -37,7 +37,7 @@ async function work(nemesis: Nemesis<ChaosCloud>, parts: readonly Part[], isEnou
   const over = new AbortController();
   const noted: string[] = [];
   const shares: number[] = [];
-  const stage: Stage<ChaosCloud> = {
+  const stage: NemesisStage<ChaosCloud> = {
     cloud: { parts, links: [] } as unknown as ChaosCloud,
     random: () => 0,
     signal: over.signal,

@@ -7,7 +7,7 @@ import { parsePlan } from "../read-plan.ts";
 import { scheduleOf } from "../schedule.ts";
 
 /** What a nemesis has to work with. */
-export interface Stage<Cloud> {
+export interface NemesisStage<Cloud> {
   readonly cloud: Cloud;
   /** In [0, 1), by the suite's seed. */
   readonly random: () => number;
@@ -22,7 +22,7 @@ export interface Stage<Cloud> {
 }
 
 /** Does harm while clients make requests. It resolves soon after the load is over, with everything whole again. */
-export type Nemesis<Cloud> = (stage: Stage<Cloud>) => Promise<void>;
+export type Nemesis<Cloud> = (stage: NemesisStage<Cloud>) => Promise<void>;
 
 /** A suite is never broken off: its nemesis ends with its load. */
 const NEVER = new AbortController().signal;
@@ -98,7 +98,7 @@ export function repeatedly<Cloud>(pauseMs: number, nemesis: Nemesis<Cloud>): Nem
   };
 }
 
-function untilOver({ signal }: Stage<unknown>): Promise<void> {
+function untilOver({ signal }: NemesisStage<unknown>): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });

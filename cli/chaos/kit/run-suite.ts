@@ -8,12 +8,12 @@ import { type ChaosServer, isOpen, newServer } from "../chaos-server.ts";
 import { checkHistory, failuresOf } from "../checkers/checker.ts";
 import { standardCheckers } from "../checkers/standard-checkers.ts";
 import { createFlavors } from "../create-flavors.ts";
-import { deleteServer } from "../drive-load.ts";
+import { askForDelete } from "../drive-load.ts";
 import { findUnanswered, lookForReturned } from "../find-unanswered.ts";
 import { lawVerdicts } from "../law-verdicts.ts";
 import { ServerWatch } from "../watch-servers.ts";
-import { createBody, type Operation, type Turn, type WantedServer } from "./generators.ts";
-import type { Stage } from "./nemesis.ts";
+import { createBody, type NextRequest, type Turn, type WantedServer } from "./generators.ts";
+import type { NemesisStage } from "./nemesis.ts";
 import type { Suite, SuiteCloud, SuiteResult, SuiteServer } from "./suite.ts";
 
 const LOOK_MS = 20;
@@ -107,14 +107,14 @@ class SuiteRun<Cloud extends SuiteCloud> {
     }
   }
 
-  async #ask(operation: Operation, who: string): Promise<void> {
+  async #ask(operation: NextRequest, who: string): Promise<void> {
     switch (operation.op) {
       case "create":
         return this.#create(operation.server, who);
       case "delete": {
         const server = this.#alive.get(operation.server);
         this.#alive.delete(operation.server);
-        if (server) await deleteServer(server, { api: this.#api, history: this.#history });
+        if (server) await askForDelete(server, { api: this.#api, history: this.#history });
         return;
       }
       case "show": {
@@ -147,7 +147,7 @@ class SuiteRun<Cloud extends SuiteCloud> {
     this.#alive.set(server.uuid, server);
   }
 
-  #stage(): Stage<Cloud> {
+  #stage(): NemesisStage<Cloud> {
     return {
       cloud: this.#suite.cloud,
       random: this.#random,
@@ -199,7 +199,7 @@ class SuiteRun<Cloud extends SuiteCloud> {
 
   async #removeAll(): Promise<void> {
     const left = this.#servers.filter(({ uuid, state, lost }) => uuid !== null && state !== "DELETED" && !lost);
-    await Promise.all(left.map((server) => deleteServer(server, { api: this.#api, history: this.#history })));
+    await Promise.all(left.map((server) => askForDelete(server, { api: this.#api, history: this.#history })));
     await this.#untilEnded();
     await lookForReturned({ servers: this.#servers, api: this.#api });
   }

@@ -8,7 +8,7 @@ import type { LinkEnd, Part } from "../chaos-cloud.ts";
 import { ChildServerPart } from "./child-server-part.ts";
 import { DatabaseServer } from "./database-server.ts";
 import { atPort, type Links } from "./links.ts";
-import { AgentProcess, ConductorProcess } from "./local-service.ts";
+import { LocalAgent, LocalConductor } from "./local-service.ts";
 import type { Openings } from "./openings.ts";
 
 export type Environment = Readonly<Record<string, string>>;
@@ -41,15 +41,15 @@ export class LocalCell {
   readonly trait: string;
   readonly database: DatabaseServer;
   readonly nats: LocalNats;
-  readonly conductors: readonly ConductorProcess[];
-  readonly agents: readonly AgentProcess[];
+  readonly conductors: readonly LocalConductor[];
+  readonly agents: readonly LocalAgent[];
   readonly parts: readonly Part[];
   readonly #above: ServerPorts;
 
   private constructor(
     name: string,
     servers: { readonly database: DatabaseServer; readonly nats: LocalNats },
-    services: { readonly conductors: readonly ConductorProcess[]; readonly agents: readonly AgentProcess[] },
+    services: { readonly conductors: readonly LocalConductor[]; readonly agents: readonly LocalAgent[] },
     above: ServerPorts,
   ) {
     this.name = name;
@@ -83,11 +83,11 @@ export class LocalCell {
       nats: await links.open(from, { name: `${name}-nats`, role: "nats", cell: name }, () => nats.port),
     });
     const make = { name, dir, options, links, database, nats };
-    const conductors: ConductorProcess[] = [];
+    const conductors: LocalConductor[] = [];
     for (const id of idsOf(`${name}-conductor`, options.conductors)) {
       conductors.push(conductorOf(make, id, await portsFor({ name: id, role: "conductor", cell: name })));
     }
-    const agents: AgentProcess[] = [];
+    const agents: LocalAgent[] = [];
     for (const id of idsOf(`${name}-agent`, options.agents)) agents.push(await agentOf(make, id, conductors));
     return new LocalCell(name, { database, nats }, { conductors, agents }, await portsFor(ABOVE));
   }
@@ -130,8 +130,8 @@ interface Making {
   readonly nats: LocalNats;
 }
 
-function conductorOf({ name, options, database, nats }: Making, id: string, ports: ServerPorts): ConductorProcess {
-  const conductor: ConductorProcess = new ConductorProcess({
+function conductorOf({ name, options, database, nats }: Making, id: string, ports: ServerPorts): LocalConductor {
+  const conductor: LocalConductor = new LocalConductor({
     ...{ name: id, role: "conductor", cell: name, argv: ["conductor"] },
     berth: () => options.berth(id),
     env: () => ({
@@ -150,8 +150,8 @@ function conductorOf({ name, options, database, nats }: Making, id: string, port
 async function agentOf(
   { name, dir, options, links }: Making,
   id: string,
-  conductors: readonly ConductorProcess[],
-): Promise<AgentProcess> {
+  conductors: readonly LocalConductor[],
+): Promise<LocalAgent> {
   const hosts = idsOf(`${id}-host`, options.hostsPerAgent).map((host) => hostOf(host, name, options.slotsPerHost));
   const hostsFile = join(dir, `${id}.json`);
   writeFileSync(hostsFile, JSON.stringify({ hosts }));
@@ -159,7 +159,7 @@ async function agentOf(
   for (const conductor of conductors) {
     ports.push(await links.open({ name: id, role: "agent", cell: name }, conductor, () => conductor.port));
   }
-  return new AgentProcess({
+  return new LocalAgent({
     ...{ id, cell: name, hosts: hosts.map((host) => host.name), journal: join(dir, `${id}.journal`) },
     berth: () => options.berth(id),
     env: () => ({

@@ -29,7 +29,7 @@ export class LocalService extends ServiceProcess implements Part {
 }
 
 /** An agent's process with the address of its probes. */
-export class AgentProcess extends LocalService {
+export class LocalAgent extends LocalService {
   readonly id: string;
   readonly hosts: readonly string[];
   readonly journal: string;
@@ -63,17 +63,17 @@ export class AgentProcess extends LocalService {
 }
 
 /** What runs on the hosts of the agents that answer. */
-export function runningGuests(agents: readonly AgentProcess[]): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
+export function runningGuests(agents: readonly LocalAgent[]): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
   return guestsOf(agents, ({ running }) => running);
 }
 
 /** What exists on the hosts of the agents that answer, whether it runs or not. */
-export function copiesOf(agents: readonly AgentProcess[]): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
+export function copiesOf(agents: readonly LocalAgent[]): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
   return guestsOf(agents, () => true);
 }
 
 async function guestsOf(
-  agents: readonly AgentProcess[],
+  agents: readonly LocalAgent[],
   isMeant: (guest: FakeGuest) => boolean,
 ): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
   const found = new Map<string, RunningGuest[]>();
@@ -87,7 +87,7 @@ async function guestsOf(
 }
 
 /** A conductor, which keeps its address over restarts. */
-export class ConductorProcess extends LocalService {
+export class LocalConductor extends LocalService {
   /** 0 until it has started for the first time. */
   port = 0;
 

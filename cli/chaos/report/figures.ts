@@ -1,4 +1,4 @@
-import type { ChaosTarget, ClientOperation, HistoryLine, Settled, Verdict } from "../history-line.ts";
+import type { ChaosTarget, ClientOperation, HistoryLine, SettledRound, Verdict } from "../history-line.ts";
 import { type ClientCall, clientCalls } from "./client-calls.ts";
 import { type AllFaultsFigures, allFaultsFigures, type FaultFigures, faultFigures } from "./fault-figures.ts";
 import { endOf, faultSpans } from "./fault-spans.ts";
@@ -61,7 +61,7 @@ export interface ChaosFigures {
   readonly gap: ServiceGap | null;
   /** The same of creates alone. */
   readonly createGap: ServiceGap | null;
-  readonly settled: Settled | null;
+  readonly settled: SettledRound | null;
   readonly verdicts: readonly Verdict[];
   /** Those that took longest to become ACTIVE. */
   readonly slowest: readonly ServerLife[];
@@ -137,6 +137,6 @@ function reasonOf({ reason, status, op }: ClientCall): string {
   return `${op}: ${said}`;
 }
 
-function isSettled(line: HistoryLine): line is Settled {
+function isSettled(line: HistoryLine): line is SettledRound {
   return line.what === "settled" || line.what === "not-settled";
 }

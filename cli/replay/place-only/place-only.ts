@@ -6,7 +6,7 @@ import { optional, SettingsError, setting, type ValuesOf } from "../../../runtim
 import { runCommand } from "../../run-command.ts";
 import { readTrace } from "../read-trace.ts";
 import { type Trace, TraceError } from "../trace.ts";
-import { type PolicyReport, pointsTable, reportOf, summaryTable } from "./placing-report.ts";
+import { type PolicyReport, pointsTable, policyReportOf, summaryTable } from "./placing-report.ts";
 import { PUBLISHED_FILE, type PublishedRun, parsePublished } from "./published-allocation.ts";
 import { runExperiment } from "./run-experiment.ts";
 
@@ -59,7 +59,7 @@ const declaration = {
 };
 
 /** `berth replay --place-only TRACE_DIR`, without the flag itself: exit code 2 if the trace has a bad line. */
-export function run(argv: readonly string[]): Promise<number> {
+export function runPlaceOnlyCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, [directory = ""]) => {
     const reports = placeAll(directory, settings);
     process.stdout.write(`${pointsTable(reports)}\n\n${summaryTable(reports)}\n`);
@@ -77,7 +77,7 @@ export function placeAll(directory: string, settings: PlaceOnlySettings): Policy
   const seeds = settings.seeds ?? [settings.seed];
   return settings.policy.map((policy) => {
     const runs = seeds.map((seed) => runExperiment(trace, { policy, seed, inflate: settings.inflate }));
-    return reportOf(policy, runs, published);
+    return policyReportOf(policy, runs, published);
   });
 }
 

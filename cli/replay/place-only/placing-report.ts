@@ -12,7 +12,11 @@ export interface PolicyReport {
   readonly published: readonly (number | null)[] | null;
 }
 
-export function reportOf(policy: PackingPolicyName, runs: readonly Run[], all: readonly PublishedRun[]): PolicyReport {
+export function policyReportOf(
+  policy: PackingPolicyName,
+  runs: readonly Run[],
+  all: readonly PublishedRun[],
+): PolicyReport {
   const seeds = new Set(runs.map(({ seed }) => seed));
   const published = all.filter((run) => run.policy === policy && seeds.has(run.seed));
   const points = Math.max(0, ...runs.map(({ allocated }) => allocated.length));

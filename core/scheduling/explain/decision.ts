@@ -1,4 +1,4 @@
-import { describeRefusal } from "../../candidates/refusal.ts";
+import { describeSearchRefusal } from "../../candidates/refusal.ts";
 import type { HostWeight } from "../choose-hosts.ts";
 import { type CellFunnel, type Funnel, sumFunnels } from "./funnel.ts";
 import type { Miss } from "./nearest-misses.ts";
@@ -111,7 +111,7 @@ export function keptSteps({ steps }: Pick<Funnel, "steps">): KeptStep[] {
   return steps.map(({ step, left, removed }) => ({
     step,
     left,
-    removed: removed.map(({ refusal, trees }) => ({ why: clip(describeRefusal(refusal)), hosts: trees })),
+    removed: removed.map(({ refusal, trees }) => ({ why: clip(describeSearchRefusal(refusal)), hosts: trees })),
   }));
 }
 
@@ -119,7 +119,7 @@ export function keptMiss({ cell, host, refusal, lacks }: Miss): KeptMiss {
   return {
     cell,
     host: clip(host),
-    why: clip(describeRefusal(refusal)),
+    why: clip(describeSearchRefusal(refusal)),
     lacks: lacks.map(({ resourceClass, requested, free, provider }) => ({
       class: resourceClass,
       requested,

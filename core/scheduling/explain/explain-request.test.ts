@@ -3,7 +3,7 @@ import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { serverId } from "../../../test/contract/cell-fixtures.ts";
 import { aggregate, type FactsScene, type HostOptions, sceneOf, specWith } from "../../../test/facts-builders.ts";
 import { settingsOf } from "../../../test/filter-cases.ts";
-import { describeRefusal } from "../../candidates/refusal.ts";
+import { describeSearchRefusal } from "../../candidates/refusal.ts";
 import type { ChoiceOptions } from "../choose-hosts.ts";
 import { hostFilters } from "../filters/host-filters.ts";
 import { askedOf } from "../request/asked.ts";
@@ -36,7 +36,7 @@ const explain = (scene: FactsScene, spec: ServerSpec, over: Parameters<typeof as
   explainRequest([scene], askFor(spec, over));
 const wordsOf = (steps: ReturnType<typeof explain>["funnel"]["steps"]) =>
   steps.map(({ step, left, removed }) => {
-    const why = removed.map(({ refusal, trees }) => `${trees} ${describeRefusal(refusal)}`).join(", ");
+    const why = removed.map(({ refusal, trees }) => `${trees} ${describeSearchRefusal(refusal)}`).join(", ");
     return `${step} ${left}${why && `: ${why}`}`;
   });
 
@@ -165,11 +165,13 @@ describe("HostAsker", () => {
     const counted = new Map<string, number>();
     for (const root of scene.view.slots.roots.subarray(0, scene.view.slots.rootCount)) {
       const why = firstRefusal(asker.ask(root));
-      const key = why ? describeRefusal(why) : "fits";
+      const key = why ? describeSearchRefusal(why) : "fits";
       counted.set(key, 1 + (counted.get(key) ?? 0));
     }
     const { steps, trees } = explainRequest([scene], askFor(choosy, { choice: { filters: [] } })).funnel;
-    const expected = steps.flatMap(({ removed }) => removed.map((one) => [describeRefusal(one.refusal), one.trees]));
+    const expected = steps.flatMap(({ removed }) =>
+      removed.map((one) => [describeSearchRefusal(one.refusal), one.trees]),
+    );
     expect([...counted].sort()).toEqual([...expected, ["fits", 7]].sort());
     expect(trees).toBe(13);
   });

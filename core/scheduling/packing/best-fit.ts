@@ -5,7 +5,7 @@ import { gpuMilliSum } from "./task-shape.ts";
 import { tightestGpu } from "./tightest-gpu.ts";
 
 /** The machine that is left with the least CPU and GPU, in whole per cent of the biggest one. */
-export function bestFit(park: MachinePark): PackingPolicy {
+export function bestFitPolicy(park: MachinePark): PackingPolicy {
   return {
     score(task, machine) {
       const cpuLeft = (park.cpuFree[machine]! - task.cpuMilli) / BIGGEST_MACHINE.cpuMilli;

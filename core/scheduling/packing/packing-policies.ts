@@ -1,4 +1,4 @@
-import { bestFit } from "./best-fit.ts";
+import { bestFitPolicy } from "./best-fit.ts";
 import { dotProduct } from "./dot-product.ts";
 import { fragmentation } from "./fragmentation.ts";
 import { fragmentationGradientDescent } from "./fragmentation-gradient-descent.ts";
@@ -35,7 +35,7 @@ export function packingPolicy(
     case "gpu-packing":
       return gpuPacking(run.park);
     case "best-fit":
-      return bestFit(run.park);
+      return bestFitPolicy(run.park);
     case "fgd":
       return fragmentationGradientDescent(run.park, run.workload);
     case "fragmentation":

@@ -2,10 +2,10 @@ import type { MachinePark } from "./machine-park.ts";
 import type { PackingPolicy } from "./packing-policy.ts";
 import { sharesGpu, type TaskShape } from "./task-shape.ts";
 
-export type Placing = { readonly kind: "placed"; readonly machine: number } | { readonly kind: "no-room" };
+export type TaskPlacement = { readonly kind: "placed"; readonly machine: number } | { readonly kind: "no-room" };
 
 /** Places a task that arrives where the policy likes it best. Cost: a score a machine with room. */
-export function placeTask(park: MachinePark, policy: PackingPolicy, task: TaskShape): Placing {
+export function placeTask(park: MachinePark, policy: PackingPolicy, task: TaskShape): TaskPlacement {
   policy.arrive?.(task);
   let machine = -1;
   let best = Number.NEGATIVE_INFINITY;

@@ -1,6 +1,6 @@
 import type { Asked } from "./asked.ts";
 import { agreedWish, contradiction, hardwareWish } from "./hardware-wish.ts";
-import { parseCpuSet } from "./parse-cpu-set.ts";
+import { parseCpuMask } from "./parse-cpu-set.ts";
 import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
 
 /** How a server's CPUs are to be had. */
@@ -73,7 +73,7 @@ function mixedPlan(asked: Asked, extraPcpus: number): CpuPlan | RequestRefusal {
   const key = mask === undefined && ofRealtime ? ofRealtime.key : MASK_KEY;
   const text = mask ?? ofRealtime?.value;
   if (text === undefined) return badExtraSpec(MASK_KEY, "", "given, since hw:cpu_policy is mixed");
-  const dedicated = parseCpuSet(text.trim().startsWith("^") ? `0-${vcpus - 1},${text}` : text);
+  const dedicated = parseCpuMask(text.trim().startsWith("^") ? `0-${vcpus - 1},${text}` : text);
   const isProper =
     dedicated !== null && dedicated.size > 0 && dedicated.size < vcpus && [...dedicated].every((cpu) => cpu < vcpus);
   if (isProper) return { kind: "plan", policy: "mixed", dedicated, extraPcpus };

@@ -1,7 +1,7 @@
 import type { Asked } from "./asked.ts";
 import { type CpuPlan, cpuPlan } from "./cpu-plan.ts";
 import { contradiction, type HardwareWish, hardwareWish } from "./hardware-wish.ts";
-import { parseCpuSet } from "./parse-cpu-set.ts";
+import { parseCpuMask } from "./parse-cpu-set.ts";
 import type { QueryDraft } from "./query-draft.ts";
 import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
@@ -99,7 +99,7 @@ function laidOut(asked: Asked, layouts: readonly NodeLayout[], wish: HardwareWis
     const memoryText = wordOf(memory);
     if (cpuText === undefined || memoryText === undefined)
       return refuse(wish, `accompanied by numa_cpus.${index} and numa_mem.${index}, as those of other nodes are given`);
-    const set = parseCpuSet(cpuText);
+    const set = parseCpuMask(cpuText);
     if (set === null || set.size === 0 || [...set].some((cpu) => cpu >= vcpus || seen.has(cpu)))
       return refuse(cpus, `CPUs from 0 to ${vcpus - 1} that no other node has`);
     for (const cpu of set) seen.add(cpu);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseCpuSet } from "./parse-cpu-set.ts";
+import { parseCpuMask } from "./parse-cpu-set.ts";
 
 describe("parseCpuSet", () => {
   it.each<[string, readonly number[] | null]>([
@@ -14,7 +14,7 @@ describe("parseCpuSet", () => {
     ["0,,1", null],
     ["99999", null],
   ])("reads %o", (text, cpus) => {
-    const set = parseCpuSet(text);
+    const set = parseCpuMask(text);
     expect(set && [...set].sort((a, b) => a - b)).toEqual(cpus);
   });
 });

@@ -1,7 +1,7 @@
 const CPUS_MAX = 8_192;
 
 /** Reads `0-3,^2,5`: ranges and numbers, less those behind a `^`. Null: it is none. */
-export function parseCpuSet(text: string): ReadonlySet<number> | null {
+export function parseCpuMask(text: string): ReadonlySet<number> | null {
   const taken = new Set<number>();
   const left = new Set<number>();
   for (const part of text.split(",")) {

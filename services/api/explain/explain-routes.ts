@@ -1,12 +1,12 @@
 import { Type } from "typebox";
-import { describeRefusal } from "../../../core/candidates/refusal.ts";
+import { describeSearchRefusal } from "../../../core/candidates/refusal.ts";
 import type { DecisionStore } from "../../../core/cell/decision-store.ts";
 import { keptMiss, keptSteps, keptWeight } from "../../../core/scheduling/explain/decision.ts";
 import type { Explanation } from "../../../core/scheduling/explain/explain-request.ts";
 import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { notFound, unavailable } from "../http/fault.ts";
-import { canonicalUuid } from "../placement/uuids.ts";
+import { readUuidLike } from "../placement/uuids.ts";
 import {
   DecisionsAnswer,
   type ExplainAnswer,
@@ -42,7 +42,7 @@ export function registerExplainRoutes(http: Http, deps: ExplainRouteDeps): void 
   http.get("/decisions/:server", { schema: show }, async (request) => {
     requireAdmin(callOf(request), "berth:decisions:show");
     const { server } = request.params;
-    const uuid = canonicalUuid(server);
+    const uuid = readUuidLike(server);
     const kept = uuid === null ? [] : ((await deps.decisions?.decisionsOf(uuid)) ?? []);
     if (kept.length === 0)
       throw notFound(
@@ -55,7 +55,7 @@ export function registerExplainRoutes(http: Http, deps: ExplainRouteDeps): void 
   http.get("/explain/:server", { schema: life }, async (request) => {
     requireAdmin(callOf(request), "berth:explain");
     const { server } = request.params;
-    const uuid = canonicalUuid(server);
+    const uuid = readUuidLike(server);
     const known = uuid === null ? null : await readLife(deps.life, uuid);
     if (known === null || isNothing(known)) {
       const away = known?.unreachable.map((cell) => ` Cell ${cell} does not answer and may know more.`).join("") ?? "";
@@ -88,7 +88,7 @@ function explainView({ refusal, explanation, cellsNotSearched }: ExplainedWish):
     nearest: misses.map(keptMiss).map((miss) => ({ ...miss, lacks: [...miss.lacks] })),
     host: host && {
       ...{ cell: host.cell, host: host.host },
-      steps: host.verdicts.map(({ step, refusal: why }) => ({ step, why: why && describeRefusal(why) })),
+      steps: host.verdicts.map(({ step, refusal: why }) => ({ step, why: why && describeSearchRefusal(why) })),
       lacks: host.lacks.map(({ resourceClass, requested, free, provider }) => ({
         ...{ class: resourceClass, requested, free, provider },
       })),

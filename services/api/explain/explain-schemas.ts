@@ -73,7 +73,7 @@ export const ExplainAnswer = Type.Object({
 export type ExplainAnswer = Type.Static<typeof ExplainAnswer>;
 
 /** As it was kept: its form is core/scheduling/explain/decision. */
-export const Decision = Type.Unsafe<Record<string, unknown>>({ type: "object", additionalProperties: true });
+export const DecisionSchema = Type.Unsafe<Record<string, unknown>>({ type: "object", additionalProperties: true });
 
 export const DecisionsAnswer = Type.Object({
   decisions: Type.Array(
@@ -82,7 +82,7 @@ export const DecisionsAnswer = Type.Object({
       request_id: Type.String(),
       scheduler: Type.String(),
       at: Type.String(),
-      decision: Decision,
+      decision: DecisionSchema,
     }),
   ),
 });

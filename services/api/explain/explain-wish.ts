@@ -23,10 +23,10 @@ import { WeigherSet } from "../../../core/scheduling/weighers/weigher-set.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import type { KnownCall } from "../http/call.ts";
-import { canonicalUuid as canonicalImage } from "../http/canonical-uuid.ts";
+import { storedSpelling as canonicalImage } from "../http/canonical-uuid.ts";
 import { badRequest } from "../http/fault.ts";
 import type { ImageCatalog } from "../images/image-catalog.ts";
-import { canonicalUuid } from "../placement/uuids.ts";
+import { readUuidLike } from "../placement/uuids.ts";
 import type { CellPort, OperatorStores } from "../ports.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
 import { readImageProperties } from "../servers/read-image.ts";
@@ -116,7 +116,7 @@ async function specOf(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Pr
 
 async function groupOf(deps: ExplainDeps, named: string | undefined): Promise<ServerSpec["group"]> {
   if (named === undefined) return undefined;
-  const uuid = canonicalUuid(named);
+  const uuid = readUuidLike(named);
   const group = uuid === null ? null : await deps.groups.group(uuid);
   if (group === null) throw badRequest(`Instance group ${named.slice(0, 100)} could not be found.`);
   return { uuid: group.uuid, policy: group.policy, maxServerPerHost: group.maxServerPerHost ?? 0 };

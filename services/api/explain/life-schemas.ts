@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import { NullableString } from "../http/schema.ts";
-import { Decision } from "./explain-schemas.ts";
+import { DecisionSchema } from "./explain-schemas.ts";
 
 const nullable = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
   Type.Union([schema, Type.Null()]);
@@ -98,7 +98,7 @@ export const LifeAnswer = Type.Object({
       request_id: Type.String(),
       scheduler: Type.String(),
       at: Type.String(),
-      decision: Decision,
+      decision: DecisionSchema,
     }),
   ),
   /** Oldest first. */

@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { Flag, Links, Name, NullableString, WholeNumber } from "../http/schema.ts";
+import { Flag, LinksSchema, Name, NullableString, WholeNumber } from "../http/schema.ts";
 
 const INT_MAX = 2_147_483_647;
 const Positive = WholeNumber({ minimum: 1, maximum: INT_MAX });
@@ -68,7 +68,7 @@ const Strings = Type.Record(Type.String(), Type.String());
 export const FlavorBrief = Type.Object({
   id: Type.String(),
   name: Type.String(),
-  links: Links,
+  links: LinksSchema,
   description: Type.Optional(NullableString),
 });
 export const FlavorDetail = Type.Object({
@@ -87,10 +87,13 @@ export const FlavorDetail = Type.Object({
 export type FlavorDetail = Type.Static<typeof FlavorDetail>;
 
 export const FlavorAnswer = Type.Object({ flavor: FlavorDetail });
-export const FlavorListAnswer = Type.Object({ flavors: Type.Array(FlavorBrief), flavors_links: Type.Optional(Links) });
+export const FlavorListAnswer = Type.Object({
+  flavors: Type.Array(FlavorBrief),
+  flavors_links: Type.Optional(LinksSchema),
+});
 export const FlavorDetailListAnswer = Type.Object({
   flavors: Type.Array(FlavorDetail),
-  flavors_links: Type.Optional(Links),
+  flavors_links: Type.Optional(LinksSchema),
 });
 export const ExtraSpecsAnswer = Type.Object({ extra_specs: Strings });
 export const ExtraSpecAnswer = Strings;

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 
-export interface Link {
+export interface ResourceLink {
   readonly rel: string;
   readonly href: string;
 }
@@ -22,7 +22,7 @@ export function placeOf(request: FastifyRequest, prefix: string, publicUrl: stri
   return { versioned, unversioned: versioned.slice(0, versioned.lastIndexOf("/")) };
 }
 
-export function resourceLinks(place: Place, collection: string, id: string): Link[] {
+export function resourceLinks(place: Place, collection: string, id: string): ResourceLink[] {
   const tail = `/${collection}/${encodeURIComponent(id)}`;
   return [
     { rel: "self", href: place.versioned + tail },
@@ -30,7 +30,7 @@ export function resourceLinks(place: Place, collection: string, id: string): Lin
   ];
 }
 
-export function bookmark(place: Place, collection: string, id: string): Link {
+export function bookmark(place: Place, collection: string, id: string): ResourceLink {
   return { rel: "bookmark", href: `${place.unversioned}/${collection}/${encodeURIComponent(id)}` };
 }
 
@@ -40,7 +40,7 @@ export function nextLink(
   path: string,
   query: Readonly<Record<string, unknown>>,
   page: { readonly marker: string; readonly limit: number },
-): Link {
+): ResourceLink {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (name === "marker" || name === "limit") continue;

@@ -64,7 +64,7 @@ export function readFlag(value: boolean | string): boolean | null {
 export const NullableString = Type.Unsafe<string | null>({ type: ["string", "null"] });
 
 export const LinkSchema = Type.Object({ rel: Type.String(), href: Type.String() });
-export const Links = Type.Array(LinkSchema);
+export const LinksSchema = Type.Array(LinkSchema);
 
 /** A query of any parameters: each may be given several times; which are known is checked by the reader of the query. */
 export const AnyQuery = Type.Unsafe<Record<string, string | string[]>>({

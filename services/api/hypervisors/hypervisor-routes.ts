@@ -1,11 +1,11 @@
 import { Type } from "typebox";
 import { callOf, type KnownCall, requireAdmin } from "../http/call.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, notFound } from "../http/fault.ts";
 import { nextLink, type Place, placeOf } from "../http/links.ts";
 import { QueryReader } from "../http/query-reader.ts";
-import { AnyQuery, Links, NullableString } from "../http/schema.ts";
-import { canonicalUuid } from "../servers/find-server.ts";
+import { AnyQuery, LinksSchema, NullableString } from "../http/schema.ts";
 import type { Cells } from "../servers/hydrate-servers.ts";
 import { hypervisorBriefView, hypervisorDetailView, hypervisorId, statisticsView } from "./hypervisor-view.ts";
 import { type KnownHost, listHosts } from "./list-hosts.ts";
@@ -90,7 +90,7 @@ function registerLists(http: Http, cells: Cells, options: HypervisorRouteOptions
 
   const BriefList = Type.Object({
     hypervisors: Type.Array(Type.Object(Brief)),
-    hypervisors_links: Type.Optional(Links),
+    hypervisors_links: Type.Optional(LinksSchema),
   });
   http.get("/os-hypervisors", { schema: { querystring: AnyQuery, response: { 200: BriefList } } }, async (request) => {
     const how = { path: "os-hypervisors", action: "os-hypervisors:list", detail: false };
@@ -98,7 +98,7 @@ function registerLists(http: Http, cells: Cells, options: HypervisorRouteOptions
     return { hypervisors: hosts.map((known) => hypervisorBriefView(known, minor)), ...links };
   });
 
-  const DetailList = Type.Object({ hypervisors: Type.Array(Detail), hypervisors_links: Type.Optional(Links) });
+  const DetailList = Type.Object({ hypervisors: Type.Array(Detail), hypervisors_links: Type.Optional(LinksSchema) });
   http.get(
     "/os-hypervisors/detail",
     { schema: { querystring: AnyQuery, response: { 200: DetailList } } },

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ImageRecord, ImageStore } from "../../../core/cell/image-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { storedSpelling } from "../http/canonical-uuid.ts";
 import { badRequest, conflict, Fault, notFound } from "../http/fault.ts";
 import type { Identity } from "../http/identity.ts";
 import { refuseLargeImage } from "../servers/spec-size.ts";
@@ -40,7 +40,7 @@ export async function createImage(deps: ImageDeps, identity: Identity, body: Cre
   const image = imageOf(
     { ...UNSET, owner: identity.projectId, ...fields },
     {
-      id: id === undefined ? randomUUID() : canonicalUuid(id),
+      id: id === undefined ? randomUUID() : storedSpelling(id),
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
     },
@@ -57,7 +57,7 @@ export async function findImage(
   identity: Identity,
   id: string,
 ): Promise<ImageRecord> {
-  const image = await store.image(canonicalUuid(id));
+  const image = await store.image(storedSpelling(id));
   if (image === null || !mayShow(image, identity)) throw imageNotFound(id);
   return image;
 }
@@ -69,7 +69,7 @@ export async function readMarker(
   asked: string | undefined,
 ): Promise<string | null> {
   if (asked === undefined) return null;
-  const image = await store.image(canonicalUuid(asked));
+  const image = await store.image(storedSpelling(asked));
   if (image === null || !mayShow(image, identity))
     throw badRequest(`Marker ${asked.slice(0, 100)} could not be found.`);
   return image.id;

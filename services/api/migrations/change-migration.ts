@@ -21,7 +21,7 @@ interface Deps {
 }
 
 /** A server's moves, with the cell that has them. Refuses a server that is unknown or gone. */
-export async function migrationsOf(
+export async function serverMigrations(
   deps: Deps,
   call: KnownCall,
   id: string,
@@ -58,7 +58,7 @@ export async function signalMigration(
   },
 ): Promise<void> {
   const { id, migrationId, signal, carrier } = asked;
-  const { cell, migrations } = await migrationsOf(deps, call, id);
+  const { cell, migrations } = await serverMigrations(deps, call, id);
   const found = findMigration(migrations, migrationId);
   if (cell === null || found === undefined)
     throw notFound(`Migration ${migrationId.slice(0, 100)} for server ${id.slice(0, 100)} not found.`);
@@ -68,7 +68,7 @@ export async function signalMigration(
   if (answer.kind === "unreachable") throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
   if (answer.value[0] !== "signalled") {
     // It went on between the two questions: what it is now is the reason.
-    const now = findMigration((await migrationsOf(deps, call, id)).migrations, migrationId);
+    const now = findMigration((await serverMigrations(deps, call, id)).migrations, migrationId);
     throw deaf(now ?? found, asked);
   }
   const task: Task = {

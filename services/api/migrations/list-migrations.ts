@@ -2,9 +2,9 @@ import type { Migration, MigrationQuery } from "../../../core/cell/operation-sto
 import type { Clock } from "../../../runtime/clock.ts";
 import type { CellClient } from "../cells/cell-client.ts";
 import type { KnownCall } from "../http/call.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { badRequest, unavailable } from "../http/fault.ts";
 import { QueryReader } from "../http/query-reader.ts";
-import { canonicalUuid } from "../servers/find-server.ts";
 import type { Cells } from "../servers/hydrate-servers.ts";
 import { type ShownMigration, shownMigration } from "./migration-view.ts";
 

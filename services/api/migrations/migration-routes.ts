@@ -5,7 +5,7 @@ import { badRequest, notFound } from "../http/fault.ts";
 import { nextLink, type Place, placeOf, resourceLinks } from "../http/links.ts";
 import { AnyQuery } from "../http/schema.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
-import { findMigration, migrationsOf, signalMigration } from "./change-migration.ts";
+import { findMigration, serverMigrations, signalMigration } from "./change-migration.ts";
 import { listMigrations, readMigrationQuery } from "./list-migrations.ts";
 import { isLiveInProgress, migrationNumber, migrationView, serverMigrationView } from "./migration-view.ts";
 
@@ -42,14 +42,14 @@ export function registerMigrationRoutes(http: Http, deps: ServerDeps, options: M
 function registerServerMigrations(http: Http, deps: ServerDeps): void {
   http.get("/servers/:id/migrations", { schema: { params: ServerParams } }, async (request) => {
     const call = knownFrom(callOf(request), SHOW_FROM_MINOR, "index");
-    const { migrations } = await migrationsOf(deps, call, request.params.id);
+    const { migrations } = await serverMigrations(deps, call, request.params.id);
     return { migrations: migrations.filter(isLiveInProgress).map((one) => serverMigrationView(one, call.minor)) };
   });
 
   http.get("/servers/:id/migrations/:migrationId", { schema: { params: MigrationParams } }, async (request) => {
     const call = knownFrom(callOf(request), SHOW_FROM_MINOR, "show");
     const { id, migrationId } = request.params;
-    const found = findMigration((await migrationsOf(deps, call, id)).migrations, migrationId);
+    const found = findMigration((await serverMigrations(deps, call, id)).migrations, migrationId);
     const named = `${migrationId.slice(0, 100)} for server ${id.slice(0, 100)}`;
     if (found === undefined) throw notFound(`In-progress live migration ${named} is not found.`);
     if (found.type !== "live-migration") throw notFound(`Migration ${named} is not live-migration.`);

@@ -3,7 +3,7 @@ import { Type } from "typebox";
 import type { PortGroup, PortRecord, PortStore } from "../../../core/cell/port-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { callOf, type KnownCall } from "../http/call.ts";
-import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { storedSpelling } from "../http/canonical-uuid.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, conflict, Fault, notFound } from "../http/fault.ts";
 import { AnyQuery, Uuid } from "../http/schema.ts";
@@ -51,7 +51,7 @@ export function registerPortRoutes(http: Http, deps: PortDeps, options: { readon
 }
 
 async function findPort(store: PortStore, { identity }: KnownCall, asked: string): Promise<PortRecord> {
-  const [port] = await store.ports([canonicalUuid(asked)]);
+  const [port] = await store.ports([storedSpelling(asked)]);
   if (port === undefined || !(identity.isAdmin || port.projectId === identity.projectId)) throw portNotFound(asked);
   return port;
 }
@@ -68,7 +68,7 @@ function newPort({ identity }: KnownCall, { port }: CreatePortBody, nowMs: numbe
   return {
     id: randomUUID(),
     projectId,
-    networkId: canonicalUuid(port.network_id),
+    networkId: storedSpelling(port.network_id),
     name: port.name ?? "",
     groups: port.resource_request ? groupsOf(port.resource_request) : [],
     createdAtMs: nowMs,
@@ -82,7 +82,7 @@ function groupsOf(request: ResourceRequest): PortGroup[] {
   const groups = request.request_groups.map(groupOf);
   const ids = new Set(groups.map(({ id }) => id));
   if (ids.size < groups.length) throw badRequest("Two of the port's request_groups have one id.");
-  const subtree = new Set((request.same_subtree ?? []).map(canonicalUuid));
+  const subtree = new Set((request.same_subtree ?? []).map(storedSpelling));
   if (subtree.size > 0 && (subtree.size !== ids.size || ![...subtree].every((id) => ids.has(id))))
     throw badRequest("same_subtree must name all of the port's request_groups, or be left out.");
   return groups;
@@ -94,7 +94,7 @@ function groupOf(group: {
   readonly required?: readonly string[];
 }): PortGroup {
   const { id, resources, required = [] } = group;
-  return { id: id === undefined ? randomUUID() : canonicalUuid(id), resources, required };
+  return { id: id === undefined ? randomUUID() : storedSpelling(id), resources, required };
 }
 
 function portView(port: PortRecord): Record<string, unknown> {

@@ -1,14 +1,15 @@
 import type { CandidateSource } from "../../../core/placement/found-candidates.ts";
 import type { PlacementStore } from "../../../core/placement/placement-store.ts";
+import type { TokenIdentity } from "../identity/token-identity.ts";
 import type { Cors } from "./cors.ts";
-import type { Answer, Call, Identity, PlacementRequest, PlacementResponse } from "./http.ts";
+import type { Answer, PlacementCall, PlacementRequest, PlacementResponse } from "./http.ts";
 import type { Authenticate } from "./identity.ts";
 import { MAX_MINOR, MIN_MINOR, type Microversion, negotiate } from "./microversion.ts";
-import { errorDocument, notFound, PlacementError } from "./placement-error.ts";
+import { errorDocument, PlacementError, placementNotFound } from "./placement-error.ts";
 import { RULES } from "./policy/defaults.ts";
 import type { Policy } from "./policy/policy.ts";
 import { refusalOf } from "./refusal-of.ts";
-import { type Route, routeFor } from "./routes.ts";
+import { type PlacementRoute, routeFor } from "./routes.ts";
 import { parseJson } from "./validate.ts";
 
 export interface PlacementDeps {
@@ -49,7 +50,7 @@ function unexpected(deps: PlacementDeps, request: PlacementRequest, error: unkno
   return new PlacementError(500, "An unexpected error; the service's log has it under this request id.");
 }
 
-async function identify(deps: PlacementDeps, request: PlacementRequest): Promise<Identity | null> {
+async function identify(deps: PlacementDeps, request: PlacementRequest): Promise<TokenIdentity | null> {
   if (request.path === "" || request.path === "/") return null;
   const identity = await deps.authenticate(request);
   if (identity === null)
@@ -61,24 +62,24 @@ async function dispatch(
   deps: PlacementDeps,
   request: PlacementRequest,
   version: Microversion,
-  identity: Identity | null,
+  identity: TokenIdentity | null,
 ): Promise<Answer> {
   checkContentType(request);
   const match = routeFor(request.method, request.path, version.minor);
-  if (match.kind === "no-path") throw notFound("");
+  if (match.kind === "no-path") throw placementNotFound("");
   if (match.kind === "no-verb") {
     throw new PlacementError(405, "The method specified is not allowed for this resource.", {
       headers: { allow: match.allowed.join(", ") },
     });
   }
   const { route, params } = match;
-  if (!version.has(route.since)) throw notFound("");
+  if (!version.has(route.since)) throw placementNotFound("");
   if (route.takesJson) requireJsonContent(request);
   if (route.givesJson) requireJsonAccepted(request);
   const query = new URLSearchParams(checkedQuery(request.query));
   authorize(deps.policy, route, identity, query);
   let json: { readonly value: unknown } | null = null;
-  const call: Call = {
+  const call: PlacementCall = {
     request,
     version,
     identity: identity ?? { userId: null, projectId: null, systemScope: null, roles: [] },
@@ -93,7 +94,12 @@ async function dispatch(
   return route.handle(call, deps.store, deps.source);
 }
 
-function authorize(policy: Policy, route: Route, identity: Identity | null, query: URLSearchParams): void {
+function authorize(
+  policy: Policy,
+  route: PlacementRoute,
+  identity: TokenIdentity | null,
+  query: URLSearchParams,
+): void {
   if (route.rule === null || identity === null) return;
   // What a request is about is the project that it names, where one can be named (of several the last, as the handler has it);
   // else the asker's own.

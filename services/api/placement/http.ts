@@ -26,14 +26,11 @@ export interface PlacementResponse {
   readonly sent?: (() => void) | undefined;
 }
 
-/** Who asks, by whatever way that was found out. */
-export type Identity = TokenIdentity;
-
 /** What a handler is given: the request, read and admitted. */
-export interface Call {
+export interface PlacementCall {
   readonly request: PlacementRequest;
   readonly version: Microversion;
-  readonly identity: Identity;
+  readonly identity: TokenIdentity;
   /** Parts of the path by their name in the route. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;

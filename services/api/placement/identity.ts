@@ -1,7 +1,8 @@
-import type { Identity, PlacementRequest } from "./http.ts";
+import type { TokenIdentity } from "../identity/token-identity.ts";
+import type { PlacementRequest } from "./http.ts";
 
 /** Finds out who asks. Null: the request has no valid token. Throws when it cannot be found out now. */
-export type Authenticate = (request: PlacementRequest) => Promise<Identity | null> | Identity | null;
+export type Authenticate = (request: PlacementRequest) => Promise<TokenIdentity | null> | TokenIdentity | null;
 
 /**
  * Upstream's `noauth2`: the token is `user:project` (or `user`, which then names the project too); `admin` has the role of that

@@ -4,7 +4,7 @@ import { providerUuid, resourceClass, trait } from "../../../core/ledger/ids.ts"
 import type { RowChange } from "../../../core/ledger/row-change.ts";
 import { createViewCandidates } from "../../../core/placement/view-candidates.ts";
 import { provider, viewOf } from "../../../test/view-builders.ts";
-import type { Call } from "./http.ts";
+import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";
 import { presentCandidates } from "./present-candidates.ts";
 import { readCandidateQuery } from "./request-groups.ts";
@@ -18,7 +18,10 @@ async function answer(view: ReturnType<typeof viewOf>, limit: number): Promise<u
     stepsMax: 100_000,
     freshnessDeadlineMs: 1,
   });
-  const asked = readCandidateQuery({ query: new URLSearchParams(`resources=VCPU:1&limit=${limit}`), version } as Call);
+  const asked = readCandidateQuery({
+    query: new URLSearchParams(`resources=VCPU:1&limit=${limit}`),
+    version,
+  } as PlacementCall);
   const outcome = await source.candidates(asked, 0, presentCandidates.bind(null, version, asked));
   if (outcome.kind !== "found") throw new Error(outcome.kind);
   const parsed: unknown = JSON.parse(Buffer.from(outcome.presented.bytes()).toString());

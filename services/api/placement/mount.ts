@@ -4,7 +4,7 @@ import { handlePlacement, type PlacementDeps } from "./app.ts";
 import type { Cors } from "./cors.ts";
 import type { PlacementRequest, PlacementResponse } from "./http.ts";
 import { openApiDocument } from "./openapi.ts";
-import { errorDocument, notFound, PlacementError } from "./placement-error.ts";
+import { errorDocument, PlacementError, placementNotFound } from "./placement-error.ts";
 
 /**
  * Serves the Placement API below `mount` ("" for the root). Everything below it - unknown paths, wrong verbs, bodies of any
@@ -121,7 +121,7 @@ function sendTransportError(
 export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   // Nothing has a name that cannot be decoded.
   const isName = error.code === "FST_ERR_BAD_URL";
-  const refused = isName ? notFound("") : new PlacementError(error.statusCode ?? 400, error.message);
+  const refused = isName ? placementNotFound("") : new PlacementError(error.statusCode ?? 400, error.message);
   const context = { method: request.method, requestId: request.id, withCode: false };
   const headers = { "content-type": "application/json", "x-openstack-request-id": request.id };
   return send(reply, { status: refused.status, headers, body: JSON.stringify(errorDocument(refused, context)) });

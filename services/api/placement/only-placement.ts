@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { readCells } from "../../../adapters/postgres/cell-records.ts";
+import { readCellRecords } from "../../../adapters/postgres/cell-records.ts";
 import { ensureDatabase } from "../../../adapters/postgres/databases.ts";
 import { startEmbedded } from "../../../adapters/postgres/embedded.ts";
 import { settingsErrorIfInUse } from "../../../adapters/postgres/embedded-error.ts";
@@ -103,7 +103,7 @@ async function findDatabases(
 ): Promise<readonly LedgerDatabase[]> {
   const { databaseUrl, cellDatabaseUrl } = settings;
   if (databaseUrl !== null) {
-    const cells = await patience.until("the API database", () => readCells(databaseUrl));
+    const cells = await patience.until("the API database", () => readCellRecords(databaseUrl));
     return cells.filter((cell) => !cell.disabled).map((cell) => ({ cell: cell.name, url: cell.databaseUrl }));
   }
   if (cellDatabaseUrl !== null) {

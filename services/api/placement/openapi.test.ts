@@ -4,7 +4,7 @@ import addFormats from "ajv-formats";
 import { describe, expect, test } from "vitest";
 import { OPERATIONS } from "./openapi/operations.ts";
 import { openApiDocument } from "./openapi.ts";
-import { ROUTES } from "./routes.ts";
+import { PLACEMENT_ROUTES } from "./routes.ts";
 
 interface DocumentedOperation {
   readonly operationId: string;
@@ -44,7 +44,7 @@ test("is a document of OpenAPI 3.1", () => {
 });
 
 test("has every verb of every route, and no other", () => {
-  const routed = Object.entries(ROUTES).flatMap(([path, verbs]) =>
+  const routed = Object.entries(PLACEMENT_ROUTES).flatMap(([path, verbs]) =>
     path === "" ? [] : Object.keys(verbs).map((verb) => `${verb} ${path}`),
   );
   expect(operations.map(({ name }) => name).sort()).toEqual(routed.sort());
@@ -52,7 +52,7 @@ test("has every verb of every route, and no other", () => {
 });
 
 test("says who may and since when, as the routes do", () => {
-  for (const [path, verbs] of Object.entries(ROUTES)) {
+  for (const [path, verbs] of Object.entries(PLACEMENT_ROUTES)) {
     for (const [verb, route] of path === "" ? [] : Object.entries(verbs)) {
       const expected = route.rule === null ? { security: [] } : { "x-policy-rule": route.rule };
       expect(operation(`${verb} ${path}`)).toMatchObject({ ...expected, "x-since": `1.${route.since}` });
@@ -61,7 +61,7 @@ test("says who may and since when, as the routes do", () => {
 });
 
 test("says of every route that takes a body what it is", () => {
-  const taking = Object.entries(ROUTES).flatMap(([path, verbs]) =>
+  const taking = Object.entries(PLACEMENT_ROUTES).flatMap(([path, verbs]) =>
     Object.entries(verbs)
       .filter(([, route]) => route.takesJson)
       .map(([verb]) => `${verb} ${path}`),

@@ -1,8 +1,8 @@
 import { MAX_MINOR, MIN_MINOR } from "./microversion.ts";
 import { ANSWERS } from "./openapi/answers.ts";
-import { OPERATIONS, type Operation } from "./openapi/operations.ts";
+import { OPERATIONS, type OpenapiOperation } from "./openapi/operations.ts";
 import { queryParameters } from "./openapi/query-parameters.ts";
-import { ROUTES, type Route } from "./routes.ts";
+import { PLACEMENT_ROUTES, type PlacementRoute } from "./routes.ts";
 import type { VersionedSchemas } from "./validate.ts";
 
 /** A document of OpenAPI 3.1: https://spec.openapis.org/oas/v3.1.1.html */
@@ -14,7 +14,7 @@ const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${nam
 export function openApiDocument(mount: string): OpenApiDocument {
   const paths: Record<string, Record<string, unknown>> = {};
   const bodies: Record<string, unknown> = {};
-  for (const [path, verbs] of Object.entries(ROUTES)) {
+  for (const [path, verbs] of Object.entries(PLACEMENT_ROUTES)) {
     // The root is there with and without its slash; a document names it once.
     if (path === "") continue;
     const item: Record<string, unknown> = {};
@@ -54,7 +54,7 @@ const MICROVERSION = {
   schema: { type: "string", pattern: "placement (\\d+\\.\\d+|latest)" },
 };
 
-function operationOf(verb: string, path: string): Operation {
+function operationOf(verb: string, path: string): OpenapiOperation {
   const operation = OPERATIONS[`${verb} ${path}`];
   if (operation === undefined) throw new Error(`the document lacks ${verb} ${path}`);
   return operation;
@@ -69,7 +69,7 @@ function pathParameters(path: string): readonly unknown[] {
   }));
 }
 
-function describeOperation(route: Route, operation: Operation): unknown {
+function describeOperation(route: PlacementRoute, operation: OpenapiOperation): unknown {
   const refusals = [400, ...(route.rule === null ? [] : [401, 403]), 404, 406, ...(operation.refusals ?? [])];
   return {
     operationId: operation.id,
@@ -98,10 +98,10 @@ const json = (schema: unknown) => ({ content: { "application/json": { schema } }
 /** Newest first: who does not ask for an old version should see the new one. */
 const newestFirst = (schemas: VersionedSchemas): readonly string[] => Object.keys(schemas).reverse();
 
-const bodyName = (operation: Operation, since: string): string =>
+const bodyName = (operation: OpenapiOperation, since: string): string =>
   `${operation.id[0]!.toUpperCase()}${operation.id.slice(1)}-${since}`;
 
-function requestBody(operation: Operation, body: VersionedSchemas): unknown {
+function requestBody(operation: OpenapiOperation, body: VersionedSchemas): unknown {
   const choices = newestFirst(body).map((since) => ref("schemas", bodyName(operation, since)));
   return {
     required: operation.bodyUntil === undefined,
@@ -110,7 +110,7 @@ function requestBody(operation: Operation, body: VersionedSchemas): unknown {
 }
 
 /** The body's schemas under the names they have in the document. */
-function bodySchemas(operation: Operation): Readonly<Record<string, unknown>> {
+function bodySchemas(operation: OpenapiOperation): Readonly<Record<string, unknown>> {
   const { body = {}, bodyUntil } = operation;
   const until = bodyUntil === undefined ? "" : ` until 1.${bodyUntil}`;
   return Object.fromEntries(

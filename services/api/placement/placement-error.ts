@@ -51,9 +51,11 @@ export class PlacementError extends Error {
   }
 }
 
-export const badRequest = (detail: string, code?: ErrorCode) => new PlacementError(400, detail, code ? { code } : {});
-export const notFound = (detail: string) => new PlacementError(404, detail);
-export const conflict = (detail: string, code?: ErrorCode) => new PlacementError(409, detail, code ? { code } : {});
+export const placementBadRequest = (detail: string, code?: ErrorCode) =>
+  new PlacementError(400, detail, code ? { code } : {});
+export const placementNotFound = (detail: string) => new PlacementError(404, detail);
+export const placementConflict = (detail: string, code?: ErrorCode) =>
+  new PlacementError(409, detail, code ? { code } : {});
 
 /** The error document of the API working group: https://specs.openstack.org/openstack/api-sig/guidelines/errors.html */
 export function errorDocument(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createViewCandidates } from "../../../core/placement/view-candidates.ts";
 import { provider, viewOf } from "../../../test/view-builders.ts";
-import type { Call } from "./http.ts";
+import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";
 import { presentCandidates } from "./present-candidates.ts";
 import { readCandidateQuery } from "./request-groups.ts";
@@ -23,7 +23,7 @@ const source = createViewCandidates(() => [{ view, source: { waitUntilSeen: asyn
 async function answer(query: string, minor: number): Promise<unknown> {
   const version = new Microversion(minor);
   // Nothing else of a call is looked at.
-  const asked = readCandidateQuery({ query: new URLSearchParams(query), version } as Call);
+  const asked = readCandidateQuery({ query: new URLSearchParams(query), version } as PlacementCall);
   const outcome = await source.candidates(asked, 0, presentCandidates.bind(null, version, asked));
   if (outcome.kind !== "found") throw new Error(outcome.kind);
   return JSON.parse(Buffer.from(outcome.presented.bytes()).toString());

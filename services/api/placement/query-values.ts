@@ -7,28 +7,28 @@ import {
   trait,
 } from "../../../core/ledger/ids.ts";
 import type { AggregateRules, TraitRules } from "../../../core/placement/candidate-query.ts";
-import type { Call } from "./http.ts";
-import { badRequest } from "./placement-error.ts";
-import { canonicalUuid } from "./uuids.ts";
+import type { PlacementCall } from "./http.ts";
+import { placementBadRequest } from "./placement-error.ts";
+import { readUuidLike } from "./uuids.ts";
 
-type Query = Pick<Call, "query" | "version">;
+type Query = Pick<PlacementCall, "query" | "version">;
 
 /** `VCPU:2,MEMORY_MB:1024` → amounts by class. Throws 400. */
 export function parseResources(value: string): ReadonlyMap<ResourceClass, number> {
   const form =
     "Badly formed resources parameter. Expected resources query string parameter in form: ?resources=VCPU:2,MEMORY_MB:1024. Got:";
-  if (value.trim() === "") throw badRequest(`${form} empty string.`);
+  if (value.trim() === "") throw placementBadRequest(`${form} empty string.`);
   const amounts = new Map<ResourceClass, number>();
   for (const entry of value.split(",")) {
     const parts = entry.split(":");
-    if (parts.length !== 2) throw badRequest(`${form} ${entry}.`);
+    if (parts.length !== 2) throw placementBadRequest(`${form} ${entry}.`);
     const [name, text] = parts as [string, string];
     if (!/^\s*[+-]?\d+\s*$/.test(text))
-      throw badRequest(`Requested resource ${name} expected positive integer amount. Got: ${text}.`);
+      throw placementBadRequest(`Requested resource ${name} expected positive integer amount. Got: ${text}.`);
     const amount = Number(text);
-    if (amount < 1) throw badRequest(`Requested resource ${name} requires amount >= 1. Got: ${amount}.`);
+    if (amount < 1) throw placementBadRequest(`Requested resource ${name} requires amount >= 1. Got: ${amount}.`);
     if (!Number.isSafeInteger(amount))
-      throw badRequest(`Requested resource ${name} requires amount < 2^53. Got: ${text.trim()}.`);
+      throw placementBadRequest(`Requested resource ${name} requires amount < 2^53. Got: ${text.trim()}.`);
     amounts.set(resourceClass(name), amount);
   }
   return amounts;
@@ -40,7 +40,7 @@ const invalid = "Invalid query string parameters:";
 function parseTraits(value: string, allow: { readonly forbidden: boolean; readonly anyOf: boolean }): TraitRules {
   if (value.startsWith("in:")) {
     if (!allow.anyOf)
-      throw badRequest(
+      throw placementBadRequest(
         `${invalid} The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since microversion 1.39. Got: ${value}`,
       );
     const any = value
@@ -48,12 +48,12 @@ function parseTraits(value: string, allow: { readonly forbidden: boolean; readon
       .split(",")
       .map((name) => name.trim());
     if (any.includes("")) {
-      throw badRequest(
+      throw placementBadRequest(
         `${invalid} Expected 'required' parameter value of the form: in:HW_CPU_X86_VMX,CUSTOM_MAGIC. Got an empty trait in: ${value}`,
       );
     }
     if (any.some((name) => name.startsWith("!"))) {
-      throw badRequest(
+      throw placementBadRequest(
         `${invalid} The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' does not support forbidden traits. Got: ${value}`,
       );
     }
@@ -64,12 +64,12 @@ function parseTraits(value: string, allow: { readonly forbidden: boolean; readon
   // Any number of leading exclamation marks means one, as upstream's parser has it.
   const forbidden = names.filter((name) => name.startsWith("!")).map((name) => name.replace(/^!+/, ""));
   if ([...names, ...forbidden].includes("")) {
-    throw badRequest(
+    throw placementBadRequest(
       `${invalid} Expected 'required' parameter value of the form: ${form}. Got an empty trait in: ${value}`,
     );
   }
   if (forbidden.length > 0 && !allow.forbidden) {
-    throw badRequest(`${invalid} Expected 'required' parameter value of the form: ${form}. Got: ${value}`);
+    throw placementBadRequest(`${invalid} Expected 'required' parameter value of the form: ${form}. Got: ${value}`);
   }
   const required = [...new Set(names.filter((name) => !name.startsWith("!")))].map((name) => [trait(name)]);
   return { required, forbidden: [...new Set(forbidden)].map(trait) };
@@ -91,16 +91,16 @@ export function rootTraitRules(value: string): TraitRules {
 function parseMemberOf(value: string): AggregateRules {
   const listed = value.startsWith("in:") || value.startsWith("!in:");
   if (value.includes(",") && !listed) {
-    throw badRequest(
+    throw placementBadRequest(
       `Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid microversion. Got: ${value}`,
     );
   }
   const forbidden = value.startsWith("!");
   const texts = value.replace(/^!?(in:)?/, "").split(",");
   const uuids = texts.map((text) => {
-    const uuid = canonicalUuid(text);
+    const uuid = readUuidLike(text);
     if (uuid === null)
-      throw badRequest(`${invalid} Expected 'member_of' parameter to contain valid UUID(s). Got: ${text}`);
+      throw placementBadRequest(`${invalid} Expected 'member_of' parameter to contain valid UUID(s). Got: ${text}`);
     return aggregateUuid(uuid);
   });
   return forbidden ? { memberOf: [], forbidden: uuids } : { memberOf: [uuids], forbidden: [] };
@@ -110,11 +110,13 @@ function parseMemberOf(value: string): AggregateRules {
 export function aggregateRules(call: Query, suffix = ""): AggregateRules {
   const values = call.query.getAll(`member_of${suffix}`);
   if (values.length > 1 && !call.version.has(24))
-    throw badRequest(`Multiple member_of${suffix} parameters are not supported`);
+    throw placementBadRequest(`Multiple member_of${suffix} parameters are not supported`);
   const rules = values.map(parseMemberOf);
   const forbidden = rules.flatMap((rule) => rule.forbidden);
   if (forbidden.length > 0 && !call.version.has(32)) {
-    throw badRequest(`Forbidden member_of${suffix} parameters are not supported in the specified microversion`);
+    throw placementBadRequest(
+      `Forbidden member_of${suffix} parameters are not supported in the specified microversion`,
+    );
   }
   return { memberOf: rules.flatMap((rule) => rule.memberOf), forbidden };
 }
@@ -123,7 +125,8 @@ export function aggregateRules(call: Query, suffix = ""): AggregateRules {
 export function inTree(call: Query, suffix = ""): ProviderUuid | undefined {
   const value = call.query.getAll(`in_tree${suffix}`).at(-1);
   if (value === undefined) return undefined;
-  const uuid = canonicalUuid(value.trim());
-  if (uuid === null) throw badRequest(`${invalid} Expected 'in_tree' parameter to be a format of uuid. Got: ${value}`);
+  const uuid = readUuidLike(value.trim());
+  if (uuid === null)
+    throw placementBadRequest(`${invalid} Expected 'in_tree' parameter to be a format of uuid. Got: ${value}`);
   return providerUuid(uuid);
 }

@@ -1,7 +1,7 @@
 import { StoreError } from "../../../adapters/postgres/store-error.ts";
 import { ViewError } from "../../../core/ledger/view-source.ts";
 import { TokenRefused } from "../identity/token-refused.ts";
-import { conflict, ERROR_CODES, PlacementError } from "./placement-error.ts";
+import { ERROR_CODES, PlacementError, placementConflict } from "./placement-error.ts";
 
 const LATER = { "retry-after": "1" };
 
@@ -25,6 +25,9 @@ export function refusalOf(error: unknown): PlacementError | null {
   if (typeof state !== "string") return null;
   if (state.startsWith("22")) return new PlacementError(400, "The request holds a value that the ledger cannot keep.");
   if (state.startsWith("23"))
-    return conflict("Another request changed the same at the same time; try again.", ERROR_CODES.concurrentUpdate);
+    return placementConflict(
+      "Another request changed the same at the same time; try again.",
+      ERROR_CODES.concurrentUpdate,
+    );
   return null;
 }

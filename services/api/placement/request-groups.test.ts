@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { Call } from "./http.ts";
+import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";
 import { readCandidateQuery } from "./request-groups.ts";
 
 const read = (query: string, minor = 39) =>
   // Nothing else of a call is looked at.
-  readCandidateQuery({ query: new URLSearchParams(query), version: new Microversion(minor) } as Call);
+  readCandidateQuery({ query: new URLSearchParams(query), version: new Microversion(minor) } as PlacementCall);
 const refused = (message: string, code = "placement.undefined_code") =>
   expect.objectContaining({ status: 400, code, message: expect.stringContaining(message) });
 

@@ -1,13 +1,13 @@
 import type { CandidateQuery, QueryGroup, TraitRules } from "../../../core/placement/candidate-query.ts";
-import type { Call } from "./http.ts";
-import { badRequest, ERROR_CODES } from "./placement-error.ts";
+import type { PlacementCall } from "./http.ts";
+import { ERROR_CODES, placementBadRequest } from "./placement-error.ts";
 import { aggregateRules, inTree, parseResources, rootTraitRules, traitRules } from "./query-values.ts";
 import { LIMIT_PATTERN, NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./schemas/patterns.ts";
 
 const LIMIT = new RegExp(LIMIT_PATTERN);
 
 /** Reads the groups and what concerns them all. Throws 400, in upstream's order of checks. */
-export function readCandidateQuery(call: Call): CandidateQuery {
+export function readCandidateQuery(call: PlacementCall): CandidateQuery {
   const { query } = call;
   const rootTraits = readRootTraits(query);
   const sameSubtrees = readSameSubtrees(query);
@@ -16,7 +16,7 @@ export function readCandidateQuery(call: Call): CandidateQuery {
   if (call.version.has(22)) checkConflicts(groups);
   const policy = readGroupPolicy(query);
   if (policy === null && groups.filter((group) => group.suffix !== "").length > 1) {
-    throw badRequest(
+    throw placementBadRequest(
       'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.',
     );
   }
@@ -35,13 +35,13 @@ export function readCandidateQuery(call: Call): CandidateQuery {
 function readGroupPolicy(query: URLSearchParams): "none" | "isolate" | null {
   const policy = query.get("group_policy");
   if (policy === null || policy === "none" || policy === "isolate") return policy;
-  throw badRequest(`The "group_policy" parameter is "none" or "isolate". Got: ${policy}`);
+  throw placementBadRequest(`The "group_policy" parameter is "none" or "isolate". Got: ${policy}`);
 }
 
 function readLimit(query: URLSearchParams): number | undefined {
   const limit = query.get("limit");
   if (limit === null) return undefined;
-  if (!LIMIT.test(limit)) throw badRequest(`The "limit" parameter is a number of at least 1. Got: ${limit}`);
+  if (!LIMIT.test(limit)) throw placementBadRequest(`The "limit" parameter is a number of at least 1. Got: ${limit}`);
   return Number(limit);
 }
 
@@ -49,11 +49,11 @@ function readRootTraits(query: URLSearchParams): TraitRules {
   const values = query.getAll("root_required");
   if (values.length === 0) return { required: [], forbidden: [] };
   if (values.length > 1)
-    throw badRequest("Query parameter 'root_required' may be specified only once.", ERROR_CODES.duplicateKey);
+    throw placementBadRequest("Query parameter 'root_required' may be specified only once.", ERROR_CODES.duplicateKey);
   const rules = rootTraitRules(values[0]!);
   const both = rules.required.flat().filter((name) => rules.forbidden.includes(name));
   if (both.length > 0)
-    throw badRequest(
+    throw placementBadRequest(
       `Conflicting required and forbidden traits found in root_required: ${both.join(", ")}`,
       ERROR_CODES.badValue,
     );
@@ -64,12 +64,15 @@ function readSameSubtrees(query: URLSearchParams): readonly (readonly string[])[
   return query.getAll("same_subtree").map((value) => {
     const suffixes = [...new Set(value.split(",").map((suffix) => suffix.trim()))];
     if (suffixes.includes(""))
-      throw badRequest("Empty string (unsuffixed group) can not be specified in `same_subtree` ", ERROR_CODES.badValue);
+      throw placementBadRequest(
+        "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
+        ERROR_CODES.badValue,
+      );
     return suffixes;
   });
 }
 
-function readGroups(call: Call): readonly QueryGroup[] {
+function readGroups(call: PlacementCall): readonly QueryGroup[] {
   const suffixPattern = call.version.has(33) ? NAME_SUFFIX_PATTERN : NUMBER_SUFFIX_PATTERN;
   const key = new RegExp(`^(?:resources|required|member_of|in_tree)(${suffixPattern})?$`);
   const suffixes = new Set(
@@ -95,18 +98,21 @@ function readGroups(call: Call): readonly QueryGroup[] {
 }
 
 /** From 1.36 on a group may do without resources if `same_subtree` names it. */
-function checkGroups(call: Call, groups: readonly QueryGroup[], inSubtrees: ReadonlySet<string>): void {
+function checkGroups(call: PlacementCall, groups: readonly QueryGroup[], inSubtrees: ReadonlySet<string>): void {
   const bare = groups.filter((group) => group.resources.size === 0);
   if (!call.version.has(36)) {
     checkOrphans(groups, bare);
     return;
   }
   if (bare.length === groups.length) {
-    throw badRequest("There must be at least one resources or resources[$S] parameter.", ERROR_CODES.missingValue);
+    throw placementBadRequest(
+      "There must be at least one resources or resources[$S] parameter.",
+      ERROR_CODES.missingValue,
+    );
   }
   const strays = bare.map((group) => group.suffix).filter((suffix) => !inSubtrees.has(suffix));
   if (strays.length > 0) {
-    throw badRequest(
+    throw placementBadRequest(
       `Resourceless suffixed group request should be specified in \`same_subtree\` query param: bad group(s) - ${listed(strays)}.`,
       ERROR_CODES.badValue,
     );
@@ -114,7 +120,7 @@ function checkGroups(call: Call, groups: readonly QueryGroup[], inSubtrees: Read
   const suffixes = groups.map((group) => group.suffix);
   const unreal = [...inSubtrees].filter((suffix) => !suffixes.includes(suffix));
   if (unreal.length > 0) {
-    throw badRequest(
+    throw placementBadRequest(
       `Real suffixes should be specified in \`same_subtree\`: ${listed(unreal)} not found in ${listed(suffixes)}.`,
       ERROR_CODES.badValue,
     );
@@ -126,7 +132,7 @@ const listed = (words: readonly string[]): string => `[${words.map((word) => `'$
 function checkOrphans(groups: readonly QueryGroup[], bare: readonly QueryGroup[]): void {
   const withTraits = bare.filter((group) => group.required.length > 0).map((group) => `required${group.suffix}`);
   if (withTraits.length > 0) {
-    throw badRequest(
+    throw placementBadRequest(
       `All traits parameters must be associated with resources.  Found the following orphaned traits keys: ${withTraits.join(", ")}`,
     );
   }
@@ -134,12 +140,13 @@ function checkOrphans(groups: readonly QueryGroup[], bare: readonly QueryGroup[]
     .filter((group) => group.memberOf.length + group.forbiddenAggregates.length > 0)
     .map((group) => `member_of${group.suffix}`);
   if (withAggregates.length > 0) {
-    throw badRequest(
+    throw placementBadRequest(
       `All member_of parameters must be associated with resources. Found the following orphaned member_of keys: ${withAggregates.join(", ")}`,
     );
   }
-  if (bare.length > 0) throw badRequest("All request groups must specify resources.");
-  if (groups.length === 0) throw badRequest("At least one request group (`resources` or `resources{$S}`) is required.");
+  if (bare.length > 0) throw placementBadRequest("All request groups must specify resources.");
+  if (groups.length === 0)
+    throw placementBadRequest("At least one request group (`resources` or `resources{$S}`) is required.");
 }
 
 function checkConflicts(groups: readonly QueryGroup[]): void {
@@ -149,7 +156,7 @@ function checkConflicts(groups: readonly QueryGroup[]): void {
       .map((any) => `required${group.suffix}: (${any.toSorted().join(", ")})`),
   );
   if (conflicts.length > 0) {
-    throw badRequest(
+    throw placementBadRequest(
       `Conflicting required and forbidden traits found in the following traits keys: ${conflicts.toSorted().join(", ")}`,
     );
   }

@@ -39,12 +39,12 @@ import {
   showTrait,
 } from "./handlers/traits.ts";
 import { listProviderUsages, listTotalUsages } from "./handlers/usages.ts";
-import type { Answer, Call } from "./http.ts";
+import type { Answer, PlacementCall } from "./http.ts";
 import { RULES, type RuleName } from "./policy/defaults.ts";
 
 /** What one verb of one path does. */
-export interface Route {
-  readonly handle: (call: Call, store: PlacementStore, source: CandidateSource) => Promise<Answer> | Answer;
+export interface PlacementRoute {
+  readonly handle: (call: PlacementCall, store: PlacementStore, source: CandidateSource) => Promise<Answer> | Answer;
   /** Null: everybody, also without a token. */
   readonly rule: RuleName | null;
   /** First minor version that has it: older ones get 404. */
@@ -55,22 +55,22 @@ export interface Route {
   readonly givesJson: boolean;
 }
 
-type Handle = Route["handle"];
-const gives = (rule: RuleName, handle: Handle, since = 0): Route => ({
+type Handle = PlacementRoute["handle"];
+const gives = (rule: RuleName, handle: Handle, since = 0): PlacementRoute => ({
   handle,
   rule,
   since,
   takesJson: false,
   givesJson: true,
 });
-const takes = (rule: RuleName, handle: Handle, since = 0): Route => ({
+const takes = (rule: RuleName, handle: Handle, since = 0): PlacementRoute => ({
   handle,
   rule,
   since,
   takesJson: true,
   givesJson: false,
 });
-const plain = (rule: RuleName, handle: Handle, since = 0): Route => ({
+const plain = (rule: RuleName, handle: Handle, since = 0): PlacementRoute => ({
   handle,
   rule,
   since,
@@ -78,12 +78,12 @@ const plain = (rule: RuleName, handle: Handle, since = 0): Route => ({
   givesJson: false,
 });
 
-const root: Route = { handle: showVersions, rule: null, since: 0, takesJson: false, givesJson: false };
+const root: PlacementRoute = { handle: showVersions, rule: null, since: 0, takesJson: false, givesJson: false };
 const rename = takes(RULES.classesUpdate, renameClass, 2);
 const ensure = plain(RULES.classesUpdate, ensureClass, 7);
 
 /** Every path and verb of the Placement API. PUT of a resource class has two lives: see `routeFor`. */
-export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
+export const PLACEMENT_ROUTES: Readonly<Record<string, Readonly<Record<string, PlacementRoute>>>> = {
   "": { GET: root },
   "/": { GET: root },
   "/resource_classes": {
@@ -145,7 +145,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
 
 /** By the number of their parts and the first of them, which is never a variable. */
 const PATTERNS = Map.groupBy(
-  Object.entries(ROUTES).map(([path, verbs]) => ({ parts: path.split("/"), verbs })),
+  Object.entries(PLACEMENT_ROUTES).map(([path, verbs]) => ({ parts: path.split("/"), verbs })),
   ({ parts }) => bucketOf(parts),
 );
 
@@ -154,7 +154,7 @@ function bucketOf(parts: readonly string[]): string {
 }
 
 export type Match =
-  | { readonly kind: "found"; readonly route: Route; readonly params: Readonly<Record<string, string>> }
+  | { readonly kind: "found"; readonly route: PlacementRoute; readonly params: Readonly<Record<string, string>> }
   | { readonly kind: "no-path" }
   | { readonly kind: "no-verb"; readonly allowed: readonly string[] };
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { canonicalUuid, isUuidLike } from "./uuids.ts";
+import { isUuidLike, readUuidLike } from "./uuids.ts";
 
 const CANONICAL = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 
@@ -13,7 +13,7 @@ describe("a UUID", () => {
     "0a-1b-2c-3d4e5f60718293a4b5c6d7e8f9",
   ])("may be written %s", (text) => {
     expect(isUuidLike(text)).toBe(true);
-    expect(canonicalUuid(text)).toBe(CANONICAL);
+    expect(readUuidLike(text)).toBe(CANONICAL);
   });
 
   test.each([
@@ -26,6 +26,6 @@ describe("a UUID", () => {
     "０".repeat(32),
   ])("is not %j", (text) => {
     expect(isUuidLike(text)).toBe(false);
-    expect(canonicalUuid(text)).toBeNull();
+    expect(readUuidLike(text)).toBeNull();
   });
 });

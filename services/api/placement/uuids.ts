@@ -18,7 +18,7 @@ const normalise = (text: string): string =>
     .replaceAll("-", "");
 
 /** The canonical form, 8-4-4-4-12 in lower case; null for what is no UUID. */
-export function canonicalUuid(text: string): string | null {
+export function readUuidLike(text: string): string | null {
   if (CANONICAL.test(text)) return text;
   if (!isUuidLike(text)) return null;
   const hex = normalise(text);

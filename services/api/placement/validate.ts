@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
-import type { Call, PlacementRequest } from "./http.ts";
+import type { PlacementCall, PlacementRequest } from "./http.ts";
 import type { Microversion } from "./microversion.ts";
-import { badRequest } from "./placement-error.ts";
+import { placementBadRequest } from "./placement-error.ts";
 import { isUuidLike } from "./uuids.ts";
 
 /** Schemas of one body or query string, by the microversion from which each counts. */
@@ -127,9 +127,10 @@ function valueAt(root: unknown, path: string): unknown {
 }
 
 /** The parsed body, or 400 with the place of the fault. The type is what the schema says; the caller names it. */
-export function readBody<Body>(call: Pick<Call, "json" | "version">, schemas: VersionedSchemas): Body {
+export function readBody<Body>(call: Pick<PlacementCall, "json" | "version">, schemas: VersionedSchemas): Body {
   const validate = validatorFor(schemas, call.version);
-  if (!validate(call.json)) throw badRequest(`JSON does not validate: ${describe(validate.errors?.[0], call.json)}`);
+  if (!validate(call.json))
+    throw placementBadRequest(`JSON does not validate: ${describe(validate.errors?.[0], call.json)}`);
   return call.json as Body;
 }
 
@@ -139,7 +140,7 @@ export function parseJson(request: PlacementRequest): unknown {
   try {
     return JSON.parse(text, UNREADABLE_ESCAPE.test(text) ? refuseUnreadable : undefined);
   } catch (error) {
-    throw badRequest(`Malformed JSON: ${error instanceof Error ? error.message : "not readable"}`);
+    throw placementBadRequest(`Malformed JSON: ${error instanceof Error ? error.message : "not readable"}`);
   }
 }
 
@@ -149,7 +150,7 @@ function decodeBody(body: Uint8Array): string {
   try {
     return utf8.decode(body);
   } catch {
-    throw badRequest("Malformed JSON: the body is not UTF-8");
+    throw placementBadRequest("Malformed JSON: the body is not UTF-8");
   }
 }
 
@@ -166,10 +167,11 @@ function refuseUnreadable(key: string, value: unknown): unknown {
 }
 
 /** Refuses query keys or values that the schema does not allow. Of a repeated key the last value is looked at. */
-export function checkQuery(call: Pick<Call, "query" | "version">, schemas: VersionedSchemas): void {
+export function checkQuery(call: Pick<PlacementCall, "query" | "version">, schemas: VersionedSchemas): void {
   const validate = validatorFor(schemas, call.version);
   const flat = Object.fromEntries(call.query);
-  if (!validate(flat)) throw badRequest(`Invalid query string parameters: ${describe(validate.errors?.[0], flat)}`);
+  if (!validate(flat))
+    throw placementBadRequest(`Invalid query string parameters: ${describe(validate.errors?.[0], flat)}`);
 }
 
 export function isValid(value: unknown, schemas: VersionedSchemas, version: Microversion): boolean {

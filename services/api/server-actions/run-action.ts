@@ -42,18 +42,18 @@ export interface ActionCall {
 }
 
 /** `server`: the answer shows the server as it is from now on. */
-export interface ActionAnswer {
+export interface ActionResult {
   readonly status: 200 | 202 | 204;
   readonly shows?: "server" | "password";
 }
 
-type RunAction = (deps: ActionDeps, one: ActionCall, options: ActionOptions) => Promise<ActionAnswer>;
+type RunAction = (deps: ActionDeps, one: ActionCall, options: ActionOptions) => Promise<ActionResult>;
 
-const ACCEPTED: ActionAnswer = { status: 202 };
+const ACCEPTED: ActionResult = { status: 202 };
 
 /** An operation on the server where it is. */
 const inCell =
-  (kind: OperationKind, answer: ActionAnswer = ACCEPTED): RunAction =>
+  (kind: OperationKind, answer: ActionResult = ACCEPTED): RunAction =>
   async (deps, { id, call, carrier, action }) => {
     const target = await findTarget(deps, call, { id, action });
     await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call) });
@@ -62,7 +62,7 @@ const inCell =
 
 /** A move to a host that a scheduler finds. */
 const toHost =
-  (read: ReadMove, answer: ActionAnswer = ACCEPTED): RunAction =>
+  (read: ReadMove, answer: ActionResult = ACCEPTED): RunAction =>
   async (deps, one, options) => {
     const target = await findTarget(deps, one.call, one);
     await move(deps, target, read, one, options);
@@ -173,7 +173,7 @@ export function runAction(
   body: Readonly<Record<string, unknown>>,
   one: Omit<ActionCall, "action" | "body">,
   options: ActionOptions,
-): Promise<ActionAnswer> {
+): Promise<ActionResult> {
   const [action, ...others] = Object.keys(body);
   if (action === undefined || others.length > 0) throw badRequest("Malformed request body: it names one action.");
   const known = SERVER_ACTIONS.get(action);

@@ -6,7 +6,7 @@ import type { Http } from "../http/create-http.ts";
 import { Fault, notFound } from "../http/fault.ts";
 import { QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
-import { canonicalUuid } from "../placement/uuids.ts";
+import { readUuidLike } from "../placement/uuids.ts";
 import type { ServerGroupsPort } from "../ports.ts";
 import { CreateGroupBody, GroupAnswer, GroupListAnswer } from "./group-schemas.ts";
 import { groupView, readGroup } from "./read-group.ts";
@@ -71,7 +71,7 @@ export function registerGroupRoutes(http: Http, store: ServerGroupsPort, options
 }
 
 async function findGroup(store: ServerGroupsPort, { identity }: KnownCall, id: string): Promise<ServerGroupRecord> {
-  const uuid = canonicalUuid(id);
+  const uuid = readUuidLike(id);
   const group = uuid === null ? null : await store.group(uuid);
   // Nova answers 403 for a group of another project, which tells that there is one. Here it cannot be told from an unknown group.
   const isVisible = group !== null && (identity.isAdmin || group.projectId === identity.projectId);

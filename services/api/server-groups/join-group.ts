@@ -1,7 +1,7 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
 import { badRequest, Fault } from "../http/fault.ts";
-import { canonicalUuid } from "../placement/uuids.ts";
+import { readUuidLike } from "../placement/uuids.ts";
 import type { ServerGroupsPort } from "../ports.ts";
 
 /** The scheduler hint that names a server group. */
@@ -19,7 +19,7 @@ export async function joinGroup(
 ): Promise<readonly ServerSpec[]> {
   const asked = specs[0]?.hints.find((hint) => hint.name === GROUP_HINT)?.values[0];
   if (asked === undefined || asked === "") return specs;
-  const uuid = canonicalUuid(asked);
+  const uuid = readUuidLike(asked);
   const group = uuid === null ? null : await store.group(uuid);
   const unknown = badRequest(`Instance group ${asked.slice(0, 100)} could not be found.`);
   if (group === null || !(group.projectId === call.identity.projectId || call.identity.isAdmin)) throw unknown;

@@ -1,4 +1,4 @@
-import { GROUP_POLICIES, type GroupPolicy } from "../../../core/cell/group-rule.ts";
+import { SERVER_GROUP_POLICIES, type ServerGroupPolicy } from "../../../core/cell/group-rule.ts";
 import type { ServerGroupRecord } from "../../../core/cell/server-group-store.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
 import type { CreateGroupBody, GroupView } from "./group-schemas.ts";
@@ -12,7 +12,7 @@ const ONE_POLICY = 64;
 export function readGroup(
   { server_group: asked }: CreateGroupBody,
   minor: number,
-): { readonly name: string; readonly policy: GroupPolicy; readonly maxServerPerHost: number | null } {
+): { readonly name: string; readonly policy: ServerGroupPolicy; readonly maxServerPerHost: number | null } {
   const [given, wrong] =
     minor >= ONE_POLICY ? (["policy", ["policies"]] as const) : (["policies", ["policy", "rules"]] as const);
   for (const field of wrong) {
@@ -22,7 +22,7 @@ export function readGroup(
   }
   const value = given === "policy" ? asked.policy : asked.policies?.[0];
   if (value === undefined) throw invalidField("server_group", asked, `'${given}' is a required property`);
-  const known = GROUP_POLICIES.filter((policy) => minor >= SOFT_POLICIES || !policy.startsWith("soft-"));
+  const known = SERVER_GROUP_POLICIES.filter((policy) => minor >= SOFT_POLICIES || !policy.startsWith("soft-"));
   const policy = known.find((name) => name === value);
   if (policy === undefined) throw invalidField(given, value, `It is not one of ${known.join(", ")}.`);
   const rules = asked.rules ?? {};

@@ -5,7 +5,7 @@ import { translatePort } from "../../../core/scheduling/request/translate-port.t
 import { attachChange, groupsToAttach } from "../../../core/tasks/port-change.ts";
 import type { PortResourceRequest, ServerPort } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
-import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { storedSpelling } from "../http/canonical-uuid.ts";
 import { badRequest, conflict, invalidField, notFound, unavailable } from "../http/fault.ts";
 import { bindPorts, letGoOf } from "../network-ports/bind-ports.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
@@ -71,7 +71,7 @@ function readBody(call: KnownCall, { interfaceAttachment: asked = {} }: AttachBo
     throw badRequest(
       `No specific network was requested and none are available for project '${call.identity.projectId}'.`,
     );
-  return { portId: canonicalUuid(port_id), tag: tag ?? "" };
+  return { portId: storedSpelling(port_id), tag: tag ?? "" };
 }
 
 async function findPort({ networkPorts }: ServerDeps, { identity }: KnownCall, id: string): Promise<PortRecord> {

@@ -1,8 +1,8 @@
 import { detachChange } from "../../../core/tasks/port-change.ts";
 import type { KnownCall } from "../http/call.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { notFound } from "../http/fault.ts";
 import { findTarget } from "../server-actions/action-target.ts";
-import { canonicalUuid } from "../servers/find-server.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { patchServer } from "./patch-server.ts";
 

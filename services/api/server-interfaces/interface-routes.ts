@@ -1,10 +1,11 @@
 import { Type } from "typebox";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { callOf, type KnownCall } from "../http/call.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
 import type { Http } from "../http/create-http.ts";
 import { notFound } from "../http/fault.ts";
 import { AnyQuery } from "../http/schema.ts";
-import { canonicalUuid, serverNotFound } from "../servers/find-server.ts";
+import { serverNotFound } from "../servers/find-server.ts";
 import { hydrateServer } from "../servers/hydrate-servers.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { attachInterface } from "./attach-interface.ts";

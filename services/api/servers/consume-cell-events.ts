@@ -2,8 +2,8 @@ import { cellEventsForApi } from "../../../adapters/nats/streams.ts";
 import { CellEvent, EventKind } from "../../../proto/gen/berth/cell.ts";
 import type { BusMessage, Subscription } from "../../../runtime/bus.ts";
 import type { ApiEvents } from "../events.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
 import type { CellPort } from "../ports.ts";
-import { canonicalUuid } from "./find-server.ts";
 import type { DeletionMarker } from "./mark-deleted.ts";
 
 const IN_FLIGHT_MAX = 1000;

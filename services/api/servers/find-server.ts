@@ -1,5 +1,6 @@
 import type { RequestRecord } from "../../../core/cell/api-store.ts";
 import { Batcher } from "../../../runtime/batcher.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { type Fault, notFound } from "../http/fault.ts";
 import type { Identity } from "../http/identity.ts";
 import type { RequestsPort } from "../ports.ts";
@@ -30,13 +31,6 @@ export class RequestFinder {
     const record = await this.#reads.submit(uuid);
     return record !== null && (identity.isAdmin || record.spec.projectId === identity.projectId) ? record : null;
   }
-}
-
-/** The one spelling under which a uuid is stored; null: it is none. */
-export function canonicalUuid(text: string): string | null {
-  const digits = text.replaceAll("-", "").toLowerCase();
-  if (!/^[0-9a-f]{32}$/.test(digits)) return null;
-  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`;
 }
 
 export function serverNotFound(id: string): Fault {

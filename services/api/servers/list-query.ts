@@ -1,9 +1,9 @@
 import { SERVER_STATUSES } from "../../../core/cell/server.ts";
 import type { KnownCall } from "../http/call.ts";
 import { requireAdmin } from "../http/call.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { badRequest, invalidQuery } from "../http/fault.ts";
 import { QueryReader } from "../http/query-reader.ts";
-import { canonicalUuid } from "./find-server.ts";
 import type { KnownServer } from "./hydrate-servers.ts";
 import { reservationIdOf } from "./server-view.ts";
 import { shownStatus } from "./shown-state.ts";

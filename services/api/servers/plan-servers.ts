@@ -1,7 +1,7 @@
 import { PLAIN_REQUEST } from "../../../core/cell/server-spec.ts";
 import type { Flavor, SchedulerHint, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
-import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { storedSpelling } from "../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
 import { readFlag } from "../http/schema.ts";
 import type { CreateServerBody } from "./create-schema.ts";
@@ -80,7 +80,7 @@ export function planServers(
     userId: from.call.identity.userId,
     flavor: from.flavor,
     // As rules that name images write it, whatever the spelling.
-    imageRef: canonicalUuid(server.imageRef ?? ""),
+    imageRef: storedSpelling(server.imageRef ?? ""),
     metadata: server.metadata ?? {},
     availabilityZone: from.place.zone,
     requestId: from.call.requestId,

@@ -1,7 +1,7 @@
 import type { ImageRecord } from "../../../core/cell/image-store.ts";
 import { DISK_FORMAT_KEY } from "../../../core/scheduling/request/filters/image-type.ts";
 import type { Flavor } from "../../../proto/gen/berth/shared.ts";
-import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { storedSpelling } from "../http/canonical-uuid.ts";
 import { badRequest } from "../http/fault.ts";
 import type { Identity } from "../http/identity.ts";
 import { mayShow } from "../images/image-access.ts";
@@ -18,7 +18,7 @@ export async function readImageProperties(
   from: { readonly identity: Identity; readonly flavor: Flavor; readonly rule: ImageRule },
 ): Promise<Readonly<Record<string, string>>> {
   if (imageRef === "" || images === null) return {};
-  const record = await images.find(canonicalUuid(imageRef));
+  const record = await images.find(storedSpelling(imageRef));
   if (record === null && from.rule === "any") return {};
   if (record === null || !mayShow(record, from.identity)) throw badRequest(`Image ${imageRef} could not be found.`);
   refuseTooBig(record, from.flavor);

@@ -1,7 +1,7 @@
 import type { PortRecord, PortStore } from "../../../core/cell/port-store.ts";
 import { groupsToAttach } from "../../../core/tasks/port-change.ts";
 import type { PortResourceRequest } from "../../../proto/gen/berth/shared.ts";
-import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { storedSpelling } from "../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
 import type { Identity } from "../http/identity.ts";
 import type { CreateServerBody } from "./create-schema.ts";
@@ -19,7 +19,7 @@ export async function readPorts(
   const ids = networks.map(({ port, uuid, fixed_ip }) => {
     if (port == null || fixed_ip !== undefined)
       throw invalidField("networks", uuid ?? networks, "Berth connects no networks: name ports, none or auto.");
-    return canonicalUuid(port);
+    return storedSpelling(port);
   });
   if (new Set(ids).size < ids.length) throw badRequest("A port is named twice in networks.");
   if (from.servers > 1)

@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import type { SchedulerHint } from "../../../proto/gen/berth/shared.ts";
-import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { storedSpelling } from "../http/canonical-uuid.ts";
 import { Uuid } from "../http/schema.ts";
 
 const HINTS_MAX = 64;
@@ -37,7 +37,7 @@ export function hintsOf(hints: Readonly<Record<string, unknown>>): SchedulerHint
   return Object.entries(hints).map(([name, value]) => ({
     name,
     values: (Array.isArray(value) && name !== "query" ? value : [value]).map((item) =>
-      SERVER_HINTS.has(name) ? canonicalUuid(textOf(item)) : textOf(item),
+      SERVER_HINTS.has(name) ? storedSpelling(textOf(item)) : textOf(item),
     ),
   }));
 }

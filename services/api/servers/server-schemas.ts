@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { Links, NullableString } from "../http/schema.ts";
+import { LinksSchema, NullableString } from "../http/schema.ts";
 
 const Strings = Type.Record(Type.String(), Type.String());
 const NamedGroups = Type.Array(Type.Object({ name: Type.String() }));
@@ -7,11 +7,11 @@ const NamedGroups = Type.Array(Type.Object({ name: Type.String() }));
 export const ServerBrief = Type.Object({
   id: Type.String(),
   name: Type.String(),
-  links: Links,
+  links: LinksSchema,
   status: Type.Optional(Type.String()),
 });
 
-export const Fault = Type.Object({
+export const ServerFault = Type.Object({
   code: Type.Integer(),
   created: Type.String(),
   message: Type.String(),
@@ -21,7 +21,7 @@ export const Fault = Type.Object({
 /** Before microversion 2.47 `id` and `links`, from then on the rest: the flavor as it was when the server was asked for. */
 const ServerFlavor = Type.Object({
   id: Type.Optional(Type.String()),
-  links: Type.Optional(Links),
+  links: Type.Optional(LinksSchema),
   original_name: Type.Optional(Type.String()),
   vcpus: Type.Optional(Type.Integer()),
   ram: Type.Optional(Type.Integer()),
@@ -47,11 +47,11 @@ export const ServerDetail = Type.Object({
   accessIPv4: Type.String(),
   accessIPv6: Type.String(),
   metadata: Strings,
-  links: Links,
+  links: LinksSchema,
   key_name: NullableString,
   config_drive: Type.String(),
   progress: Type.Optional(Type.Integer()),
-  fault: Type.Optional(Fault),
+  fault: Type.Optional(ServerFault),
   security_groups: NamedGroups,
   "OS-DCF:diskConfig": Type.String(),
   "OS-EXT-AZ:availability_zone": Type.String(),
@@ -83,17 +83,25 @@ export type ServerDetail = Type.Static<typeof ServerDetail>;
 /** A server whose cell does not answer has only what the API tier knows of it. */
 const ShownServer = Type.Partial(ServerDetail);
 
-export const ServerListAnswer = Type.Object({ servers: Type.Array(ServerBrief), servers_links: Type.Optional(Links) });
+export const ServerListAnswer = Type.Object({
+  servers: Type.Array(ServerBrief),
+  servers_links: Type.Optional(LinksSchema),
+});
 export const ServerDetailListAnswer = Type.Object({
   servers: Type.Array(ShownServer),
-  servers_links: Type.Optional(Links),
+  servers_links: Type.Optional(LinksSchema),
 });
 export const ServerAnswer = Type.Object({ server: ShownServer });
 
 /** Either the first of the servers that were accepted, or, if that was asked for, the reservation they share. */
 export const CreateAnswer = Type.Object({
   server: Type.Optional(
-    Type.Object({ id: Type.String(), links: Links, "OS-DCF:diskConfig": Type.String(), security_groups: NamedGroups }),
+    Type.Object({
+      id: Type.String(),
+      links: LinksSchema,
+      "OS-DCF:diskConfig": Type.String(),
+      security_groups: NamedGroups,
+    }),
   ),
   reservation_id: Type.Optional(Type.String()),
 });
@@ -122,7 +130,7 @@ const Action = {
 
 export const ActionListAnswer = Type.Object({
   instanceActions: Type.Array(Type.Object(Action)),
-  links: Type.Optional(Links),
+  links: Type.Optional(LinksSchema),
 });
 export const ActionAnswer = Type.Object({
   instanceAction: Type.Object({ ...Action, events: Type.Optional(Type.Array(ActionEvent)) }),

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { Pool } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withClient } from "../../../adapters/postgres/databases.ts";
-import { ROUTES } from "../../../services/api/placement/routes.ts";
+import { PLACEMENT_ROUTES } from "../../../services/api/placement/routes.ts";
 import { allocationsBody } from "../../placement/placement-client.ts";
 import { PlacementRig } from "../../placement/placement-rig.ts";
 import { type FuzzedRoute, malformedRequests, type RawRequest } from "./malformed-requests.ts";
@@ -141,7 +141,7 @@ describe("malformed requests", () => {
   }
 
   test("there is a table entry for every route", () => {
-    const routes = Object.entries(ROUTES).flatMap(([path, verbs]) =>
+    const routes = Object.entries(PLACEMENT_ROUTES).flatMap(([path, verbs]) =>
       path === "" ? [] : Object.keys(verbs).map((verb) => `${verb} ${path}`),
     );
     expect(Object.keys(FUZZED).sort()).toEqual(routes.sort());

@@ -1,14 +1,14 @@
 import { aggregateUuid } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, type Call, json } from "../http.ts";
-import { conflict, ERROR_CODES } from "../placement-error.ts";
-import { setAggregates as setSchema } from "../schemas/names.ts";
-import { canonicalUuid } from "../uuids.ts";
+import { type Answer, json, type PlacementCall } from "../http.ts";
+import { ERROR_CODES, placementConflict } from "../placement-error.ts";
+import { setAggregatesSchemas as setSchema } from "../schemas/names.ts";
+import { readUuidLike } from "../uuids.ts";
 import { readBody } from "../validate.ts";
 import { noSuchProvider, orNotFound, providerInPath } from "./providers.ts";
 
 /** When a provider joined an aggregate is not recorded: the answer is of now. */
-function present(call: Call, aggregates: readonly string[], generation: number): Answer {
+function present(call: PlacementCall, aggregates: readonly string[], generation: number): Answer {
   return json(
     { aggregates, ...(call.version.has(19) ? { resource_provider_generation: generation } : {}) },
     Date.now(),
@@ -16,7 +16,7 @@ function present(call: Call, aggregates: readonly string[], generation: number):
 }
 
 /** GET /resource_providers/{uuid}/aggregates */
-export async function listAggregates(call: Call, store: PlacementStore): Promise<Answer> {
+export async function listAggregates(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const found = await store.aggregates(uuid);
   if (found === null) throw noSuchProvider(uuid);
@@ -24,7 +24,7 @@ export async function listAggregates(call: Call, store: PlacementStore): Promise
 }
 
 /** PUT /resource_providers/{uuid}/aggregates: a bare list until 1.18, then with the provider's generation. */
-export async function setAggregates(call: Call, store: PlacementStore): Promise<Answer> {
+export async function setAggregates(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const body = await orNotFound(store, uuid, () =>
     readBody<string[] | { aggregates: string[]; resource_provider_generation: number }>(call, setSchema),
@@ -32,7 +32,7 @@ export async function setAggregates(call: Call, store: PlacementStore): Promise<
   const [list, expected] = Array.isArray(body)
     ? [body, undefined]
     : [body.aggregates, body.resource_provider_generation];
-  const aggregates = list.map((text) => aggregateUuid(canonicalUuid(text)!));
+  const aggregates = list.map((text) => aggregateUuid(readUuidLike(text)!));
   const outcome = await store.setAggregates(uuid, expected, aggregates);
   switch (outcome.kind) {
     case "written":
@@ -40,7 +40,7 @@ export async function setAggregates(call: Call, store: PlacementStore): Promise<
     case "not-found":
       throw noSuchProvider(uuid);
     case "generation-conflict":
-      throw conflict(
+      throw placementConflict(
         "Resource provider's generation already changed. Please update the generation and try again.",
         ERROR_CODES.concurrentUpdate,
       );

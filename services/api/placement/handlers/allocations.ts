@@ -6,10 +6,16 @@ import type {
   PlacementChangeOutcome,
   PlacementStore,
 } from "../../../../core/placement/placement-store.ts";
-import { type Answer, type Call, json, noContent } from "../http.ts";
-import { badRequest, conflict, ERROR_CODES, notFound, type PlacementError } from "../placement-error.ts";
-import { postAllocations as postSchema, putAllocations as putSchema } from "../schemas/allocations.ts";
-import { canonicalUuid } from "../uuids.ts";
+import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
+import {
+  ERROR_CODES,
+  type PlacementError,
+  placementBadRequest,
+  placementConflict,
+  placementNotFound,
+} from "../placement-error.ts";
+import { postAllocationsSchemas as postSchema, putAllocationsSchemas as putSchema } from "../schemas/allocations.ts";
+import { readUuidLike } from "../uuids.ts";
 import { readBody } from "../validate.ts";
 import { noSuchProvider, providerInPath } from "./providers.ts";
 
@@ -41,8 +47,8 @@ export interface ConsumerBody {
 }
 
 /** GET /allocations/{consumer_uuid}: a consumer that is not known holds nothing; there is no 404. */
-export async function listForConsumer(call: Call, store: PlacementStore): Promise<Answer> {
-  const uuid = canonicalUuid(call.params["consumer_uuid"] ?? "");
+export async function listForConsumer(call: PlacementCall, store: PlacementStore): Promise<Answer> {
+  const uuid = readUuidLike(call.params["consumer_uuid"] ?? "");
   const consumer = uuid === null ? null : await store.consumer(consumerUuid(uuid));
   if (consumer === null) return json({ allocations: {} }, Date.now());
   const allocations: Record<string, { generation: number; resources: Record<string, number> }> = {};
@@ -60,7 +66,7 @@ export async function listForConsumer(call: Call, store: PlacementStore): Promis
 }
 
 /** GET /resource_providers/{uuid}/allocations */
-export async function listForProvider(call: Call, store: PlacementStore): Promise<Answer> {
+export async function listForProvider(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const found = await store.allocationsOfProvider(uuid);
   if (found === null) throw noSuchProvider(uuid);
@@ -77,10 +83,10 @@ export async function listForProvider(call: Call, store: PlacementStore): Promis
 }
 
 /** PUT /allocations/{consumer_uuid}: a list until 1.11, then the map that GET answers with. */
-export async function putAllocations(call: Call, store: PlacementStore): Promise<Answer> {
+export async function putAllocations(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const text = call.params["consumer_uuid"] ?? "";
-  const uuid = canonicalUuid(text);
-  if (uuid === null) throw badRequest(`Malformed consumer_uuid: ${text}`);
+  const uuid = readUuidLike(text);
+  if (uuid === null) throw placementBadRequest(`Malformed consumer_uuid: ${text}`);
   const body = readBody<ListBody | ConsumerBody>(call, putSchema);
   const change = await changeFrom(call, store, new Map([[uuid, asConsumerBody(body)]]));
   await apply(store, change, `Unable to allocate inventory for consumer ${uuid}:`);
@@ -98,7 +104,7 @@ function asConsumerBody(body: ListBody | ConsumerBody): ConsumerBody {
 }
 
 /** POST /allocations: several consumers in one step. */
-export async function postAllocations(call: Call, store: PlacementStore): Promise<Answer> {
+export async function postAllocations(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const body = readBody<Record<string, ConsumerBody>>(call, postSchema);
   const change = await changeFrom(call, store, consumersFrom(body));
   await apply(store, change, "Unable to allocate inventory");
@@ -109,9 +115,9 @@ export async function postAllocations(call: Call, store: PlacementStore): Promis
 export function consumersFrom(body: Readonly<Record<string, ConsumerBody>>): ReadonlyMap<string, ConsumerBody> {
   const bodies = new Map<string, ConsumerBody>();
   for (const [text, one] of Object.entries(body)) {
-    const uuid = canonicalUuid(text);
-    if (uuid === null) throw badRequest(`Malformed consumer_uuid: ${text}`);
-    if (bodies.has(uuid)) throw badRequest(`Consumer ${uuid} is named twice, in two spellings.`);
+    const uuid = readUuidLike(text);
+    if (uuid === null) throw placementBadRequest(`Malformed consumer_uuid: ${text}`);
+    if (bodies.has(uuid)) throw placementBadRequest(`Consumer ${uuid} is named twice, in two spellings.`);
     bodies.set(uuid, one);
   }
   return bodies;
@@ -122,7 +128,7 @@ export function consumersFrom(body: Readonly<Record<string, ConsumerBody>>): Rea
  * made where a type could be lost.
  */
 export async function changeFrom(
-  call: Call,
+  call: PlacementCall,
   store: PlacementStore,
   bodies: ReadonlyMap<string, ConsumerBody>,
 ): Promise<AllocationChange> {
@@ -144,9 +150,10 @@ export async function changeFrom(
 function itemsFrom(body: ConsumerBody): readonly AllocationItem[] {
   const seen = new Set<string>();
   return Object.entries(body.allocations).flatMap(([text, { resources }]) => {
-    const provider = canonicalUuid(text);
-    if (provider === null) throw badRequest(`Allocation for resource provider '${text}' that does not exist.`);
-    if (seen.has(provider)) throw badRequest(`Resource provider ${provider} is named twice, in two spellings.`);
+    const provider = readUuidLike(text);
+    if (provider === null) throw placementBadRequest(`Allocation for resource provider '${text}' that does not exist.`);
+    if (seen.has(provider))
+      throw placementBadRequest(`Resource provider ${provider} is named twice, in two spellings.`);
     seen.add(provider);
     return Object.entries(resources).map(([name, amount]) => ({
       provider: providerUuid(provider),
@@ -182,7 +189,7 @@ export async function staleConsumer(
 
 function consumerConflict(expected: number | null | "any", actual: number | null): PlacementError {
   const message = `consumer generation conflict - expected ${actual ?? "null"} but got ${expected ?? "None"}`;
-  return conflict(message, ERROR_CODES.concurrentUpdate);
+  return placementConflict(message, ERROR_CODES.concurrentUpdate);
 }
 
 /** The refusal as upstream would put it for this request alone. */
@@ -204,24 +211,24 @@ export async function refusal(
     case "several-cells":
       // One cell alone: another process writes for the same consumer at this moment.
       if (outcome.cells.length === 1)
-        return conflict("Another request changed the same consumer; try again.", ERROR_CODES.concurrentUpdate);
-      return conflict(
+        return placementConflict("Another request changed the same consumer; try again.", ERROR_CODES.concurrentUpdate);
+      return placementConflict(
         `A consumer's allocations are in one cell, and one request changes one cell; this one is about ${outcome.cells.join(", ")}. ` +
           "Send one request for each cell.",
       );
     case "unknown-provider":
-      return badRequest(`Allocation for resource provider '${outcome.provider}' that does not exist.`);
+      return placementBadRequest(`Allocation for resource provider '${outcome.provider}' that does not exist.`);
     case "unknown-inventory": {
       const exists = (await store.resourceClasses()).some((row) => row.name === outcome.resourceClass);
-      if (!exists) return badRequest(`${prefix} No such resource class ${outcome.resourceClass}.`);
-      return conflict(
+      if (!exists) return placementBadRequest(`${prefix} No such resource class ${outcome.resourceClass}.`);
+      return placementConflict(
         `Unable to allocate inventory: Inventory for '${outcome.resourceClass}' on resource provider '${outcome.provider}' invalid.`,
       );
     }
     case "no-capacity": {
       const [first] = outcome.shortfalls;
       const why = first?.reason === "capacity" ? "exceed the capacity" : "violate inventory constraints";
-      return conflict(
+      return placementConflict(
         `Unable to allocate inventory: Unable to create allocation for '${first?.resourceClass}' on resource provider '${first?.provider}'. ` +
           `The requested amount would ${why}. (${outcome.shortfalls.map(describeShortfall).join("; ")})`,
       );
@@ -245,18 +252,18 @@ function underWay({ consumer, what }: Extract<PlacementChangeOutcome, { kind: "u
     what === "move"
       ? "it is a move of a server, and what it holds is needed to finish that move or to go back"
       : `it is a server, and a task (${what}) that works on it counts on what it holds`;
-  return conflict(
+  return placementConflict(
     `The allocations of consumer ${consumer} cannot be changed now: ${why}. Wait until the server is at rest, or use the Compute API.`,
     ERROR_CODES.concurrentUpdate,
   );
 }
 
 /** DELETE /allocations/{consumer_uuid} */
-export async function deleteAllocations(call: Call, store: PlacementStore): Promise<Answer> {
+export async function deleteAllocations(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const text = call.params["consumer_uuid"] ?? "";
-  const uuid = canonicalUuid(text);
+  const uuid = readUuidLike(text);
   const consumer = uuid === null ? null : await store.consumer(consumerUuid(uuid));
-  if (consumer === null) throw notFound(`No allocations for consumer '${text}'`);
+  if (consumer === null) throw placementNotFound(`No allocations for consumer '${text}'`);
   const outcome = await store.applyAllocations({ steps: [releaseOf(consumer.uuid, consumer)] });
   if (outcome.kind === "under-way") throw underWay(outcome);
   return noContent;

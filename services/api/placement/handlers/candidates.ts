@@ -1,10 +1,10 @@
 import type { CandidateSource } from "../../../../core/placement/found-candidates.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
-import type { Answer, Call } from "../http.ts";
-import { badRequest } from "../placement-error.ts";
+import type { Answer, PlacementCall } from "../http.ts";
+import { placementBadRequest } from "../placement-error.ts";
 import { presentCandidates } from "../present-candidates.ts";
 import { readCandidateQuery } from "../request-groups.ts";
-import { listCandidates as querySchema } from "../schemas/candidates.ts";
+import { listCandidatesSchemas as querySchema } from "../schemas/candidates.ts";
 import { checkQuery } from "../validate.ts";
 import { unknownClass, unknownTraits } from "./known-names.ts";
 
@@ -15,7 +15,11 @@ const STALENESS_HEADER = "x-berth-staleness-ms";
  * `x-berth-staleness-ms: N` the answer shows at least what was acknowledged N milliseconds before, and a database is asked only when
  * the view was not known to be up to date since then.
  */
-export async function listCandidates(call: Call, _store: PlacementStore, source: CandidateSource): Promise<Answer> {
+export async function listCandidates(
+  call: PlacementCall,
+  _store: PlacementStore,
+  source: CandidateSource,
+): Promise<Answer> {
   checkQuery(call, querySchema);
   const query = readCandidateQuery(call);
   const present = presentCandidates.bind(null, call.version, query);
@@ -39,10 +43,12 @@ export async function listCandidates(call: Call, _store: PlacementStore, source:
 }
 
 /** Milliseconds; 0 without the header. Throws 400. */
-function acceptedStaleness(call: Call): number {
+function acceptedStaleness(call: PlacementCall): number {
   const text = call.request.headers[STALENESS_HEADER];
   if (text === undefined) return 0;
   if (!/^\d{1,9}$/.test(text.trim()))
-    throw badRequest(`${STALENESS_HEADER} takes a whole number of milliseconds, below 1000000000. Got: ${text}`);
+    throw placementBadRequest(
+      `${STALENESS_HEADER} takes a whole number of milliseconds, below 1000000000. Got: ${text}`,
+    );
   return Number(text);
 }

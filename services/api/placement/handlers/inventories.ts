@@ -1,13 +1,19 @@
 import { type ProviderUuid, type ResourceClass, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { Inventory } from "../../../../core/ledger/model.ts";
 import type { InventoryOutcome, PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, type Call, json, noContent } from "../http.ts";
-import { badRequest, conflict, ERROR_CODES, notFound, PlacementError } from "../placement-error.ts";
+import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
 import {
-  createInventory as createSchema,
+  ERROR_CODES,
+  PlacementError,
+  placementBadRequest,
+  placementConflict,
+  placementNotFound,
+} from "../placement-error.ts";
+import {
+  createInventorySchemas as createSchema,
   INVENTORY_DEFAULTS,
-  setInventories as setSchema,
-  updateInventory as updateSchema,
+  setInventoriesSchemas as setSchema,
+  updateInventorySchemas as updateSchema,
 } from "../schemas/inventories.ts";
 import { readBody } from "../validate.ts";
 import { noSuchProvider, orNotFound, providerInPath } from "./providers.ts";
@@ -50,7 +56,7 @@ function presentAll(generation: number, inventories: ReadonlyMap<ResourceClass, 
 
 /** Until 1.25 something must be left to allocate; from 1.26 on all of it may be reserved. Throws 400. */
 function requireCapacity(
-  call: Call,
+  call: PlacementCall,
   provider: ProviderUuid,
   name: ResourceClass,
   inventory: Inventory,
@@ -62,7 +68,7 @@ function requireCapacity(
   const why = call.version.has(26)
     ? "The reserved value is greater than total."
     : "The reserved value is greater than or equal to total.";
-  throw badRequest(
+  throw placementBadRequest(
     `Unable to ${action} inventory for resource provider ${provider}: Invalid inventory for '${name}' on resource provider '${provider}'. ${why}`,
   );
 }
@@ -94,23 +100,23 @@ function refusal(provider: ProviderUuid, outcome: Exclude<InventoryOutcome, { ki
     case "not-found":
       return noSuchProvider(provider);
     case "generation-conflict":
-      return conflict("resource provider generation conflict", ERROR_CODES.concurrentUpdate);
+      return placementConflict("resource provider generation conflict", ERROR_CODES.concurrentUpdate);
     case "in-use":
-      return conflict(
+      return placementConflict(
         `update conflict: Inventory for '${outcome.resourceClasses.join(", ")}' on resource provider '${provider}' in use.`,
         ERROR_CODES.inventoryInUse,
       );
     case "unknown-class":
-      return badRequest(
+      return placementBadRequest(
         `Unknown resource class in inventory for resource provider ${provider}: No such resource class ${outcome.resourceClass}.`,
       );
     case "exists":
-      return conflict(
+      return placementConflict(
         `Update conflict: inventory of class ${outcome.resourceClass} exists already.`,
         ERROR_CODES.concurrentUpdate,
       );
     case "no-inventory":
-      return badRequest(
+      return placementBadRequest(
         `No inventory record with resource class for resource provider ${provider}: No inventory of class ${outcome.resourceClass} found.`,
       );
     default:
@@ -119,7 +125,7 @@ function refusal(provider: ProviderUuid, outcome: Exclude<InventoryOutcome, { ki
 }
 
 /** GET /resource_providers/{uuid}/inventories */
-export async function listInventories(call: Call, store: PlacementStore): Promise<Answer> {
+export async function listInventories(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const found = await store.inventories(uuid);
   if (found === null) throw noSuchProvider(uuid);
@@ -128,13 +134,13 @@ export async function listInventories(call: Call, store: PlacementStore): Promis
 }
 
 /** GET /resource_providers/{uuid}/inventories/{resource_class} */
-export async function showInventory(call: Call, store: PlacementStore): Promise<Answer> {
+export async function showInventory(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const name = resourceClass(call.params["resource_class"] ?? "");
   const found = await store.inventories(uuid);
   if (found === null) throw noSuchProvider(uuid);
   const inventory = found.value.get(name);
-  if (inventory === undefined) throw notFound(`No inventory of class ${name} for ${uuid}`);
+  if (inventory === undefined) throw placementNotFound(`No inventory of class ${name} for ${uuid}`);
   return json({ ...present(inventory), resource_provider_generation: found.generation }, inventory.updatedAtMs);
 }
 
@@ -144,7 +150,7 @@ function presentOne(inventory: Inventory, { generation, updatedAtMs }: Written, 
 }
 
 /** POST /resource_providers/{uuid}/inventories */
-export async function createInventory(call: Call, store: PlacementStore): Promise<Answer> {
+export async function createInventory(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const { name, inventory } = await orNotFound(store, uuid, () => {
     const body = readBody<InventoryBody & { resource_class: string }>(call, createSchema);
@@ -159,7 +165,7 @@ export async function createInventory(call: Call, store: PlacementStore): Promis
 }
 
 /** PUT /resource_providers/{uuid}/inventories/{resource_class} */
-export async function updateInventory(call: Call, store: PlacementStore): Promise<Answer> {
+export async function updateInventory(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const name = resourceClass(call.params["resource_class"] ?? "");
   const body = await orNotFound(store, uuid, () =>
@@ -174,7 +180,7 @@ export async function updateInventory(call: Call, store: PlacementStore): Promis
 }
 
 /** PUT /resource_providers/{uuid}/inventories */
-export async function setInventories(call: Call, store: PlacementStore): Promise<Answer> {
+export async function setInventories(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const body = await orNotFound(store, uuid, () =>
     readBody<{ resource_provider_generation: number; inventories: Record<string, InventoryBody> }>(call, setSchema),
@@ -192,12 +198,12 @@ export async function setInventories(call: Call, store: PlacementStore): Promise
 }
 
 /** DELETE /resource_providers/{uuid}/inventories (from 1.5; a 405 before) */
-export async function deleteInventories(call: Call, store: PlacementStore): Promise<Answer> {
+export async function deleteInventories(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   if (!call.version.has(5)) throw new PlacementError(405, "The method specified is not allowed for this resource.");
   const uuid = providerInPath(call);
   const outcome = await store.deleteInventory(uuid, null);
   if (outcome.kind === "in-use") {
-    throw conflict(
+    throw placementConflict(
       `Inventory for '${outcome.resourceClasses.join(", ")}' on resource provider '${uuid}' in use.`,
       ERROR_CODES.inventoryInUse,
     );
@@ -207,7 +213,7 @@ export async function deleteInventories(call: Call, store: PlacementStore): Prom
 }
 
 /** DELETE /resource_providers/{uuid}/inventories/{resource_class} */
-export async function deleteInventory(call: Call, store: PlacementStore): Promise<Answer> {
+export async function deleteInventory(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const name = resourceClass(call.params["resource_class"] ?? "");
   const outcome = await store.deleteInventory(uuid, name);
@@ -215,9 +221,11 @@ export async function deleteInventory(call: Call, store: PlacementStore): Promis
     case "written":
       return noContent;
     case "no-inventory":
-      throw notFound(`No inventory of class ${name} found for delete: No inventory of class ${name} found for delete`);
+      throw placementNotFound(
+        `No inventory of class ${name} found for delete: No inventory of class ${name} found for delete`,
+      );
     case "in-use":
-      throw conflict(
+      throw placementConflict(
         `Unable to delete inventory of class ${name}: Inventory for '${name}' on resource provider '${uuid}' in use.`,
         ERROR_CODES.concurrentUpdate,
       );

@@ -1,6 +1,6 @@
 import type { ResourceClass, Trait } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { badRequest } from "../placement-error.ts";
+import { placementBadRequest } from "../placement-error.ts";
 
 /** 400 when a resource class of a query does not exist. */
 export async function requireKnownClasses(store: PlacementStore, names: readonly ResourceClass[]): Promise<void> {
@@ -11,11 +11,11 @@ export async function requireKnownClasses(store: PlacementStore, names: readonly
 }
 
 export const unknownClass = (name: ResourceClass) =>
-  badRequest(`Invalid resource class in resources parameter: No such resource class ${name}.`);
+  placementBadRequest(`Invalid resource class in resources parameter: No such resource class ${name}.`);
 
 /** `names` sorted. */
 export const unknownTraits = (names: readonly Trait[], prefix = "") =>
-  badRequest(`${prefix}No such trait(s): ${names.join(", ")}.`);
+  placementBadRequest(`${prefix}No such trait(s): ${names.join(", ")}.`);
 
 /** 400 when a trait of a query does not exist; all the unknown ones are named. */
 export async function requireKnownTraits(

@@ -1,22 +1,22 @@
 import { randomUUID } from "node:crypto";
 import { type ProviderUuid, providerUuid } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore, ProviderFilter, ProviderRow } from "../../../../core/placement/placement-store.ts";
-import { type Answer, type Call, json, noContent } from "../http.ts";
-import { badRequest, conflict, ERROR_CODES, notFound } from "../placement-error.ts";
+import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
+import { ERROR_CODES, placementBadRequest, placementConflict, placementNotFound } from "../placement-error.ts";
 import { aggregateRules, inTree, parseResources, traitRules } from "../query-values.ts";
 import {
-  createProvider as createSchema,
-  listProviders as listSchema,
-  updateProvider as updateSchema,
+  createProviderSchemas as createSchema,
+  listProvidersSchemas as listSchema,
+  updateProviderSchemas as updateSchema,
 } from "../schemas/providers.ts";
-import { canonicalUuid } from "../uuids.ts";
+import { readUuidLike } from "../uuids.ts";
 import { checkQuery, readBody } from "../validate.ts";
 import { requireKnownClasses, requireKnownTraits } from "./known-names.ts";
 
 /** The provider's UUID in the path; 404 for what cannot be one. */
-export function providerInPath(call: Call): ProviderUuid {
+export function providerInPath(call: PlacementCall): ProviderUuid {
   const text = call.params["uuid"] ?? "";
-  const uuid = canonicalUuid(text);
+  const uuid = readUuidLike(text);
   if (uuid === null) throw noSuchProvider(text);
   return providerUuid(uuid);
 }
@@ -31,7 +31,7 @@ export async function orNotFound<Read>(store: PlacementStore, uuid: ProviderUuid
   }
 }
 
-export const noSuchProvider = (uuid: string) => notFound(`No resource provider with uuid ${uuid} found`);
+export const noSuchProvider = (uuid: string) => placementNotFound(`No resource provider with uuid ${uuid} found`);
 
 const LINKS: readonly (readonly [rel: string, fromMinor: number])[] = [
   ["inventories", 0],
@@ -41,7 +41,7 @@ const LINKS: readonly (readonly [rel: string, fromMinor: number])[] = [
   ["allocations", 11],
 ];
 
-function present(call: Call, provider: ProviderRow): unknown {
+function present(call: PlacementCall, provider: ProviderRow): unknown {
   const url = `${call.request.mount}/resource_providers/${provider.uuid}`;
   const links = LINKS.filter(([, from]) => call.version.has(from)).map(([rel]) => ({ rel, href: `${url}/${rel}` }));
   return {
@@ -54,7 +54,7 @@ function present(call: Call, provider: ProviderRow): unknown {
 }
 
 /** GET /resource_providers */
-export async function listProviders(call: Call, store: PlacementStore): Promise<Answer> {
+export async function listProviders(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   checkQuery(call, listSchema);
   const filter = await filterFrom(call, store);
   const providers = await store.providers(filter);
@@ -62,7 +62,7 @@ export async function listProviders(call: Call, store: PlacementStore): Promise<
   return json({ resource_providers: providers.map((provider) => present(call, provider)) }, newest || Date.now());
 }
 
-async function filterFrom(call: Call, store: PlacementStore): Promise<ProviderFilter> {
+async function filterFrom(call: PlacementCall, store: PlacementStore): Promise<ProviderFilter> {
   const query = call.query;
   const last = (key: string): string | undefined => query.getAll(key).at(-1);
   const aggregates = query.has("member_of") ? aggregateRules(call) : { memberOf: [], forbidden: [] };
@@ -81,7 +81,7 @@ async function filterFrom(call: Call, store: PlacementStore): Promise<ProviderFi
     requiredTraits: traits.required,
     forbiddenTraits: traits.forbidden,
     ...(name ? { name } : {}),
-    ...(uuid ? { uuid: providerUuid(canonicalUuid(uuid)!) } : {}),
+    ...(uuid ? { uuid: providerUuid(readUuidLike(uuid)!) } : {}),
     ...(tree ? { inTree: tree } : {}),
     ...(resources ? { resources } : {}),
   };
@@ -93,26 +93,29 @@ interface ProviderBody {
   readonly parent_provider_uuid?: string | null;
 }
 const asProvider = (text: string | null): ProviderUuid | null =>
-  text === null ? null : providerUuid(canonicalUuid(text)!);
+  text === null ? null : providerUuid(readUuidLike(text)!);
 
 /** POST /resource_providers */
-export async function createProvider(call: Call, store: PlacementStore): Promise<Answer> {
+export async function createProvider(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const body = readBody<ProviderBody>(call, createSchema);
-  const uuid = providerUuid(body.uuid ? canonicalUuid(body.uuid)! : randomUUID());
+  const uuid = providerUuid(body.uuid ? readUuidLike(body.uuid)! : randomUUID());
   const home = call.request.headers["x-berth-cell"];
   const provider = { uuid, name: body.name, parent: asProvider(body.parent_provider_uuid ?? null) };
   const outcome = await store.createProvider(provider, home);
   const refused = (why: string) =>
-    badRequest(
+    placementBadRequest(
       `Unable to create resource provider "${body.name}", ${uuid}: Object action create failed because: ${why}`,
     );
   switch (outcome.kind) {
     case "uuid-taken":
-      throw conflict(`Conflicting resource provider uuid: ${uuid} already exists.`, ERROR_CODES.duplicateName);
+      throw placementConflict(`Conflicting resource provider uuid: ${uuid} already exists.`, ERROR_CODES.duplicateName);
     case "name-taken":
-      throw conflict(`Conflicting resource provider name: ${body.name} already exists.`, ERROR_CODES.duplicateName);
+      throw placementConflict(
+        `Conflicting resource provider name: ${body.name} already exists.`,
+        ERROR_CODES.duplicateName,
+      );
     case "unknown-cell":
-      throw badRequest(`x-berth-cell names cell ${outcome.cell}; there are ${outcome.known.join(", ")}`);
+      throw placementBadRequest(`x-berth-cell names cell ${outcome.cell}; there are ${outcome.known.join(", ")}`);
     case "own-parent":
       throw refused(
         "parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent.",
@@ -130,7 +133,7 @@ export async function createProvider(call: Call, store: PlacementStore): Promise
 }
 
 /** GET /resource_providers/{uuid} */
-export async function showProvider(call: Call, store: PlacementStore): Promise<Answer> {
+export async function showProvider(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const provider = await store.provider(uuid);
   if (provider === null) throw noSuchProvider(uuid);
@@ -146,7 +149,7 @@ const UPDATE_REFUSALS = {
 } as const;
 
 /** PUT /resource_providers/{uuid} */
-export async function updateProvider(call: Call, store: PlacementStore): Promise<Answer> {
+export async function updateProvider(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   if ((await store.provider(uuid)) === null) throw noSuchProvider(uuid);
   const body = readBody<ProviderBody>(call, updateSchema);
@@ -161,30 +164,30 @@ export async function updateProvider(call: Call, store: PlacementStore): Promise
     case "not-found":
       throw noSuchProvider(uuid);
     case "name-taken":
-      throw conflict(`Conflicting resource provider ${body.name} already exists.`, ERROR_CODES.duplicateName);
+      throw placementConflict(`Conflicting resource provider ${body.name} already exists.`, ERROR_CODES.duplicateName);
     default:
-      throw badRequest(
+      throw placementBadRequest(
         `Unable to save resource provider ${uuid}: Object action update failed because: ${UPDATE_REFUSALS[outcome.kind]}`,
       );
   }
 }
 
 /** DELETE /resource_providers/{uuid} */
-export async function deleteProvider(call: Call, store: PlacementStore): Promise<Answer> {
+export async function deleteProvider(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const outcome = await store.deleteProvider(uuid);
   switch (outcome) {
     case "deleted":
       return noContent;
     case "not-found":
-      throw notFound(`No resource provider with uuid ${uuid} found for delete`);
+      throw placementNotFound(`No resource provider with uuid ${uuid} found for delete`);
     case "has-allocations":
-      throw conflict(
+      throw placementConflict(
         `Unable to delete resource provider ${uuid}: Resource provider has allocations.`,
         ERROR_CODES.providerInUse,
       );
     case "has-children":
-      throw conflict(
+      throw placementConflict(
         `Unable to delete parent resource provider ${uuid}: It has child resource providers.`,
         ERROR_CODES.cannotDeleteParent,
       );

@@ -1,9 +1,9 @@
 import { providerUuid, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, type Call, noContent } from "../http.ts";
-import { badRequest, conflict, ERROR_CODES } from "../placement-error.ts";
-import { postReshaper as bodySchema } from "../schemas/allocations.ts";
-import { canonicalUuid } from "../uuids.ts";
+import { type Answer, noContent, type PlacementCall } from "../http.ts";
+import { ERROR_CODES, placementBadRequest, placementConflict } from "../placement-error.ts";
+import { postReshaperSchemas as bodySchema } from "../schemas/allocations.ts";
+import { readUuidLike } from "../uuids.ts";
 import { readBody } from "../validate.ts";
 import { type ConsumerBody, changeFrom, consumersFrom, refusal, staleConsumer } from "./allocations.ts";
 import { type InventoryBody, inventoryFrom } from "./inventories.ts";
@@ -19,16 +19,16 @@ interface ReshapeBody {
 }
 
 const notFoundInInventories = (uuid: string) =>
-  badRequest(
+  placementBadRequest(
     `Resource provider ${uuid} in inventories not found: No resource provider with uuid ${uuid} found`,
     ERROR_CODES.providerNotFound,
   );
 
 /** POST /reshaper: inventories and allocations of many providers and consumers in one step. */
-export async function reshape(call: Call, store: PlacementStore): Promise<Answer> {
+export async function reshape(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const body = readBody<ReshapeBody>(call, bodySchema);
   const inventories = Object.entries(body.inventories).map(([text, one]) => {
-    const uuid = canonicalUuid(text);
+    const uuid = readUuidLike(text);
     if (uuid === null) throw notFoundInInventories(text);
     return {
       provider: providerUuid(uuid),
@@ -50,14 +50,14 @@ export async function reshape(call: Call, store: PlacementStore): Promise<Answer
     case "unknown-provider":
       throw notFoundInInventories(outcome.provider);
     case "unknown-class":
-      throw badRequest(`malformed reshaper data: No such resource class ${outcome.resourceClass}.`);
+      throw placementBadRequest(`malformed reshaper data: No such resource class ${outcome.resourceClass}.`);
     case "generation-conflict":
-      throw conflict(
+      throw placementConflict(
         `resource provider generation conflict for provider ${outcome.provider}: actual: ${outcome.actual}, given: ${outcome.given}`,
         ERROR_CODES.concurrentUpdate,
       );
     case "in-use":
-      throw conflict(
+      throw placementConflict(
         `update conflict: Inventory for '${outcome.resourceClasses.join(", ")}' on resource provider '${outcome.provider}' in use.`,
         ERROR_CODES.inventoryInUse,
       );

@@ -1,26 +1,30 @@
 import { type Trait, trait } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, type Call, json, noContent } from "../http.ts";
-import { badRequest, conflict, ERROR_CODES, notFound } from "../placement-error.ts";
-import { customNameInPath, listTraits as listSchema, setTraits as setSchema } from "../schemas/names.ts";
+import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
+import { ERROR_CODES, placementBadRequest, placementConflict, placementNotFound } from "../placement-error.ts";
+import {
+  customNameInPathSchemas,
+  listTraitsSchemas as listSchema,
+  setTraitsSchemas as setSchema,
+} from "../schemas/names.ts";
 import { checkQuery, isValid, readBody } from "../validate.ts";
 import { noSuchProvider, providerInPath } from "./providers.ts";
 
-const nameInPath = (call: Call): Trait => trait(call.params["name"] ?? "");
+const nameInPath = (call: PlacementCall): Trait => trait(call.params["name"] ?? "");
 const isStandard = (name: string): boolean => !name.startsWith("CUSTOM_");
 
-async function findTrait(call: Call, store: PlacementStore): Promise<number | null> {
+async function findTrait(call: PlacementCall, store: PlacementStore): Promise<number | null> {
   const name = nameInPath(call);
   const row = (await store.allTraits({})).find((one) => one.name === name);
   return row?.updatedAtMs ?? null;
 }
 
 /** GET /traits */
-export async function listTraits(call: Call, store: PlacementStore): Promise<Answer> {
+export async function listTraits(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   checkQuery(call, listSchema);
   const associated = call.query.get("associated")?.toLowerCase();
   if (associated !== undefined && associated !== "true" && associated !== "false") {
-    throw badRequest('The query parameter "associated" only accepts "true" or "false"');
+    throw placementBadRequest('The query parameter "associated" only accepts "true" or "false"');
   }
   const matches = nameFilter(call.query.get("name"));
   const rows = await store.allTraits(associated === undefined ? {} : { associated: associated === "true" });
@@ -33,7 +37,7 @@ function nameFilter(value: string | null): (name: string) => boolean {
   if (value === null) return () => true;
   const colon = value.indexOf(":");
   if (colon < 0) {
-    throw badRequest(
+    throw placementBadRequest(
       `Badly formatted name parameter. Expected name query string parameter in form: ?name=[in|startswith]:[name1,name2|prefix]. Got: "${value}"`,
     );
   }
@@ -45,10 +49,10 @@ function nameFilter(value: string | null): (name: string) => boolean {
 }
 
 /** PUT /traits/{name} */
-export async function putTrait(call: Call, store: PlacementStore): Promise<Answer> {
+export async function putTrait(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const name = nameInPath(call);
-  if (!isValid(name, customNameInPath, call.version)) {
-    throw badRequest(
+  if (!isValid(name, customNameInPathSchemas, call.version)) {
+    throw placementBadRequest(
       'The trait is invalid. A valid trait must be no longer than 255 characters, start with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"',
     );
   }
@@ -62,25 +66,25 @@ export async function putTrait(call: Call, store: PlacementStore): Promise<Answe
 }
 
 /** GET /traits/{name} */
-export async function showTrait(call: Call, store: PlacementStore): Promise<Answer> {
+export async function showTrait(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const updatedAtMs = await findTrait(call, store);
-  if (updatedAtMs === null) throw notFound(`No such trait(s): ${nameInPath(call)}.`);
+  if (updatedAtMs === null) throw placementNotFound(`No such trait(s): ${nameInPath(call)}.`);
   return { status: 204, lastModifiedMs: updatedAtMs };
 }
 
 /** DELETE /traits/{name} */
-export async function deleteTrait(call: Call, store: PlacementStore): Promise<Answer> {
+export async function deleteTrait(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const name = nameInPath(call);
-  if ((await findTrait(call, store)) === null) throw notFound(`No such trait(s): ${name}.`);
-  if (isStandard(name)) throw badRequest(`Cannot delete standard trait ${name}.`);
+  if ((await findTrait(call, store)) === null) throw placementNotFound(`No such trait(s): ${name}.`);
+  if (isStandard(name)) throw placementBadRequest(`Cannot delete standard trait ${name}.`);
   const outcome = await store.deleteTrait(name);
-  if (outcome === "not-found") throw notFound(`No such trait(s): ${name}.`);
-  if (outcome === "in-use") throw conflict(`The trait ${name} is in use by a resource provider.`);
+  if (outcome === "not-found") throw placementNotFound(`No such trait(s): ${name}.`);
+  if (outcome === "in-use") throw placementConflict(`The trait ${name} is in use by a resource provider.`);
   return noContent;
 }
 
 /** GET /resource_providers/{uuid}/traits */
-export async function listProviderTraits(call: Call, store: PlacementStore): Promise<Answer> {
+export async function listProviderTraits(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const found = await store.traits(uuid);
   if (found === null) throw noSuchProvider(uuid);
@@ -88,7 +92,7 @@ export async function listProviderTraits(call: Call, store: PlacementStore): Pro
 }
 
 /** PUT /resource_providers/{uuid}/traits */
-export async function setProviderTraits(call: Call, store: PlacementStore): Promise<Answer> {
+export async function setProviderTraits(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   // Unlike the other handlers, this one reads the body before the uuid in the path, as upstream does.
   const body = readBody<{ traits: string[]; resource_provider_generation: number }>(call, setSchema);
   const uuid = providerInPath(call);
@@ -100,19 +104,19 @@ export async function setProviderTraits(call: Call, store: PlacementStore): Prom
     case "not-found":
       throw noSuchProvider(uuid);
     case "generation-conflict":
-      throw conflict(
+      throw placementConflict(
         "Resource provider's generation already changed. Please update the generation and try again.",
         ERROR_CODES.concurrentUpdate,
       );
     case "unknown-names":
-      throw badRequest(`No such trait ${outcome.names.join(", ")}`);
+      throw placementBadRequest(`No such trait ${outcome.names.join(", ")}`);
     default:
       return outcome satisfies never;
   }
 }
 
 /** DELETE /resource_providers/{uuid}/traits */
-export async function deleteProviderTraits(call: Call, store: PlacementStore): Promise<Answer> {
+export async function deleteProviderTraits(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const outcome = await store.setTraits(uuid, undefined, []);
   if (outcome.kind === "not-found") throw noSuchProvider(uuid);

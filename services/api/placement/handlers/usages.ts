@@ -1,11 +1,11 @@
 import type { ConsumerTypeUsage, PlacementStore } from "../../../../core/placement/placement-store.ts";
-import { type Answer, type Call, json } from "../http.ts";
-import { usages as querySchema } from "../schemas/names.ts";
+import { type Answer, json, type PlacementCall } from "../http.ts";
+import { usagesSchemas as querySchema } from "../schemas/names.ts";
 import { checkQuery } from "../validate.ts";
 import { noSuchProvider, providerInPath } from "./providers.ts";
 
 /** GET /resource_providers/{uuid}/usages */
-export async function listProviderUsages(call: Call, store: PlacementStore): Promise<Answer> {
+export async function listProviderUsages(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   const uuid = providerInPath(call);
   const found = await store.usagesOfProvider(uuid);
   if (found === null) throw noSuchProvider(uuid);
@@ -16,7 +16,7 @@ export async function listProviderUsages(call: Call, store: PlacementStore): Pro
 }
 
 /** GET /usages: by class, from 1.38 on by type of consumer. */
-export async function listTotalUsages(call: Call, store: PlacementStore): Promise<Answer> {
+export async function listTotalUsages(call: PlacementCall, store: PlacementStore): Promise<Answer> {
   checkQuery(call, querySchema);
   const projectId = call.query.getAll("project_id").at(-1) ?? "";
   const usages = await store.usagesOfProject(projectId, call.query.getAll("user_id").at(-1) ?? null);

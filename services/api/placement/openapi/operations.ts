@@ -1,13 +1,19 @@
-import { postAllocations, postReshaper, putAllocations } from "../schemas/allocations.ts";
-import { listCandidates } from "../schemas/candidates.ts";
-import { createInventory, setInventories, updateInventory } from "../schemas/inventories.ts";
-import { listTraits, resourceClass, setAggregates, setTraits, usages } from "../schemas/names.ts";
-import { createProvider, listProviders, updateProvider } from "../schemas/providers.ts";
+import { postAllocationsSchemas, postReshaperSchemas, putAllocationsSchemas } from "../schemas/allocations.ts";
+import { listCandidatesSchemas } from "../schemas/candidates.ts";
+import { createInventorySchemas, setInventoriesSchemas, updateInventorySchemas } from "../schemas/inventories.ts";
+import {
+  listTraitsSchemas,
+  resourceClassSchemas,
+  setAggregatesSchemas,
+  setTraitsSchemas,
+  usagesSchemas,
+} from "../schemas/names.ts";
+import { createProviderSchemas, listProvidersSchemas, updateProviderSchemas } from "../schemas/providers.ts";
 import type { VersionedSchemas } from "../validate.ts";
 import type { AnswerName } from "./answers.ts";
 
 /** What the document says of one verb of one path beyond what its route knows. */
-export interface Operation {
+export interface OpenapiOperation {
   /** Also the name of the body's schema. */
   readonly id: string;
   readonly summary: string;
@@ -24,19 +30,19 @@ export interface Operation {
 const NONE = { 204: null } as const;
 
 /** By verb and path, as in the table of routes. */
-export const OPERATIONS: Readonly<Record<string, Operation>> = {
+export const OPERATIONS: Readonly<Record<string, OpenapiOperation>> = {
   "GET /": { id: "showVersions", summary: "The versions of the API; needs no token", good: { 200: "Versions" } },
 
   "GET /resource_providers": {
     id: "listProviders",
     summary: "List providers",
-    query: listProviders,
+    query: listProvidersSchemas,
     good: { 200: "Providers" },
   },
   "POST /resource_providers": {
     id: "createProvider",
     summary: "Create a provider; from 1.20 on it is in the answer",
-    body: createProvider,
+    body: createProviderSchemas,
     good: { 200: "Provider", 201: null },
     refusals: [409],
   },
@@ -44,7 +50,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "PUT /resource_providers/{uuid}": {
     id: "updateProvider",
     summary: "Rename a provider, or move it to another parent",
-    body: updateProvider,
+    body: updateProviderSchemas,
     good: { 200: "Provider" },
     refusals: [409],
   },
@@ -63,14 +69,14 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /resource_providers/{uuid}/inventories": {
     id: "createInventory",
     summary: "Add one inventory",
-    body: createInventory,
+    body: createInventorySchemas,
     good: { 201: "Inventory" },
     refusals: [409],
   },
   "PUT /resource_providers/{uuid}/inventories": {
     id: "setInventories",
     summary: "Replace all inventories",
-    body: setInventories,
+    body: setInventoriesSchemas,
     good: { 200: "Inventories" },
     refusals: [409],
   },
@@ -88,7 +94,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "PUT /resource_providers/{uuid}/inventories/{resource_class}": {
     id: "updateInventory",
     summary: "Change one inventory",
-    body: updateInventory,
+    body: updateInventorySchemas,
     good: { 200: "Inventory" },
     refusals: [409],
   },
@@ -112,7 +118,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "PUT /resource_providers/{uuid}/aggregates": {
     id: "setAggregates",
     summary: "Replace a provider's aggregates",
-    body: setAggregates,
+    body: setAggregatesSchemas,
     good: { 200: "Aggregates" },
     refusals: [409],
   },
@@ -129,7 +135,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "PUT /resource_providers/{uuid}/traits": {
     id: "setProviderTraits",
     summary: "Replace a provider's traits",
-    body: setTraits,
+    body: setTraitsSchemas,
     good: { 200: "ProviderTraits" },
     refusals: [409],
   },
@@ -144,7 +150,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /resource_classes": {
     id: "createClass",
     summary: "Create a custom resource class",
-    body: resourceClass,
+    body: resourceClassSchemas,
     good: { 201: null },
     refusals: [409],
   },
@@ -156,7 +162,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "PUT /resource_classes/{name}": {
     id: "putClass",
     summary: "Until 1.6 rename a custom resource class; from 1.7 on make sure that it exists, without a body",
-    body: resourceClass,
+    body: resourceClassSchemas,
     bodyUntil: 6,
     good: { 200: "ResourceClass", 201: null, 204: null },
     refusals: [409],
@@ -168,7 +174,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     refusals: [409],
   },
 
-  "GET /traits": { id: "listTraits", summary: "List traits", query: listTraits, good: { 200: "Traits" } },
+  "GET /traits": { id: "listTraits", summary: "List traits", query: listTraitsSchemas, good: { 200: "Traits" } },
   "GET /traits/{name}": { id: "showTrait", summary: "Whether a trait exists", good: NONE },
   "PUT /traits/{name}": {
     id: "putTrait",
@@ -185,7 +191,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /allocations": {
     id: "postAllocations",
     summary: "Set the allocations of several consumers in one step",
-    body: postAllocations,
+    body: postAllocationsSchemas,
     good: NONE,
     refusals: [409],
   },
@@ -197,7 +203,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "PUT /allocations/{consumer_uuid}": {
     id: "putAllocations",
     summary: "Set a consumer's allocations",
-    body: putAllocations,
+    body: putAllocationsSchemas,
     good: NONE,
     refusals: [409],
   },
@@ -210,14 +216,14 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /allocation_candidates": {
     id: "listCandidates",
     summary: "Find where a request fits",
-    query: listCandidates,
+    query: listCandidatesSchemas,
     good: { 200: "Candidates" },
   },
-  "GET /usages": { id: "showUsages", summary: "What a project uses", query: usages, good: { 200: "Usages" } },
+  "GET /usages": { id: "showUsages", summary: "What a project uses", query: usagesSchemas, good: { 200: "Usages" } },
   "POST /reshaper": {
     id: "reshape",
     summary: "Move inventories and the allocations against them in one step",
-    body: postReshaper,
+    body: postReshaperSchemas,
     good: NONE,
     refusals: [409],
   },

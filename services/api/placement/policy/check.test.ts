@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
-import type { Identity } from "../http.ts";
+import type { TokenIdentity } from "../../identity/token-identity.ts";
 import { type Check, holds, parseCheck } from "./check.ts";
 
-const person = (userId: string, projectId: string, roles: readonly string[]): Identity => ({
+const person = (userId: string, projectId: string, roles: readonly string[]): TokenIdentity => ({
   userId,
   projectId,
   systemScope: null,
   roles,
 });
-const asking: Readonly<Record<string, Identity>> = {
+const asking: Readonly<Record<string, TokenIdentity>> = {
   A: person("u0", "p0", ["admin"]),
   R: person("u1", "p1", ["Reader"]),
   S: person("u2", "p2", ["service", "reader"]),
@@ -101,7 +101,7 @@ describe("refuses what oslo.policy would log and let nobody", () => {
 });
 
 test("makes nobody the owner of what has no project", () => {
-  const homeless: Identity = { userId: "u1", projectId: null, systemScope: null, roles: [] };
+  const homeless: TokenIdentity = { userId: "u1", projectId: null, systemScope: null, roles: [] };
   const check = parseCheck("project_id:%(project_id)s");
   expect(holds(check, rules, homeless, { project_id: null })).toBe(false);
   expect(holds(parseCheck("project_id:None"), rules, homeless, {})).toBe(false);

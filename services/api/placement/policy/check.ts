@@ -1,4 +1,4 @@
-import type { Identity } from "../http.ts";
+import type { TokenIdentity } from "../../identity/token-identity.ts";
 
 /** A rule's expression, parsed. The language is oslo.policy's: `role:admin or (rule:x and not project_id:%(project_id)s)`. */
 export type Check =
@@ -15,7 +15,7 @@ export type Check =
   | { readonly kind: "constant"; readonly constant: string; readonly value: string };
 
 /** What a request is about: `project_id` of the thing asked for. */
-export type Target = Readonly<Record<string, string | null | undefined>>;
+export type PolicyTarget = Readonly<Record<string, string | null | undefined>>;
 
 /**
  * Parses an expression; `not` binds closer than `and`, `and` closer than `or`. The empty expression lets everybody.
@@ -115,7 +115,12 @@ export function ruleOf(rules: ReadonlyMap<string, Check>, name: string): Check |
 }
 
 /** Whether the check holds. An unknown rule never holds. The rules must not call each other in a circle. */
-export function holds(check: Check, rules: ReadonlyMap<string, Check>, identity: Identity, target: Target): boolean {
+export function holds(
+  check: Check,
+  rules: ReadonlyMap<string, Check>,
+  identity: TokenIdentity,
+  target: PolicyTarget,
+): boolean {
   const again = (inner: Check) => holds(inner, rules, identity, target);
   switch (check.kind) {
     case "always":
@@ -151,7 +156,7 @@ export function holds(check: Check, rules: ReadonlyMap<string, Check>, identity:
  * The value with every `%(name)s` replaced; null when the request is about nothing of that name. oslo.policy makes the word
  * "None" of a name without a value, by which a caller without a project would own everything that has none; here nobody does.
  */
-function filledIn(value: string, target: Target): string | null {
+function filledIn(value: string, target: PolicyTarget): string | null {
   if (!value.includes("%")) return value;
   let complete = true;
   const text = value.replace(FILLING, (_all, name: string | undefined) => {
@@ -164,7 +169,7 @@ function filledIn(value: string, target: Target): string | null {
 }
 
 /** What the identity says under the names that policy files use; a name that it does not know says nothing. */
-function credentials(identity: Identity, name: string): readonly string[] {
+function credentials(identity: TokenIdentity, name: string): readonly string[] {
   switch (name) {
     case "user_id":
       return present(identity.userId);

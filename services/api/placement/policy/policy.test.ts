@@ -1,20 +1,20 @@
 import { describe, expect, test } from "vitest";
-import type { Identity } from "../http.ts";
+import type { TokenIdentity } from "../../identity/token-identity.ts";
 import { RULES, type RuleName } from "./defaults.ts";
 import { Policy } from "./policy.ts";
 
-const identity = (...roles: string[]): Identity => ({ userId: "u", projectId: "p", systemScope: null, roles });
+const identity = (...roles: string[]): TokenIdentity => ({ userId: "u", projectId: "p", systemScope: null, roles });
 const admin = identity("admin", "member", "reader");
 const service = identity("service");
 const reader = identity("reader");
-const systemAdmin: Identity = { ...admin, projectId: null, systemScope: "all" };
-const domainAdmin: Identity = { ...admin, projectId: null, domainId: "d" };
+const systemAdmin: TokenIdentity = { ...admin, projectId: null, systemScope: "all" };
+const domainAdmin: TokenIdentity = { ...admin, projectId: null, domainId: "d" };
 const own = { project_id: "p", user_id: "u" };
 const foreign = { project_id: "other" };
 const rules: readonly RuleName[] = Object.values(RULES);
 
 /** The rules that let this identity. */
-const letting = (policy: Policy, who: Identity, target = own) =>
+const letting = (policy: Policy, who: TokenIdentity, target = own) =>
   rules.filter((rule) => policy.allows(rule, who, target));
 
 describe("legacy defaults", () => {

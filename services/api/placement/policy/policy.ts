@@ -1,5 +1,5 @@
-import type { Identity } from "../http.ts";
-import { type Check, calledRules, holds, parseCheck, ruleOf, type Target } from "./check.ts";
+import type { TokenIdentity } from "../../identity/token-identity.ts";
+import { type Check, calledRules, holds, type PolicyTarget, parseCheck, ruleOf } from "./check.ts";
 import { legacyDefaults, type RuleName, secureDefaults } from "./defaults.ts";
 
 /** The rules in force. Replaced as a whole: a request sees the old ones or the new ones. */
@@ -39,7 +39,7 @@ export class Policy {
    * Whether this identity may do what the rule names. Every rule is of project scope: a token of system or domain scope may
    * not, not even where the rule lets everybody. Source: upstream's `scope_types` with `enforce_scope`.
    */
-  allows(rule: RuleName, identity: Identity, target: Target): boolean {
+  allows(rule: RuleName, identity: TokenIdentity, target: PolicyTarget): boolean {
     const check = this.#rules.get(rule);
     if (check === undefined) return false;
     if (identity.systemScope !== null || (identity.domainId ?? null) !== null) return false;

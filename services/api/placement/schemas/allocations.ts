@@ -1,4 +1,4 @@
-import { setInventories } from "./inventories.ts";
+import { setInventoriesSchemas } from "./inventories.ts";
 import {
   CONSUMER_TYPE_PATTERN,
   closedObject,
@@ -38,7 +38,7 @@ const from1_38 = closedObject({ allocations: asMap(0), ...owner, consumer_genera
 ]);
 
 /** PUT /allocations/{consumer_uuid}. */
-export const putAllocations = {
+export const putAllocationsSchemas = {
   "1.0": closedObject({ allocations: asList }),
   "1.8": closedObject({ allocations: asList, ...owner }),
   "1.12": from1_12,
@@ -50,7 +50,7 @@ export const putAllocations = {
 const ofConsumers = (one: unknown, minProperties: number) => mapOf(UUID_KEY_PATTERN, one, minProperties);
 
 /** POST /allocations. */
-export const postAllocations = {
+export const postAllocationsSchemas = {
   "1.13": ofConsumers(deletable, 1),
   "1.28": ofConsumers(from1_28, 1),
   "1.34": ofConsumers(from1_34, 1),
@@ -58,10 +58,10 @@ export const postAllocations = {
 };
 
 const reshape = (allocations: unknown) =>
-  closedObject({ inventories: mapOf(UUID_KEY_PATTERN, setInventories["1.0"], 1), allocations });
+  closedObject({ inventories: mapOf(UUID_KEY_PATTERN, setInventoriesSchemas["1.0"], 1), allocations });
 
 /** POST /reshaper. */
-export const postReshaper = {
+export const postReshaperSchemas = {
   "1.30": reshape(ofConsumers(from1_28, 0)),
   "1.34": reshape(ofConsumers(from1_34, 0)),
   "1.38": reshape(ofConsumers(from1_38, 0)),

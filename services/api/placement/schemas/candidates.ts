@@ -22,7 +22,7 @@ const from1_25 = ["resources", "required", "member_of"];
 const from1_31 = [...from1_25, "in_tree"];
 
 /** Query string of GET /allocation_candidates. */
-export const listCandidates = {
+export const listCandidatesSchemas = {
   "1.10": plain({}),
   "1.16": plain({ limit }),
   "1.17": plain({ limit, required: text }),

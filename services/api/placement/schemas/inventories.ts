@@ -23,7 +23,7 @@ export const INVENTORY_DEFAULTS = {
 } as const;
 
 /** POST /resource_providers/{uuid}/inventories. */
-export const createInventory = {
+export const createInventorySchemas = {
   "1.0": closedObject(
     {
       ...record,
@@ -35,12 +35,12 @@ export const createInventory = {
 };
 
 /** PUT /resource_providers/{uuid}/inventories/{resource_class}. */
-export const updateInventory = {
+export const updateInventorySchemas = {
   "1.0": closedObject({ ...record, resource_provider_generation: generation }, withDefaults),
 };
 
 /** PUT /resource_providers/{uuid}/inventories; also one provider's part of a reshape. */
-export const setInventories = {
+export const setInventoriesSchemas = {
   "1.0": closedObject({
     resource_provider_generation: generation,
     inventories: {

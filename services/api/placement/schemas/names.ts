@@ -4,13 +4,13 @@ const customName = { type: "string", minLength: 1, maxLength: 255, pattern: CUST
 const generation = { type: "integer" };
 
 /** POST /resource_classes; PUT /resource_classes/{name}, from 1.7 on of the name in the path. */
-export const resourceClass = { "1.2": closedObject({ name: customName }) };
+export const resourceClassSchemas = { "1.2": closedObject({ name: customName }) };
 
 /** The name in the path of PUT /traits/{name}. */
-export const customNameInPath = { "1.0": customName };
+export const customNameInPathSchemas = { "1.0": customName };
 
 /** PUT /resource_providers/{uuid}/traits. */
-export const setTraits = {
+export const setTraitsSchemas = {
   "1.6": closedObject({
     traits: { type: "array", items: { type: "string", minLength: 1, maxLength: 255 } },
     resource_provider_generation: generation,
@@ -18,20 +18,20 @@ export const setTraits = {
 };
 
 /** Query string of GET /traits. */
-export const listTraits = {
+export const listTraitsSchemas = {
   "1.6": closedObject({ name: { type: "string" }, associated: { type: "string" } }, ["name", "associated"]),
 };
 
 const aggregates = { type: "array", items: uuid, uniqueItems: true };
 
 /** PUT /resource_providers/{uuid}/aggregates. */
-export const setAggregates = {
+export const setAggregatesSchemas = {
   "1.1": aggregates,
   "1.19": closedObject({ aggregates, resource_provider_generation: generation }),
 };
 
 /** Query string of GET /usages. */
-export const usages = {
+export const usagesSchemas = {
   "1.9": closedObject({ project_id: ownerId, user_id: ownerId }, ["user_id"]),
   "1.38": closedObject(
     {
