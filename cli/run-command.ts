@@ -1,14 +1,14 @@
-import { withSecretFiles } from "../runtime/secret-files.ts";
-import { type Declaration, readSettings, type Setting, SettingsError, type ValuesOf } from "../runtime/settings.ts";
+import { readProcessSettings } from "../runtime/secret-files.ts";
+import { type Declaration, type Setting, SettingsError, type ValuesOf } from "../runtime/settings.ts";
 
-/** Reads a command's settings and does its work: help is exit code 0, a bad setting one line and 2. */
+/** Reads a command's settings and does its work: help is exit code 0, bad settings a line each and 2. */
 export async function runCommand<Settings extends Readonly<Record<string, Setting<unknown>>>>(
   declaration: Declaration<Settings>,
   argv: readonly string[],
   work: (settings: ValuesOf<Settings>, positionals: readonly string[]) => Promise<number>,
 ): Promise<number> {
   try {
-    const read = readSettings(declaration, { argv, env: withSecretFiles(declaration, process.env) });
+    const read = readProcessSettings(declaration, { argv, env: process.env });
     if (read.kind === "settings") return await work(read.settings, read.positionals);
     process.stdout.write(`${read.text}\n`);
     return 0;

@@ -1,9 +1,9 @@
 import { DeadlineError, withDeadline } from "./deadline.ts";
 import { createLogger, LOG_LEVELS, type Logger } from "./logger.ts";
-import { withSecretFiles } from "./secret-files.ts";
+import { readProcessSettings } from "./secret-files.ts";
 import type { Service } from "./service.ts";
 import { oneOf } from "./setting-kinds.ts";
-import { type Declaration, readSettings, type Setting, SettingsError, setting, type ValuesOf } from "./settings.ts";
+import { type Declaration, type Setting, SettingsError, setting, type ValuesOf } from "./settings.ts";
 
 /** What every command that runs a service takes; spread it into the declaration. */
 export const processSettings = {
@@ -46,7 +46,7 @@ type Ending =
 
 /**
  * Runs a service from its settings to its close and resolves with the exit code: 0 after SIGTERM or SIGINT, 1 after an error
- * (logged once), 2 after a bad setting (one line on standard error). Prints `ready` once the service serves. A second signal
+ * (logged once), 2 after a bad setting (a line for each on standard error). Prints `ready` once the service serves. A second signal
  * cuts the close short.
  */
 export async function runService<Settings extends ProcessDeclared>(
@@ -82,7 +82,7 @@ function readContext<Settings extends ProcessDeclared>(
   run: ServiceRun<Settings>,
 ): number | { settings: ValuesOf<Settings>; logger: Logger } {
   try {
-    const read = readSettings(run.declaration, { argv: run.argv, env: withSecretFiles(run.declaration, host.env) });
+    const read = readProcessSettings(run.declaration, { argv: run.argv, env: host.env });
     if (read.kind === "help") {
       host.stdout.write(`${read.text}\n`);
       return 0;

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { withSecretFiles } from "./secret-files.ts";
+import { readProcessSettings } from "./secret-files.ts";
 import { text, url } from "./setting-kinds.ts";
-import { helpText, optional, readSettings, SettingsError } from "./settings.ts";
+import { helpText, optional, SettingsError, setting } from "./settings.ts";
 
 const declaration = {
   command: "berth try",
@@ -23,8 +23,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(dir, { recursive: true }));
 
-const read = (env: Readonly<Record<string, string>>) =>
-  readSettings(declaration, { argv: [], env: withSecretFiles(declaration, env) });
+const read = (env: Readonly<Record<string, string>>) => readProcessSettings(declaration, { argv: [], env });
 
 test("a setting that may hold a password is read from the file that its variable with _FILE names", () => {
   expect(read({ BERTH_DATABASE_URL_FILE: file })).toMatchObject({
@@ -38,6 +37,14 @@ test("both variables, and a file that cannot be read, are refused by name and wi
   const both = { BERTH_DATABASE_URL: "postgres://x:s3cret@y/z", BERTH_DATABASE_URL_FILE: file };
   expect(() => read(both)).toThrow(new SettingsError("give either BERTH_DATABASE_URL or BERTH_DATABASE_URL_FILE"));
   expect(() => read({ BERTH_DATABASE_URL_FILE: join(dir, "none") })).toThrow(/^BERTH_DATABASE_URL_FILE: ENOENT/);
+});
+
+test("a file that cannot be read does not hide the other errors", () => {
+  const env = { BERTH_DATABASE_URL_FILE: join(dir, "none") };
+  const command = { ...declaration, settings: { ...declaration.settings, cell: setting(text(), { about: "a cell" }) } };
+  expect(() => readProcessSettings(command, { argv: ["--nam=x"], env })).toThrow(
+    /^3 errors:\n {2}Unknown option '--nam'.*\n {2}BERTH_DATABASE_URL_FILE: ENOENT.*\n {2}BERTH_CELL \(--cell\) is missing/,
+  );
 });
 
 test("the help names the variable with _FILE where there is one", () => {

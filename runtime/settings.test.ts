@@ -114,6 +114,31 @@ describe("names what is wrong and what is allowed, in one line", () => {
   });
 });
 
+test("names everything that is wrong at once, a line each", () => {
+  const argv = ["--database-url=mysql://u:secret@h/d", "--cells=0", "--cels", "1", "-x", "--fsync=1", "--agents"];
+  expect(() => read(argv, { BERTH_LEASE: "5" })).toThrow(
+    [
+      "8 errors:",
+      "  Unknown option '--cels'; see berth try --help",
+      "  Unknown option '-x'; see berth try --help",
+      "  Option '--fsync' does not take an argument; see berth try --help",
+      "  Option '--agents <value>' argument missing; see berth try --help",
+      "  BERTH_DATABASE_URL (--database-url) is bad; allowed: a URL beginning with postgres:// or postgresql://",
+      '  BERTH_CELLS (--cells) is bad: "0"; allowed: an integer from 1 to 9',
+      '  BERTH_LEASE (--lease) is bad: "5"; allowed: a duration like 250ms, 5s or 2m, from 100 to 60000 ms',
+      "  BERTH_CELL (--cell) is missing: the cell's name; allowed: text",
+    ].join("\n"),
+  );
+  expect(() => read(["--cells=0"])).toThrow(/^3 errors:\n {2}NAME is missing; usage.*\n.*CELLS.*\n.*CELL /);
+  expect(() => read(["x", "--cell", "--cells=7", "--lease=9"])).toThrow(
+    [
+      "2 errors:",
+      "  Option '--cell' argument is ambiguous; see berth try --help",
+      '  BERTH_LEASE (--lease) is bad: "9"; allowed: a duration like 250ms, 5s or 2m, from 100 to 60000 ms',
+    ].join("\n"),
+  );
+});
+
 test("never shows a bad URL, which may hold a password", () => {
   expect(() => read(["x", "--cell=c", "--database-url", "mysql://u:secret@h/d"])).toThrow(
     new SettingsError(

@@ -1,5 +1,8 @@
-import { parseArgs } from "node:util";
+import { parseFlags } from "./parse-flags.ts";
 import type { Kind } from "./setting-kinds.ts";
+import { refuseFaults } from "./settings-error.ts";
+
+export { SettingsError } from "./settings-error.ts";
 
 /** One setting of a command, made by `setting` or `optional`. */
 export interface Setting<Value> {
@@ -53,69 +56,74 @@ export type Read<Settings extends Declared> =
   | { readonly kind: "settings"; readonly settings: ValuesOf<Settings>; readonly positionals: readonly string[] }
   | { readonly kind: "help"; readonly text: string };
 
-/** A setting that is missing or bad: one line that names it and says what is allowed. Exit code 2. */
-export class SettingsError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "SettingsError";
-  }
-}
-
 /**
  * Reads a command's settings: a flag wins over the environment, the environment over the default. Pure. The result is
- * frozen. Throws `SettingsError` on the first that is missing, bad or unknown.
+ * frozen. Throws a `SettingsError` with all that is missing, bad or unknown. `unreadable`: what is wrong with variables that could not be
+ * read, by the variable.
  */
 export function readSettings<Settings extends Declared>(
   declaration: Declaration<Settings>,
-  source: { readonly argv: readonly string[]; readonly env: Readonly<Record<string, string | undefined>> },
+  source: {
+    readonly argv: readonly string[];
+    readonly env: Readonly<Record<string, string | undefined>>;
+    readonly unreadable?: ReadonlyMap<string, string>;
+  },
 ): Read<Settings> {
-  const { values, positionals } = readFlags(declaration, source.argv);
+  const { values, positionals, faults: flagFaults, faulty } = parseFlags(source.argv, flagTypes(declaration));
   if (values.help === true) return { kind: "help", text: helpText(declaration) };
-  const names = declaration.positionals ?? [];
-  const required = names.filter((name) => !name.startsWith("["));
-  if (positionals.length < required.length)
-    throw new SettingsError(`${names[positionals.length]} is missing; usage: ${usage(declaration)}`);
-  if (positionals.length > names.length && !/…\]?$/.test(names.at(-1) ?? ""))
-    throw new SettingsError(`unexpected argument ${quote(positionals[names.length])}; usage: ${usage(declaration)}`);
+  const faults = flagFaults.map((fault) => `${fault}; see ${declaration.command} --help`);
+  // What a wrong flag leaves behind is not to be called an argument.
+  if (faults.length === 0) faults.push(...positionalFaults(declaration, positionals));
   const settings: Record<string, unknown> = {};
   for (const [name, declared] of Object.entries(declaration.settings)) {
+    if (faulty.has(flagOf(name))) continue;
     const flag = values[flagOf(name)];
     const env = source.env[envOf(name)];
-    settings[name] = readOne(name, declared, flag === undefined ? env || undefined : String(flag));
+    const unreadable = flag === undefined ? source.unreadable?.get(envOf(name)) : undefined;
+    const read =
+      unreadable === undefined
+        ? readOne(name, declared, flag === undefined ? env || undefined : String(flag))
+        : { fault: unreadable };
+    if ("fault" in read) faults.push(read.fault);
+    else settings[name] = read.value;
   }
+  refuseFaults(faults);
   return { kind: "settings", settings: Object.freeze(settings) as ValuesOf<Settings>, positionals };
 }
 
-function readOne(name: string, declared: Setting<unknown>, given: string | undefined): unknown {
+function positionalFaults(declaration: Declaration<Declared>, positionals: readonly string[]): readonly string[] {
+  const names = declaration.positionals ?? [];
+  const missing = names.filter((name) => !name.startsWith("[")).slice(positionals.length);
+  if (missing.length > 0) return [`${missing[0]} is missing; usage: ${usage(declaration)}`];
+  if (positionals.length <= names.length || /…\]?$/.test(names.at(-1) ?? "")) return [];
+  return [`unexpected argument ${quote(positionals[names.length])}; usage: ${usage(declaration)}`];
+}
+
+type ReadOne = { readonly value: unknown } | { readonly fault: string };
+
+function readOne(name: string, declared: Setting<unknown>, given: string | undefined): ReadOne {
   const text = given ?? declared.default;
   const label = `${envOf(name)} (--${flagOf(name)})`;
   if (text === undefined) {
-    if (declared.optional) return null;
-    throw new SettingsError(`${label} is missing: ${declared.about}; allowed: ${declared.kind.allowed}`);
+    if (declared.optional) return { value: null };
+    return { fault: `${label} is missing: ${declared.about}; allowed: ${declared.kind.allowed}` };
   }
-  const parsed = declared.kind.parse(text);
-  if (parsed !== undefined) return parsed;
-  throw new SettingsError(
-    `${label} is bad${declared.kind.secret ? "" : `: ${quote(text)}`}; allowed: ${declared.kind.allowed}`,
-  );
+  const value = declared.kind.parse(text);
+  if (value !== undefined) return { value };
+  const shown = declared.kind.secret ? "" : `: ${quote(text)}`;
+  return { fault: `${label} is bad${shown}; allowed: ${declared.kind.allowed}` };
 }
 
-function readFlags(
+function flagTypes(
   declaration: Declaration<Declared>,
-  argv: readonly string[],
-): { values: Record<string, unknown>; positionals: readonly string[] } {
-  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {
+): Readonly<Record<string, { type: "string" | "boolean"; short?: string }>> {
+  const types: Record<string, { type: "string" | "boolean"; short?: string }> = {
     help: { type: "boolean", short: "h" },
   };
   for (const [name, declared] of Object.entries(declaration.settings)) {
-    options[flagOf(name)] = { type: declared.kind.flagOnly ? "boolean" : "string" };
+    types[flagOf(name)] = { type: declared.kind.flagOnly ? "boolean" : "string" };
   }
-  try {
-    return parseArgs({ args: [...argv], options, allowNegative: true, allowPositionals: true, strict: true });
-  } catch (error) {
-    const [firstSentence] = (error as Error).message.split(/\.\s|\n/);
-    throw new SettingsError(`${firstSentence}; see ${declaration.command} --help`);
-  }
+  return types;
 }
 
 /** What `--help` prints: every flag, its variable, what it allows and its default. */

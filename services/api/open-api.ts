@@ -38,7 +38,7 @@ import type { Logger } from "../../runtime/logger.ts";
 import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
 import { WaitingRoom } from "./http/waiting-room.ts";
-import { refuseOpenNetwork } from "./identity/open-network.ts";
+import { refuseBadAuth } from "./identity/refuse-bad-auth.ts";
 import { openMetrics } from "./open-metrics.ts";
 import { openAccess } from "./placement/open-access.ts";
 import { placementCell } from "./placement/placement-cell.ts";
@@ -57,7 +57,7 @@ type Closers = (() => Promise<unknown>)[];
  */
 export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint: string | null): Promise<ApiService> {
   const { settings, logger } = context;
-  refuseOpenNetwork(settings);
+  refuseBadAuth(settings);
   const filters = await loadHostFilters(settings.filters ?? []);
   const closers: Closers = [];
   const closeAll = async () => {

@@ -27,13 +27,19 @@ export const keystoneOptions = {
 
 export type KeystoneOptions = ValuesOf<typeof keystoneOptions>;
 
+/** What `--auth keystone` lacks, a line each. */
+export function keystoneFaults({ keystoneUrl, keystonePassword }: KeystoneOptions): readonly string[] {
+  const missing = [
+    ...(keystoneUrl === null ? ["BERTH_KEYSTONE_URL (--keystone-url)"] : []),
+    ...(keystonePassword === null ? ["BERTH_KEYSTONE_PASSWORD (--keystone-password)"] : []),
+  ];
+  return missing.map((name) => `${name} is missing: --auth keystone needs it`);
+}
+
 /** What a process was given, as the authenticator wants it. Throws `SettingsError` when it does not suffice. */
 export function keystoneSettings(options: KeystoneOptions): KeystoneSettings {
   const { keystoneUrl, keystonePassword } = options;
-  if (keystoneUrl === null)
-    throw new SettingsError("BERTH_KEYSTONE_URL (--keystone-url) is missing: --auth keystone needs it");
-  if (keystonePassword === null)
-    throw new SettingsError("BERTH_KEYSTONE_PASSWORD (--keystone-password) is missing: --auth keystone needs it");
+  if (keystoneUrl === null || keystonePassword === null) throw new SettingsError(keystoneFaults(options));
   return {
     ...DEFAULT_KEYSTONE_SETTINGS,
     url: keystoneUrl,

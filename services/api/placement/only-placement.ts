@@ -19,7 +19,7 @@ import type { Logger } from "../../../runtime/logger.ts";
 import { Patience } from "../../../runtime/patience.ts";
 import type { Service } from "../../../runtime/service.ts";
 import { WaitingRoom } from "../http/waiting-room.ts";
-import { refuseOpenNetwork } from "../identity/open-network.ts";
+import { refuseBadAuth } from "../identity/refuse-bad-auth.ts";
 import { openMetrics } from "../open-metrics.ts";
 import { openAccess } from "./open-access.ts";
 import { placementCell } from "./placement-cell.ts";
@@ -49,7 +49,7 @@ interface LedgerDatabase {
 type Closers = (() => Promise<unknown>)[];
 
 async function composePlacement({ settings, logger }: ServiceContext<PlacementOptions>): Promise<Service> {
-  refuseOpenNetwork(settings);
+  refuseBadAuth(settings);
   const closers: Closers = [];
   const closeAll = async (): Promise<void> => {
     for (const close of closers.splice(0).reverse()) await close();
