@@ -5,7 +5,7 @@
 export interface Bus {
   /**
    * Resolves when the stream has stored the message. Rejects with a `BusError` when the connection may not publish there
-   * (`not-permitted`), no stream listens (`no-stream`), or no answer came in time (`timeout`, `closed`: the message may or
+   * (`not-permitted`), no stream listens (`no-stream`), the server has no room (`full`, at once), or no answer came in time (`timeout`, `closed`: the message may or
    * may not be stored then). A second publish under the same `id` within two minutes is dropped by the stream.
    */
   publish(subject: string, data: Uint8Array, options?: PublishOptions): Promise<void>;
@@ -31,8 +31,11 @@ export interface Bus {
   close(): Promise<void>;
 }
 
-/** `missing`: a server answers, and a stream or a consumer is not there. `away`: no server can be reached. */
-export type StreamState = "there" | "missing" | "away";
+/**
+ * `full`: the streams are there, and what was published of late was refused for want of room. `missing`: a server answers, and a stream or a
+ * consumer is not there. `away`: no server can be reached.
+ */
+export type StreamState = "there" | "full" | "missing" | "away";
 
 export interface PublishOptions {
   /** Names the message for deduplication. */
@@ -104,6 +107,8 @@ export type BusErrorCode =
   | "timeout"
   /** The connection was closed by its owner. */
   | "closed"
+  /** The server has no room to store the message. */
+  | "full"
   /** The server answered with an error of its own; the message has it. */
   | "refused";
 
@@ -127,5 +132,6 @@ export const busErrorIsTransient: Readonly<Record<BusErrorCode, boolean>> = {
   "no-stream": true,
   timeout: true,
   closed: false,
+  full: true,
   refused: true,
 };

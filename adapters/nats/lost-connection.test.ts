@@ -4,6 +4,7 @@ import { ManualClock } from "../../runtime/manual-clock.ts";
 import type { LinkUser, NatsLink } from "./nats-link.ts";
 import { NatsPublisher } from "./nats-publisher.ts";
 import { NatsPuller } from "./nats-puller.ts";
+import { StoreRoom } from "./store-room.ts";
 
 const ignore = (): void => undefined;
 
@@ -56,7 +57,9 @@ test("a publisher that gets a connection which is lost already waits for the nex
   const [lost, next] = [fakeConnection(), fakeConnection()];
   lost.state.closed = true;
   const { link, users } = linkOf(lost.connection);
-  const publisher = new NatsPublisher({ link, clock: new ManualClock(), timeoutMs: 1_000, onUnanswered: ignore });
+  const clock = new ManualClock();
+  const room = new StoreRoom(clock, ignore);
+  const publisher = new NatsPublisher({ link, clock, room, timeoutMs: 1_000, onUnanswered: ignore });
   for (const user of users) user.onUp(next.connection);
   expect(next.state.subscribed).toBe(1);
   publisher.close();

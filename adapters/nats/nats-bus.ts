@@ -14,6 +14,7 @@ import { toBusError } from "./nats-errors.ts";
 import { type NatsEvent, NatsLink } from "./nats-link.ts";
 import { NatsPublisher } from "./nats-publisher.ts";
 import { NatsPuller } from "./nats-puller.ts";
+import { StoreRoom } from "./store-room.ts";
 import { StreamKeeper } from "./stream-keeper.ts";
 
 export interface NatsBusOptions {
@@ -47,6 +48,7 @@ class JetStreamBus implements NatsBus {
   readonly #link: NatsLink;
   readonly #publisher: NatsPublisher;
   readonly #keeper: StreamKeeper;
+  readonly #room: StoreRoom;
   readonly #pullers = new Set<NatsPuller>();
 
   constructor(options: NatsBusOptions) {
@@ -56,7 +58,8 @@ class JetStreamBus implements NatsBus {
     this.#link = new NatsLink({ url: options.url, name: options.name, clock: this.#clock, onEvent });
     const parts = { link: this.#link, clock: this.#clock, timeoutMs: this.#timeoutMs };
     this.#keeper = new StreamKeeper({ ...parts, onEvent });
-    this.#publisher = new NatsPublisher({ ...parts, onUnanswered: () => this.#keeper.suspect() });
+    this.#room = new StoreRoom(this.#clock, onEvent);
+    this.#publisher = new NatsPublisher({ ...parts, room: this.#room, onUnanswered: () => this.#keeper.suspect() });
   }
 
   async whenConnected(timeoutMs: number): Promise<void> {
@@ -103,7 +106,8 @@ class JetStreamBus implements NatsBus {
   }
 
   streamState(): StreamState {
-    return this.#keeper.state;
+    const { state } = this.#keeper;
+    return state === "there" && this.#room.isFull ? "full" : state;
   }
 
   async close(): Promise<void> {

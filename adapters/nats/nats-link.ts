@@ -21,7 +21,10 @@ export type NatsEvent =
   /** A stream or a consumer that this bus keeps is not there, or cannot be made; told once until they all are. */
   | { readonly kind: "streams-missing"; readonly reason: string }
   /** What was missing was made again. */
-  | { readonly kind: "streams-made"; readonly streams: readonly string[] };
+  | { readonly kind: "streams-made"; readonly streams: readonly string[] }
+  /** The server has no room for messages; told once until it has stored one again. */
+  | { readonly kind: "streams-full"; readonly reason: string }
+  | { readonly kind: "streams-have-room" };
 
 /** What uses a link: told of every connection that comes and goes. */
 export interface LinkUser {

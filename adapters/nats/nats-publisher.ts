@@ -3,6 +3,7 @@ import { BusError, type PublishOptions } from "../../runtime/bus.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { toBusError } from "./nats-errors.ts";
 import type { LinkUser, NatsLink } from "./nats-link.ts";
+import { isNoRoom, type StoreRoom } from "./store-room.ts";
 
 /** Publishes that may wait for their answer; one more is refused. */
 const pendingMax = 100_000;
@@ -30,6 +31,7 @@ export class NatsPublisher implements LinkUser {
   readonly #link: NatsLink;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
+  readonly #room: StoreRoom;
   readonly #onUnanswered: () => void;
   /** In order of their deadlines, since all have the same time. */
   readonly #pending = new Map<string, Pending>();
@@ -43,12 +45,14 @@ export class NatsPublisher implements LinkUser {
     readonly link: NatsLink;
     readonly clock: Clock;
     readonly timeoutMs: number;
+    readonly room: StoreRoom;
     /** Called when no stream took a message: it may have to be made again. */
     readonly onUnanswered: () => void;
   }) {
     this.#link = options.link;
     this.#clock = options.clock;
     this.#timeoutMs = options.timeoutMs;
+    this.#room = options.room;
     this.#onUnanswered = options.onUnanswered;
     this.#link.attach(this);
   }
@@ -144,8 +148,11 @@ export class NatsPublisher implements LinkUser {
       return;
     }
     this.#pending.delete(token);
-    if (error === null) pending.resolve();
-    else pending.reject(error.refusal);
+    if (error?.refusal.code === "full") this.#room.refused(error.refusal.message);
+    if (error === null) {
+      this.#room.stored();
+      pending.resolve();
+    } else pending.reject(error.refusal);
   }
 
   /** One timer for all that were refused of late. */
@@ -183,14 +190,26 @@ export class NatsPublisher implements LinkUser {
   }
 }
 
+/** What JetStream says of a publish that it does not store. */
+interface ApiFault {
+  /** As of HTTP. */
+  readonly code?: number;
+  /** JetStream's own. */
+  readonly err_code?: number;
+  readonly description?: string;
+}
+
 /** Null: the stream has it. `retry`: another try may find somebody to take it. */
 function errorOf(answer: Msg, subject: string): { readonly refusal: BusError; readonly retry: boolean } | null {
   if (answer.headers?.code === unavailable) {
     return { refusal: new BusError("no-stream", subject, "no stream takes this subject"), retry: true };
   }
-  const { error } = answer.json<{ readonly error?: { readonly code?: number; readonly description?: string } }>();
+  const { error } = answer.json<{ readonly error?: ApiFault }>();
   if (error === undefined) return null;
-  const refusal = new BusError("refused", subject, error.description ?? "the stream refused the message");
+  const detail = error.description ?? "the stream refused the message";
+  // Also a 503, but room is not found within the time of a publish, and whoever publishes must not be held up for so long.
+  if (isNoRoom(error.err_code)) return { refusal: new BusError("full", subject, detail), retry: false };
+  const refusal = new BusError("refused", subject, detail);
   return { refusal, retry: error.code === unavailable };
 }
 

@@ -123,7 +123,9 @@ export class StreamKeeper {
       this.#isMissing = false;
     } catch (error) {
       if (this.#closed || connection !== this.#connection) return;
-      this.#tellMissing(toBusError("streams", error).message);
+      // A server whose disk is full refuses to write down what it has already; nothing is missing for that.
+      if ((await this.#findsMissing(connection).catch(() => true)) === false) this.#isMissing = false;
+      else this.#tellMissing(toBusError("streams", error).message);
     }
   }
 

@@ -82,9 +82,9 @@ export interface ChaosCloud {
   failover(cell: string): Promise<void>;
   /** The cell has a standby again, which is on a par with its Postgres. */
   restoreStandby(cell: string): Promise<void>;
-  /** From now on an agent's journal cannot grow. */
-  fillDisk(agent: string): Promise<void>;
-  freeDisk(agent: string): Promise<void>;
+  /** From now on an agent's journal cannot grow, or a NATS server can write nothing. */
+  fillDisk(part: string): Promise<void>;
+  freeDisk(part: string): Promise<void>;
   /** Starts what does not run, ends what is paused, and resolves when every host is up. */
   makeWhole(): Promise<void>;
   /** The audit of the six laws; agents are asked what runs. */

@@ -7,7 +7,7 @@ export type ClientOperation = "create" | "delete" | "show" | "list" | "action";
 /**
  * Harm that a chaos plan can do. Where the simulator knows the same, it has the same name.
  * `kill`: SIGKILL; `pause`: SIGSTOP, then SIGCONT; `cut`: nothing passes a link; `slow`: everything on a link comes late;
- * `disk-full`: an agent's journal cannot be written; `fail-builds`: hosts fail builds at a rate; `kill-all`: everything dies
+ * `disk-full`: an agent's journal, or a NATS server's streams, cannot be written; `fail-builds`: hosts fail builds at a rate; `kill-all`: everything dies
  * at once; `redis-flush`: Redis forgets everything; `failover`: a cell's Postgres dies and its standby takes over.
  */
 export const CHAOS_FAULTS = [

@@ -171,6 +171,8 @@ function queueRemarks(bus: Pick<Bus, "streamState">): readonly string[] {
   switch (bus.streamState()) {
     case "there":
       return [];
+    case "full":
+      return ["the work queue is full: requests are accepted, and placed some seconds later"];
     case "missing":
       return ["the work queue is missing and is being made again"];
     case "away":

@@ -27,6 +27,7 @@ import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
 import { LedgerView } from "../../core/ledger/view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
+import type { StreamState } from "../../runtime/bus.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
 import { drainThenCut } from "../../runtime/drain-then-cut.ts";
@@ -77,7 +78,7 @@ export async function openScheduler(
   const followers: WatchedFollower[] = [];
   registerFollowerMetrics(registry, followers);
   const tracing = startTracing({ service: "berth-scheduler", instance: settings.schedulerId, exportTo: otlpEndpoint });
-  const cellBuses = new Set<NatsBus>();
+  const cellBuses = new Map<NatsBus, string>();
   const openCell = async (record: CellRecord) => openSchedulerCell(record, { followers, cellBuses, logger });
   const scheduler = createScheduler(
     {
@@ -104,7 +105,7 @@ export async function openScheduler(
   const probes = createProbes({
     ...{ listen: options.listen, registry },
     isReady: () => scheduler.ready,
-    remarks: () => [...describeQueue(bus), ...describeObstacles(followers)],
+    remarks: () => [...describeQueue(bus), ...describeFullCells(cellBuses), ...describeObstacles(followers)],
   });
   return {
     get note() {
@@ -117,7 +118,7 @@ export async function openScheduler(
     },
     close: closeOnce(async () => {
       patience.giveUp();
-      await drainThenCut(scheduler.close(), { graceMs: DRAIN_MS, cut: () => closeAll([bus, ...cellBuses]) });
+      await drainThenCut(scheduler.close(), { graceMs: DRAIN_MS, cut: () => closeAll([bus, ...cellBuses.keys()]) });
       await Promise.all([probes.close(), bus.close(), softState.close(), tracing.close()]);
       await store.close();
     }),
@@ -138,11 +139,26 @@ async function whenReachable(pool: Pool, patience: Patience): Promise<void> {
   if (pending.length > 0) throw new Error(`the API database lacks ${pending.join(", ")}; run \`berth db migrate\``);
 }
 
+const QUEUE_TROUBLES: Readonly<Record<StreamState, string | null>> = {
+  there: null,
+  full: "the work queue is full",
+  missing: "the work queue is missing and is being made again",
+  away: "NATS cannot be reached",
+};
+
 /** What `/readyz` says of the work queue; nothing while it is there. */
 function describeQueue(bus: Pick<NatsBus, "streamState">): readonly string[] {
-  const state = bus.streamState();
-  const what = state === "away" ? "NATS cannot be reached" : "the work queue is missing and is being made again";
-  return state === "there" ? [] : [`${what}: sweeps place requests meanwhile, some seconds later`];
+  const trouble = QUEUE_TROUBLES[bus.streamState()];
+  return trouble === null ? [] : [`${trouble}: sweeps place requests meanwhile, some seconds later`];
+}
+
+/** The same of the cells' queues of tasks. */
+function describeFullCells(cellBuses: ReadonlyMap<NatsBus, string>): readonly string[] {
+  return [...cellBuses].flatMap(([bus, cell]) =>
+    bus.streamState() === "full"
+      ? [`the queue of cell ${cell} is full: its conductors find their tasks by themselves`]
+      : [],
+  );
 }
 
 async function closeAll(buses: readonly NatsBus[]): Promise<void> {
@@ -152,7 +168,7 @@ async function closeAll(buses: readonly NatsBus[]): Promise<void> {
 /** Opens a cell in the background: it takes part once its view has loaded. Throws when its record is incomplete. */
 function openSchedulerCell(
   record: CellRecord,
-  of: { readonly followers: WatchedFollower[]; readonly cellBuses: Set<NatsBus>; readonly logger: Logger },
+  of: { readonly followers: WatchedFollower[]; readonly cellBuses: Map<NatsBus, string>; readonly logger: Logger },
 ): OpenedCell {
   const { followers, cellBuses, logger } = of;
   const { name, databaseUrl, natsUrl } = record;
@@ -161,7 +177,7 @@ function openSchedulerCell(
   const connectionsMax = CELL_CONNECTIONS_MAX;
   const pool = openLoggedPool({ url: databaseUrl, applicationName: NAME, connectionsMax, what, logger });
   const bus = openLoggedBus({ url: natsUrl, name: NAME, what, logger });
-  cellBuses.add(bus);
+  cellBuses.set(bus, name);
   const view = new LedgerView();
   const clock = systemClock;
   const facts = new LiveCellFacts(name, view);

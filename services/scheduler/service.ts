@@ -119,7 +119,8 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
   };
   return {
     get ready() {
-      return ready && parts.intake.listening && deps.bus.streamState() === "there";
+      const streams = deps.bus.streamState();
+      return ready && parts.intake.listening && (streams === "there" || streams === "full");
     },
     async start() {
       try {

@@ -34,7 +34,8 @@ test("services die and stand still, hosts fail builds, a disk is full: everythin
 - { fault: kill, target: scheduler, pick: all, at: 2s, for: 1s }
 - { fault: kill, target: agent@cell1, at: 1s, for: 1s }
 - { fault: pause, target: conductor@cell2, at: 1s, for: 3s }
-- { fault: disk-full, target: agent@cell2, at: 3s, for: 2s }`,
+- { fault: disk-full, target: agent@cell2, at: 3s, for: 2s }
+- { fault: disk-full, target: nats, pick: all, at: 2s, for: 3s }`,
   );
   expect(failures).toEqual([]);
   expect(faults).toEqual(new Set(["kill", "pause", "disk-full"]));
@@ -60,7 +61,7 @@ test("what somebody left standing still, cut off and full is whole again", async
     cloud.parts.find((one) => one.role === role && one.cell === cell),
   );
   await Promise.all([nats?.pause(), agent?.pause(), ...cloud.links.map((link) => link.cut("both"))]);
-  await cloud.fillDisk(agent?.name ?? "");
+  await Promise.all([agent, nats].map((part) => cloud.fillDisk(part?.name ?? "")));
   await cloud.makeWhole();
   const { failures } = await outcomeOf("nothing", "- { fault: fail-builds, share: 0, at: 1s, for: 1s }");
   expect(failures).toEqual([]);

@@ -31,6 +31,10 @@ export class ChildServerPart implements Part {
     return this.#running;
   }
 
+  get pid(): number {
+    return this.#server.pid;
+  }
+
   async kill(): Promise<void> {
     this.#running = false;
     await this.#server.kill();

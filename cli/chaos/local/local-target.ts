@@ -105,14 +105,14 @@ export class LocalTarget implements ChaosCloud {
    * By a limit on the size of the process' files, which needs no rights: the write that would pass it is cut short and fails, as
    * on a full disk.
    */
-  async fillDisk(agent: string): Promise<void> {
-    this.#limit(agent, true);
-    this.#full.add(agent);
+  async fillDisk(part: string): Promise<void> {
+    this.#limit(part, true);
+    this.#full.add(part);
   }
 
-  async freeDisk(agent: string): Promise<void> {
-    this.#full.delete(agent);
-    this.#limit(agent, false);
+  async freeDisk(part: string): Promise<void> {
+    this.#full.delete(part);
+    this.#limit(part, false);
   }
 
   async makeWhole(): Promise<void> {
@@ -181,10 +181,13 @@ export class LocalTarget implements ChaosCloud {
 
   #limit(name: string, full: boolean): void {
     const agent = this.#cloud.cells.flatMap(({ agents }) => agents).find((one) => one.name === name);
-    if (agent === undefined) throw new CannotHarmError(`${name} is no agent`);
-    if (!agent.running) return;
-    const bytes = full ? `${statSync(agent.journal).size + LAST_BYTES}` : "unlimited";
-    const { status, error, stderr } = spawnSync("prlimit", ["--pid", `${agent.pid}`, `--fsize=${bytes}:`]);
+    const server = this.#cloud.parts.find((one) => one.name === name && one.role === "nats");
+    const part = agent ?? (server instanceof ChildServerPart ? server : undefined);
+    if (part === undefined) throw new CannotHarmError(`${name} is no agent and no NATS server`);
+    if (!part.running) return;
+    const lastByte = agent === undefined ? 0 : statSync(agent.journal).size + LAST_BYTES;
+    const bytes = full ? `${lastByte}` : "unlimited";
+    const { status, error, stderr } = spawnSync("prlimit", ["--pid", `${part.pid}`, `--fsize=${bytes}:`]);
     if (status !== 0) throw new CannotHarmError(`prlimit: ${error?.message ?? stderr}`);
   }
 }

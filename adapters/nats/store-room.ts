@@ -1,0 +1,46 @@
+import type { Clock } from "../../runtime/clock.ts";
+import type { NatsEvent } from "./nats-link.ts";
+
+/** A refusal that is older than this tells nothing about the present: nobody has tried since. */
+const freshMs = 30_000;
+/** The server's codes for "the limit of all files is reached", "the limit of the account is reached", and "a write failed". */
+const noRoom: ReadonlySet<number> = new Set([10_023, 10_047, 10_077]);
+
+/** Whether an answer to a publish, by its JetStream error code, says that the server has no room to store the message. */
+export function isNoRoom(errorCode: number | undefined): boolean {
+  return errorCode !== undefined && noRoom.has(errorCode);
+}
+
+/**
+ * Whether the server has room for messages, as far as publishes have shown.
+ *
+ * Modes: **room** → (a publish is refused for want of room) **full** → (a publish is stored) **room**. `isFull` also forgets a refusal that
+ * nobody has tried again since.
+ */
+export class StoreRoom {
+  readonly #clock: Clock;
+  readonly #onEvent: (event: NatsEvent) => void;
+  /** Null: room. */
+  #refusedMs: number | null = null;
+
+  constructor(clock: Clock, onEvent: (event: NatsEvent) => void) {
+    this.#clock = clock;
+    this.#onEvent = onEvent;
+  }
+
+  get isFull(): boolean {
+    return this.#refusedMs !== null && this.#clock.monotonic() - this.#refusedMs < freshMs;
+  }
+
+  refused(reason: string): void {
+    const isNews = this.#refusedMs === null;
+    this.#refusedMs = this.#clock.monotonic();
+    if (isNews) this.#onEvent({ kind: "streams-full", reason });
+  }
+
+  stored(): void {
+    if (this.#refusedMs === null) return;
+    this.#refusedMs = null;
+    this.#onEvent({ kind: "streams-have-room" });
+  }
+}
