@@ -40,6 +40,7 @@ export class GatedStore {
   readonly store: ConductorStore;
   readonly #gates = new Map<string, Promise<void>>();
   readonly #held = new Map<string, number>();
+  readonly #changes = new Map<string, (answer: unknown) => unknown>();
   #dead = false;
 
   constructor(target: ConductorStore) {
@@ -49,7 +50,9 @@ export class GatedStore {
         this.#held.set(name, (this.#held.get(name) ?? 0) + 1);
         await gate;
       }
-      return this.#dead ? new Promise(() => {}) : run();
+      if (this.#dead) return new Promise(() => {});
+      const answer = await run();
+      return this.#changes.get(name)?.(answer) ?? answer;
     };
     this.store = new Proxy(target, {
       get:
@@ -67,6 +70,11 @@ export class GatedStore {
       this.#gates.delete(name);
       resolve();
     };
+  }
+
+  /** From now on calls of `name` answer what `change` makes of the answer. */
+  change(name: keyof ConductorStore, change: (answer: unknown) => unknown): void {
+    this.#changes.set(name, change);
   }
 
   /** How many calls of `name` were held so far. */

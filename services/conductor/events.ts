@@ -163,6 +163,14 @@ export class ConductorEvents {
     );
   }
 
+  /** Told once of each task. */
+  stageUnknown(claim: { readonly taskId: string; readonly serverUuid: string }, kind: string, stage: string): void {
+    this.#logger.error(
+      { task: claim.taskId, server: claim.serverUuid, kind, stage },
+      "an operation is at a stage that this conductor does not know, so another one is to carry it on: run a conductor of the version that brought it there, or a newer one. It waits until then",
+    );
+  }
+
   unreadableEnded(taskId: string, serverUuid: string, reason: string): void {
     this.#logger.error(
       { task: taskId, server: serverUuid, reason },

@@ -13,6 +13,7 @@ import {
   type OperationWorld,
   stepOperation,
 } from "../../core/tasks/operation-machine.ts";
+import { edgesOf } from "../../core/tasks/operation-routes.ts";
 import {
   type AttemptReport,
   type DestroyReport,
@@ -55,6 +56,15 @@ export class OperationRun implements TaskRun {
 
   get host(): string | null {
     return this.#asked?.place.host ?? null;
+  }
+
+  get kind(): string {
+    return this.#world.facts.kind;
+  }
+
+  /** Whether this version has the stage on the operation's route. */
+  knows(stage: string): boolean {
+    return edgesOf(this.#world.facts.kind, stage) !== null;
   }
 
   /** From where the database says that it is. */

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { TakenTask } from "../../core/cell/cell-store.ts";
@@ -30,4 +31,45 @@ test.each<[string, Partial<TakenTask["task"]>]>([
   expect(named).toEqual([[taskId(1), expect.stringMatching(/./)]]);
   // It is ours until another conductor gets it, or it ends.
   expect(runs.has(taskId(1))).toBe(true);
+});
+
+test("an operation at a stage that this version does not know is taken again later and later, and named once", async () => {
+  const clock = new ManualClock();
+  const named: string[] = [];
+  const rests: number[] = [];
+  let epoch = 1;
+  const { task } = dispatchOf({ server: 1, task: 1, hosts: [0] });
+  const operate = {
+    ...{ kind: "rebuild", source: undefined, selections: [], destination: undefined, before: undefined },
+    ...{ statusBefore: "ACTIVE", migrationUuid: "", fenceWaived: false },
+  };
+  const work = { $case: "operate" as const, value: operate };
+  const takenNow = (): TakenTask => ({ task: { ...task, work }, epoch, selection: 0, host: null, attemptId: null });
+  const ports = {
+    clock,
+    settings: { unseenMs: 0 },
+    events: {
+      stageUnknown: (_: unknown, kind: string, stage: string) => void named.push(`${kind} ${stage}`),
+      resumed() {},
+    },
+    store: { positions: async () => [{ stage: "levitating" }], attempts: async () => [] },
+    commits: {
+      insist: (_: string, call: () => Promise<unknown>) => call(),
+      take: async () => {
+        epoch += 1;
+        return takenNow();
+      },
+    },
+    // No other conductor lives.
+    handOvers: { pass: async (_: unknown, restMs: number) => void rests.push(restMs) },
+  };
+  const runs = new TaskRuns(ports as unknown as ConstructorParameters<typeof TaskRuns>[0], noTracing);
+  runs.begin(takenNow(), {});
+  for (let takes = 1; takes <= 9; takes += 1) {
+    while (rests.length < takes) await setImmediate();
+    expect(runs.size).toBe(1);
+    clock.advance(rests.at(-1) ?? 0);
+  }
+  expect(rests).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60].map((seconds) => seconds * 1_000));
+  expect(named).toEqual(["rebuild levitating"]);
 });

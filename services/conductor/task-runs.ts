@@ -6,11 +6,11 @@ import { type AttemptReport, type DestroyReport, GuestState, type OrderReport } 
 import { BuildRun } from "./build-run.ts";
 import { DeleteRun } from "./delete-run.ts";
 import { OperationRun } from "./operation-run.ts";
+import { TakeCounts } from "./take-counts.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 import { traceTask } from "./trace-task.ts";
+import { UnknownStageRun } from "./unknown-stage-run.ts";
 import { UnreadableRun } from "./unreadable-run.ts";
-
-const UNREADABLE_MAX = 10_000;
 
 /** The tasks in the works at this conductor, found by id, by the host they wait for, and by the server they delete. */
 export class TaskRuns {
@@ -19,8 +19,8 @@ export class TaskRuns {
   readonly #byTask = new Map<string, TaskRun>();
   readonly #byHost = new Map<string, Set<TaskRun>>();
   readonly #deletes = new Map<string, DeleteRun>();
-  /** How often each task that cannot be read was taken here. */
-  readonly #unreadable = new Map<string, number>();
+  readonly #unreadable = new TakeCounts();
+  readonly #ofUnknownStages = new TakeCounts();
 
   constructor(ports: Omit<RunPorts, "moved" | "ended">, tracing: Tracing) {
     this.#ports = { ...ports, moved: (run, from) => this.#moved(run, from), ended: (run) => this.#drop(run) };
@@ -57,10 +57,7 @@ export class TaskRuns {
   }
 
   #beginUnreadable({ task: { id }, epoch }: TakenTask, reason: string): void {
-    const takes = (this.#unreadable.get(id) ?? 0) + 1;
-    // The oldest goes when there are too many: it is counted again from the start.
-    if (this.#unreadable.size >= UNREADABLE_MAX) this.#unreadable.delete([...this.#unreadable.keys()][0] ?? "");
-    this.#unreadable.set(id, takes);
+    const takes = this.#unreadable.count(id);
     this.#ports.events.taskMalformed(id, reason);
     const run = new UnreadableRun({ taskId: id, epoch }, reason, {
       ...this.#ports,
@@ -167,10 +164,25 @@ export class TaskRuns {
     const past = taken.epoch > 1 ? this.#pastOf(taken, serverUuid) : Promise.resolve([]);
     Promise.all([position, past]).then(
       ([[at], before]) => {
-        if (at !== undefined) run.begin(at, before);
+        if (at === undefined) return;
+        if (run.knows(at.stage)) run.begin(at, before);
+        else this.#beginUnknownStage(run, at.stage);
       },
       () => run.abandon(),
     );
+  }
+
+  #beginUnknownStage(operation: OperationRun, stage: string): void {
+    const { claim, kind } = operation;
+    // It was abandoned while its position was read.
+    if (this.#byTask.get(claim.taskId) !== operation) return;
+    this.#drop(operation);
+    operation.abandon();
+    const takes = this.#ofUnknownStages.count(claim.taskId);
+    if (takes === 1) this.#ports.events.stageUnknown(claim, kind, stage);
+    const run = new UnknownStageRun(claim, { ...this.#ports, retake: (taskId) => this.#retake(taskId) });
+    this.#byTask.set(claim.taskId, run);
+    run.begin(takes).catch(() => run.abandon());
   }
 
   /** What a crash, a hop or a takeover left in the database of the selections before. */
