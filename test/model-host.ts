@@ -7,6 +7,8 @@ interface ModelGuest {
   readonly attemptId: string;
   readonly state: ModelState;
   readonly revision: number;
+  /** What a server has written is only in a guest that has run. */
+  readonly hasRun: boolean;
 }
 
 const AFTER: Readonly<Record<string, ModelState>> = {
@@ -22,11 +24,14 @@ const AFTER: Readonly<Record<string, ModelState>> = {
 export class ModelHost {
   readonly name: string;
   isUp = true;
+  /** By an operator's word: nothing runs there. */
+  isFenced = false;
   /** How often it died: what was sent to it before is lost with the connection. */
   deaths = 0;
   readonly #guests = new Map<string, ModelGuest>();
   readonly #buried = new Set<string>();
   readonly #done = new Set<string>();
+  #destroyed: ModelGuest[] = [];
 
   constructor(name: string) {
     this.name = name;
@@ -40,8 +45,21 @@ export class ModelHost {
     return this.#guests.get(attemptId);
   }
 
+  /** Guests that had run and were destroyed since the last call, except by a delete of their server. */
+  takeDestroyed(): readonly ModelGuest[] {
+    const destroyed = this.#destroyed;
+    this.#destroyed = [];
+    return destroyed;
+  }
+
+  /** What the server's guests here have written is wanted by nobody any more. */
+  forget(serverUuid: string): void {
+    for (const guest of this.#guests.values())
+      if (guest.serverUuid === serverUuid) this.#guests.set(guest.attemptId, { ...guest, hasRun: false });
+  }
+
   put(serverUuid: string, attemptId: string, state: ModelState): void {
-    this.#guests.set(attemptId, { serverUuid, attemptId, state, revision: 0 });
+    this.#guests.set(attemptId, { serverUuid, attemptId, state, revision: 0, hasRun: state === "running" });
   }
 
   /** Without power nothing runs, and nothing starts on its own when it is back. */
@@ -94,6 +112,8 @@ export class ModelHost {
     if (!this.isUp) return "it is down";
     this.#buried.add(attemptId);
     if (failure !== null) return failure;
+    const guest = this.#guests.get(attemptId);
+    if (guest?.hasRun) this.#destroyed.push(guest);
     this.#guests.delete(attemptId);
     return null;
   }
@@ -117,7 +137,7 @@ export class ModelHost {
     if (revision < guest.revision) return "a later order was given";
     if (failure !== null) return failure;
     const kept = state === "stopped" && guest.state === "prepared" ? "prepared" : state;
-    this.#guests.set(attemptId, { ...guest, state: kept, revision });
+    this.#guests.set(attemptId, { ...guest, state: kept, revision, hasRun: guest.hasRun || kept === "running" });
     return null;
   }
 }

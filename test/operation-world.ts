@@ -1,14 +1,11 @@
-import { auditCloud } from "../core/audit/audit-cloud.ts";
-import type { CellReading } from "../core/audit/facts.ts";
 import type { CellStore, TakenTask } from "../core/cell/cell-store.ts";
-import type { HostAdminStore } from "../core/cell/host-admin-store.ts";
 import type { OperationSignal } from "../core/cell/operation-store.ts";
 import { attemptIdOf } from "../core/cell/server.ts";
-import type { Ledger } from "../core/ledger/ledger-port.ts";
 import type { PastAttempt } from "../core/tasks/failure-message.ts";
 import { guestFate } from "../core/tasks/guest-fate.ts";
 import { destinationOf, factsOf } from "../core/tasks/operation-facts.ts";
 import {
+  asksOf,
   beginOperation,
   type OperationEffect,
   type OperationEvent,
@@ -31,16 +28,8 @@ import {
   vcpusOf,
 } from "./contract/cell-fixtures.ts";
 import { ModelHost, releaseGone } from "./model-host.ts";
-
-/** A cell's store with what a test needs beside it. */
-export interface WorldBody {
-  readonly store: CellStore;
-  readonly ledger: Ledger;
-  readonly admin: Pick<HostAdminStore, "setForcedDown">;
-  /** Time goes on so far that nobody has seen the agents for a while, except those that are told to be seen then. */
-  pass(): Promise<void>;
-  facts(): Promise<Omit<CellReading, "cell" | "runningGuests" | "copies">>;
-}
+import type { WorldBody } from "./operation-world-body.ts";
+import { brokenLaws, lostCopies, wrongAtRest } from "./operation-world-laws.ts";
 
 interface Run {
   readonly taken: TakenTask;
@@ -69,6 +58,8 @@ export class OperationWorldModel {
   /** Moves that were called off in time. */
   readonly #aborted = new Set<string>();
   #isDraining = false;
+  /** Copies of servers that were destroyed though there was no other one. */
+  readonly #lost: string[] = [];
   /** Of 100 orders to hosts so many fail. */
   failures = 0;
 
@@ -122,11 +113,28 @@ export class OperationWorldModel {
 
   /** An operator evacuates a host that has died: he says that it is fenced, or the cloud asks for no fence. */
   async #fenced(wished: Wished, name: string | null): Promise<Wished> {
-    const host = this.hosts.find((one) => one.name === name);
-    if (host === undefined || host.isUp) return wished;
+    const host = this.hosts.findIndex((one) => one.name === name);
+    if (this.hosts[host]?.isUp !== false) return wished;
     if (this.#random(3) === 1) return { ...wished, fenceWaived: true };
-    await this.#body.admin.setForcedDown(host.name, true);
+    await this.fence(host);
     return wished;
+  }
+
+  /** An operator says of a host that is down that nothing runs there; operations that wait for it hear that. */
+  async fence(host: number): Promise<void> {
+    const model = this.hosts[host];
+    if (model === undefined || model.isUp) return;
+    await this.#body.admin.setForcedDown(model.name, true);
+    model.isFenced = true;
+    for (const run of this.#runs.values()) {
+      const { state, world } = run;
+      if (
+        state.kind !== "asking" ||
+        placeAsked(world.facts, asksOf(world, state.stage), state.selection)?.host !== model.name
+      )
+        continue;
+      this.#answer(run, { kind: "host-fenced", step: state.step, reason: `${model.name} was forced down` });
+    }
   }
 
   async #begin(wished: Wished): Promise<string> {
@@ -135,7 +143,11 @@ export class OperationWorldModel {
       unseenMs: UNSEEN_MS,
       taskId: this.#newId(),
     });
-    if (task !== null && outcome.kind === "begun") this.#bag.push(() => this.take([task.id]));
+    if (task !== null && outcome.kind === "begun") {
+      this.#bag.push(() => this.take([task.id]));
+      // It was offloaded: a guest that a silent host has kept of it is no copy that anybody wants.
+      if (wished.kind === "unshelve") for (const host of this.hosts) host.forget(serverId(wished.server));
+    }
     return outcome.kind;
   }
 
@@ -198,6 +210,7 @@ export class OperationWorldModel {
     model.isUp = true;
     // Somebody gave it its power back, and takes the word back that it is fenced.
     await this.#body.admin.setForcedDown(model.name, false);
+    model.isFenced = false;
     await this.store.agentArrived(`agent-${host}`, [model.name]);
     const settle = async () => {
       for (const guest of model.guests()) await this.#settle(model, guest.attemptId);
@@ -217,6 +230,7 @@ export class OperationWorldModel {
     if (happening === undefined) return false;
     if (this.#random(10) === 0 && !this.#isDraining) this.#bag.push(happening);
     await happening();
+    this.#lost.push(...(await lostCopies(this.store, this.hosts)));
     return true;
   }
 
@@ -324,7 +338,11 @@ export class OperationWorldModel {
     if (place === null || host === undefined) throw new Error(`nobody to ask for ${effect.ask}`);
     const { step } = effect;
     if (!host.isUp) {
-      this.#answer(run, { kind: "gone", step, reason: `${host.name} is not connected` });
+      this.#answer(run, {
+        kind: host.isFenced ? "host-fenced" : "gone",
+        step,
+        reason: `${host.name} is not connected`,
+      });
       return;
     }
     const order = orderOf(run.world.facts, effect, { place, timeoutMs: 1_000, traceparent: "" });
@@ -369,32 +387,12 @@ export class OperationWorldModel {
 
   /** What is wrong with the laws at this moment, though anything may be in flight; [] is as it should be. */
   async violations(): Promise<readonly string[]> {
-    const facts = await this.#body.facts();
-    const copies = new Map(this.hosts.map((host) => [host.name, host.guests()]));
-    const running = ({ state }: { readonly state: string }) => state === "running";
-    const runningGuests = new Map([...copies].map(([host, guests]) => [host, guests.filter(running)]));
-    const cell: CellReading = { cell: "c", ...facts, runningGuests, copies };
-    const broken = auditCloud({ cells: [cell], api: null }, Number.POSITIVE_INFINITY);
-    return broken.map((one) => `law ${one.law}: ${one.what} (${one.where}: ${one.proof})`);
+    return [...this.#lost, ...brokenLaws(await this.#body.facts(), this.hosts)];
   }
 
   /** What is wrong when nothing is in flight any more. */
   async restViolations(): Promise<readonly string[]> {
-    const wrong = [...(await this.violations())];
-    const facts = await this.#body.facts();
-    if (facts.openTasks.length > 0) wrong.push(`${facts.openTasks.length} tasks never ended`);
-    const waiting = facts.servers.filter((server) => server.status === "VERIFY_RESIZE").length;
-    const holders = facts.ledger.consumers.filter((consumer) => consumer.type === "MIGRATION").length;
-    if (holders > waiting) wrong.push(`${holders} migrations hold something, ${waiting} servers wait`);
-    for (const { uuid, status } of await this.store.migrations({ uuids: [...this.#aborted], limit: 1_000 }))
-      if (status !== "cancelled" && status !== "error") wrong.push(`migration ${uuid} was called off and is ${status}`);
-    for (const server of facts.servers) {
-      const guests = this.hosts.flatMap((host) => host.guests()).filter((guest) => guest.serverUuid === server.uuid);
-      const running = guests.filter((guest) => guest.state === "running").length;
-      if (server.status === "ACTIVE" && running !== 1) wrong.push(`${server.uuid} is ACTIVE and runs ${running} times`);
-      const most = server.status === "VERIFY_RESIZE" ? 2 : server.host === null ? 0 : 1;
-      if (guests.length > most) wrong.push(`${server.uuid} is ${server.status} and has ${guests.length} guests`);
-    }
-    return wrong;
+    const calledOff = await this.store.migrations({ uuids: [...this.#aborted], limit: 1_000 });
+    return [...(await this.violations()), ...wrongAtRest(await this.#body.facts(), this.hosts, calledOff)];
   }
 }

@@ -13,12 +13,22 @@ export function describeWait(
     answer.kind === "failed"
       ? `${host} was told to ${told} and cannot: ${answer.reason}`
       : `${host} was told to ${told} and is away`;
-  const kept = facts.source === null ? "" : ` The guest on ${facts.source.host} is kept, and does not run meanwhile.`;
-  const way =
-    facts.source === null
-      ? `If ${host} cannot come back, fence it and force it down: then the next host is tried.`
-      : `If ${host} cannot come back, fence it and force it down: then the server goes on without it.`;
-  return `Waiting: ${state}.${kept} ${way}`;
+  const { kept, way } = prospectsOf(facts);
+  return `Waiting: ${state}.${kept} If ${host} cannot come back, fence it and force it down: then ${way}.`;
+}
+
+/** What is kept meanwhile, and what follows when the host is forced down. */
+function prospectsOf({ kind, source }: OperationFacts): { readonly kept: string; readonly way: string } {
+  if (source === null) return { kept: "", way: "the next host is tried" };
+  if (kind === "evacuate")
+    return {
+      kept: ` What is left of it on ${source.host} is kept.`,
+      way: `the next host is tried, and if there is none the server is on ${source.host} again and can be evacuated again`,
+    };
+  return {
+    kept: ` The guest on ${source.host} is kept, and does not run meanwhile.`,
+    way: "the server goes on without it",
+  };
 }
 
 /** Why a server cannot go back to where it was, though it always should fit there. */

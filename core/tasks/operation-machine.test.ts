@@ -179,6 +179,42 @@ describe("an operation", () => {
     }
   });
 
+  test("that evacuates waits for a destination that fell silent: the guest at the source may be the only copy", () => {
+    const world = worldOf("evacuate");
+    const silent = stepOperation(world, walk(world, ["done"]).state, { kind: "gone", step: 2, reason: "gone" });
+    expect(silent.effects).toMatchObject([
+      {
+        kind: "commit",
+        write: { stage: "starting", outcome: null, change: null, migration: { ended: false, holdsSource: false } },
+      },
+      { kind: "tell-wait" },
+    ]);
+    const [effect] = silent.effects;
+    const note = effect?.kind === "commit" ? effect.write.migration?.note : "";
+    expect(note).toMatch(
+      /^Waiting: host-1 was told to start the server and is away\. What is left of it on host-0 is kept/,
+    );
+    expect(note).toMatch(
+      /force it down: then the next host is tried, and if there is none the server is on host-0 again/,
+    );
+    const waiting = stepOperation(world, silent.state, { kind: "committed", step: 2, revision: 3 });
+    expect(asked(waiting)).toEqual([["start-destination", 0]]);
+    expect(stepOperation(world, waiting.state, { kind: "gone", step: 3, reason: "gone" }).effects).toEqual([]);
+    expect(stepOperation(world, waiting.state, { kind: "done", step: 3 }).effects).toMatchObject([
+      { write: { outcome: "success", migration: { ended: true, holdsSource: true } } },
+    ]);
+    expect(walk(world, ["done", "gone", "host-fenced"]).effects).toContainEqual(
+      expect.objectContaining({ kind: "ask", ask: "prepare", selection: 1 }),
+    );
+    const back = walk(world, ["done", "gone", "host-fenced", "done", "gone", "host-fenced"]);
+    expect(back.state).toMatchObject({ kind: "writing", arrow: { to: "give-up" } });
+  });
+
+  test("that unshelves has no source that could be lost: a destination that fell silent is its host", () => {
+    const world = worldOf("unshelve", { source: undefined, statusBefore: "SHELVED_OFFLOADED" });
+    expect(walk(world, ["done", "gone"]).state).toEqual({ kind: "ended", as: "succeeded" });
+  });
+
   test("goes on without a destination that an operator has fenced: to the next, or back to the source", () => {
     for (const kind of ["live-migrate", "resize", "evacuate"] as const) {
       const world = worldOf(kind);

@@ -102,7 +102,20 @@ const LEAVING_SOURCE = route([
   ...ARRIVAL,
   ...BACK_TO_SOURCE,
 ]);
-/** There is no source, or nobody can ask it. */
+/**
+ * The source is fenced: nobody asks it, and what is left of the server there is kept until the destination has said that it runs. A host that
+ * comes back after that destroys its old guest, so the end needs the destination's word, not its silence.
+ */
+const LEAVING_FENCED = route([
+  ["preparing", "prepare", "starting", "another", "another", "another"],
+  ["starting", "start-destination", "succeed", "retracting", "starting", "another"],
+  ...ARRIVAL,
+  ...BACK_TO_NOTHING,
+]);
+/**
+ * There is no source, and no guest whose fate depends on the end: a destination that was told to start and is away may run, so the server
+ * stays there.
+ */
 const FROM_NOWHERE = route([
   ["preparing", "prepare", "starting", "another", "another", "another"],
   ["starting", "start-destination", "succeed", "retracting", "succeed", "another"],
@@ -116,7 +129,7 @@ export const ROUTES: Readonly<Record<OperationKind, Route>> = {
   migrate: KEEPING_SOURCE,
   "live-migrate": LEAVING_SOURCE,
   rebuild: LEAVING_SOURCE,
-  evacuate: FROM_NOWHERE,
+  evacuate: LEAVING_FENCED,
   unshelve: FROM_NOWHERE,
   // The source is destroyed only after the destination has said that it has the guest.
   confirm: route([["verifying", "check-destination", "cleaning", "give-up", "give-up", "give-up"], ...CLEANING]),

@@ -240,6 +240,61 @@ describe.each(["live-migrate", "rebuild"] as const)("a %s whose destination dies
   });
 });
 
+describe("an evacuation whose destination dies before its first word", () => {
+  const isUp = (host: number) =>
+    eventually(`host-${host} to be up`, async () =>
+      (await cell.store.hosts()).some(({ name, up }) => name === `host-${host}` && up),
+    );
+  /** The source is repaired meanwhile, and the word that it is fenced is taken back. */
+  const interrupted = async (when: "before" | "after") => {
+    await start();
+    await agentOf(0).agent.close();
+    await fence(0);
+    diesAt(1, "start", when);
+    await cell.operate({ server: 1, kind: "evacuate", hosts: [1] });
+    await noted("host-1 was told to start the server and is away");
+    await returns(0);
+    await cell.store.hostAdmin().setForcedDown("host-0", false);
+    await isUp(0);
+    expect(await cell.server(1)).toMatchObject({ status: "ACTIVE", host: "host-1", taskState: "rebuild_spawning" });
+    expect(cell.existsOn(1)).toContain("host-0");
+    expect(cell.runsOn(1)).not.toContain("host-0");
+    expect(await usedOn(0)).toBe(1);
+  };
+  const rests = async (host: number) => {
+    await eventually("the end", async () => (await cell.server(1)).taskState === null, { withinMs: 20_000 });
+    expect(await cell.server(1)).toMatchObject({ status: "ACTIVE", host: `host-${host}` });
+    await runs(host);
+  };
+
+  test.each(["before", "after"] as const)(
+    "keeps the old guest until the new host says that it runs (%s)",
+    async (when) => {
+      await interrupted(when);
+      await returns(1);
+      await rests(1);
+      await only(1);
+      expect(await migration()).toMatchObject({ status: "done", note: "" });
+      await eventually("the old room to be free", async () => (await usedOn(0)) === 0);
+    },
+  );
+
+  test("is back at its source when the new host has lost the guest", async () => {
+    await interrupted("before");
+    await returns(1, { records: [] });
+    await rests(0);
+    await only(0);
+    expect(await migration()).toMatchObject({ status: "error", note: "" });
+  });
+
+  test("is back at its source when an operator has forced the new host down", async () => {
+    await interrupted("before");
+    await fence(1);
+    await rests(0);
+    expect(await usedOn(0)).toBe(1);
+  });
+});
+
 describe("the room of a guest that could not be destroyed is kept until it is gone", () => {
   test("after a delete whose driver is stuck", async () => {
     await start({ 0: { destroy_failures: 8 } });

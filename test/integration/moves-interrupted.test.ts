@@ -58,19 +58,22 @@ const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
 const HOSTS = [1, 2];
 
 /** Server 0, on host 0, with the operation begun and nothing of it carried out. */
-async function begun(kind: OperationKind, random = inOrder): Promise<OperationWorldModel> {
+async function begun(kind: OperationKind, random = inOrder, hosts = HOSTS): Promise<OperationWorldModel> {
   const world = await openWorld(random);
   for (const earlier of BEFORE[kind] ?? []) {
     await world.wish({ server: 0, kind: earlier, hosts: HOSTS });
     for (let limit = 0; limit < 100 && (await world.step()); limit += 1);
   }
   if (kind === "evacuate") await world.hostDies(0);
-  expect(await world.wish({ server: 0, kind, hosts: HOSTS })).toBe("begun");
+  expect(await world.wish({ server: 0, kind, hosts })).toBe("begun");
   return world;
 }
 
-async function statusOf(world: OperationWorldModel): Promise<string | undefined> {
-  return (await world.store.servers([serverId(0)]))[0]?.status;
+async function statusOf(
+  world: OperationWorldModel,
+  what: "status" | "taskState" | "host" = "status",
+): Promise<string | null | undefined> {
+  return (await world.store.servers([serverId(0)]))[0]?.[what];
 }
 
 /** How many things happen from the beginning of the operation to its end. */
@@ -103,7 +106,7 @@ async function interrupted(
 }
 
 describe.each(KINDS)("$kind", ({ kind }) => {
-  const settled = async (): Promise<string | undefined> => {
+  const settled = async (): Promise<string | null | undefined> => {
     const world = await begun(kind);
     while (await world.step());
     return statusOf(world);
@@ -170,6 +173,45 @@ describe.each(KINDS)("$kind", ({ kind }) => {
     await world.drain();
     expect(await world.restViolations()).toEqual([]);
     expect(await statusOf(world)).toBe(await settled());
+  });
+});
+
+describe("an evacuation", () => {
+  const rush = async (world: OperationWorldModel): Promise<void> => {
+    for (let limit = 0; limit < 200 && (await world.step()); limit += 1);
+  };
+
+  test("keeps the old guest while its destination is silent, though the source is back", async () => {
+    await interrupted(
+      "evacuate",
+      async (world) => {
+        await world.hostDies(1);
+        await rush(world);
+        await world.hostReturns(0);
+        await rush(world);
+      },
+      async (world, at) => expect(await statusOf(world), `silent after ${at}`).toBe("ACTIVE"),
+    );
+  });
+
+  test("goes to the next host, or back, when its destination is forced down instead", async () => {
+    const ends = new Set<string | null | undefined>();
+    for (const hosts of [[1], [1, 2]])
+      for (const returns of [0, 3]) {
+        const world = await begun("evacuate", inOrder, hosts);
+        while ((await statusOf(world, "taskState")) !== "rebuild_spawning") await world.step();
+        await world.hostDies(1);
+        await world.hostReturns(returns);
+        await rush(world);
+        expect(await statusOf(world, "taskState")).toBe("rebuild_spawning");
+        await world.fence(1);
+        await rush(world);
+        expect([await statusOf(world), await statusOf(world, "taskState")]).toEqual(["ACTIVE", null]);
+        ends.add(await statusOf(world, "host"));
+        await world.drain();
+        expect(await world.restViolations()).toEqual([]);
+      }
+    expect([...ends].sort()).toEqual(["host-0", "host-2"]);
   });
 });
 

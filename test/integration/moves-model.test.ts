@@ -13,7 +13,8 @@ import { OPERATION_KINDS } from "../../core/tasks/operation-kinds.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { freshDatabase, type TestDatabase } from "../databases.ts";
 import { emptyCellTables } from "../empty-cell.ts";
-import { HOST_COUNT, OperationWorldModel, type WorldBody } from "../operation-world.ts";
+import { HOST_COUNT, OperationWorldModel } from "../operation-world.ts";
+import type { WorldBody } from "../operation-world-body.ts";
 
 const MEMORY_RUNS = Number(process.env.BERTH_TEST_RUNS ?? 200);
 const POSTGRES_RUNS = Number(process.env.BERTH_TEST_RUNS ?? 10);
@@ -93,7 +94,7 @@ async function disturb(world: OperationWorldModel, random: (limit: number) => nu
   const server = random(SERVERS);
   const hosts = Array.from({ length: 1 + random(3) }, () => random(HOST_COUNT));
   const kind = OPERATION_KINDS[random(OPERATION_KINDS.length)] ?? "resize";
-  switch (random(16)) {
+  switch (random(17)) {
     case 0:
       return world.crash();
     case 1:
@@ -106,6 +107,8 @@ async function disturb(world: OperationWorldModel, random: (limit: number) => nu
     case 5:
       return world.sweep();
     case 6:
+      return world.fence(random(HOST_COUNT));
+    case 7:
       await world.patch(server, random(2) === 0 ? 1 : -1);
       return;
     default:
