@@ -28,6 +28,8 @@ import { DeadlineError } from "../../runtime/deadline.ts";
 import type { Logger, LogLevel } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
+import type { AuthenticateToken } from "../../services/api/http/identity.ts";
+import type { AuthKind } from "../../services/api/identity/auth-kind.ts";
 import { createApi } from "../../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../../services/api/settings.ts";
 import { FileJournal } from "../../services/compute-agent/file-journal.ts";
@@ -52,6 +54,10 @@ export interface EmbeddedCloudOptions {
   /** Of each cell. */
   readonly conductors: number;
   readonly listen: HostPort;
+  /** How callers are known; `none` unless given. */
+  readonly auth?: AuthKind;
+  /** Whose tokens are; needed for `keystone`. */
+  readonly keystone?: AuthenticateToken | null;
   readonly logger: Logger;
   /** Whether a resize may stay on its host. Not unless given. */
   readonly resizeToSameHost?: boolean;
@@ -224,6 +230,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       filters,
       images: new PostgresImageStore(pool),
       networkPorts: new PostgresPortStore(pool),
+      keystone: options.keystone ?? null,
     },
     apiSettings(options),
   );
@@ -245,10 +252,10 @@ function seenFromAbove({ name, store, admin, bus, view, facts, follower }: Embed
   return { name, store, admin, bus, view, facts, source: follower };
 }
 
-function apiSettings({ listen, resizeToSameHost = false }: EmbeddedCloudOptions) {
+function apiSettings({ listen, auth = "none", resizeToSameHost = false }: EmbeddedCloudOptions) {
   const http = { ...DEFAULT_API_SETTINGS.http, listen };
   // The only api there is hears of every change of a flavor itself.
-  return { ...DEFAULT_API_SETTINGS, flavorCacheMs: 60_000, resizeToSameHost, http };
+  return { ...DEFAULT_API_SETTINGS, auth, flavorCacheMs: 60_000, resizeToSameHost, http };
 }
 
 async function waitUntilReady(cells: readonly EmbeddedCell[]): Promise<void> {

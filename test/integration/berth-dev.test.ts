@@ -23,6 +23,35 @@ afterAll(async () => {
   removeCluster(dataDir);
 });
 
+test("--auth takes what `berth api` takes: what is missing is refused, and noauth2 asks for a token", {
+  timeout: 180_000,
+}, async () => {
+  const refused = await promisify(execFile)(launcher, ["dev", "--auth", "keystone"]).catch((error) => error);
+  expect([refused.code, refused.stdout]).toEqual([2, ""]);
+  expect(refused.stderr).toMatch(
+    /^berth dev: 2 errors:\n.*--keystone-url\) is missing.*\n.*--keystone-password\) is missing/,
+  );
+  const directory = mkdtempSync(join(tmpdir(), "berth-dev-"));
+  const words = ["--port", "0", "--hosts", "1", "--cells", "1", "--log-level", "error", "--auth", "noauth2"];
+  const careful = new ServiceProcess({
+    name: "dev",
+    argv: ["dev", ...words, "--data-dir", directory],
+    env: () => ({}),
+  });
+  try {
+    const api = await careful.start();
+    expect((await call("GET", `${api}/v2.1/servers`)).status).toBe(401);
+    const headers = { "x-auth-token": "admin" };
+    expect((await fetch(`${api}/v2.1/os-services`, { headers })).status).toBe(200);
+    const plain = await fetch(`${api}/v2.1/os-services`, { headers: { "x-auth-token": "eve:blue" } });
+    expect(plain.status).toBe(403);
+  } finally {
+    await careful.kill();
+    removeCluster(join(directory, "postgres"));
+    removeCluster(directory);
+  }
+});
+
 async function call(method: string, url: string, body?: unknown): Promise<{ status: number; text: string }> {
   const headers = { "content-type": "application/json" };
   const response = await fetch(url, body === undefined ? { method } : { method, headers, body: JSON.stringify(body) });
