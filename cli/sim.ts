@@ -4,8 +4,9 @@ import { optional, SettingsError, setting, type ValuesOf } from "../runtime/sett
 import { runCommand } from "./run-command.ts";
 import { mixedWorld } from "./sim/mixed.ts";
 import { MUTATIONS } from "./sim/mutations.ts";
-import { printFailure, printHeld, printJson, printOne, printTotal, SeedProgress } from "./sim/print-results.ts";
+import { printFailure, printHeld, printJson, printOne, printTotal } from "./sim/print-results.ts";
 import { PROFILES } from "./sim/profiles.ts";
+import { SeedProgress } from "./sim/seed-progress.ts";
 import { type SimOptions, simulate } from "./sim/simulate.ts";
 
 /** No profile of its own. */

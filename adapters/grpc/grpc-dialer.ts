@@ -47,7 +47,7 @@ export function createGrpcDialer(
       call.on("end", () => over("the conductor closed the stream"));
       return stream;
     },
-    async close() {
+    close() {
       for (const stream of open) stream.close("the agent stops");
     },
   };

@@ -1,6 +1,7 @@
 import { Metadata, Server, type ServerDuplexStream, status } from "@grpc/grpc-js";
 import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
 import { type AgentFrame, type AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import type { Closable } from "../../runtime/closable.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import { permitOfCertificate } from "./certificate-permit.ts";
 import { CHANNEL_OPTIONS, isLoopback, serverCredentials, type TlsFiles } from "./channel-options.ts";
@@ -18,7 +19,7 @@ export async function createGrpcAgentListener(options: {
   readonly listen: string;
   readonly tls?: TlsFiles | null;
   readonly plainText?: boolean;
-}): Promise<AgentListener> {
+}): Promise<AgentListener & Closable> {
   const tls = options.tls ?? null;
   if (tls === null && options.plainText !== true && !isLoopback(options.listen)) {
     throw new SettingsError(

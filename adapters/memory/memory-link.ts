@@ -7,6 +7,7 @@ import type {
   MessageStream,
 } from "../../core/agent/link.ts";
 import type { AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import type { Closable } from "../../runtime/closable.ts";
 import { TurnQueue } from "../../runtime/turn-queue.ts";
 
 /** One end of an in-process stream; the messages are handed over by reference, at the end of the turn. */
@@ -54,7 +55,7 @@ export class MemoryNetwork {
   >();
 
   /** Listens under a name; an address in use is an error. */
-  listen(address: string): AgentListener {
+  listen(address: string): AgentListener & Closable {
     if (this.#listeners.has(address)) throw new Error(`address ${address} is in use`);
     const entry = {
       arrived: (stream: AgentStream, _permit: AgentPermit | null) => stream.close("the conductor is not ready"),
@@ -83,7 +84,7 @@ export class MemoryNetwork {
         open.add(stream);
         return stream;
       },
-      async close() {
+      close() {
         for (const stream of open) stream.close("the agent stops");
         open.clear();
       },

@@ -1,11 +1,8 @@
 import type { ClientBase } from "pg";
 import { archiveApi } from "../../adapters/postgres/archive/archive-api.ts";
 import { archiveCell } from "../../adapters/postgres/archive/archive-cell.ts";
-import {
-  ArchiveCounts,
-  type ArchiveSink,
-  type ArchiveOptions as PassOptions,
-} from "../../adapters/postgres/archive/archive-pass.ts";
+import { ArchiveCounts } from "../../adapters/postgres/archive/archive-counts.ts";
+import type { ArchiveSink, ArchiveOptions as PassOptions } from "../../adapters/postgres/archive/archive-pass.ts";
 import { readCellRecords } from "../../adapters/postgres/cell-records.ts";
 import { withClient } from "../../adapters/postgres/databases.ts";
 import { pendingMigrations } from "../../adapters/postgres/migrate.ts";

@@ -1,5 +1,6 @@
 import type { Clock } from "../../runtime/clock.ts";
-import { DueLine, type ProgressOutput, shareParts } from "../live-line.ts";
+import { DueLine } from "../due-line.ts";
+import { type ProgressOutput, shareParts } from "../progress-line.ts";
 
 const BAR_WIDTH = 30;
 

@@ -1,4 +1,4 @@
-import { shareParts } from "../live-line.ts";
+import { shareParts } from "../progress-line.ts";
 
 /** How far a drain is. */
 export interface DrainTally {

@@ -1,4 +1,4 @@
-import { shareParts } from "../live-line.ts";
+import { shareParts } from "../progress-line.ts";
 import type { Tally } from "./tally.ts";
 
 /** A replay's state as one line. */

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { preciseNow } from "../../runtime/clock.ts";
 import type { AuditReport } from "../audit/audit-report.ts";
-import { LiveLine, type ProgressOutput } from "../live-line.ts";
+import { LiveLine } from "../live-line.ts";
+import type { ProgressOutput } from "../progress-line.ts";
 import { ComputeClient } from "./compute-client.ts";
 import { driveSteps } from "./drive-steps.ts";
 import { failOnPurpose } from "./fail-on-purpose.ts";

@@ -1,5 +1,4 @@
 import { nameOfPromise } from "../../core/audit/violation.ts";
-import { DueLine, type ProgressOutput, shareParts } from "../live-line.ts";
 import { shrink } from "./shrink.ts";
 import type { SimOptions, SimResult } from "./simulate.ts";
 
@@ -22,7 +21,7 @@ export function printJson({ seed, findings, simulatedMs, steps, counts, digest }
 export function printOne({ seed, simulatedMs, steps, counts, digest }: SimResult): void {
   const { accepted, active, error, deleted, changes } = counts;
   process.stdout.write(
-    `seed ${seed}: ${seconds(simulatedMs)} in ${steps} steps; ${accepted} accepted: ${active} active, ${error} in error, ` +
+    `seed ${seed}: ${secondsOf(simulatedMs)} in ${steps} steps; ${accepted} accepted: ${active} active, ${error} in error, ` +
       `${deleted} deleted\nchanges: ${JSON.stringify(changes)}\nhistory ${digest}\n`,
   );
 }
@@ -33,8 +32,8 @@ export function printTotal(total: SimTotal, profile: string): void {
   const { user, system } = process.cpuUsage(total.startedCpu);
   const held = total.failed === 0 ? "all laws held" : `${total.failed} failed`;
   process.stdout.write(
-    `${total.seeds} seeds of profile ${profile}: ${held}. ${total.accepted} requests, ${seconds(total.simulatedMs)} simulated in ` +
-      `${seconds(tookMs)}, ${Math.round((total.simulatedMs * 1_000) / (user + system))} for each second of CPU.\n`,
+    `${total.seeds} seeds of profile ${profile}: ${held}. ${total.accepted} requests, ${secondsOf(total.simulatedMs)} simulated in ` +
+      `${secondsOf(tookMs)}, ${Math.round((total.simulatedMs * 1_000) / (user + system))} for each second of CPU.\n`,
   );
 }
 
@@ -42,9 +41,9 @@ export function printTotal(total: SimTotal, profile: string): void {
 export async function printFailure(options: SimOptions, failed: SimResult, argv: readonly string[]): Promise<void> {
   const write = (line: string) => process.stderr.write(`${line}\n`);
   write(`seed ${options.seed} fails:`);
-  for (const { law, what, atMs } of failed.findings) write(`  ${nameOfPromise(law)} at ${seconds(atMs)}: ${what}`);
+  for (const { law, what, atMs } of failed.findings) write(`  ${nameOfPromise(law)} at ${secondsOf(atMs)}: ${what}`);
   const { busyMs, result } = await shrink(options, failed);
-  write(`the shortest prefix that fails: users and faults for ${seconds(busyMs)}. What happened last:`);
+  write(`the shortest prefix that fails: users and faults for ${secondsOf(busyMs)}. What happened last:`);
   for (const line of result.history.slice(-40)) write(`  ${line.trimEnd()}`);
   write(`to see it again: ${replayCommand(options.seed, argv)}`);
 }
@@ -60,35 +59,10 @@ export function replayCommand(seed: number, argv: readonly string[]): string {
 /** A world that held, in a line; a call of `berth sim --seed` with the profile shows it again. */
 export function printHeld({ seed, simulatedMs, counts }: SimResult, { profile, hosts, cells }: SimOptions): void {
   const where = `${profile.name}, ${hosts} hosts in ${cells} ${cells === 1 ? "cell" : "cells"}`;
-  process.stdout.write(`seed ${seed} (${where}): ${seconds(simulatedMs)}, ${counts.accepted} servers: held\n`);
+  process.stdout.write(`seed ${seed} (${where}): ${secondsOf(simulatedMs)}, ${counts.accepted} servers: held\n`);
 }
 
-/** How far a call with many seeds is. Shown between two worlds: within one there is no time but its own. */
-export class SeedProgress {
-  readonly #line: DueLine;
-  readonly #seeds: number;
-
-  constructor(output: ProgressOutput, seeds: number) {
-    this.#line = new DueLine(output);
-    this.#seeds = seeds;
-  }
-
-  show({ seeds, simulatedMs, startedMs }: SimTotal): void {
-    const nowMs = performance.now();
-    this.#line.show(nowMs, (withBar) => {
-      const leftMs = ((nowMs - startedMs) / seeds) * (this.#seeds - seeds);
-      const share = shareParts(seeds / this.#seeds, withBar);
-      return [...share, `${seeds} seeds held`, `${seconds(simulatedMs)} simulated`, `${seconds(leftMs)} left`].join(
-        "  ",
-      );
-    });
-  }
-
-  end(): void {
-    this.#line.end();
-  }
-}
-
-function seconds(ms: number): string {
+/** So many milliseconds in seconds, with one decimal. */
+export function secondsOf(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
 }

@@ -1,6 +1,7 @@
 import type { AgentPermit } from "../../core/agent/agent-permit.ts";
 import type { AgentListener, AgentStream, ConductorDialer, MessageStream } from "../../core/agent/link.ts";
 import type { AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import type { Closable } from "../../runtime/closable.ts";
 import type { Network } from "./network.ts";
 import type { SimProcess } from "./sim-process.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
@@ -136,7 +137,7 @@ export class SimLinks {
     this.#world = world;
   }
 
-  listen(process: SimProcess, address: string): AgentListener {
+  listen(process: SimProcess, address: string): AgentListener & Closable {
     const streams = new Set<AgentStream>();
     const entry = {
       process,
@@ -175,7 +176,7 @@ export class SimLinks {
         });
         return near;
       },
-      close: async () => {},
+      close: () => {},
     };
   }
 }

@@ -24,7 +24,8 @@ export type ConductorStream = MessageStream<AgentMessage, ConductorMessage>;
 export interface ConductorDialer {
   /** A stream at once; if the address cannot be reached, it closes with the reason. */
   dial(address: string): ConductorStream;
-  close(): Promise<void>;
+  /** Closes its streams. */
+  close(): void;
 }
 
 /** Where agents arrive: the gRPC server, or the in-process twin. */
@@ -33,5 +34,4 @@ export interface AgentListener {
   onAgent(handler: (stream: AgentStream, permit: AgentPermit | null) => void): void;
   /** Address that agents can dial, once listening. */
   readonly address: string;
-  close(): Promise<void>;
 }

@@ -1,6 +1,5 @@
 import type { ResourceClass, Trait } from "../ledger/ids.ts";
 import type { LedgerView } from "../ledger/view.ts";
-import type { CandidateQuery } from "./candidate-query.ts";
 import type { Variable } from "./tree-variables.ts";
 
 /** One way to serve all groups, as slots of one view: what each choice took. Only good until the next is asked for. */
@@ -37,16 +36,3 @@ export type CandidateOutcome<Presented> =
     }
   | { readonly kind: "unknown-class"; readonly resourceClass: ResourceClass }
   | { readonly kind: "unknown-traits"; readonly traits: readonly Trait[] };
-
-/** Where candidates come from: the ledger views of the cells. */
-export interface CandidateSource {
-  /**
-   * Strict: the answer is of a state that shows every write acknowledged before the call; with `staleMs` at least every
-   * one acknowledged so many milliseconds before it. `present` makes of the candidates what the caller wants of them.
-   */
-  candidates<Presented>(
-    query: CandidateQuery,
-    staleMs: number,
-    present: (found: FoundCandidates) => Presented,
-  ): Promise<CandidateOutcome<Presented>>;
-}

@@ -7,7 +7,8 @@ import { AggregateIndex } from "./aggregate-index.ts";
 import { GroupPlaces } from "./group-places.ts";
 import type { CellFacts, HostFacts } from "./host-facts.ts";
 import { InternedKinds, type ServerKind } from "./interned-kinds.ts";
-import { isBusy, LiveHost, LiveServer } from "./live-host.ts";
+import { LiveHost } from "./live-host.ts";
+import { isBusy, LiveServer } from "./live-server.ts";
 import { DEFAULT_SCHEDULING_SETTINGS } from "./scheduling-settings.ts";
 
 /** For the one who feeds a view: what it is told goes to the facts beside it, too. */

@@ -53,7 +53,7 @@ export class ConductorLinks {
 
   async close(): Promise<void> {
     for (const link of this.#links) link.stop();
-    await this.#dialer.close();
+    this.#dialer.close();
   }
 }
 

@@ -6,6 +6,7 @@ import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
 import { type AgentMessage, type AttemptReport, GuestState, type Hello } from "../../proto/gen/berth/agent.ts";
 import { systemClock } from "../../runtime/clock.ts";
+import type { Closable } from "../../runtime/closable.ts";
 import { serverSpec } from "../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../test/eventually.ts";
 import { FakeDriver } from "./fake-driver.ts";
@@ -16,7 +17,7 @@ import { type ComputeAgent, createComputeAgent } from "./service.ts";
 /** A conductor of whom only the wire is real: it welcomes agents and keeps what they say. */
 class WireConductor {
   readonly messages: NonNullable<AgentMessage["body"]>[] = [];
-  readonly listener: AgentListener;
+  readonly listener: AgentListener & Closable;
   stream: AgentStream | null = null;
 
   constructor(network: MemoryNetwork, address: string) {

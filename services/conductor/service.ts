@@ -3,6 +3,7 @@ import { isUnavailable } from "../../adapters/postgres/store-error.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener } from "../../core/agent/link.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import type { Closable } from "../../runtime/closable.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { Patience } from "../../runtime/patience.ts";
@@ -32,7 +33,7 @@ export interface ConductorDeps {
   readonly store: ConductorStore;
   readonly ledger: ConductorLedger;
   readonly bus: ConductorBus;
-  readonly listener: AgentListener;
+  readonly listener: AgentListener & Closable;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly registry: Registry;

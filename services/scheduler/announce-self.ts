@@ -2,8 +2,8 @@ import type { SoftState } from "../../core/scheduling/soft-state.ts";
 import type { OwnSlice } from "../../core/scheduling/weighers/own-slice.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
+import type { BuildFailureCounts } from "./build-failure-counts.ts";
 import type { SchedulerEvents } from "./events.ts";
-import type { BuildFailureCounts } from "./follow-cell-events.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
 /** Tells the other schedulers that this one lives, and learns from them who else does and which hosts fail. */

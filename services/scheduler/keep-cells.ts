@@ -1,9 +1,10 @@
 import type { CellRecord } from "../../core/cell/api-store.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
+import type { BuildFailureCounts } from "./build-failure-counts.ts";
 import { CellLink } from "./cell-link.ts";
 import type { SchedulerEvents } from "./events.ts";
-import { type BuildFailureCounts, CellEvents } from "./follow-cell-events.ts";
+import { CellEvents } from "./follow-cell-events.ts";
 import type { OpenedCell, SchedulerCell, SchedulerStore } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 

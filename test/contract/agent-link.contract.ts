@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { AgentListener, AgentStream, ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
 import type { AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import type { Closable } from "../../runtime/closable.ts";
 
 export interface LinkSubject {
-  readonly listener: AgentListener;
+  readonly listener: AgentListener & Closable;
   readonly dialer: ConductorDialer;
   /** An address where nobody listens. */
   readonly nobody: string;
@@ -57,7 +58,7 @@ export function agentLinkContract(name: string, makeSubject: () => Promise<LinkS
       return subject;
     };
     afterEach(async () => {
-      await subject?.dialer.close();
+      subject?.dialer.close();
       await subject?.listener.close();
       subject = null;
     });

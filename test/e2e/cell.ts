@@ -2,8 +2,10 @@ import type { Pool } from "pg";
 import type { LocalNats } from "../../adapters/nats/local-server.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import type { LocalAgent } from "../../cli/chaos/local/local-agent.ts";
 import type { LocalCell } from "../../cli/chaos/local/local-cell.ts";
-import { copiesOf, type LocalAgent, type LocalConductor, runningGuests } from "../../cli/chaos/local/local-service.ts";
+import type { LocalConductor } from "../../cli/chaos/local/local-conductor.ts";
+import { copiesOf, runningGuests } from "../../cli/chaos/local/running-guests.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
 import { eventually } from "../eventually.ts";
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { cellTasksConsumer } from "../../adapters/nats/streams.ts";
-import type { LocalAgent, LocalConductor } from "../../cli/chaos/local/local-service.ts";
+import type { LocalAgent } from "../../cli/chaos/local/local-agent.ts";
+import type { LocalConductor } from "../../cli/chaos/local/local-conductor.ts";
 import { eventually } from "../eventually.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";

@@ -61,7 +61,7 @@ describe("agents and conductors", () => {
       stream.send(AgentMessage.fromPartial({ body: { $case: "heartbeat", value: {} } }));
       return await eventually("an end of the dial", () => (answer === "" ? null : answer));
     } finally {
-      await dialer.close();
+      dialer.close();
       await listener.close();
     }
   }

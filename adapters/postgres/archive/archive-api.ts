@@ -1,5 +1,6 @@
 import type { ClientBase } from "pg";
-import { type ArchiveCounts, type ArchiveOptions, archivePass, removeTogether } from "./archive-pass.ts";
+import type { ArchiveCounts } from "./archive-counts.ts";
+import { type ArchiveOptions, archivePass, removeTogether } from "./archive-pass.ts";
 
 /**
  * Takes out of the API database what is over: deleted requests, moves that were begun or refused, members of server groups whose requests are

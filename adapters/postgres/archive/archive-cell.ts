@@ -1,11 +1,6 @@
 import type { ClientBase } from "pg";
-import {
-  type ArchiveCounts,
-  type ArchivedRow,
-  type ArchiveOptions,
-  archivePass,
-  removeTogether,
-} from "./archive-pass.ts";
+import type { ArchiveCounts } from "./archive-counts.ts";
+import { type ArchivedRow, type ArchiveOptions, archivePass, removeTogether } from "./archive-pass.ts";
 
 /**
  * Takes out of a cell's database what belongs to servers that are gone: servers DELETED or CLOSED before the moment, with their attempts, migrations and

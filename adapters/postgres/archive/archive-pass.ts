@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientBase } from "pg";
+import type { ArchiveCounts } from "./archive-counts.ts";
 
 /** Where rows go before they are removed. */
 export interface ArchiveSink {
@@ -17,20 +18,6 @@ export interface ArchiveOptions {
   /** Null: only count. */
   readonly sink: ArchiveSink | null;
   readonly signal?: AbortSignal;
-}
-
-/** How many rows of each table were removed, or would be. */
-export class ArchiveCounts {
-  readonly #counts = new Map<string, number>();
-
-  add(table: string, rows: number): void {
-    this.#counts.set(table, (this.#counts.get(table) ?? 0) + rows);
-  }
-
-  /** By table, in the order in which they were first counted. */
-  get all(): ReadonlyMap<string, number> {
-    return this.#counts;
-  }
 }
 
 /** Rows of one table that a batch removes. */

@@ -8,7 +8,8 @@ import type { LinkEnd, Part } from "../chaos-cloud.ts";
 import { ChildServerPart } from "./child-server-part.ts";
 import { DatabaseServer } from "./database-server.ts";
 import { atPort, type Links } from "./links.ts";
-import { LocalAgent, LocalConductor } from "./local-service.ts";
+import { LocalAgent } from "./local-agent.ts";
+import { LocalConductor } from "./local-conductor.ts";
 import type { Openings } from "./openings.ts";
 
 export type Environment = Readonly<Record<string, string>>;

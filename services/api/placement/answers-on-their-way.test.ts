@@ -4,11 +4,11 @@ import Fastify, { type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import { LedgerView } from "../../../core/ledger/view.ts";
-import { createViewCandidates } from "../../../core/placement/view-candidates.ts";
 import type { PlacementDeps } from "./app.ts";
 import { authenticateNoauth2 } from "./identity.ts";
 import { mountPlacement } from "./mount.ts";
 import { Policy } from "./policy/policy.ts";
+import { createViewCandidates } from "./view-candidates.ts";
 
 const VCPU = resourceClass("VCPU");
 /** So many that an answer is far greater than what sockets hold. */

@@ -1,4 +1,3 @@
-import type { CandidateSource } from "../../../core/placement/found-candidates.ts";
 import type { PlacementStore } from "../../../core/placement/placement-store.ts";
 import type { TokenIdentity } from "../identity/token-identity.ts";
 import type { Cors } from "./cors.ts";
@@ -11,6 +10,7 @@ import type { Policy } from "./policy/policy.ts";
 import { refusalOf } from "./refusal-of.ts";
 import { type PlacementRoute, routeFor } from "./routes.ts";
 import { parseJson } from "./validate.ts";
+import type { CandidateSource } from "./view-candidates.ts";
 
 export interface PlacementDeps {
   readonly store: PlacementStore;

@@ -2,12 +2,12 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { providerUuid, resourceClass, trait } from "../../../core/ledger/ids.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
-import { createViewCandidates } from "../../../core/placement/view-candidates.ts";
 import { provider, viewOf } from "../../../test/view-builders.ts";
 import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";
 import { presentCandidates } from "./present-candidates.ts";
 import { readCandidateQuery } from "./request-groups.ts";
+import { createViewCandidates } from "./view-candidates.ts";
 
 const version = new Microversion(39);
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { createViewCandidates } from "../../../core/placement/view-candidates.ts";
 import { provider, viewOf } from "../../../test/view-builders.ts";
 import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";
 import { presentCandidates } from "./present-candidates.ts";
 import { readCandidateQuery } from "./request-groups.ts";
+import { createViewCandidates } from "./view-candidates.ts";
 
 const names = ["VCPU", "MEMORY_MB", "VGPU"].map((resourceClass) => ({ kind: "class-known", resourceClass }) as never);
 const view = viewOf(

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
-import type { SearchedCell } from "../../../core/placement/view-candidates.ts";
+import type { SearchedCell } from "./view-candidates.ts";
 
 const READY_DEADLINE_MS = 2_000;
 

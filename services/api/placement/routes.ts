@@ -1,4 +1,3 @@
-import type { CandidateSource } from "../../../core/placement/found-candidates.ts";
 import type { PlacementStore } from "../../../core/placement/placement-store.ts";
 import { listAggregates, setAggregates } from "./handlers/aggregates.ts";
 import {
@@ -41,6 +40,7 @@ import {
 import { listProviderUsages, listTotalUsages } from "./handlers/usages.ts";
 import type { Answer, PlacementCall } from "./http.ts";
 import { RULES, type RuleName } from "./policy/defaults.ts";
+import type { CandidateSource } from "./view-candidates.ts";
 
 /** What one verb of one path does. */
 export interface PlacementRoute {

@@ -2,7 +2,6 @@ import Fastify, { type FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
 import type { CellArbiter } from "../../../core/placement/cell-arbiter.ts";
 import { FederatedStore, type NamedStore } from "../../../core/placement/federated-store.ts";
-import { createViewCandidates, type SearchedCell } from "../../../core/placement/view-candidates.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import { acceptRequestId, newRequestId } from "../../../runtime/request-id.ts";
 import type { Service } from "../../../runtime/service.ts";
@@ -17,6 +16,7 @@ import { errorDocument, PlacementError } from "./placement-error.ts";
 import type { Policy } from "./policy/policy.ts";
 import { registerPlacementProbes } from "./probes.ts";
 import type { PlacementSettings } from "./settings.ts";
+import { createViewCandidates, type SearchedCell } from "./view-candidates.ts";
 import { watchStore } from "./watch-store.ts";
 
 /** A cell whose ledger the Placement API shows. */

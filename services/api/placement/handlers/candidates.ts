@@ -1,4 +1,3 @@
-import type { CandidateSource } from "../../../../core/placement/found-candidates.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
 import type { Answer, PlacementCall } from "../http.ts";
 import { placementBadRequest } from "../placement-error.ts";
@@ -6,6 +5,7 @@ import { presentCandidates } from "../present-candidates.ts";
 import { readCandidateQuery } from "../request-groups.ts";
 import { listCandidatesSchemas as querySchema } from "../schemas/candidates.ts";
 import { checkQuery } from "../validate.ts";
+import type { CandidateSource } from "../view-candidates.ts";
 import { unknownClass, unknownTraits } from "./known-names.ts";
 
 const STALENESS_HEADER = "x-berth-staleness-ms";

@@ -1,48 +1,39 @@
 import type { ResourceClass, Trait } from "../ledger/ids.ts";
 import type { LedgerView } from "../ledger/view.ts";
-import type { ViewSource } from "../ledger/view-source.ts";
 import type { CandidateQuery } from "./candidate-query.ts";
-import type { CandidateOutcome, CandidateSource, FoundCandidate, FoundCandidates } from "./found-candidates.ts";
+import type { CandidateOutcome, FoundCandidate, FoundCandidates } from "./found-candidates.ts";
 import { PlacementSearch, type PlacementSearchOptions } from "./search-candidates.ts";
 
-/** One cell's view, and how fresh it is. */
-export interface SearchedCell {
-  readonly view: LedgerView;
-  readonly source: Pick<ViewSource, "waitUntilSeen">;
-}
-
-export interface ViewCandidatesOptions extends PlacementSearchOptions {
+export interface CellsSearchOptions extends PlacementSearchOptions {
   /** Most candidates of one answer; -1: as many as there are. Upstream's `max_allocation_candidates`. */
   readonly candidatesMax: number;
   /** Most providers that one search tries; the answer says when it was reached. */
   readonly stepsMax: number;
-  /** How long a search waits for a view to show what was written before it. */
-  readonly freshnessDeadlineMs: number;
 }
 
-/** Answers Placement queries from the cells' views, as a union: the cells take turns, so that a limit favours none of them. */
-export function createViewCandidates(
-  cells: () => readonly SearchedCell[],
-  options: ViewCandidatesOptions,
-): CandidateSource {
-  return {
-    async candidates<Presented>(
-      query: CandidateQuery,
-      staleMs: number,
-      present: (found: FoundCandidates) => Presented,
-    ): Promise<CandidateOutcome<Presented>> {
-      const searched = cells();
-      await Promise.all(searched.map((cell) => cell.source.waitUntilSeen(options.freshnessDeadlineMs, staleMs)));
-      const unknown = unknownNames(searched, query);
-      if (unknown !== null) return unknown;
-      const search = new CellsSearch(searched, query, options);
-      return { kind: "found", presented: present(search), boundReached: search.boundReached };
-    },
-  };
+/** One cell's view. */
+interface ViewedCell {
+  readonly view: LedgerView;
+}
+
+/**
+ * Answers a Placement query from the cells' views as they are now, as a union: the cells take turns, so that a limit favours none of them.
+ * `present` makes of the candidates what the caller wants of them.
+ */
+export function searchCells<Presented>(
+  cells: readonly ViewedCell[],
+  query: CandidateQuery,
+  options: CellsSearchOptions,
+  present: (found: FoundCandidates) => Presented,
+): CandidateOutcome<Presented> {
+  const unknown = unknownNames(cells, query);
+  if (unknown !== null) return unknown;
+  const search = new CellsSearch(cells, query, options);
+  return { kind: "found", presented: present(search), boundReached: search.boundReached };
 }
 
 /** The names are the same in all cells; while one is being added, it is enough that one cell has it. */
-function unknownNames(cells: readonly SearchedCell[], query: CandidateQuery): CandidateOutcome<never> | null {
+function unknownNames(cells: readonly ViewedCell[], query: CandidateQuery): CandidateOutcome<never> | null {
   const isKnownClass = (name: ResourceClass): boolean => cells.some(({ view }) => view.names.classes.has(name));
   for (const group of query.groups) {
     for (const resourceClass of group.resources.keys()) {
@@ -63,7 +54,7 @@ class CellsSearch implements FoundCandidates {
   #turn = 0;
   #left: number;
 
-  constructor(cells: readonly SearchedCell[], query: CandidateQuery, options: ViewCandidatesOptions) {
+  constructor(cells: readonly ViewedCell[], query: CandidateQuery, options: CellsSearchOptions) {
     this.#bound = { stepsLeft: options.stepsMax };
     const settable = options.candidatesMax < 0 ? Number.POSITIVE_INFINITY : options.candidatesMax;
     this.#left = Math.min(query.limit ?? Number.POSITIVE_INFINITY, settable);

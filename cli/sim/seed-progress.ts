@@ -1,0 +1,29 @@
+import { DueLine } from "../due-line.ts";
+import { type ProgressOutput, shareParts } from "../progress-line.ts";
+import { type SimTotal, secondsOf } from "./print-results.ts";
+
+/** How far a call with many seeds is. Shown between two worlds: within one there is no time but its own. */
+export class SeedProgress {
+  readonly #line: DueLine;
+  readonly #seeds: number;
+
+  constructor(output: ProgressOutput, seeds: number) {
+    this.#line = new DueLine(output);
+    this.#seeds = seeds;
+  }
+
+  show({ seeds, simulatedMs, startedMs }: SimTotal): void {
+    const nowMs = performance.now();
+    this.#line.show(nowMs, (withBar) => {
+      const leftMs = ((nowMs - startedMs) / seeds) * (this.#seeds - seeds);
+      const share = shareParts(seeds / this.#seeds, withBar);
+      return [...share, `${seeds} seeds held`, `${secondsOf(simulatedMs)} simulated`, `${secondsOf(leftMs)} left`].join(
+        "  ",
+      );
+    });
+  }
+
+  end(): void {
+    this.#line.end();
+  }
+}
