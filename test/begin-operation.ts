@@ -42,6 +42,7 @@ export async function beginOperationOn(store: CellStore, wished: Wished): Promis
   const [migration] = await store.migrations({ serverUuid: uuid, inFlightOnly: true, limit: 1 });
   const flavor = server.spec.flavor && { ...server.spec.flavor, vcpus };
   const after = kind === "resize" ? { ...server.spec, flavor } : server.spec;
+  if (migration?.operation === null) throw new Error(migration.note);
   const planned = planOperation({
     taskId,
     kind,

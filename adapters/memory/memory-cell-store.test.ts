@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { UNKNOWN_HYPERVISOR } from "../../core/cell/hypervisor-facts.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
-import { dispatchOf, hostTree, providerOf } from "../../test/contract/cell-fixtures.ts";
+import { conductorId, dispatchOf, hostTree, providerOf } from "../../test/contract/cell-fixtures.ts";
 import { cellStoreContract } from "../../test/contract/cell-store.contract.ts";
 import { MemoryCellStore } from "./memory-cell-store.ts";
 import { MemoryLedger } from "./memory-ledger.ts";
@@ -17,7 +17,15 @@ function newCell() {
   return { ledger, store: new MemoryCellStore({ clock: tickingClock(), ledger }) };
 }
 
-cellStoreContract("memory", async () => ({ ...newCell(), close: async () => undefined }));
+cellStoreContract("memory", async () => {
+  const { store, ledger } = newCell();
+  const damage = async (id: string) => {
+    const [taken] = await store.takeTasks(conductorId(0), [id]);
+    if (taken === undefined) throw new Error(`task ${id} cannot be taken`);
+    taken.task.work = undefined;
+  };
+  return { store, ledger, damage, close: async () => undefined };
+});
 
 test("tells a follower of all that is there, then of each transaction, before it settles claims and before the caller", async () => {
   const { ledger, store } = newCell();

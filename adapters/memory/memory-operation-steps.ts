@@ -6,7 +6,7 @@ import {
   refuseEvacuation,
 } from "../../core/cell/evacuation-rule.ts";
 import { describeGroupConflict, type GroupConflict } from "../../core/cell/group-rule.ts";
-import { changeOf, migrationOf, operationOf } from "../../core/cell/operation-record.ts";
+import { changeOf, migrationOf, migrationWith, operationOf } from "../../core/cell/operation-record.ts";
 import type {
   BeginOperation,
   BeginOutcome,
@@ -240,8 +240,7 @@ function migrationRecord(cell: CellState, { runs: _, kind, ...row }: MigrationRo
   assert(kind !== "leftover", "a leftover is no migration");
   const task = cell.tasks.get(row.uuid)?.task;
   assert(task !== undefined, `migration ${row.uuid} is of no task`);
-  const { operation, server } = operationOf(task);
-  return { ...row, kind, operation, server };
+  return migrationWith({ ...row, kind }, task);
 }
 
 export function straysOf(

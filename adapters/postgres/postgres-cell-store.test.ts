@@ -31,7 +31,9 @@ afterAll(async () => {
 
 cellStoreContract("Postgres", async () => {
   await emptyCellTables(pool);
-  return { store: new PostgresCellStore(pool), ledger: new PostgresLedger(pool), close: async () => undefined };
+  const damage = async (id: string) =>
+    void (await pool.query("update tasks set payload = '\\xff' where id = $1", [id]));
+  return { store: new PostgresCellStore(pool), ledger: new PostgresLedger(pool), damage, close: async () => undefined };
 });
 
 test("a dispatch names its transaction as the replication stream does", async () => {

@@ -5,7 +5,7 @@ import { type AllocationChange, release } from "../ledger/allocation-change.ts";
 import { type ConsumerUuid, consumerUuid } from "../ledger/ids.ts";
 import { CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
 import { isMove, type OperationKind, operationKind } from "../tasks/operation-kinds.ts";
-import type { BeginOperation, Migration, StepWrite } from "./operation-store.ts";
+import type { BeginOperation, Migration, MigrationColumns, StepWrite } from "./operation-store.ts";
 
 /** What a task of kind `operate` says; asserts that it is one. */
 export function operationOf(task: Task): {
@@ -19,6 +19,14 @@ export function operationOf(task: Task): {
     `task ${task.id} is no operation`,
   );
   return { kind, operation: task.work.value, server: task.server };
+}
+
+/** A move's row together with its task; what the task cannot tell is null, and its note says so. */
+export function migrationWith(columns: MigrationColumns, task: Task): Migration {
+  if (task.work?.$case === "operate" && task.server !== undefined)
+    return { ...columns, operation: task.work.value, server: task.server };
+  const unreadable = `The record of this move (${columns.uuid}) cannot be read: it is damaged, or of a newer version.`;
+  return { ...columns, note: [columns.note, unreadable].filter(Boolean).join(" "), operation: null, server: null };
 }
 
 /** The change of a step that may have none: then one that does nothing. Its first step is a `replace`. */

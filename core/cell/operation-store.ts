@@ -192,8 +192,8 @@ export interface StepStore {
 
 // --- migrations ------------------------------------------------------------------------------------------------------
 
-/** A move, past or present. Statuses are Nova's. */
-export interface Migration {
+/** What the row of a move has by itself. Statuses are Nova's. */
+export interface MigrationColumns {
   readonly uuid: string;
   readonly serverUuid: string;
   readonly kind: OperationKind;
@@ -208,11 +208,23 @@ export interface Migration {
   readonly note: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+}
+
+export interface ReadableMigration extends MigrationColumns {
   /** As it began: its source's holdings, all destinations, the server before. */
   readonly operation: Operation;
   /** The server as it is to be afterwards. */
   readonly server: ServerSpec;
 }
+
+/** Its task is damaged, or of a version that this one does not know. Its note says so. */
+export interface UnreadableMigration extends MigrationColumns {
+  readonly operation: null;
+  readonly server: null;
+}
+
+/** A move, past or present. */
+export type Migration = ReadableMigration | UnreadableMigration;
 
 export interface MigrationQuery {
   readonly serverUuid?: string | undefined;
@@ -255,7 +267,7 @@ export function isHeldFor(
 }
 
 export interface MigrationStore {
-  /** The youngest first, of the same time by uuid; in Postgres that time has microseconds. */
+  /** The youngest first, of the same time by uuid; in Postgres that time has microseconds. One that cannot be read is listed as such. */
   migrations(query: MigrationQuery): Promise<readonly Migration[]>;
   /** Resizes and cold migrations that have waited so long for their confirmation; the oldest first. */
   unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]>;

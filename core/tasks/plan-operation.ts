@@ -1,6 +1,6 @@
 import type { Caller, Operation, Task } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
-import type { BeginOperation, Holding, Migration } from "../cell/operation-store.ts";
+import type { BeginOperation, Holding, ReadableMigration } from "../cell/operation-store.ts";
 import type { Server, ServerStatus } from "../cell/server.ts";
 import { parseAttemptId } from "./attempt-id.ts";
 import { factsOf } from "./operation-facts.ts";
@@ -21,7 +21,7 @@ export interface OperationWish {
   /** The server as it is to be afterwards: a resize's new flavor, a rebuild's new image. */
   readonly after?: ServerSpec;
   /** Of confirm and revert: the migration that waits for it. */
-  readonly migration?: Migration;
+  readonly migration?: ReadableMigration;
   /** Of an evacuation: it may take the server from a host that no operator has forced down, once nobody has seen its agent for `unseenMs`. */
   readonly fenceWaived?: boolean;
   readonly unseenMs?: number;
@@ -100,7 +100,7 @@ function changing({ taskId, kind, server, holding, selections = [], fenceWaived 
 }
 
 /** Confirm and revert speak of the places of the move that they end. */
-function settling(kind: OperationKind, migration: Migration): Operation {
+function settling(kind: OperationKind, migration: ReadableMigration): Operation {
   const { operation, destHost, destAttemptId } = migration;
   const taken = operation.selections[parseAttemptId(destAttemptId)?.selection ?? 0];
   return {

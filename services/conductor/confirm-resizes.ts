@@ -6,6 +6,7 @@ import { Ticker } from "../../runtime/ticker.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
+import { TakeCounts } from "./take-counts.ts";
 
 const LOOK_MS_MAX = 10_000;
 const CONFIRMS_MAX = 100;
@@ -25,7 +26,12 @@ export class ResizeConfirmer {
     readonly settings: Pick<ConductorSettings, "confirmAfterMs">;
   }) {
     const { store, clock, events, settings } = options;
+    const unreadable = new TakeCounts();
     const confirm = async (migration: Migration): Promise<void> => {
+      if (migration.operation === null) {
+        if (unreadable.count(migration.uuid) === 1) events.moveUnreadable(migration);
+        return;
+      }
       const [server] = await store.servers([migration.serverUuid]);
       if (server === undefined) return;
       const planned = planOperation({ taskId: randomUUID(), kind: "confirm", server, holding: null, migration });

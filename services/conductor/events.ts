@@ -1,5 +1,6 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
+import type { Migration } from "../../core/cell/operation-store.ts";
 import type { DoomedGuest } from "../../core/cell/quarantine.ts";
 import type { FoundGuest, GuestFate } from "../../core/tasks/guest-fate.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -168,6 +169,14 @@ export class ConductorEvents {
     this.#logger.error(
       { task: claim.taskId, server: claim.serverUuid, kind, stage },
       "an operation is at a stage that this conductor does not know, so another one is to carry it on: run a conductor of the version that brought it there, or a newer one. It waits until then",
+    );
+  }
+
+  /** Told once of each move. */
+  moveUnreadable({ uuid, serverUuid, note }: Pick<Migration, "uuid" | "serverUuid" | "note">): void {
+    this.#logger.error(
+      { migration: uuid, server: serverUuid, note },
+      "a move waits for its confirmation, and its record cannot be read: upgrade this conductor, or delete the server",
     );
   }
 

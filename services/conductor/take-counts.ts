@@ -1,6 +1,6 @@
 const TASKS_MAX = 10_000;
 
-/** How often this conductor has taken each of the tasks that it cannot carry out. The oldest are forgotten when there are too many. */
+/** How often this conductor has come upon each of the tasks that it cannot carry out. The oldest are forgotten when there are too many. */
 export class TakeCounts {
   readonly #takes = new Map<string, number>();
 

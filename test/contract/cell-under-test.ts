@@ -7,6 +7,8 @@ export interface CellSubject {
   readonly store: CellStore;
   /** Of the same cell. */
   readonly ledger: Ledger;
+  /** What the task says can no longer be read, as if a newer version had written it. */
+  damage(taskId: string): Promise<void>;
   close(): Promise<void>;
 }
 

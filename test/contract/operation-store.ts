@@ -349,6 +349,25 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await store.positions([moveId])).toMatchObject([{ signal: "abort" }]);
   });
 
+  test("a move whose record cannot be read is listed as such, and the others are listed with it", async () => {
+    const { store } = cell();
+    const moves = [1, 2].map((move) => numbered(0xe, move));
+    for (const [index, id] of moves.entries()) {
+      const server = index + 1;
+      await store.dispatch([dispatchOf({ server, task: server, hosts: [0], vcpus: 1 })]);
+      await store.commitActive([{ ...claimOf(await cell().take(server)), selection: 0 }]);
+      expect((await begin({ server, hosts: [1], vcpus: 1, taskId: id })).outcome.kind).toBe("begun");
+    }
+    await cell().damage(moves[0]!);
+    expect(await store.migrations({ uuids: [moves[1]!], limit: 9 })).toMatchObject([{ operation: { kind: "resize" } }]);
+    const [damaged] = await store.migrations({ uuids: [moves[0]!], limit: 9 });
+    expect(damaged).toMatchObject({
+      ...{ uuid: moves[0], serverUuid: serverId(1), kind: "resize", sourceHost: "host-0", destHost: "host-1" },
+      ...{ operation: null, server: null, note: expect.stringContaining(`(${moves[0]}) cannot be read`) },
+    });
+    expect((await store.migrations({ limit: 9 })).map(({ uuid }) => uuid).toSorted()).toEqual(moves);
+  });
+
   test("a signal is heard only while it can still be followed", async () => {
     const { store } = cell();
     await boot();

@@ -247,6 +247,7 @@ async function abort(migration: string): Promise<string | undefined> {
   const [outcome] = await cell.store.signal([{ taskId: migration, signal: "abort" }]);
   const [record] = await cell.store.migrations({ uuids: [migration], limit: 1 });
   if (record === undefined) throw new Error("no such migration");
+  if (record.operation === null) throw new Error(record.note);
   const task: Task = { id: migration, server: record.server, work: { $case: "operate", value: record.operation } };
   await cell.publish(Task.encode(task).finish(), { [taskSignalHeader]: "abort" });
   return outcome;

@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
+import { migrationWith } from "../../../core/cell/operation-record.ts";
 import {
   type ComparedHost,
   type Holding,
@@ -11,12 +12,12 @@ import { release } from "../../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import { CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
-import { Task } from "../../../proto/gen/berth/cell.ts";
 import { encodeChanges } from "../encode-changes.ts";
 import { textArrayLiteral } from "../literals.ts";
 import { runStored } from "../store-error.ts";
 import { onlyUuids, queryRows, queryStored, selectMs } from "../store-query.ts";
 import { inTransaction } from "../transaction.ts";
+import { taskOf } from "./take-tasks.ts";
 
 interface MigrationRow {
   readonly uuid: string;
@@ -83,9 +84,7 @@ export async function readUnconfirmed(pool: Pool, waitedMs: number, limit: numbe
 }
 
 function migrationOf(row: MigrationRow): Migration {
-  const { server, work } = Task.decode(row.payload);
-  assert(server !== undefined && work?.$case === "operate", `migration ${row.uuid} is of no operation`);
-  return {
+  const columns = {
     uuid: row.uuid,
     serverUuid: row.server_uuid,
     kind: row.kind,
@@ -99,9 +98,8 @@ function migrationOf(row: MigrationRow): Migration {
     note: row.note,
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
-    operation: work.value,
-    server,
   };
+  return migrationWith(columns, taskOf({ id: row.uuid, payload: row.payload }));
 }
 
 /** Cost: one round trip, one look-up a host. */

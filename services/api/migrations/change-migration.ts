@@ -73,8 +73,8 @@ export async function signalMigration(
   }
   const task: Task = {
     id: migration.uuid,
-    server: migration.server,
-    work: { $case: "operate", value: migration.operation },
+    server: migration.server ?? undefined,
+    work: migration.operation === null ? undefined : { $case: "operate", value: migration.operation },
   };
   cell
     .publishTask(task, { ...carrier, [taskSignalHeader]: signal }, `${migration.uuid}/${signal}/${call.requestId}`)

@@ -65,8 +65,8 @@ export function readMigrationQuery(
       is(wanted.type, type) &&
       is(wanted.status, migration.status) &&
       is(wanted.source, migration.sourceHost) &&
-      is(wanted.user, migration.server.userId) &&
-      is(wanted.project, migration.server.projectId) &&
+      is(wanted.user, migration.server?.userId ?? null) &&
+      is(wanted.project, migration.server?.projectId ?? null) &&
       (since === undefined || migration.updatedAtMs >= since) &&
       (before === undefined || migration.updatedAtMs <= before),
     marker: pages ? query.text("marker") : undefined,

@@ -42,8 +42,8 @@ export function isLiveInProgress({ migration, type }: ShownMigration): boolean {
 export function migrationView(shown: ShownMigration, minor: number, links: readonly unknown[]) {
   const { migration, type } = shown;
   const flavors = {
-    old_instance_type_id: numberOfFlavor(migration.operation.before?.flavor?.id),
-    new_instance_type_id: numberOfFlavor(migration.server.flavor?.id),
+    old_instance_type_id: numberOfFlavor(migration.operation?.before?.flavor?.id),
+    new_instance_type_id: numberOfFlavor(migration.server?.flavor?.id),
   };
   return {
     ...common(migration, minor),
@@ -82,7 +82,7 @@ function common(migration: Migration, minor: number) {
     created_at: isoMicroseconds(migration.createdAtMs),
     updated_at: isoMicroseconds(migration.updatedAtMs),
     ...(minor >= UUID_FROM_MINOR && { uuid }),
-    ...(minor >= USER_FROM_MINOR && { user_id: server.userId, project_id: server.projectId }),
+    ...(minor >= USER_FROM_MINOR && { user_id: server?.userId ?? null, project_id: server?.projectId ?? null }),
   };
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { hostInUse, unfencedHost } from "../../../core/cell/evacuation-rule.ts";
-import type { BeginOutcome, Holding, Migration } from "../../../core/cell/operation-store.ts";
+import type { BeginOutcome, Holding, ReadableMigration } from "../../../core/cell/operation-store.ts";
 import type { Server } from "../../../core/cell/server.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../core/tasks/plan-operation.ts";
@@ -85,11 +85,13 @@ async function hereAgain(target: ActionTarget, server: Server, holding: Holding 
   return { host: host ?? "", rootProvider: "", availabilityZone: "", allocation };
 }
 
-/** The move that waits to be confirmed or reverted. */
-async function waitingMigration(target: ActionTarget): Promise<Migration | undefined> {
+/** The move that waits to be confirmed or reverted. Refuses one whose record this version cannot read. */
+async function waitingMigration(target: ActionTarget): Promise<ReadableMigration | undefined> {
   const serverUuid = target.server.uuid;
   const query = { serverUuid, inFlightOnly: true, limit: 1 };
   const [migration] = answered(target, await target.cell.operations((store) => store.migrations(query)));
+  if (migration?.operation === null)
+    throw conflict(`Cannot '${target.action}' instance ${serverUuid}: ${migration.note}`);
   return migration;
 }
 
