@@ -29,7 +29,7 @@ import { GuestSettler } from "./settle-guests.ts";
 /** No other agent has a host. */
 const holders = { isFree: async () => true, isStillFree: async () => true };
 
-function setUp() {
+function setUp(unknownDestroysPerMinute = 10) {
   const clock = new ManualClock(1_000_000);
   const ledger = new MemoryLedger();
   const store = new MemoryCellStore({ clock, ledger });
@@ -37,7 +37,7 @@ function setUp() {
   const events = new ConductorEvents({ logger: pino({ level: "silent" }), registry, clock, taskCount: () => 0 });
   const stop = new AbortController().signal;
   const commits = new StepCommitter({ store, conductorId: conductorId(1), clock, events, stop });
-  const judge = new GuestJudge({ store, commits, clock, events, settings: { unknownDestroysPerMinute: 10 } });
+  const judge = new GuestJudge({ store, commits, clock, events, settings: { unknownDestroysPerMinute } });
   const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf: () => null });
   const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
   const sent: ConductorMessage[] = [];
@@ -91,6 +91,35 @@ test("a guest that its delete removed before the row is DELETED is not missing; 
   await store.requestDelete([deleteTask(1, 2)]);
   await compareEmpty("host-0");
   expect(await missing()).toBe(1);
+});
+
+test("unknown guests that wait for their turn count until they are gone, or their host is lost", async () => {
+  const { registry, comparer, sent, connection: bare } = setUp(0);
+  const state = { guests: [], incarnation: "" } as unknown as NonNullable<ReturnType<typeof bare.hosts.get>>;
+  const connection = { ...bare, hosts: new Map([["host-0", state]]) };
+  const waiting = async () =>
+    (await registry.getSingleMetric("berth_conductor_unknown_guests_waiting")?.get())?.values[0]?.value;
+  let questions = 0;
+  const compare = async (host: string, servers: readonly number[]) => {
+    questions += 1;
+    const compared = comparer.compare(connection, host);
+    await eventually("the question", () => sent.length === questions);
+    const guests = servers.map((server) => ({
+      ...{ serverUuid: serverId(server), attemptId: `${numbered(0xe, server)}/0`, revision: 0 },
+      state: GuestState.GUEST_STATE_RUNNING,
+    }));
+    comparer.listed({ host, query: queryOf(sent.at(-1)), guests }, connection);
+    await compared;
+  };
+  await compare("host-0", [1, 2, 3]);
+  await compare("host-1", [4]);
+  expect(await waiting()).toBe(4);
+  await compare("host-0", [2]);
+  expect(await waiting()).toBe(2);
+  comparer.lost(connection);
+  expect(await waiting()).toBe(1);
+  await compare("host-1", []);
+  expect(await waiting()).toBe(0);
 });
 
 /** Two hosts whose agent says that they have no guests; `boot`: server 1 is ACTIVE on the first. */

@@ -175,6 +175,7 @@ export class GuestComparer {
   }
 
   lost(connection: AgentConnection): void {
+    for (const host of connection.hosts.keys()) this.#settler.onlyThere(host, []);
     for (const query of this.#queries.values()) {
       if (query.connection === connection) query.reject(new Error(`agent ${connection.agentId} was lost`));
     }
@@ -201,6 +202,8 @@ export class GuestComparer {
     const known = this.#compared.get(connection) ?? new Map<string, string>();
     this.#compared.set(connection, known);
     const incarnation = known.get(host) ?? connection.hosts.get(host)?.incarnation ?? "";
+    const attemptIds = guests.map(({ attemptId }) => attemptId);
+    this.#settler.onlyThere(host, attemptIds);
     const gone = await Promise.all(
       guests.map((guest) => this.#settler.settle(foundGuest(host, guest), { revision: guest.revision, incarnation })),
     );

@@ -5,6 +5,7 @@ import type { ConductorEvents } from "./events.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import { SharedStep } from "./shared-step.ts";
+import { WaitingGuests } from "./waiting-guests.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -26,7 +27,7 @@ export class GuestJudge {
   /** When unknown guests were let go, by the monotonic clock; of the last minute. */
   #letGoAtMs: number[] = [];
   /** Unknown guests that wait for their turn. */
-  readonly #waiting = new Set<string>();
+  readonly #waiting = new WaitingGuests();
   readonly #quarantined = new Set<string>();
 
   constructor(options: {
@@ -55,18 +56,26 @@ export class GuestJudge {
     const key = keyOf(guest);
     if (kind === "quarantined") this.#quarantined.add(key);
     else this.#quarantined.delete(key);
-    if (kind !== "unknown") return kind === "destroy";
+    if (kind !== "unknown") {
+      if (this.#waiting.delete(guest)) this.#tellWaiting();
+      return kind === "destroy";
+    }
     const mayGo = this.#takeTurn();
-    if (mayGo) this.#waiting.delete(key);
-    else this.#waiting.add(key);
-    this.#events.unknownGuestsWait(this.#waiting.size, this.#perMinute);
+    if (mayGo) this.#waiting.delete(guest);
+    else this.#waiting.add(guest);
+    this.#tellWaiting();
     return mayGo;
   }
 
   /** The database wants the guest where it is, or is content with it. */
   wanted(guest: Pick<DoomedGuest, "host" | "attemptId">): void {
     this.#quarantined.delete(keyOf(guest));
-    this.#waiting.delete(keyOf(guest));
+    if (this.#waiting.delete(guest)) this.#tellWaiting();
+  }
+
+  /** The host has these guests and no others, or nobody hears of it here any more: what waited and is gone counts no longer. */
+  onlyThere(host: string, attemptIds: readonly string[]): void {
+    if (this.#waiting.keepOnly(host, attemptIds)) this.#tellWaiting();
   }
 
   /** Whether the last look at the guest has left it in quarantine. */
@@ -78,6 +87,10 @@ export class GuestJudge {
   async raise(serverUuid: string, revision: number): Promise<void> {
     await this.#commits.answered("raise-revisions", this.#raising, { serverUuid, revision });
     this.#events.revisionRaised(serverUuid, revision);
+  }
+
+  #tellWaiting(): void {
+    this.#events.unknownGuestsWait(this.#waiting.count, this.#perMinute);
   }
 
   #takeTurn(): boolean {

@@ -20,7 +20,7 @@ const DESTROY_ANSWER_MS = 90_000;
  */
 export class GuestSettler {
   readonly #commits: StepCommitter;
-  readonly #judge: Pick<GuestJudge, "mayDestroy" | "raise" | "wanted" | "isQuarantined">;
+  readonly #judge: Pick<GuestJudge, "mayDestroy" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
   readonly #streamOf: (host: string) => AgentStream | null;
@@ -35,7 +35,7 @@ export class GuestSettler {
   constructor(options: {
     readonly store: Pick<ConductorStore, "homes" | "sightings">;
     readonly commits: StepCommitter;
-    readonly judge: Pick<GuestJudge, "mayDestroy" | "raise" | "wanted" | "isQuarantined">;
+    readonly judge: Pick<GuestJudge, "mayDestroy" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
     readonly clock: Clock;
     readonly events: ConductorEvents;
     readonly streamOf: (host: string) => AgentStream | null;
@@ -110,6 +110,11 @@ export class GuestSettler {
   /** Whether the last comparison has left the guest in quarantine. */
   isQuarantined(guest: Pick<FoundGuest, "host" | "attemptId">): boolean {
     return this.#judge.isQuarantined(guest);
+  }
+
+  /** The host has these guests and no others, or nobody hears of it here any more. */
+  onlyThere(host: string, attemptIds: readonly string[]): void {
+    this.#judge.onlyThere(host, attemptIds);
   }
 
   /** The server's row, read together with others'. */

@@ -1,0 +1,36 @@
+/** Guests that wait for something, by their hosts. */
+export class WaitingGuests {
+  readonly #byHost = new Map<string, Set<string>>();
+
+  get count(): number {
+    let count = 0;
+    for (const attemptIds of this.#byHost.values()) count += attemptIds.size;
+    return count;
+  }
+
+  add({ host, attemptId }: { readonly host: string; readonly attemptId: string }): void {
+    const ofHost = this.#byHost.get(host);
+    if (ofHost === undefined) this.#byHost.set(host, new Set([attemptId]));
+    else ofHost.add(attemptId);
+  }
+
+  /** Whether it waited. */
+  delete({ host, attemptId }: { readonly host: string; readonly attemptId: string }): boolean {
+    return this.#byHost.get(host)?.has(attemptId) === true && this.#keepWhere(host, (one) => one !== attemptId);
+  }
+
+  /** The host has these guests and no others. Whether one of the others waited. */
+  keepOnly(host: string, attemptIds: readonly string[]): boolean {
+    if (!this.#byHost.has(host)) return false;
+    const there = new Set(attemptIds);
+    return this.#keepWhere(host, (one) => there.has(one));
+  }
+
+  #keepWhere(host: string, isKept: (attemptId: string) => boolean): boolean {
+    const before = this.#byHost.get(host) ?? new Set();
+    const kept = new Set([...before].filter(isKept));
+    if (kept.size === 0) this.#byHost.delete(host);
+    else this.#byHost.set(host, kept);
+    return kept.size < before.size;
+  }
+}
