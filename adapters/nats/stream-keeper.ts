@@ -29,6 +29,8 @@ export class StreamKeeper {
   #timer: Timer | undefined;
   #dueMs = Number.POSITIVE_INFINITY;
   #looking: Promise<void> | undefined;
+  /** When another look is wanted after the one that is under way. */
+  #afterwardsMs = Number.POSITIVE_INFINITY;
   #ensuresNext = false;
   #closed = false;
 
@@ -91,9 +93,13 @@ export class StreamKeeper {
     await this.#looking;
   }
 
-  /** The earlier one of two looks that are due counts. */
+  /** The earlier one of two looks that are due counts. One that is wanted while a look is under way follows it: that look may have come too early. */
   #lookIn(delayMs: number): void {
-    if (this.#closed || this.#specs.size === 0 || this.#looking !== undefined) return;
+    if (this.#closed || this.#specs.size === 0) return;
+    if (this.#looking !== undefined) {
+      this.#afterwardsMs = Math.min(this.#afterwardsMs, delayMs);
+      return;
+    }
     const dueMs = this.#clock.monotonic() + delayMs;
     if (this.#timer !== undefined && this.#dueMs <= dueMs) return;
     this.#timer?.cancel();
@@ -102,7 +108,9 @@ export class StreamKeeper {
       this.#timer = undefined;
       const looking = this.#look().finally(() => {
         this.#looking = undefined;
-        this.#lookIn(this.#isMissing ? againMs : lookMs);
+        const wantedMs = this.#afterwardsMs;
+        this.#afterwardsMs = Number.POSITIVE_INFINITY;
+        this.#lookIn(Math.min(wantedMs, this.#isMissing ? againMs : lookMs));
       });
       this.#looking = looking;
     });
@@ -118,6 +126,8 @@ export class StreamKeeper {
         return;
       }
       await ensureStreams(connection, [...this.#specs.values()], this.#timeoutMs);
+      // Another connection has come meanwhile: on that one everything is still to be ensured.
+      if (connection !== this.#connection) return;
       this.#ensuresNext = false;
       if (this.#isMissing) this.#onEvent({ kind: "streams-made", streams: [...this.#specs.keys()] });
       this.#isMissing = false;
