@@ -288,7 +288,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await cell().used()).toEqual([0, 2, 0]);
   });
 
-  test("migrations are listed the youngest first, on from one of them, and from a time back", async () => {
+  test("migrations are listed the youngest first, on from one of them, and from a time back; one that cannot be read, too", async () => {
     const { store } = cell();
     const moves = [1, 2, 3].map((move) => numbered(0xe, move));
     for (const [index, id] of moves.entries()) {
@@ -313,6 +313,12 @@ export function operationContract(cell: () => CellUnderTest): void {
     }
     expect(await list({ untilMs: (times.at(-1) ?? 0) - 1 })).toEqual([]);
     expect(await list({ after: uuids[0]!, untilMs: times[0]! })).toEqual(uuids.slice(1));
+    await cell().damage(moves[0]!);
+    expect((await store.migrations({ limit: 9 })).find(({ operation }) => operation === null)).toMatchObject({
+      ...{ uuid: moves[0], serverUuid: serverId(1), kind: "resize", sourceHost: "host-0", destHost: "host-1" },
+      ...{ server: null, note: expect.stringContaining(`(${moves[0]}) cannot be read`) },
+    });
+    expect(await list({})).toEqual(uuids);
   });
 
   test("a status is reset only of a server at rest that is somewhere", async () => {
@@ -347,25 +353,6 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await store.positions([moveId])).toMatchObject([{ signal: "abort" }]);
     expect(await store.signal([{ taskId: moveId, signal: "force" }])).toEqual(["too-late"]);
     expect(await store.positions([moveId])).toMatchObject([{ signal: "abort" }]);
-  });
-
-  test("a move whose record cannot be read is listed as such, and the others are listed with it", async () => {
-    const { store } = cell();
-    const moves = [1, 2].map((move) => numbered(0xe, move));
-    for (const [index, id] of moves.entries()) {
-      const server = index + 1;
-      await store.dispatch([dispatchOf({ server, task: server, hosts: [0], vcpus: 1 })]);
-      await store.commitActive([{ ...claimOf(await cell().take(server)), selection: 0 }]);
-      expect((await begin({ server, hosts: [1], vcpus: 1, taskId: id })).outcome.kind).toBe("begun");
-    }
-    await cell().damage(moves[0]!);
-    expect(await store.migrations({ uuids: [moves[1]!], limit: 9 })).toMatchObject([{ operation: { kind: "resize" } }]);
-    const [damaged] = await store.migrations({ uuids: [moves[0]!], limit: 9 });
-    expect(damaged).toMatchObject({
-      ...{ uuid: moves[0], serverUuid: serverId(1), kind: "resize", sourceHost: "host-0", destHost: "host-1" },
-      ...{ operation: null, server: null, note: expect.stringContaining(`(${moves[0]}) cannot be read`) },
-    });
-    expect((await store.migrations({ limit: 9 })).map(({ uuid }) => uuid).toSorted()).toEqual(moves);
   });
 
   test("a signal is heard only while it can still be followed", async () => {
