@@ -11,6 +11,7 @@ export const PLAIN_REQUEST = {
   portRequests: [],
   reservationId: "",
   ports: [],
+  hostname: "",
 } as const satisfies Partial<ServerSpec>;
 
 /** A spec that names its server and says no more. */

@@ -127,6 +127,8 @@ export interface ServerSpec {
   /** The same for all servers of a call for several, which are placed together; "": it is alone. */
   reservationId: string;
   ports: ServerPort[];
+  /** The guest's host name as it was asked for; "": it is made of the name. */
+  hostname: string;
 }
 
 export interface ServerSpec_MetadataEntry {
@@ -1099,6 +1101,7 @@ function createBaseServerSpec(): ServerSpec {
     portRequests: [],
     reservationId: "",
     ports: [],
+    hostname: "",
   };
 }
 
@@ -1157,6 +1160,9 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     }
     for (const v of message.ports) {
       ServerPort.encode(v!, writer.uint32(146).fork()).join();
+    }
+    if (message.hostname !== "") {
+      writer.uint32(154).string(message.hostname);
     }
     return writer;
   },
@@ -1324,6 +1330,14 @@ export const ServerSpec: MessageFns<ServerSpec> = {
             message.ports.push(ServerPort.decode(reader, reader.uint32()));
             continue;
           }
+          case 19: {
+            if (tag !== 154) {
+              break;
+            }
+
+            message.hostname = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1379,6 +1393,7 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     message.portRequests = object.portRequests?.map((e) => PortResourceRequest.fromPartial(e)) || [];
     message.reservationId = object.reservationId ?? "";
     message.ports = object.ports?.map((e) => ServerPort.fromPartial(e)) || [];
+    message.hostname = object.hostname ?? "";
     return message;
   },
 };

@@ -2,6 +2,7 @@ import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
 import type { ImageCatalog } from "../images/image-catalog.ts";
+import { HOSTNAME_FROM_MINOR, readHostname } from "../servers/hostname.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
 import { readImageProperties } from "../servers/read-image.ts";
 import { refuseLargeSpec } from "../servers/spec-size.ts";
@@ -12,14 +13,15 @@ const FIELDS = ["imageRef", "name", "metadata", "adminPass", "OS-DCF:diskConfig"
 const METADATA_MAX = 128;
 const TEXT_MAX = 255;
 
-/** What a rebuild makes of the server: another image, name or metadata. Refuses fields of which Berth keeps nothing. */
+/** What a rebuild makes of the server: another image, name, host name or metadata. Refuses fields of which Berth keeps nothing. */
 export async function readRebuild(
   deps: { readonly images: ImageCatalog | null; readonly imageRule: ImageRule },
   { server }: ActionTarget,
   body: ActionBody,
   call: KnownCall,
 ): Promise<(before: ServerSpec) => ServerSpec> {
-  body.refuseOthers(...FIELDS).require("imageRef");
+  body.refuseOthers(...FIELDS, ...(call.minor >= HOSTNAME_FROM_MINOR ? ["hostname"] : [])).require("imageRef");
+  const hostname = readHostname(body.raw("hostname"), call.minor);
   const { flavor } = server.spec;
   if (flavor === undefined) throw badRequest("The server has no flavor.");
   const imageRef = body.text("imageRef") ?? "";
@@ -32,6 +34,7 @@ export async function readRebuild(
     ...before,
     ...{ imageRef, imageProperties },
     ...(name !== undefined && { name }),
+    ...(hostname !== undefined && { hostname }),
     ...(metadata !== undefined && { metadata }),
   });
   refuseLargeSpec(rebuilt(server.spec));

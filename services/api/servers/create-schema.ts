@@ -50,6 +50,7 @@ export const CreateServerBody = Type.Object(
           Type.Union([Type.Literal("none"), Type.Literal("auto"), Type.Array(Network, { maxItems: NETWORKS_MAX })]),
         ),
         host: Type.Optional(Name),
+        hostname: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
         hypervisor_hostname: Type.Optional(Name),
         min_count: Type.Optional(WholeNumber({ minimum: 1, maximum: COUNT_MAX })),
         max_count: Type.Optional(WholeNumber({ minimum: 1, maximum: COUNT_MAX })),
@@ -83,7 +84,6 @@ export type CreateServerBody = Type.Static<typeof CreateServerBody>;
 
 export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
   adminPass: "Invalid input for field/attribute adminPass. Berth sets no passwords in guests.",
-  hostname: "Invalid input for field/attribute hostname. Berth names a guest after its server.",
   ...emptyOnly({
     config_drive: "Berth attaches no config drives",
     key_name: "Berth keeps no key pairs",

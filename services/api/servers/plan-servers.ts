@@ -5,6 +5,7 @@ import { storedSpelling } from "../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
 import { readFlag } from "../http/schema.ts";
 import type { CreateServerBody } from "./create-schema.ts";
+import { readHostname } from "./hostname.ts";
 import type { NamedPlace } from "./named-place.ts";
 import type { WantedPort } from "./read-ports.ts";
 
@@ -15,6 +16,8 @@ export interface CreateWish {
   /** So many of them at least, or none. */
   readonly minCount: number;
   readonly returnReservationId: boolean;
+  /** "": it is made of the name. */
+  readonly hostname: string;
 }
 
 /**
@@ -42,7 +45,10 @@ export function readWish(
       throw invalidField(field, count, `One call may ask for at most ${options.countMax} servers.`);
   }
   if (minCount > maxCount) throw badRequest("min_count must be <= max_count");
+  const hostname = readHostname(server.hostname, options.minor) ?? "";
+  if (hostname !== "" && maxCount > 1) throw badRequest("Unable to allocate a single hostname to multiple instances");
   return {
+    hostname,
     flavorId: idOfReference(String(server.flavorRef)),
     count: maxCount,
     minCount,
@@ -93,5 +99,6 @@ export function planServers(
     portRequests: from.ports.flatMap(({ requests }) => requests),
     ports: from.ports.map(({ port }) => ({ portId: port.id, networkId: port.networkId, tag: "" })),
     reservationId,
+    hostname: wish.hostname,
   }));
 }

@@ -34,6 +34,7 @@ import {
 } from "./server-schemas.ts";
 import { briefView, reservationIdOf, serverView, type Viewer } from "./server-view.ts";
 import { showActions } from "./show-actions.ts";
+import { UpdateServerBody, updateServer } from "./update-server.ts";
 import { readWaitingMoves, withWaitingMove } from "./waiting-moves.ts";
 
 export interface ServerDeps {
@@ -92,6 +93,13 @@ function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): v
     },
   );
 
+  const update = { params: IdParams, body: UpdateServerBody, response: { 200: ServerAnswer } };
+  http.put("/servers/:id", { schema: update }, async (request) => {
+    const call = callOf(request);
+    await updateServer(deps, call, request.params.id, request.body);
+    return { server: await showServer(deps, request, request.params.id, options) };
+  });
+
   http.delete("/servers/:id", { schema: { params: IdParams } }, async (request, reply) => {
     await deleteServer(deps, callOf(request), request.params.id, carrierFor(request));
     return reply.code(204).send();
@@ -145,22 +153,29 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
   );
 
   http.get("/servers/:id", { schema: { params: IdParams, response: { 200: ServerAnswer } } }, async (request) => {
-    const call = callOf(request);
-    const { id } = request.params;
-    const record = await deps.finder.find(id, call.identity);
-    if (record === null) throw serverNotFound(id);
-    const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
-    const found = await hydrateServer(record, deps.cells, { withDeleted: false });
-    if (found === null) throw serverNotFound(id);
-    const known = withWaitingMove(found, waiting);
-    const viewer: Viewer = {
-      place: placeOf(request, options.prefix, options.publicUrl),
-      minor: call.minor,
-      isAdmin: call.identity.isAdmin,
-      zones: await deps.zones.current(),
-    };
-    return { server: serverView(known, viewer, { inList: false }) };
+    return { server: await showServer(deps, request, request.params.id, options) };
   });
+}
+
+async function showServer(
+  deps: ServerDeps,
+  request: Parameters<typeof callOf>[0],
+  id: string,
+  options: RouteOptions,
+): Promise<ReturnType<typeof serverView>> {
+  const call = callOf(request);
+  const record = await deps.finder.find(id, call.identity);
+  if (record === null) throw serverNotFound(id);
+  const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
+  const found = await hydrateServer(record, deps.cells, { withDeleted: false });
+  if (found === null) throw serverNotFound(id);
+  const viewer: Viewer = {
+    place: placeOf(request, options.prefix, options.publicUrl),
+    minor: call.minor,
+    isAdmin: call.identity.isAdmin,
+    zones: await deps.zones.current(),
+  };
+  return serverView(withWaitingMove(found, waiting), viewer, { inList: false });
 }
 
 function registerActions(http: Http, deps: ServerDeps): void {

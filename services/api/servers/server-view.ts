@@ -4,6 +4,7 @@ import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
 import { bookmark, type Place, resourceLinks } from "../http/links.ts";
 import { isoMicroseconds, isoSeconds } from "../http/times.ts";
+import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
 import type { KnownServer } from "./hydrate-servers.ts";
 import { ownerFault } from "./owner-fault.ts";
 import type { ServerDetail } from "./server-schemas.ts";
@@ -147,7 +148,7 @@ function addHostFields(view: ServerDetail, server: Server, minor: number): void 
   view["OS-EXT-SRV-ATTR:instance_name"] = `instance-${server.uuid.slice(0, 8)}`;
   if (minor < 3) return;
   view["OS-EXT-SRV-ATTR:reservation_id"] = reservationIdOf(server.spec.requestId);
-  view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(server.spec.name);
+  view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(server.spec);
   view["OS-EXT-SRV-ATTR:kernel_id"] = "";
   view["OS-EXT-SRV-ATTR:ramdisk_id"] = "";
   view["OS-EXT-SRV-ATTR:root_device_name"] = null;
@@ -161,7 +162,7 @@ function addVersionedFields(view: ServerDetail, spec: ServerSpec, minor: number,
   if (minor >= 63) view.trusted_image_certificates = null;
   if (minor >= 71 && !inList) view.server_groups = [];
   if (minor >= 73) view.locked_reason = null;
-  if (minor >= 90) view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(spec.name);
+  if (minor >= HOSTNAME_FROM_MINOR) view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(spec);
   if (minor >= 96) view.pinned_availability_zone = spec.availabilityZone === "" ? null : spec.availabilityZone;
 }
 
@@ -178,14 +179,4 @@ export function hostIdOf(projectId: string, host: string | null): string {
 export function reservationIdOf(requestId: string): string {
   const bits = BigInt(`0x${requestId.replace(/[^0-9a-f]/g, "").slice(-10) || "0"}`);
   return `r-${bits.toString(36).padStart(8, "0").slice(-8)}`;
-}
-
-/** The host name that a guest gets from its server's name. */
-function hostnameOf(name: string): string {
-  const cleaned = name
-    .toLowerCase()
-    .replaceAll(/[ _]/g, "-")
-    .replaceAll(/[^a-z0-9.-]/g, "")
-    .replaceAll(/^[.-]+|[.-]+$/g, "");
-  return cleaned === "" ? "server" : cleaned.slice(0, 63);
 }

@@ -11,11 +11,12 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
       server: {
         ...{ name: "web", flavorRef: "small", imageRef: randomUUID(), metadata: { a: "b" }, availability_zone: "nova" },
         ...{ networks: [{ port: randomUUID(), tag: "t" }], host: "h-0", hypervisor_hostname: "h-0", description: "d" },
-        ...{ min_count: "1", security_groups: [{ name: "default" }], user_data: "", tags: ["t"] },
+        ...{ min_count: "1", security_groups: [{ name: "default" }], user_data: "", tags: ["t"], hostname: "web.x" },
       },
       "os:scheduler_hints": { group: randomUUID(), same_host: [randomUUID()], query: "[]", colour: ["red"] },
     },
   ],
+  "PUT /v2.1/servers/:id": [{ server: { name: "n", hostname: "h.n", description: "" } }],
   "POST /v2.1/servers/:id/action": [
     { rebuild: { imageRef: randomUUID(), name: "n", metadata: { a: "b" }, adminPass: "x" } },
     { resize: { flavorRef: "small" } },
