@@ -1,5 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { resourceClass } from "../ledger/ids.ts";
+import { asked, queryOf } from "../scheduling/request/some-request.ts";
 import type { PciDevice } from "./discover-pci.ts";
 import { formatNumberList } from "./format-number-list.ts";
 import type { HostFiles } from "./host-files.ts";
@@ -68,7 +70,7 @@ function below(root: TreeProvider): Record<string, TreeProvider["inventories"]> 
 }
 
 describe("the tree of a host", () => {
-  test("has CPU and memory in NUMA nodes and takes huge pages off the memory", () => {
+  test("has CPU and memory in NUMA nodes, with huge pages as part of the memory", () => {
     const root = rootOf(twoNodes());
     expect(root.inventories).toEqual({ DISK_GB: { total: 100 } });
     expect(root.children).toEqual([
@@ -76,13 +78,23 @@ describe("the tree of a host", () => {
         name: "numa0",
         inventories: {
           VCPU: { total: 4 },
-          MEMORY_MB: { total: 5 * 1024 },
+          MEMORY_MB: { total: 8 * 1024 },
           CUSTOM_MEMORY_PAGES_1048576KB: { total: 3 },
         },
         traits: ["HW_NUMA_ROOT", "CUSTOM_MEMORY_PAGES_LARGE"],
       },
       { name: "numa1", inventories: { VCPU: { total: 4 }, MEMORY_MB: { total: 8 * 1024 } }, traits: ["HW_NUMA_ROOT"] },
     ]);
+  });
+
+  test("has room for as many guests with pages as it has pages for, also when nearly all memory is in pages", () => {
+    const pool = { sizeKib: 1048576, total: 14, free: 14, nodes: [0, 1].map((id) => ({ id, total: 7, free: 7 })) };
+    const { inventories } = rootOf(twoNodes({ hugepages: [pool] }), { flat: true });
+    const query = queryOf(asked({ "hw:mem_page_size": "1GB" }));
+    const [wanted] = query.groups.map(({ resources }) => resources);
+    const guests = (name: string) =>
+      Math.floor((inventories[name]?.total ?? 0) / (wanted?.get(resourceClass(name)) ?? 1));
+    expect([guests("CUSTOM_MEMORY_PAGES_1048576KB"), guests("MEMORY_MB")]).toEqual([3, 4]);
   });
 
   test("has all of it in the root when it is flat", () => {
@@ -93,7 +105,7 @@ describe("the tree of a host", () => {
         DISK_GB: { total: 100 },
         VCPU: { total: 2 },
         PCPU: { total: 3 },
-        MEMORY_MB: { total: 13 * 1024 },
+        MEMORY_MB: { total: 16 * 1024 },
         CUSTOM_MEMORY_PAGES_1048576KB: { total: 3 },
       },
       traits: ["CUSTOM_MEMORY_PAGES_LARGE"],
@@ -134,7 +146,7 @@ describe("the tree of a host", () => {
     expect(tree.kind).toBe("tree");
     expect(warnings).toEqual([
       "reserved-host-cpus is 9, and the host has only 8 VCPU: all are reserved",
-      "reserved-host-memory-mb is 20000, and the host has only 13312: all is reserved",
+      "reserved-host-memory-mb is 20000, and the host has only 16384: all is reserved",
     ]);
   });
 

@@ -106,10 +106,8 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
     dedicated: dedicated.filter((cpu) => place.cpus.includes(cpu)).length,
     pages: knownPages(place, warn),
   }));
-  const memory = parts.map(({ memoryBytes, pages }) => {
-    const inPages = pages.reduce((sum, page) => sum + page.count * page.sizeKib * 1024, 0);
-    return Math.max(0, Math.floor(((memoryBytes ?? 0) - inPages) / MIB));
-  });
+  // Huge pages are memory, too, and whoever claims pages claims their MEMORY_MB as well, as in Nova: without them here it would count twice.
+  const memory = parts.map(({ memoryBytes }) => Math.floor((memoryBytes ?? 0) / MIB));
   const reservedCpus = spread(
     options.reservedHostCpus,
     parts.map((part) => part.shared),

@@ -17,8 +17,8 @@ export function pageClass(pageKib: number): string {
 }
 
 /**
- * `hw:mem_page_size`. Pages of a size are resources of their own beside MEMORY_MB, so that they cannot be promised twice: so many
- * of CUSTOM_MEMORY_PAGES_<KiB>KB, of each NUMA node its own. `large` leaves the size open: it asks for the trait
+ * `hw:mem_page_size`. MEMORY_MB counts all of a host's memory, that in pages too, and every guest's memory once, as in Nova; pages of a size are
+ * a second limit, which Nova's hosts know and the ledger does here: so many of CUSTOM_MEMORY_PAGES_<KiB>KB, of each NUMA node its own. `large` leaves the size open: it asks for the trait
  * CUSTOM_MEMORY_PAGES_LARGE. `small` and `any` ask for nothing. An image may choose only where the flavor says large or any.
  */
 export const memoryPages: TranslationRule = (asked, draft) => {

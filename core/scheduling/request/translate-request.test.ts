@@ -109,6 +109,12 @@ const TRANSLATIONS: readonly [string, Specs, Specs, Record<string, unknown>][] =
     { hw_mem_page_size: "1048576" },
     { "": "CUSTOM_MEMORY_PAGES_1048576KB=4 VCPU=4 MEMORY_MB=4096 DISK_GB=10" },
   ],
+  [
+    "pages alone, for hosts whose pages are reserved out of MEMORY_MB",
+    { "hw:mem_page_size": "1GB", "resources:MEMORY_MB": "0" },
+    {},
+    { "": "CUSTOM_MEMORY_PAGES_1048576KB=4 VCPU=4 DISK_GB=10" },
+  ],
   ["ordinary pages", { "hw:mem_page_size": "small" }, {}, { "": SIZE }],
   ["a VGPU", { "resources:VGPU": "1" }, {}, { "": `VGPU=1 ${SIZE}` }],
   [
