@@ -5,6 +5,9 @@ import { createPool } from "../pool.ts";
 import { PostgresCellStore } from "../postgres-cell-store.ts";
 import { PostgresLedger } from "../postgres-ledger.ts";
 
+const ENDED = 20_000;
+const OPEN = 200;
+
 test("a payload that cannot be read is a task that says nothing; the others of its batch are taken as they are", async () => {
   const database = await freshDatabase("cell");
   const pool = createPool({ url: database.url, applicationName: "take tasks test" });
@@ -21,5 +24,44 @@ test("a payload that cannot be read is a task that says nothing; the others of i
   } finally {
     await pool.end();
     await database.drop();
+  }
+});
+
+test("a sweep reads the open tasks by their index, however many have ended", async () => {
+  const fresh = await freshDatabase("cell");
+  const one = createPool({ url: fresh.url, applicationName: "sweep by index", connectionsMax: 1 });
+  const read = async () => {
+    await one.query("select pg_stat_force_next_flush()");
+    const { rows } = await one.query<{ scans: string; rows: string; entries: string }>(
+      `select t.seq_scan as scans, t.idx_tup_fetch as rows, i.idx_tup_read as entries
+       from pg_stat_user_tables t join pg_stat_user_indexes i using (relid)
+       where t.relname = 'tasks' and i.indexrelname = 'tasks_open'`,
+    );
+    return { scans: Number(rows[0]?.scans), rows: Number(rows[0]?.rows), entries: Number(rows[0]?.entries) };
+  };
+  try {
+    const store = new PostgresCellStore(one);
+    await store.renewLease({ id: conductorId(0), name: "one", leaseMs: 3_600_000 });
+    await new PostgresLedger(one).putTrees([hostTree(0, 2 * OPEN)]);
+    await one.query(
+      `insert into tasks (id, server_uuid, kind, payload, outcome, ended_at)
+       select gen_random_uuid(), gen_random_uuid(), 'build', '', 'success', now() from generate_series(1, $1::int)`,
+      [ENDED],
+    );
+    const servers = Array.from({ length: OPEN }, (_, server) => server);
+    await store.dispatch(servers.map((server) => dispatchOf({ server, task: server, hosts: [0] })));
+    await one.query("analyze tasks");
+    const before = await read();
+    const startMs = performance.now();
+    expect(await store.sweepTasks(conductorId(0), 0, 10)).toHaveLength(10);
+    if (process.env.BERTH_PRINT !== undefined) process.stdout.write(`swept in ${performance.now() - startMs} ms\n`);
+    const after = await read();
+    expect(after.scans - before.scans).toBe(0);
+    expect(after.entries - before.entries).toBe(OPEN);
+    // The open ones once, and those that it takes a few times more.
+    expect(after.rows - before.rows).toBeLessThan(OPEN + 100);
+  } finally {
+    await one.end();
+    await fresh.drop();
   }
 });
