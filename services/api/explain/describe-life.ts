@@ -8,6 +8,12 @@ export function describeWaits({ request, moves, cellName, inCell }: KnownLife): 
   for (const { request: move, state } of moves)
     if (state === "accepted") waits.push(`The ${move.kind} waits for a scheduler to find a host.`);
   if (inCell === null) return waits;
+  if (request?.state === "dispatched" && inCell.server === null)
+    waits.push(
+      `The server was sent to cell ${cellName}, which does not have it. A server on its way arrives within seconds. Otherwise the cell's database has lost it, ` +
+        "as a restored one has what came after its backup: once the cell's hosts have been compared with it, an operator runs berth audit --heal, " +
+        "which has the server built again unless its guest is still there. A server that is not wanted any longer can be deleted.",
+    );
   const open = inCell.tasks.filter(({ outcome }) => outcome === null);
   for (const task of open) waits.push(...waitsOf(task));
   for (const { move } of inCell.tasks) if (move !== null && move.note !== "") waits.push(move.note);
