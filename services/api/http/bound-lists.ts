@@ -1,13 +1,9 @@
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest, onResponseHookHandler, onSendHookHandler } from "fastify";
 import type { Http } from "./create-http.ts";
 import type { ListBudget, ListShare } from "./list-budget.ts";
 import { AnyQuery } from "./schema.ts";
 
 declare module "fastify" {
-  interface FastifyContextConfig {
-    /** The answer has up to a page of rows. Set for each GET that takes any query and names no single thing. */
-    answersMany?: boolean;
-  }
   interface FastifyRequest {
     /** What the answer may hold until it is sent; null: it is none of many rows. */
     listShare: ListShare | null;
@@ -20,28 +16,35 @@ export interface BoundListOptions {
   readonly sendMsMax: number;
 }
 
-/** Lets list answers be made, and be on their way, within the budget. To be called before the routes are registered. */
+/**
+ * Lets list answers be made, and be on their way, within the budget. To be called before the routes are registered. Its hooks are those of
+ * list routes alone: a hook of the server costs every other call a turn through it.
+ */
 export function boundLists(http: Http, budget: ListBudget, options: BoundListOptions): void {
   http.decorateRequest("listShare", null);
   http.addHook("onRoute", (route) => {
     const methods = [route.method].flat();
     const isList = methods.some((method) => method === "GET" || method === "HEAD") && !route.url.includes(":");
-    if (isList && route.schema?.querystring === AnyQuery) route.config = { ...route.config, answersMany: true };
-  });
-  http.addHook("preHandler", (request, reply, done) => {
-    if (request.routeOptions.config.answersMany !== true) return done();
-    enter(budget, request, reply, { options, done });
-  });
-  http.addHook("onSend", (request, _reply, payload, done) => {
-    const length = typeof payload === "string" || Buffer.isBuffer(payload) ? payload.length : 0;
-    request.listShare?.grow(length);
-    done(null, payload);
-  });
-  http.addHook("onResponse", (request, _reply, done) => {
-    request.listShare?.release();
-    done();
+    if (!isList || route.schema?.querystring !== AnyQuery) return;
+    route.preHandler = [
+      (request, reply, done) => enter(budget, request, reply, { options, done }),
+      ...[route.preHandler ?? []].flat(),
+    ];
+    route.onSend = [growShare, ...[route.onSend ?? []].flat()];
+    route.onResponse = [releaseShare, ...[route.onResponse ?? []].flat()];
   });
 }
+
+const growShare: onSendHookHandler = (request, _reply, payload, done) => {
+  const length = typeof payload === "string" || Buffer.isBuffer(payload) ? payload.length : 0;
+  request.listShare?.grow(length);
+  done(null, payload);
+};
+
+const releaseShare: onResponseHookHandler = (request, _reply, done) => {
+  request.listShare?.release();
+  done();
+};
 
 function enter(
   budget: ListBudget,
