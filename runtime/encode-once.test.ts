@@ -1,16 +1,32 @@
 import { expect, test } from "vitest";
-import { encodeOnce } from "./encode-once.ts";
+import { decodeKept, encodeOnce } from "./encode-once.ts";
 
-test("a message is encoded once, however often it is sent; an equal one is another", () => {
-  let encoded = 0;
+/** Knows the first byte of its messages alone, as a version does that is older than the writer. */
+function countingCodec() {
+  const counts = { encoded: 0 };
   const codec = {
     encode: (message: { readonly id: number }) => {
-      encoded += 1;
+      counts.encoded += 1;
       return { finish: () => Uint8Array.of(message.id) };
     },
+    decode: (bytes: Uint8Array) => ({ id: bytes[0] ?? 0 }),
   };
+  return { codec, counts };
+}
+
+test("a message is encoded once, however often it is sent; an equal one is another", () => {
+  const { codec, counts } = countingCodec();
   const message = { id: 7 };
   expect(encodeOnce(codec, message)).toBe(encodeOnce(codec, message));
   expect(encodeOnce(codec, { id: 7 })).toEqual(Uint8Array.of(7));
-  expect(encoded).toBe(2);
+  expect(counts.encoded).toBe(2);
+});
+
+test("a message that was decoded goes on as the bytes that it came in, also where this version does not know all of them", () => {
+  const { codec, counts } = countingCodec();
+  const message = decodeKept(codec, Uint8Array.of(7, 8));
+  expect(message).toEqual({ id: 7 });
+  expect(encodeOnce(codec, message)).toEqual(Uint8Array.of(7, 8));
+  expect(encodeOnce(codec, { ...message, id: 9 })).toEqual(Uint8Array.of(9));
+  expect(counts.encoded).toBe(1);
 });

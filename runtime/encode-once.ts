@@ -3,6 +3,7 @@ const known = new WeakMap<object, Uint8Array>();
 /** A kind of message, as protobuf code is generated. */
 interface Codec<Message> {
   encode(message: Message): { finish(): Uint8Array };
+  decode(bytes: Uint8Array): Message;
 }
 
 /**
@@ -16,4 +17,14 @@ export function encodeOnce<Message extends object>(codec: Codec<Message>, messag
     known.set(message, bytes);
   }
   return bytes;
+}
+
+/**
+ * The message, whose bytes `encodeOnce` then knows: what is read from one place to be written to another is not encoded again, and keeps
+ * what a newer version wrote and this one does not know. The bytes must not change any more.
+ */
+export function decodeKept<Message extends object>(codec: Codec<Message>, bytes: Uint8Array): Message {
+  const message = codec.decode(bytes);
+  known.set(message, bytes);
+  return message;
 }

@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import type { PlaceableRequest, RequestState, SpecLimits } from "../../../core/cell/api-store.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { decodeKept } from "../../../runtime/encode-once.ts";
 import { textArrayLiteral } from "../literals.ts";
 import { onlyUuids, queryStored } from "../store-query.ts";
 
@@ -52,7 +53,7 @@ function placeableOf(row: PlaceableRow): PlaceableRequest {
     serverUuid: row.server_uuid,
     state: row.state,
     cell: row.cell,
-    spec: row.spec === null ? null : ServerSpec.decode(row.spec),
+    spec: row.spec === null ? null : decodeKept(ServerSpec, row.spec),
     specBytes: row.spec_bytes,
     putOffs: row.put_offs,
     ageMs: Math.max(0, row.age_ms),

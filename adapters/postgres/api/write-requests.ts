@@ -9,6 +9,7 @@ import type {
   RequestState,
 } from "../../../core/cell/api-store.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { encodeOnce } from "../../../runtime/encode-once.ts";
 import { inRounds } from "../in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
 import { packBytes } from "../pack-bytes.ts";
@@ -78,7 +79,7 @@ export async function acceptWithinLimit(
 }
 
 function acceptedValues(specs: readonly ServerSpec[]): readonly unknown[] {
-  const packed = packBytes(specs.map((spec) => ServerSpec.encode(spec).finish()));
+  const packed = packBytes(specs.map((spec) => encodeOnce(ServerSpec, spec)));
   return [
     packed.bytes,
     arrayLiteral(packed.starts),

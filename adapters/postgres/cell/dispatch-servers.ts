@@ -125,7 +125,7 @@ function hostOf(task: Task): string {
 
 function encodeSpec(spec: ServerSpec | undefined): Uint8Array {
   assert(spec !== undefined, "a spec for each task");
-  return ServerSpec.encode(spec).finish();
+  return encodeOnce(ServerSpec, spec);
 }
 
 /** Shuts the door for servers that are not here. */

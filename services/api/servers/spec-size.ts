@@ -1,5 +1,6 @@
 import { SPEC_BYTES_MAX } from "../../../core/cell/spec-limits.ts";
 import { SchedulerHint, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { encodeOnce } from "../../../runtime/encode-once.ts";
 import type { Fault } from "../http/fault.ts";
 import { badRequest } from "../http/fault.ts";
 
@@ -27,7 +28,7 @@ export function refuseLargeSpec(spec: ServerSpec): void {
       max: IMAGE_PROPERTIES_BYTES_MAX,
       instead: "Remove properties of the image that no server needs",
     });
-  const bytes = ServerSpec.encode(spec).finish().length;
+  const bytes = encodeOnce(ServerSpec, spec).length;
   if (bytes <= SPEC_BYTES_MAX) return;
   throw tooLarge("server", "an object", {
     is: bytes,
