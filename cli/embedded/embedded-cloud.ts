@@ -36,6 +36,8 @@ import { FileJournal } from "../../services/compute-agent/file-journal.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import { createMemoryJournal } from "../../services/compute-agent/memory-journal.ts";
 import { createDispatchBatcher } from "../../services/scheduler/dispatch-batcher.ts";
+import { RequestReader } from "../../services/scheduler/read-requests.ts";
+import { RequestWrites } from "../../services/scheduler/request-writes.ts";
 import { createScheduler } from "../../services/scheduler/service.ts";
 import { DEFAULT_SCHEDULER_SETTINGS } from "../../services/scheduler/settings.ts";
 import { type ApiDatabase, openApiDatabase } from "../api-database.ts";
@@ -204,12 +206,17 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   const shared = { store: observed, groups, reservations, moves, bus, clock: systemClock, tracing: noTracing };
   const decisions = new PostgresDecisionStore(pool);
   const schedulerCells = cells.map(seenByScheduler);
+  const requests = {
+    reader: new RequestReader(observed, systemClock, DEFAULT_SCHEDULER_SETTINGS),
+    writes: new RequestWrites(observed, DEFAULT_SCHEDULER_SETTINGS.batchMax),
+  };
   const { filters = [] } = options;
   const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
     const name = `scheduler-${index + 1}`;
     return createScheduler(
       {
         ...shared,
+        requests,
         aggregates: operators.aggregates,
         operatorSettings: operators.settings,
         decisions,

@@ -1,9 +1,11 @@
 import { assert } from "../../core/assert.ts";
 import type { PlaceableRequest } from "../../core/cell/api-store.ts";
 import { STORED_SPEC_BYTES_MAX } from "../../core/cell/spec-limits.ts";
-import { Batcher } from "../../runtime/batcher.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { TurnGate } from "../../runtime/turn-gate.ts";
 import type { SchedulerStore } from "./ports.ts";
+import type { SchedulerSettings } from "./settings.ts";
 
 /** Specs of one answer of the database; a plain spec has less than 1 kB. */
 const PAGE_BYTES_MAX = 4 << 20;
@@ -15,21 +17,33 @@ export interface ReadRequest extends PlaceableRequest {
   readonly agedMs: () => number;
 }
 
-/** Reads requests from their rows by their uuids: those that are asked for in one turn of the event loop together. */
+/**
+ * Reads requests from their rows by their uuids. A query costs far more than a row of it, so that those that are asked for within some
+ * milliseconds are read together; but they are handed out a few in each turn of the event loop, since each is placed at once.
+ */
 export class RequestReader {
   readonly #reads: Batcher<string, ReadRequest | null>;
+  readonly #gate: TurnGate;
 
-  constructor(store: Pick<SchedulerStore, "placeable">, clock: Pick<Clock, "monotonic">, batchMax: number) {
+  constructor(
+    store: Pick<SchedulerStore, "placeable">,
+    clock: Pick<Clock, "monotonic">,
+    { batchMax, requestsPerTurn }: Pick<SchedulerSettings, "batchMax" | "requestsPerTurn">,
+  ) {
+    this.#gate = new TurnGate(requestsPerTurn);
     this.#reads = new Batcher({
       run: (uuids) => readPages(store, clock, uuids),
       maxItems: batchMax,
       concurrency: READS_AT_ONCE,
+      spacingMs: COMMIT_SPACING_MS,
     });
   }
 
   /** Null: unknown. Rejects when the database could not be asked. */
-  read(serverUuid: string): Promise<ReadRequest | null> {
-    return this.#reads.submit(serverUuid);
+  async read(serverUuid: string): Promise<ReadRequest | null> {
+    const read = await this.#reads.submit(serverUuid);
+    await this.#gate.pass();
+    return read;
   }
 }
 

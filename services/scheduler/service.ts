@@ -67,6 +67,8 @@ const LISTENING_MS = 5_000;
 /** All of these stay the caller's, except the cells that `openCell` opened. */
 export interface SchedulerDeps {
   readonly store: SchedulerStore;
+  /** Where several schedulers share a process, they share its transactions on requests. Its own unless given. */
+  readonly requests?: { readonly reader: RequestReader; readonly writes: RequestWrites };
   readonly groups: Pick<ServerGroupStore, "pinCell" | "unpinServers">;
   readonly reservations: SchedulerReservations;
   /** Accepted moves; without them this scheduler moves no servers. */
@@ -192,7 +194,8 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   });
   const decisions = new DecisionRecorder({ store: deps.decisions ?? null, clock, events }, settings);
   const placing = assemblePlacing(deps, settings, { hosts, cells, rules, picks, decisions, events });
-  const placer = new WorkPlacer({ ...placing, reader: new RequestReader(store, clock, settings.batchMax), events });
+  const reader = deps.requests?.reader ?? new RequestReader(store, clock, settings);
+  const placer = new WorkPlacer({ ...placing, reader, events });
   const intake: RequestIntake = new RequestIntake({ bus, placer, events, tracing }, settings);
   const newId = randomUUID;
   const sweep = new RequestSweep({ store, links: cells, intake, clock, events, newId }, settings);
@@ -206,7 +209,7 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
 
 /** What places requests: one by one, and those of one call together. */
 function assemblePlacing(
-  { store, groups, reservations, moves, clock }: SchedulerDeps,
+  { store, groups, reservations, moves, clock, requests }: SchedulerDeps,
   settings: SchedulerSettings,
   parts: {
     readonly hosts: HostChooser;
@@ -220,7 +223,7 @@ function assemblePlacing(
   const { cells: links, rules, picks, events } = parts;
   const { live, aggregates, ...ranking } = rules;
   const newId = randomUUID;
-  const writes = new RequestWrites(store, settings.batchMax);
+  const writes = requests?.writes ?? new RequestWrites(store, settings.batchMax);
   const groupPicks = new GroupPicks(clock, settings.claimExpiryMs);
   const choosing = { ...ranking, live, settings, clock, events, groupPicks };
   const chooser = new RequestChooser({ chooser: parts.hosts, ...choosing });
