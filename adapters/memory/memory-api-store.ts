@@ -5,6 +5,7 @@ import type {
   AssignCell,
   AssignOutcome,
   CellRecord,
+  Deletion,
   FlavorRecord,
   OpenRequest,
   PlaceableRequest,
@@ -162,9 +163,9 @@ export class MemoryApiStore implements ApiStore {
     });
   }
 
-  async markDeleted(cell: string | null, serverUuids: readonly string[]): Promise<void> {
-    for (const uuid of serverUuids) {
-      const record = this.#requests.get(uuid);
+  async markDeleted(deletions: readonly Deletion[]): Promise<void> {
+    for (const { cell, serverUuid } of deletions) {
+      const record = this.#requests.get(serverUuid);
       if (record?.state === "cancelled" && (record.cell === null || record.cell === cell))
         this.#write(record, { state: "deleted" });
     }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { serverId, serverSpec } from "../../test/contract/cell-fixtures.ts";
+import { goneFrom, serverId, serverSpec } from "../../test/contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
 import { dropDatabase, ensureDatabase, withClient } from "./databases.ts";
 import { createPool } from "./pool.ts";
@@ -53,7 +53,7 @@ test("a request is open until it has ended or arrived, and again when what arriv
   expect(await open()).toEqual([]);
   await Promise.all(UUIDS.map((uuid) => store.cancel(uuid, "req-a")));
   expect(await open()).toEqual([{ state: "cancelled", cell: "east" }]);
-  await store.markDeleted("east", UUIDS);
+  await store.markDeleted(goneFrom("east", UUIDS));
   expect(await open()).toEqual([]);
 });
 
@@ -78,7 +78,7 @@ test("batches of all kinds at once, each of them twice, leave the two tables ali
     () => store.stale(0, 20),
     () => store.putOff(UUIDS.slice(3).map((serverUuid) => ({ serverUuid, delayMs: 0 }))),
     () => Promise.all(UUIDS.slice(5, 30).map((uuid) => store.cancel(uuid, "req-a"))),
-    () => store.markDeleted("west", UUIDS.slice(15)),
+    () => store.markDeleted(goneFrom("west", UUIDS.slice(15))),
   ];
   // In every order that starts with another kind, so that each comes before and after each.
   for (let first = 0; first < works.length; first += 1) {

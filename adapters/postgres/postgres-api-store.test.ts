@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { apiStoreContract } from "../../test/contract/api-store.contract.ts";
-import { serverId, serverSpec } from "../../test/contract/cell-fixtures.ts";
+import { goneFrom, serverId, serverSpec } from "../../test/contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
 import { createPool } from "./pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
@@ -57,7 +57,7 @@ test("finds requests by their keys with plans of a time when there were next to 
       await store.placeable([uuid], { specBytesMax: 1_000, pageBytesMax: 1_000 });
       await store.putOff([{ serverUuid: uuid, delayMs: 0 }]);
       await store.cancel(uuid, "req-a");
-      await store.markDeleted("east", [uuid]);
+      await store.markDeleted(goneFrom("east", [uuid]));
       await store.stale(0, 10);
       await store.unarrived("east", 0, 10);
     }

@@ -5,6 +5,7 @@ import type {
   AssignCell,
   AssignOutcome,
   CellRecord,
+  Deletion,
   FlavorRecord,
   OpenRequest,
   PlaceableRequest,
@@ -121,8 +122,8 @@ export class PostgresApiStore implements ApiStore {
     return this.#cancels.submit({ serverUuid, requestId });
   }
 
-  markDeleted(cell: string | null, serverUuids: readonly string[]): Promise<void> {
-    return markDeleted(this.#pool, cell, serverUuids);
+  markDeleted(deletions: readonly Deletion[]): Promise<void> {
+    return markDeleted(this.#pool, deletions);
   }
 
   placeable(

@@ -166,7 +166,7 @@ export const MUTATIONS: readonly Mutation[] = [
       overriding(store, {
         cancel: async (uuid, requestId) => {
           const record = await store.cancel(uuid, requestId);
-          await store.markDeleted(record?.cell ?? null, [uuid]);
+          await store.markDeleted([{ cell: record?.cell ?? null, serverUuid: uuid }]);
           return record;
         },
       }),

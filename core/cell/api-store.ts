@@ -68,6 +68,12 @@ export interface SweepQuery {
 /** `over-limit`: nothing of the call was accepted; so many requests of its project wait already. */
 export type AcceptOutcome = { readonly kind: "accepted" } | { readonly kind: "over-limit"; readonly open: number };
 
+export interface Deletion {
+  /** The cell that says so; null: the server was never assigned to a cell. */
+  readonly cell: string | null;
+  readonly serverUuid: string;
+}
+
 export interface AssignCell {
   readonly serverUuid: string;
   /** The cell that the request is assigned to as far as the caller knows; null: none yet. */
@@ -155,10 +161,10 @@ export interface ApiStore {
    */
   cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null>;
   /**
-   * Marks requests as deleted that `cell` has confirmed as gone; null: they were never assigned to a cell. Only `cancelled` requests
-   * change (a delete cancels first), and only those of this cell or of none: one cell's word must not end what lives in another.
+   * Marks requests as deleted that cells have confirmed as gone. Only `cancelled` requests change (a delete cancels first), and only those
+   * of the cell that says so or of none: one cell's word must not end what lives in another.
    */
-  markDeleted(cell: string | null, serverUuids: readonly string[]): Promise<void>;
+  markDeleted(deletions: readonly Deletion[]): Promise<void>;
   /**
    * What is needed to place these requests, for those that fit into one page; `left` are the uuids that are still to be read. Unknown
    * ones are in neither. Always answers for one known request at least.

@@ -94,12 +94,8 @@ export class RequestSweep {
     const gone = told.flatMap((result) =>
       result.status === "fulfilled" && result.value !== null ? [result.value] : [],
     );
-    for (const [cell, deleted] of Map.groupBy([...nowhere, ...gone], (record) => record.cell)) {
-      await this.#store.markDeleted(
-        cell,
-        deleted.map((record) => record.serverUuid),
-      );
-    }
+    const deleted = [...nowhere, ...gone];
+    if (deleted.length > 0) await this.#store.markDeleted(deleted);
     for (const result of told) if (result.status === "rejected") throw result.reason;
   }
 

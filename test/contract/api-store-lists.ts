@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ApiStore } from "../../core/cell/api-store.ts";
 import { eventually } from "../eventually.ts";
-import { serverId, serverSpec } from "./cell-fixtures.ts";
+import { goneFrom, serverId, serverSpec } from "./cell-fixtures.ts";
 
 /** What readers of many requests may rely on: pages, and sweeps of what is stale. */
 export function requestListContract(current: () => ApiStore): void {
@@ -37,7 +37,7 @@ export function requestListContract(current: () => ApiStore): void {
       await store.accept([1, 2, 3, 4].map((server) => serverSpec(server)));
       await store.cancel(serverId(3), "req-a");
       await store.cancel(serverId(2), "req-a");
-      await store.markDeleted(null, [serverId(2)]);
+      await store.markDeleted(goneFrom(null, [serverId(2)]));
       expect(await list()).toEqual([4, 1].map(serverId));
       expect(await list({ marker: serverId(3) })).toEqual([serverId(1)]);
       expect(await list({ marker: serverId(2), limit: 1 })).toEqual([serverId(1)]);
@@ -55,7 +55,7 @@ export function requestListContract(current: () => ApiStore): void {
         ),
       ]);
       await store.cancel(serverId(8), "req-a");
-      await store.markDeleted(null, [serverId(8)]);
+      await store.markDeleted(goneFrom(null, [serverId(8)]));
       const stretches = async (scan: Partial<Parameters<ApiStore["scanRequests"]>[0]>) => {
         const found: (readonly string[])[] = [];
         for (let marker: string | null = null; ; ) {
@@ -97,7 +97,7 @@ export function requestListContract(current: () => ApiStore): void {
       for (const server of [3, 1, 2, 4, 5]) await store.accept([serverSpec(server)]);
       await store.assignCells([{ serverUuid: serverId(4), from: null, to: "east" }]);
       await store.cancel(serverId(5), "req-a");
-      await store.markDeleted(null, [serverId(5)]);
+      await store.markDeleted(goneFrom(null, [serverId(5)]));
       await store.cancel(serverId(3), "req-a");
       expect(await store.stale(3_600_000, 10)).toEqual([]);
       const stale = await store.stale(0, 2);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ApiStore, CellRecord, FlavorRecord } from "../../core/cell/api-store.ts";
 import { requestListContract } from "./api-store-lists.ts";
-import { serverId, serverSpec } from "./cell-fixtures.ts";
+import { goneFrom, serverId, serverSpec } from "./cell-fixtures.ts";
 
 export interface ApiSubject {
   readonly store: ApiStore;
@@ -57,7 +57,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
     test("answers an empty batch with nothing", async () => {
       await store.accept([]);
       await store.failRequests([]);
-      await store.markDeleted("east", []);
+      await store.markDeleted(goneFrom("east", []));
       expect(await store.assignCells([])).toEqual([]);
       expect(await store.requests([])).toEqual([]);
     });
@@ -209,8 +209,8 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         await assign(2, null, "east");
         await store.cancel(serverId(2), "req-a");
         await store.cancel(serverId(3), "req-a");
-        await store.markDeleted("east", [serverId(3), serverId(2), serverId(3), "nonsense", serverId(9)]);
-        await store.markDeleted("east", [serverId(2)]);
+        await store.markDeleted(goneFrom("east", [serverId(3), serverId(2), serverId(3), "nonsense", serverId(9)]));
+        await store.markDeleted(goneFrom("east", [serverId(2)]));
         expect(await Promise.all([1, 2, 3].map(stateOf))).toEqual([
           ["accepted", null],
           ["deleted", "east"],
@@ -223,21 +223,39 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         await accept(1, 2);
         await assign(1, null, "east");
         await Promise.all([1, 2].map((server) => store.cancel(serverId(server), "req-a")));
-        await store.markDeleted("west", [serverId(1)]);
-        await store.markDeleted(null, [serverId(1)]);
+        await store.markDeleted(goneFrom("west", [serverId(1)]));
+        await store.markDeleted(goneFrom(null, [serverId(1)]));
         expect(await stateOf(1)).toEqual(["cancelled", "east"]);
-        await store.markDeleted("east", [serverId(1)]);
-        await store.markDeleted(null, [serverId(2)]);
+        await store.markDeleted(goneFrom("east", [serverId(1)]));
+        await store.markDeleted(goneFrom(null, [serverId(2)]));
         expect(await Promise.all([1, 2].map(stateOf))).toEqual([
           ["deleted", "east"],
           ["deleted", null],
         ]);
       });
 
+      test("is judged by the word about it when the words of several cells come together", async () => {
+        await accept(1, 2, 3);
+        await assign(1, null, "east");
+        await assign(2, null, "west");
+        await Promise.all([1, 2, 3].map((server) => store.cancel(serverId(server), "req-a")));
+        await store.markDeleted([
+          ...goneFrom("west", [serverId(1), serverId(2)]),
+          ...goneFrom(null, [serverId(1), serverId(3), serverId(3)]),
+        ]);
+        expect(await Promise.all([1, 2, 3].map(stateOf))).toEqual([
+          ["cancelled", "east"],
+          ["deleted", "west"],
+          ["deleted", null],
+        ]);
+        await store.markDeleted([...goneFrom("west", [serverId(1)]), ...goneFrom("east", [serverId(1)])]);
+        expect(await stateOf(1)).toEqual(["deleted", "east"]);
+      });
+
       test("is not deleted by the word of a cell when nobody asked for that", async () => {
         await accept(1, 2);
         await assign(2, null, "east");
-        await store.markDeleted("east", [serverId(1), serverId(2)]);
+        await store.markDeleted(goneFrom("east", [serverId(1), serverId(2)]));
         expect(await Promise.all([1, 2].map(stateOf))).toEqual([
           ["accepted", null],
           ["dispatched", "east"],
@@ -294,12 +312,12 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
           fault: "No valid host",
         }));
         await Promise.all([
-          store.markDeleted(null, servers.map(serverId)),
+          store.markDeleted(goneFrom(null, servers.map(serverId))),
           store.failRequests([...failures].reverse()),
           store.stale(0, 24),
           store.stale(0, 24),
           store.accept(servers.map((server) => serverSpec(server)).reverse()),
-          store.markDeleted(null, servers.map(serverId).reverse()),
+          store.markDeleted(goneFrom(null, servers.map(serverId).reverse())),
         ]);
         const records = await store.requests(servers.map(serverId));
         expect(records.map((record) => record.state)).toEqual(servers.map(() => "deleted"));

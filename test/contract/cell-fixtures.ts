@@ -1,3 +1,4 @@
+import type { Deletion } from "../../core/cell/api-store.ts";
 import type { Dispatch } from "../../core/cell/cell-store.ts";
 import { PLAIN_REQUEST } from "../../core/cell/server-spec.ts";
 import type { AllocationChange } from "../../core/ledger/allocation-change.ts";
@@ -105,3 +106,7 @@ export function deleteTask(server: number, task: number): Task {
 export function swapTo(server: number, host: number, vcpus = 1): AllocationChange {
   return swap(consumerUuid(serverId(server)), owner, vcpusOf(host, vcpus));
 }
+
+/** The cell's word that these servers are gone. */
+export const goneFrom = (cell: string | null, servers: readonly string[]): Deletion[] =>
+  servers.map((serverUuid) => ({ cell, serverUuid }));

@@ -4,6 +4,7 @@ import type {
   AcceptOutcome,
   AssignCell,
   AssignOutcome,
+  Deletion,
   RequestFailure,
   RequestRecord,
   RequestState,
@@ -233,15 +234,21 @@ async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<
   return round.map(({ serverUuid }) => byUuid.get(serverUuid.toLowerCase()) ?? null);
 }
 
-export async function markDeleted(pool: Pool, cell: string | null, serverUuids: readonly string[]): Promise<void> {
-  if (serverUuids.length === 0) return;
+/** Cost: one round trip, one row a request. */
+export async function markDeleted(pool: Pool, deletions: readonly Deletion[]): Promise<void> {
+  const known = deletions.filter(({ serverUuid }) => onlyUuids([serverUuid]).length > 0);
+  if (known.length === 0) return;
   await queryStored(pool, {
     name: "mark_deleted",
     text: `with locked as (
-        select server_uuid from requests where server_uuid = any ($1) and state = 'cancelled' and (cell is null or cell = $2)
-        order by server_uuid for no key update
+        select r.server_uuid from unnest($1::uuid[], $2::text[]) as w (uuid, by_cell) join requests r on r.server_uuid = w.uuid
+        where r.state = 'cancelled' and (r.cell is null or r.cell = w.by_cell)
+        order by r.server_uuid for no key update of r
       )
       update requests r set state = 'deleted', updated_at = now(), gone = true from locked where r.server_uuid = locked.server_uuid`,
-    values: [textArrayLiteral(onlyUuids(serverUuids)), cell],
+    values: [
+      textArrayLiteral(known.map(({ serverUuid }) => serverUuid)),
+      textArrayLiteral(known.map(({ cell }) => cell)),
+    ],
   });
 }

@@ -1,14 +1,9 @@
+import type { Deletion } from "../../../core/cell/api-store.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { ApiEvents } from "../events.ts";
 import type { RequestsPort } from "../ports.ts";
 
-interface Deletion {
-  /** The cell that says so; null: the server was never assigned to a cell. */
-  readonly cell: string | null;
-  readonly serverUuid: string;
-}
-
-/** Notes in the API database which servers are gone from their cells; the notes of one moment share a transaction for each cell. */
+/** Notes in the API database which servers are gone from their cells; the notes of one moment share a transaction. */
 export class DeletionMarker {
   readonly #marks: Batcher<Deletion, void>;
   readonly #events: ApiEvents;
@@ -18,9 +13,7 @@ export class DeletionMarker {
     this.#events = deps.events;
     this.#marks = new Batcher({
       run: async (deletions) => {
-        for (const [cell, ofCell] of Map.groupBy(deletions, (deletion) => deletion.cell)) {
-          await deps.store.markDeleted(cell, [...new Set(ofCell.map(({ serverUuid }) => serverUuid))]);
-        }
+        await deps.store.markDeleted(deletions);
         return deletions.map((): void => undefined);
       },
       maxItems: 1000,

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ShownLife } from "../../../cli/operators/life-answer.ts";
 import { lifeText } from "../../../cli/operators/print-life.ts";
-import { conductorId, hostName, providerOf, serverSpec } from "../../contract/cell-fixtures.ts";
+import { conductorId, goneFrom, hostName, providerOf, serverSpec } from "../../contract/cell-fixtures.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const HEADERS = { "openstack-api-version": "compute 2.90" };
@@ -111,7 +111,7 @@ describe("the whole life of a server", () => {
     const [task] = rig.deleteTasks("north");
     if (task === undefined) throw new Error("no delete task was stored");
     await rig.cell("north").store.commitDeleted([await rig.take("north", task)]);
-    await rig.store.markDeleted("north", [uuid]);
+    await rig.store.markDeleted(goneFrom("north", [uuid]));
     const life = await lifeOf(uuid);
     expect(life.state).toMatchObject({ status: "DELETED", deleted_at: expect.any(String) });
     expect(life.tasks.map(({ kind }) => kind)).toEqual(["build", "delete"]);
@@ -121,7 +121,7 @@ describe("the whole life of a server", () => {
     await rig.store.accept([archived]);
     await rig.store.assignCells([{ serverUuid: archived.uuid, from: null, to: "north" }]);
     await rig.store.cancel(archived.uuid, "req-gone");
-    await rig.store.markDeleted("north", [archived.uuid]);
+    await rig.store.markDeleted(goneFrom("north", [archived.uuid]));
     const rest = await lifeOf(archived.uuid);
     expect(rest).toMatchObject({ state: null, deletion: { request_id: "req-gone" } });
     expect(rest.missing).toContainEqual(expect.stringMatching(/Cell north has no more of the server.*archived/));
