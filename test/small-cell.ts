@@ -6,8 +6,10 @@ import { MemoryLedger } from "../adapters/memory/memory-ledger.ts";
 import { MemoryNetwork } from "../adapters/memory/memory-link.ts";
 import { cellEventsForApi, cellStreams, cellTasksSubject } from "../adapters/nats/streams.ts";
 import { noTracing, type Tracing } from "../adapters/telemetry/tracing.ts";
+import type { CellStore } from "../core/cell/cell-store.ts";
 import type { Server } from "../core/cell/server.ts";
 import { consumerUuid } from "../core/ledger/ids.ts";
+import type { Ledger } from "../core/ledger/ledger-port.ts";
 import { CellEvent, Task } from "../proto/gen/berth/cell.ts";
 import { systemClock } from "../runtime/clock.ts";
 import type { Driver } from "../services/compute-agent/driver.ts";
@@ -105,10 +107,21 @@ export interface AgentProcess {
   reconnect(): void;
 }
 
-/** One cell in this process, on the in-memory twins of everything: conductors and agents come and go. */
-export class SmallCell {
-  readonly ledger = new MemoryLedger();
-  readonly store = new MemoryCellStore({ clock: systemClock, ledger: this.ledger });
+/** The database of a small cell: the ledger and the rest of it. */
+export interface SmallCellBody<Store extends CellStore> {
+  readonly store: Store;
+  readonly ledger: Ledger;
+}
+
+function memoryBody(): SmallCellBody<MemoryCellStore> {
+  const ledger = new MemoryLedger();
+  return { ledger, store: new MemoryCellStore({ clock: systemClock, ledger }) };
+}
+
+/** One cell in this process, on the in-memory twins of everything but perhaps the database: conductors and agents come and go. */
+export class CellOn<Store extends CellStore> {
+  readonly ledger: Ledger;
+  readonly store: Store;
   readonly network = new MemoryNetwork();
   readonly events: CellEvent[] = [];
   readonly #broker = new MemoryBroker(systemClock);
@@ -117,7 +130,9 @@ export class SmallCell {
   readonly #closers: (() => Promise<void>)[] = [];
   readonly #tracing: Tracing;
 
-  constructor(tracing: Tracing = noTracing) {
+  constructor({ store, ledger }: SmallCellBody<Store>, tracing: Tracing = noTracing) {
+    this.store = store;
+    this.ledger = ledger;
     this.#tracing = tracing;
   }
 
@@ -330,6 +345,14 @@ export class SmallCell {
     return this.#guestsOf(server).map((guest) => guest.host);
   }
 
+  /** What each host has, by its driver's own word. */
+  copies(): ReadonlyMap<string, readonly { readonly serverUuid: string; readonly attemptId: string }[]> {
+    return Map.groupBy(
+      this.#drivers.flatMap((driver) => [...driver.guests()]),
+      ({ host }) => host,
+    );
+  }
+
   /** Names of the hosts that the server's allocations are on. */
   async heldOn(server: number): Promise<string[]> {
     const items = await this.ledger.allocationsOf(consumerUuid(serverId(server)));
@@ -344,6 +367,13 @@ export class SmallCell {
 
   #guestsOf(server: number) {
     return this.#drivers.flatMap((driver) => driver.guests()).filter((guest) => guest.serverUuid === serverId(server));
+  }
+}
+
+/** A cell whose database is in memory, too. */
+export class SmallCell extends CellOn<MemoryCellStore> {
+  constructor(tracing: Tracing = noTracing) {
+    super(memoryBody(), tracing);
   }
 }
 

@@ -1,3 +1,4 @@
+import { isStartKnown } from "../../core/cell/known-start.ts";
 import {
   type DoomedGuest,
   type GuestVerdict,
@@ -58,7 +59,14 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
     const attempt = parseAttemptId(attemptId);
     const task = attempt === null ? undefined : this.#cell.tasks.get(attempt.taskId);
     const isAttemptKnown = attempt !== null && task !== undefined && task.selection >= attempt.selection;
-    const reason = quarantineReason(guest, { revision, isAttemptKnown, incarnation: `memory/${this.#renewals}` });
+    const incarnation = `memory/${this.#renewals}`;
+    const made =
+      task === undefined || !isAttemptKnown
+        ? null
+        : { kind: task.kind, result: this.#cell.attempts.get(attemptId)?.result, stages: task.stages };
+    const record = { status: server?.status ?? "CLOSED", task: made, selection: attempt?.selection ?? 0 };
+    const known = { revision, isAttemptKnown, isStartKnown: isStartKnown(record), incarnation };
+    const reason = quarantineReason(guest, known);
     if (reason === null) return { kind: revision === null ? "unknown" : "destroy", reason };
     const foundAtMs = this.#clock.now();
     this.#kept.set(keyOf(guest), { host, serverUuid, attemptId, state, reason, foundAtMs, condemned: false });

@@ -40,13 +40,19 @@ export interface KnownOfGuest {
   readonly revision: number | null;
   /** The task of the guest's attempt is there, and has come as far as this attempt. */
   readonly isAttemptKnown: boolean;
+  /** Somebody may have been told to start the guest, as far as the database knows. */
+  readonly isStartKnown: boolean;
   readonly incarnation: string;
 }
+
+const HAS_RUN: readonly string[] = ["running", "stopped", "paused"];
 
 /** Why the guest has to be kept: it proves, or may be a sign, that the database has forgotten something. Null: it does not. */
 export function quarantineReason(guest: DoomedGuest, known: KnownOfGuest): string | null {
   if (known.revision !== null && guest.revision > known.revision)
     return `it has obeyed order ${guest.revision} of its server, and the cell's database knows of ${known.revision}`;
+  if (known.revision !== null && !known.isStartKnown && HAS_RUN.includes(guest.state))
+    return "it has run, and the cell's database does not know that this attempt of its server was ever started";
   const isOther = guest.incarnation !== "" && guest.incarnation !== known.incarnation;
   if (!isOther || (known.revision !== null && known.isAttemptKnown)) return null;
   const what = known.revision === null ? "its server" : "this attempt of its server";

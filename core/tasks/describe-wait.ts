@@ -31,6 +31,22 @@ function prospectsOf({ kind, source }: OperationFacts): { readonly kept: string;
   };
 }
 
+/** What becomes of an operation that finds out that the cell's database has lost commits about its server; and what a person can do. */
+export function describeForgotten(
+  facts: OperationFacts,
+  guest: { readonly host: string; readonly obeyed: number; readonly known: number },
+): string {
+  const { host, obeyed, known } = guest;
+  const proof =
+    obeyed > known
+      ? `the guest on ${host} has obeyed order ${obeyed} of this server, and the database knows of ${known}`
+      : `the guest on ${host} has run, and the database does not know that it was ever started`;
+  return (
+    `The cell's database has lost commits: ${proof}. The ${facts.kind} ended, since nobody can tell where the server belongs. No guest of it was ` +
+    "destroyed. Look for its guests on the hosts, and with `berth cell quarantine`; save what they hold. Deleting the server removes them."
+  );
+}
+
 /** Why a server cannot go back to where it was, though it always should fit there. */
 export function describeRefusedReturn(facts: OperationFacts, why: string): string {
   const where = facts.source === null ? "where it was" : `on ${facts.source.host}`;

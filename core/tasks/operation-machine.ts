@@ -39,6 +39,13 @@ export type OperationEvent =
   | { readonly kind: "gone"; readonly step: number; readonly reason: string }
   /** An operator has forced down the host that was asked: nothing runs there. */
   | { readonly kind: "host-fenced"; readonly step: number; readonly reason: string }
+  /**
+   * The source that was to hand over has no guest, and the destination's guest runs: the source has handed over in commits that the database
+   * has lost.
+   */
+  | { readonly kind: "arrived"; readonly step: number }
+  /** Guests have obeyed orders of commits that the database has lost, and nobody can tell where the server is now. */
+  | { readonly kind: "forgotten"; readonly step: number; readonly reason: string }
   /** The host that is asked is connected (again), and has not heard the question over this connection. */
   | { readonly kind: "host-connected" }
   /** Of the commit of this step. */
@@ -135,6 +142,12 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
       if (event.step !== state.step || (state.isWaitShown && targetOf(world, state, event) === state.stage))
         return unchanged;
       return answered(world, state, event);
+    case "arrived":
+      if (event.step !== state.step || state.stage !== "handing-over") return unchanged;
+      return write(world, state, { to: "starting", selection: state.selection, reason: "", noted: [] });
+    case "forgotten":
+      if (event.step !== state.step) return unchanged;
+      return write(world, state, { to: "lost", selection: state.selection, reason: event.reason, noted: [] });
     default:
       return unchanged;
   }

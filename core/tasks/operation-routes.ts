@@ -45,7 +45,7 @@ export type Ask =
  * Where an answer leads. `another`: the next destination that has room, or `restoring` when the list is used up. Ends: `succeed` - as
  * wanted; `succeed-keeping` - as wanted, but the guest that was to be destroyed may still exist, so its room is kept until its host says
  * that the guest is gone, or an operator fences that host; `give-up` - the server is what it was before, the reason is recorded; `lost` -
- * it runs nowhere: ERROR.
+ * it runs nowhere, or nobody knows where: ERROR. From another stage than `restoring` nothing is given back with it, and its guests are kept.
  */
 export type Target = Stage | "another" | "succeed" | "succeed-keeping" | "give-up" | "lost";
 

@@ -198,6 +198,7 @@ function migrationStatus(kind: OperationKind, { from, to, reason }: Arrow): stri
   if (kind === "confirm") return to === "give-up" ? "finished" : isSuccess(to) ? "confirmed" : "confirming";
   if (kind === "revert")
     return to === "give-up" ? "finished" : to === "succeed" || to === "lost" ? "reverted" : "reverting";
+  if (to === "lost" && from?.stage !== "restoring") return "error";
   if (to === "restoring" || from?.stage === "restoring") return reason.startsWith(ABORTED) ? "cancelled" : "error";
   switch (to) {
     case "preparing":
@@ -221,7 +222,8 @@ function attemptsOf(facts: OperationFacts, { from, to, selection, noted }: Arrow
   const past = noted.map((one) => ({ ...one, reason: keptReason(one.reason) }));
   if (to === "preparing") return [...past, { selection, host, result: null, reason: "" }];
   if (isSuccess(to)) return [...past, { selection, host, result: "success", reason: "" }];
-  if (to === "restoring" && from !== null && past.every((one) => one.selection !== from.selection)) {
+  const breaksOff = to === "restoring" || (to === "lost" && from?.stage !== "restoring");
+  if (breaksOff && from !== null && past.every((one) => one.selection !== from.selection)) {
     return [...past, { selection: from.selection, host, result: "cancelled", reason: "" }];
   }
   return past;

@@ -40,6 +40,8 @@ export class BuildRun implements TaskRun {
   #called = -1;
   /** The latest selection whose host was called, or may have been by whoever had the task before. */
   #maybeCalled = -1;
+  /** The latest selection whose host has said itself that the attempt failed, and so that nothing is left of it. */
+  #failedByWord = -1;
 
   constructor(taken: TakenTask, plan: BuildPlan, server: ServerSpec, span: TaskSpan, ports: RunPorts) {
     this.claim = { taskId: taken.task.id, serverUuid: server.uuid, epoch: taken.epoch };
@@ -88,10 +90,14 @@ export class BuildRun implements TaskRun {
     switch (report.state) {
       case GuestState.GUEST_STATE_PREPARED:
       case GuestState.GUEST_STATE_RUNNING:
+      // It was built and has run, in commits that the database has lost.
+      case GuestState.GUEST_STATE_STOPPED:
+      case GuestState.GUEST_STATE_PAUSED:
         if (selection === current) this.#step({ kind: "prepared", selection });
-        else this.#settle(selection);
+        else this.#clear(selection);
         break;
       case GuestState.GUEST_STATE_FAILED:
+        this.#failedByWord = selection;
         this.#step({ kind: "failed", selection, failure: failureOf(report), reason: keptReason(report.reason) });
         break;
       default:
@@ -138,10 +144,11 @@ export class BuildRun implements TaskRun {
         this.#send(effect.selection, "start");
         break;
       case "destroy-guest":
-        this.#send(effect.selection, "destroy");
+        if (this.#failedByWord === effect.selection) this.#send(effect.selection, "destroy");
+        else this.#clear(effect.selection);
         break;
       case "settle-guest":
-        this.#settle(effect.selection);
+        this.#clear(effect.selection);
         break;
       case "tell-active":
         this.#tell(EventKind.EVENT_KIND_SERVER_ACTIVE, effect.selection, "");
@@ -260,14 +267,10 @@ export class BuildRun implements TaskRun {
     else stream?.send({ body: { $case: "start", value: { ...value, revision: 0 } } });
   }
 
-  #settle(selection: number): void {
-    const attemptId = attemptIdOf(this.claim.taskId, selection);
-    this.#ports.settleGuest({
-      host: this.#hostOf(selection),
-      serverUuid: this.#server.uuid,
-      attemptId,
-      state: "prepared",
-    });
+  #clear(selection: number): void {
+    const name = { host: this.#hostOf(selection), serverUuid: this.#server.uuid };
+    // It only rejects when the conductor stops.
+    this.#ports.guests.clear({ ...name, attemptId: attemptIdOf(this.claim.taskId, selection) }).catch(() => {});
   }
 
   #tell(kind: EventKind, selection: number, reason: string): void {

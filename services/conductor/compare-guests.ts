@@ -192,6 +192,11 @@ export class GuestComparer {
     return answer.finally(() => this.#queries.delete(query));
   }
 
+  /** With which incarnation of the database the host was last compared, as its agent knows; "": with none. */
+  incarnationOf(connection: AgentConnection, host: string): string {
+    return this.#compared.get(connection)?.get(host) ?? connection.hosts.get(host)?.incarnation ?? "";
+  }
+
   /**
    * Settles the guests and resolves with those that remain there, which are all but the destroyed ones. Then the agent is told the incarnation
    * of the database that they were compared with: the guests that this database has forgotten are in quarantine by then.
@@ -201,7 +206,7 @@ export class GuestComparer {
     const current = await this.#commits.answered("incarnation", this.#incarnation, host);
     const known = this.#compared.get(connection) ?? new Map<string, string>();
     this.#compared.set(connection, known);
-    const incarnation = known.get(host) ?? connection.hosts.get(host)?.incarnation ?? "";
+    const incarnation = this.incarnationOf(connection, host);
     const attemptIds = guests.map(({ attemptId }) => attemptId);
     this.#settler.onlyThere(host, attemptIds);
     const gone = await Promise.all(
@@ -217,7 +222,7 @@ export class GuestComparer {
 
 type Remaining = ComparedHost["remaining"];
 
-function foundGuest(host: string, { serverUuid, attemptId, state }: Guest): FoundGuest {
+export function foundGuest(host: string, { serverUuid, attemptId, state }: Guest): FoundGuest {
   const states = {
     [GuestState.GUEST_STATE_PREPARED]: "prepared",
     [GuestState.GUEST_STATE_RUNNING]: "running",

@@ -1,3 +1,4 @@
+import type { AgentStream } from "../../core/agent/link.ts";
 import type { TakenTask } from "../../core/cell/cell-store.ts";
 import type { OperationPosition, StepWrite } from "../../core/cell/operation-store.ts";
 import { attemptIdOf } from "../../core/cell/server.ts";
@@ -25,6 +26,7 @@ import { EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type AskEffect, orderIdOf, orderOf, placeAsked } from "./operation-orders.ts";
 import type { TaskSpan } from "./ports.ts";
+import { guestOf, meaningOfRefusal } from "./read-refusal.ts";
 import { EvacuatedSource } from "./stop-evacuated.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
@@ -97,7 +99,7 @@ export class OperationRun implements TaskRun {
     }
     if (asked?.ask !== "prepare" || asked.selection !== selection) {
       if (report.state === GuestState.GUEST_STATE_PREPARED) this.#clear(selection);
-    } else if (report.state === GuestState.GUEST_STATE_PREPARED || report.state === GuestState.GUEST_STATE_RUNNING) {
+    } else if (EXISTS.includes(report.state)) {
       this.#step({ kind: "done", step: asked.step });
     } else if (report.state === GuestState.GUEST_STATE_FAILED) {
       const final = report.failure === FailureKind.FAILURE_KIND_ABORT;
@@ -109,8 +111,21 @@ export class OperationRun implements TaskRun {
     if (this.#source?.ordered(report)) return;
     const asked = this.#asked;
     if (asked === null || report.orderId !== orderIdOf(this.claim.taskId, asked)) return;
-    if (report.host === asked.place.host) this.#answered(asked, report.failed);
-    else this.#ports.events.reportDropped(null, report.host, "ordered");
+    if (report.host !== asked.place.host) this.#ports.events.reportDropped(null, report.host, "ordered");
+    else if (report.failed === "") this.#answered(asked, "");
+    // It only rejects when the conductor stops.
+    else this.#refused(asked, report.failed).catch(() => this.abandon());
+  }
+
+  /** A guest that refuses an order may know more of its server than the database does. */
+  async #refused(asked: AskedGuest, failed: string): Promise<void> {
+    const { facts } = this.#world;
+    const meaning = await meaningOfRefusal(facts, asked, (place) => this.#ports.guests.look(guestOf(facts, place)));
+    if (this.#asked?.step !== asked.step || this.#abandoned) return;
+    if (meaning === "plain") this.#answered(asked, failed);
+    // Until the time for the hand-over is over.
+    else if (meaning === "unclear") this.#setWait(LOOK_AGAIN_MS, () => this.#send());
+    else this.#step(meaning);
   }
 
   destroyed(report: DestroyReport): void {
@@ -235,6 +250,11 @@ export class OperationRun implements TaskRun {
       this.#awaitHost(asked);
       return;
     }
+    if (asked.ask.startsWith("destroy")) {
+      // It only rejects when the conductor stops.
+      this.#destroyJudged(asked, stream).catch(() => this.abandon());
+      return;
+    }
     const timeoutMs = this.#ports.settings.attemptTimeoutMs;
     stream.send(
       orderOf(this.#world.facts, asked, { place: asked.place, timeoutMs, traceparent: this.#span.traceparent }),
@@ -242,6 +262,19 @@ export class OperationRun implements TaskRun {
     if (isGivenUp(asked.ask)) this.#setWait(null, () => {});
     // An agent answers within its driver's deadline; one that does not is asked again.
     else this.#setWait(ANSWER_MS, () => this.#send());
+  }
+
+  async #destroyJudged(asked: AskedGuest, stream: AgentStream): Promise<void> {
+    this.#setWait(ANSWER_MS, () => this.#send());
+    const verdict = await this.#ports.guests.mayDestroy(guestOf(this.#world.facts, asked.place));
+    if (this.#asked?.step !== asked.step || this.#abandoned) return;
+    if (verdict === "kept") this.#answered(asked, IN_QUARANTINE);
+    else if (verdict === "may") {
+      const given = { place: asked.place, timeoutMs: 0, traceparent: this.#span.traceparent };
+      stream.send(orderOf(this.#world.facts, asked, given));
+    }
+    // A host that was lost meanwhile is awaited already.
+    else if (this.#ports.streamOf(asked.place.host) !== null) this.#setWait(RETRY_MS_MAX, () => this.#send());
   }
 
   #awaitHost(asked: AskedGuest): void {
@@ -292,7 +325,8 @@ export class OperationRun implements TaskRun {
     const host = destinationOf(this.#world.facts, selection)?.host;
     if (host === undefined) return;
     const attemptId = attemptIdOf(this.claim.taskId, selection);
-    void this.#ports.settleGuest({ host, serverUuid: this.claim.serverUuid, attemptId, state: "prepared" });
+    // It only rejects when the conductor stops.
+    this.#ports.guests.clear(guestOf(this.#world.facts, { host, attemptId })).catch(() => {});
   }
 
   /** Leaves the task as the database has it: whoever takes it next, this conductor too, carries on from there. */
@@ -315,6 +349,16 @@ export class OperationRun implements TaskRun {
 }
 
 type AskedGuest = AskEffect & { readonly place: PlaceOf; readonly tries: number };
+
+/** A guest that has run is there, too: it was prepared and started in commits that the database has lost. */
+const EXISTS: readonly GuestState[] = [
+  GuestState.GUEST_STATE_PREPARED,
+  GuestState.GUEST_STATE_RUNNING,
+  GuestState.GUEST_STATE_STOPPED,
+  GuestState.GUEST_STATE_PAUSED,
+];
+const IN_QUARANTINE =
+  "the guest is in quarantine, since the cell's database has lost commits about it (see berth cell quarantine, which can have it destroyed)";
 
 /** Between two looks at a host that is up and that nobody else could be given. */
 const LOOK_AGAIN_MS = 500;

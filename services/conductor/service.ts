@@ -18,6 +18,7 @@ import { HandOvers } from "./hand-over.ts";
 import { HostHolders } from "./host-holders.ts";
 import { GuestJudge } from "./judge-guests.ts";
 import { LeaseKeeper } from "./keep-lease.ts";
+import { GuestLooker } from "./look-at-guests.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
 import { EventPublisher } from "./publish-events.ts";
 import { FencedRelease } from "./release-fenced.ts";
@@ -132,6 +133,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
   const carries = (connection: AgentConnection, host: string) => registry.carries(connection, host);
   const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries });
+  const guests = new GuestLooker({ comparer, judge, settler, connectionOf: (host) => registry.connectionOf(host) });
   const publisher = new EventPublisher({ bus, cell: settings.cell, clock, events });
   const { conductorId } = settings;
   const unconnectedMs = (host: string) => registry.unconnectedMs(host);
@@ -144,6 +146,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
     settings,
     handOvers,
     streamOf,
+    guests,
     guestsOn: async (host: string) => {
       const connection = registry.connectionOf(host);
       return connection === null ? null : comparer.list(connection, host).catch(() => null);

@@ -97,11 +97,12 @@ export class GuestSettler {
 
   /**
    * The revision for an order that makes the guest what its row says. Where the guest has obeyed a later order than the row knows of, the row
-   * is raised above that order: the guest refuses another order of the same revision, too.
+   * is raised above that order: the guest refuses another order of the same revision, too. While an operation is open nothing is raised: that
+   * the guest refuses what the operation orders is how the operation learns that the database has lost commits.
    */
   async #revisionFor(guest: FoundGuest, home: Home | null, obeyed: number): Promise<number> {
     const known = home?.revision ?? 0;
-    if (obeyed <= known) return known;
+    if (obeyed <= known || home?.busy === true) return known;
     const revision = obeyed + 1;
     if (home !== null && home.status !== "DELETED") await this.#judge.raise(guest.serverUuid, revision);
     return revision;

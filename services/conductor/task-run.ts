@@ -8,6 +8,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { StepCommitter } from "./commit-steps.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { HandOvers } from "./hand-over.ts";
+import type { GuestLooker } from "./look-at-guests.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 
@@ -39,8 +40,13 @@ export interface RunPorts {
   guestsOn(host: string): Promise<readonly Guest[] | null>;
   /** The server's row, read together with others'. */
   homeOf(serverUuid: string): Promise<Home | null>;
-  /** Starts it, destroys it or leaves it alone, as the cell's database has it. Resolves when that was answered, or its host is lost. */
+  /**
+   * Starts it, destroys it or leaves it alone, as the cell's database has it: a guest whose host has just said what it is. Resolves when that was
+   * answered, or its host is lost.
+   */
   settleGuest(guest: FoundGuest): Promise<void>;
+  /** Guests that nobody has spoken of lately are looked at before anything is done to them. */
+  readonly guests: Pick<GuestLooker, "look" | "mayDestroy" | "clear">;
   tell(event: Pick<CellEvent, "kind" | "serverUuid" | "host" | "reason">): void;
   /** The run's host changed, or the run ended (`ended`). */
   moved(run: TaskRun, from: string | null): void;

@@ -3,8 +3,11 @@ import type { CellStore } from "../../core/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
 import { type DoomedGuest, QUARANTINE_DISABLES, type QuarantineAdmin } from "../../core/cell/quarantine.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
+import { beginOperationOn } from "../begin-operation.ts";
+import { OperationByHand } from "../operation-by-hand.ts";
 import {
   conductorId,
+  deleteTask,
   dispatchOf,
   hostName,
   hostTree,
@@ -126,6 +129,56 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       expect(await cell.servers([serverId(1)])).toMatchObject([{ revision: revision + 4 }]);
       await cell.raiseRevisions([{ serverUuid: serverId(1), revision }]);
       expect(await cell.servers([serverId(1)])).toMatchObject([{ revision: revision + 4 }]);
+    });
+
+    describe("of a guest that has run", () => {
+      const guestOf = async (fields: Pick<DoomedGuest, "host" | "attemptId">, server = 1) =>
+        stranger({ serverUuid: serverId(server), incarnation: await same(), ...fields });
+      const unstarted = {
+        kind: "quarantined",
+        reason: expect.stringContaining("does not know that this attempt of its server was ever started"),
+      };
+
+      test("keeps one whose build has not succeeded, as far as the database knows", async () => {
+        await cell.dispatch([dispatchOf({ server: 2, task: 2, hosts: [0, 1] })]);
+        const guest = await guestOf({ host: "host-0", attemptId: `${taskId(2)}/0` }, 2);
+        const prepared = { ...guest, state: "prepared" };
+        expect(await cell.judgeGuests([prepared, guest])).toEqual([{ kind: "destroy", reason: null }, unstarted]);
+        // It is kept for as long as nobody decides, also when it is found in another state.
+        expect(await cell.judgeGuests([prepared])).toEqual([{ kind: "quarantined", reason: null }]);
+      });
+
+      test("lets one go whose build has succeeded, or whose server was deleted", async () => {
+        expect(await kinds(await guestOf({ host: "host-0", attemptId: `${taskId(1)}/0` }))).toEqual(["destroy"]);
+        await cell.dispatch([dispatchOf({ server: 2, task: 2, hosts: [0, 1] })]);
+        const [deleting] = await cell.requestDelete([deleteTask(2, 1_002)]);
+        const [taken] = await cell.takeTasks(conductorId(0), [taskId(1_002)]);
+        expect([deleting?.kind, taken?.epoch]).toEqual(["queued", 1]);
+        const claim = { taskId: taskId(1_002), serverUuid: serverId(2), epoch: 1 };
+        expect(await cell.commitDeleted([{ ...claim, migrations: [], left: [] }])).toEqual([{ kind: "committed" }]);
+        expect(await kinds(await guestOf({ host: "host-0", attemptId: `${taskId(2)}/0` }, 2))).toEqual(["destroy"]);
+      });
+
+      test("keeps a move's destination until the move has come to start it", async () => {
+        const { task } = await beginOperationOn(cell, { server: 1, kind: "live-migrate", hosts: [1] });
+        const id = task?.id ?? "";
+        const byHand = new OperationByHand(cell, id);
+        const destination = await guestOf({ host: "host-1", attemptId: `${id}/0` });
+        for (const stage of ["handing-over", "starting"] as const) {
+          expect(await cell.judgeGuests([{ ...destination, state: "prepared" }])).toMatchObject([{ kind: "destroy" }]);
+          await byHand.goOn(stage);
+        }
+        expect(await kinds(destination, { ...destination, state: "stopped" })).toEqual(["destroy", "destroy"]);
+      });
+
+      test("keeps a move's destination that the move has left before it started it", async () => {
+        const { task } = await beginOperationOn(cell, { server: 1, kind: "live-migrate", hosts: [1] });
+        const id = task?.id ?? "";
+        const byHand = new OperationByHand(cell, id);
+        for (const to of ["handing-over", "restoring", "give-up"] as const) await byHand.goOn(to);
+        const destination = await guestOf({ host: "host-1", attemptId: `${id}/0` });
+        expect(await cell.judgeGuests([destination])).toEqual([unstarted]);
+      });
     });
 
     test("lets a guest go that an operator has condemned", async () => {

@@ -1,4 +1,5 @@
 import type { Pool, PoolClient } from "pg";
+import { isStartKnown, type StartRecord } from "../../../core/cell/known-start.ts";
 import {
   type DoomedGuest,
   type GuestVerdict,
@@ -6,11 +7,13 @@ import {
   type QuarantinedGuest,
   quarantineReason,
 } from "../../../core/cell/quarantine.ts";
+import type { AttemptResult } from "../../../core/cell/server.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
 import { arrayLiteral, textArrayLiteral } from "../literals.ts";
 import { runStored } from "../store-error.ts";
 import { onlyUuids, queryRows, queryStored } from "../store-query.ts";
 import { inTransaction } from "../transaction.ts";
+import { stagesOf } from "./read-tasks.ts";
 
 export async function readIncarnation(pool: Pool): Promise<string> {
   const rows = await queryStored<{ incarnation: string }>(pool, {
@@ -24,7 +27,12 @@ export async function readIncarnation(pool: Pool): Promise<string> {
 interface KnownRow {
   readonly at: number;
   readonly revision: number | null;
-  readonly attempt_known: boolean;
+  readonly status: StartRecord["status"] | null;
+  /** Of the task that made the guest, if it has come as far as the guest's attempt; null: there is none. */
+  readonly kind: "build" | "delete" | "operate" | null;
+  readonly stages: readonly string[] | null;
+  readonly has_attempt: boolean;
+  readonly result: AttemptResult | null;
   readonly condemned: boolean | null;
   readonly incarnation: string;
 }
@@ -38,11 +46,13 @@ async function judge(client: PoolClient, guests: readonly DoomedGuest[]): Promis
   const attempts = guests.map(({ attemptId }) => parseAttemptId(attemptId));
   const rows = await queryRows<KnownRow>(client, {
     name: "known_of_guests",
-    text: `select w.at::int, s.revision, t.id is not null as attempt_known, q.condemned, cell_incarnation() as incarnation
+    text: `select w.at::int, s.revision, s.status, t.kind, t.stages, a.task_id is not null as has_attempt, a.result, q.condemned,
+        cell_incarnation() as incarnation
       from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[]) with ordinality
         as w (host, attempt_id, server, task, selection, at)
       left join servers s on s.uuid = nullif(w.server, '')::uuid and s.status <> 'CLOSED'
       left join tasks t on t.id = nullif(w.task, '')::uuid and t.selection >= w.selection
+      left join attempts a on a.task_id = t.id and a.selection = w.selection
       left join quarantined_guests q on q.host = w.host and q.attempt_id = w.attempt_id
       order by w.at`,
     values: [
@@ -57,8 +67,10 @@ async function judge(client: PoolClient, guests: readonly DoomedGuest[]): Promis
     const guest = guests[at] as DoomedGuest;
     const plain: GuestVerdict = { kind: row.revision === null ? "unknown" : "destroy", reason: null };
     if (row.condemned !== null) return { kind: row.condemned ? "destroy" : "quarantined", reason: null };
-    const { revision, attempt_known: isAttemptKnown, incarnation } = row;
-    const reason = quarantineReason(guest, { revision, isAttemptKnown, incarnation });
+    const { revision, incarnation } = row;
+    const isStarted = isStartKnown(startRecordOf(row, attempts[at]?.selection ?? 0));
+    const known = { revision, isAttemptKnown: row.kind !== null, isStartKnown: isStarted, incarnation };
+    const reason = quarantineReason(guest, known);
     return reason === null ? plain : { kind: "quarantined", reason };
   });
   const kept = guests.flatMap((guest, at) => {
@@ -69,6 +81,12 @@ async function judge(client: PoolClient, guests: readonly DoomedGuest[]): Promis
   const hosts = guests.flatMap(({ host }, at) => (verdicts[at]?.kind === "quarantined" ? [host] : []));
   if (hosts.length > 0) await disableOnce(client, [...new Set(hosts)]);
   return verdicts;
+}
+
+function startRecordOf({ status, kind, stages, has_attempt, result }: KnownRow, selection: number): StartRecord {
+  const task =
+    kind === null ? null : { kind, result: has_attempt ? result : undefined, stages: stagesOf(stages ?? []) };
+  return { status: status ?? "CLOSED", task, selection };
 }
 
 async function keep(client: PoolClient, guests: readonly (DoomedGuest & { readonly reason: string })[]): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import type { TaskOutcome, TaskRecord } from "../../../core/cell/task-record.ts";
+import type { ReachedStage, TaskOutcome, TaskRecord } from "../../../core/cell/task-record.ts";
 import { onlyUuids, queryStored, selectMs } from "../store-query.ts";
 import { taskOf } from "./take-tasks.ts";
 
@@ -42,8 +42,13 @@ export async function readTasksOf(pool: Pool, serverUuid: string): Promise<reado
     stage: row.stage,
     reason: row.reason,
     takings: row.takings.map(notedIn).map(({ atMs, first, rest }) => ({ atMs, conductorId: first, name: rest })),
-    stages: row.stages.map(notedIn).map(({ atMs, first, rest }) => ({ atMs, selection: Number(first), stage: rest })),
+    stages: stagesOf(row.stages),
   }));
+}
+
+/** What `cell_write_step` has noted of an operation. */
+export function stagesOf(noted: readonly string[]): readonly ReachedStage[] {
+  return noted.map(notedIn).map(({ atMs, first, rest }) => ({ atMs, selection: Number(first), stage: rest }));
 }
 
 /** An entry that `cell_note` wrote: `<milliseconds>/<first>/<rest>`; only the rest may have slashes. */

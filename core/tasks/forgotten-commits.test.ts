@@ -1,0 +1,46 @@
+import { describe, expect, test } from "vitest";
+import { selectionOf } from "../../test/begin-operation.ts";
+import { serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
+import { factsOf } from "./operation-facts.ts";
+import { beginOperation, type OperationWorld, stepOperation } from "./operation-machine.ts";
+
+const operation = {
+  ...{ kind: "live-migrate", source: { host: "host-0", attemptId: "b/0", allocation: undefined } },
+  ...{ selections: [selectionOf(1), selectionOf(2)], destination: undefined, before: serverSpec(1) },
+  ...{ statusBefore: "ACTIVE", migrationUuid: taskId(7), fenceWaived: false },
+};
+const task = { id: taskId(7), server: serverSpec(1), work: { $case: "operate", value: operation } as const };
+const world: OperationWorld = { facts: factsOf(task), unseenMs: 5_000 };
+
+function at(stage: string) {
+  const position = { taskId: task.id, stage, step: 2, selection: 0, signal: null, revision: 2, reason: "" };
+  return beginOperation(world, position, []).state;
+}
+
+describe("an operation whose cell's database has lost commits", () => {
+  test("goes on to start the destination that has taken over already, and only from the hand-over", () => {
+    expect(stepOperation(world, at("handing-over"), { kind: "arrived", step: 2 }).effects).toMatchObject([
+      { kind: "commit", step: 2, write: { stage: "starting", server: { home: { host: "host-1" } } } },
+    ]);
+    expect(stepOperation(world, at("preparing"), { kind: "arrived", step: 2 }).effects).toEqual([]);
+    expect(stepOperation(world, at("handing-over"), { kind: "arrived", step: 1 }).effects).toEqual([]);
+  });
+
+  test("ends in ERROR with the reason where nobody can tell where its server is; nothing is destroyed or given back", () => {
+    const reason = "the database has lost commits";
+    const told = stepOperation(world, at("handing-over"), { kind: "forgotten", step: 2, reason });
+    const [commit] = told.effects.flatMap((effect) => (effect.kind === "commit" ? [effect] : []));
+    expect(commit?.write).toMatchObject({
+      ...{ stage: null, outcome: "error", change: null, attempts: [{ selection: 0, result: "cancelled" }] },
+      server: { status: "ERROR", taskState: null, fault: reason, home: undefined },
+      migration: { status: "error", ended: false, holdsSource: false },
+    });
+    const ended = stepOperation(world, told.state, { kind: "committed", step: 2, revision: 3 });
+    expect(ended.state).toEqual({ kind: "ended", as: "lost" });
+    expect(ended.effects).toEqual([{ kind: "tell-end", as: "lost", reason }]);
+  });
+
+  test("hears of it for the step that asked alone", () => {
+    expect(stepOperation(world, at("starting"), { kind: "forgotten", step: 1, reason: "" }).effects).toEqual([]);
+  });
+});

@@ -1,0 +1,39 @@
+import { describe, expect, test } from "vitest";
+import { type GuestLook, readGoneOver, readRefusal } from "./refused-order.ts";
+
+const found = (state: string, revision: number): GuestLook => ({ kind: "found", state, revision });
+
+describe("the refusal of order 5", () => {
+  test.each([
+    ["hand-over", found("running", 5), "failed"],
+    ["hand-over", found("running", 6), "back"],
+    ["hand-over", found("stopped", 6), "forgotten"],
+    ["hand-over", { kind: "absent" }, "gone-over"],
+    ["hand-over", { kind: "silent" }, "failed"],
+    ["start-destination", found("running", 6), "done"],
+    ["start-destination", found("stopped", 6), "forgotten"],
+    ["start-destination", found("stopped", 5), "failed"],
+    ["start-destination", { kind: "absent" }, "failed"],
+    ["start-source", found("running", 6), "done"],
+    ["start-source", found("stopped", 6), "failed"],
+    ["check-source", found("running", 9), "done"],
+    ["check-source", found("stopped", 9), "failed"],
+    ["check-destination", found("running", 9), "done"],
+    ["check-destination", found("paused", 9), "failed"],
+    ["power", found("running", 9), "failed"],
+  ] as const)("to %s, by a guest that is %j, means %s", (ask, look, expected) => {
+    expect(readRefusal(ask, 5, look)).toBe(expected);
+  });
+});
+
+test.each([
+  [found("running", 0), "arrived"],
+  [found("stopped", 3), "forgotten"],
+  [found("paused", 3), "forgotten"],
+  [found("prepared", 0), "failed"],
+  [found("building", 0), "failed"],
+  [{ kind: "absent" }, "failed"],
+  [{ kind: "silent" }, "failed"],
+] as const)("a source without a guest whose destination is %j: %s", (look, expected) => {
+  expect(readGoneOver(look)).toBe(expected);
+});

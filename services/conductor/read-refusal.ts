@@ -1,0 +1,60 @@
+import { describeForgotten } from "../../core/tasks/describe-wait.ts";
+import { keptReason } from "../../core/tasks/failure-message.ts";
+import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
+import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
+import { type GuestLook, readGoneOver, readRefusal } from "../../core/tasks/refused-order.ts";
+import type { LookedAt } from "./look-at-guests.ts";
+import type { AskEffect } from "./operation-orders.ts";
+
+type Asked = AskEffect & { readonly place: PlaceOf };
+
+/** The guest of an operation's server at a place. */
+export function guestOf(facts: OperationFacts, place: Pick<PlaceOf, "host" | "attemptId">): LookedAt {
+  return { host: place.host, serverUuid: facts.after.uuid, attemptId: place.attemptId };
+}
+
+/**
+ * What it means that a host refuses an order, by looks at the server's guests. `plain`: nothing but what the host said. `unclear`: the
+ * destination may be the only copy, and its host does not answer.
+ */
+export async function meaningOfRefusal(
+  facts: OperationFacts,
+  asked: Asked,
+  lookAt: (place: PlaceOf) => Promise<GuestLook>,
+): Promise<OperationEvent | "plain" | "unclear"> {
+  const { ask, step, revision, place } = asked;
+  const look = await lookAt(place);
+  const refusal = readRefusal(ask, revision, look);
+  switch (refusal) {
+    case "failed":
+      return "plain";
+    case "done":
+      return { kind: "done", step };
+    case "back":
+      return { kind: "failed", step, reason: `the server runs on ${place.host} by a later order`, final: true };
+    case "forgotten":
+      return forgotten(facts, asked, { host: place.host, look });
+    case "gone-over": {
+      const destination = destinationOf(facts, asked.selection);
+      if (destination === null) return "plain";
+      const there = await lookAt(destination);
+      if (there.kind === "silent") return "unclear";
+      const found = readGoneOver(there);
+      if (found === "failed") return "plain";
+      return found === "arrived"
+        ? { kind: "arrived", step }
+        : forgotten(facts, asked, { host: destination.host, look: there });
+    }
+    default:
+      return refusal satisfies never;
+  }
+}
+
+function forgotten(
+  facts: OperationFacts,
+  { step, revision }: Asked,
+  { host, look }: { readonly host: string; readonly look: GuestLook },
+): OperationEvent {
+  const obeyed = look.kind === "found" ? look.revision : 0;
+  return { kind: "forgotten", step, reason: keptReason(describeForgotten(facts, { host, obeyed, known: revision })) };
+}
