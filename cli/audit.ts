@@ -37,7 +37,7 @@ const declaration = {
       default: "3s",
     }),
     patience: setting(duration({ minMs: 0, maxMs: 3_600_000 }), {
-      about: "how long a request or a task may lie about before nobody counts as working on it",
+      about: "how long nothing may happen to an open request or task before that is a violation",
       default: "30s",
     }),
     agents: optional(listOf(hostPort), { about: "where agents' probes are (their --metrics-listen): asked what runs" }),

@@ -47,6 +47,6 @@ function whatNext(directory: string): string {
     `  npx berth replay ${directory} --fail 0.5     every second build goes to an alternate`,
     "  npx berth replay TRACE_DIR --fail 0.05            a trace of your own; format in docs/traces.md",
     "  npx berth dev                                     a cloud to talk to with curl or the openstack command",
-    "  npx berth audit                                   the six laws on the cloud of berth dev",
+    "  npx berth audit --journals .berth/agents          the six laws on the cloud of berth dev",
   ].join("\n");
 }

@@ -21,11 +21,11 @@ const declaration = {
   settings: {
     seed: optional(integer({ min: 0, max: 2 ** 31 }), { about: "one seed; with it the whole history is kept" }),
     seeds: setting(text({ pattern: /^\d{1,10}\.\.\d{1,10}$/, allowed: "FIRST..LAST" }), {
-      about: "seeds from … to",
+      about: "the seeds to run, from the first to the last",
       default: "1..100",
     }),
     profile: setting(oneOf(MIXED, ...PROFILES.map(({ name }) => name)), {
-      about: "which faults there are; mixed: the seed decides that and the size, too",
+      about: "which faults there are; with mixed the seed decides the faults and the size",
       default: "swarm",
     }),
     soak: setting(boolean, { about: "fresh seeds until it is stopped, also after one that failed", default: "false" }),
@@ -34,7 +34,7 @@ const declaration = {
     schedulers: count(1, 50, "schedulers", "2"),
     conductors: count(1, 20, "conductors of each cell", "2"),
     hosts: count(1, 2_000, "hosts of all cells together", "12"),
-    requests: count(1, 100_000, "what users do: creates, and deletes of a quarter", "60"),
+    requests: count(1, 100_000, "servers that users create; a quarter of them is deleted", "60"),
     busy: setting(duration({ minMs: 5_000, maxMs: 86_400_000 }), {
       about: "how long users and faults go on, in the world's time",
       default: "20s",

@@ -12,7 +12,8 @@ const SYSTEM_DIRS = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 if (!modulesAreCurrent()) {
   console.log("setup: installing the dependencies (npm ci)");
-  runOrExit("npm", ["ci", "--no-audit", "--no-fund"]);
+  // Warnings would be of the Node that npm came with; everything runs under the pinned one.
+  runOrExit("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
 }
 if (!existsSync(join(root, "node_modules/node/bin/node"))) {
   // npm was told to skip install scripts, and one of them fetches the pinned Node.

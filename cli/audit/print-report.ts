@@ -8,8 +8,9 @@ const SHOWN_PER_LAW_MAX = 20;
 export function auditText(report: AuditReport): string {
   const { counts } = report;
   const lines = [
-    `audit of ${report.cells.length} cells: ${counts.providers} providers, ${counts.consumers} consumers, ${counts.servers} servers, ` +
-      `${counts.requests} requests that are not deleted, ${counts.hostsAsked} hosts asked what runs there`,
+    `audit of ${counted(report.cells.length, "cell")}: ${counted(counts.providers, "provider")}, ${counted(counts.consumers, "consumer")}, ` +
+      `${counted(counts.servers, "server")}, ${counted(counts.requests, "request")} not deleted, ` +
+      `${counted(counts.hostsAsked, "host")} asked what runs there`,
   ];
   for (const [index, name] of LAW_NAMES.entries()) {
     const broken = report.violations.filter((violation) => violation.law === index + 1);
@@ -23,8 +24,13 @@ export function auditText(report: AuditReport): string {
   return lines.join("\n");
 }
 
+/** `1 server`, `2 servers`. */
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 function sectionOf(title: string, broken: readonly FoundViolation[], verdict: string): string[] {
-  const lines = [`  ${title} ${broken.length > 0 ? `${broken.length} violations` : verdict}`];
+  const lines = [`  ${title} ${broken.length > 0 ? `${counted(broken.length, "violation")}` : verdict}`];
   for (const violation of broken.slice(0, SHOWN_PER_LAW_MAX)) lines.push(`    ${violationText(violation)}`);
   if (broken.length > SHOWN_PER_LAW_MAX) lines.push(`    … and ${broken.length - SHOWN_PER_LAW_MAX} more`);
   return lines;

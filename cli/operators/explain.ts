@@ -16,7 +16,7 @@ const declaration = {
     ...operatorSettings,
     flavor: optional(text(), { about: "id of the flavor that a server would have" }),
     image: optional(text(), { about: "its image" }),
-    hint: optional(text(), { about: "scheduler hints, k=v, several with commas between" }),
+    hint: optional(text(), { about: "scheduler hints as k=v, with commas between them" }),
     zone: optional(text(), { about: "its availability zone" }),
     host: optional(text(), { about: "a host to ask about: why it would not be taken" }),
     project: optional(text(), { about: "whose server it would be" }),

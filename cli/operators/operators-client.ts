@@ -79,9 +79,13 @@ async function send(
     return { status: answer.statusCode, body: parsed(given) };
   } catch (error) {
     const why = error instanceof Error ? error.message || String((error as { code?: unknown }).code) : String(error);
-    throw new OperatorsApiError("unreachable", `the api at ${new URL(target).origin} does not answer: ${why}`, {
-      cause: error,
-    });
+    throw new OperatorsApiError(
+      "unreachable",
+      `the api at ${new URL(target).origin} does not answer: ${why}; start it, or name another with --api or --data-dir`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

@@ -17,9 +17,12 @@ export class SeedProgress {
     this.#line.show(nowMs, (withBar) => {
       const leftMs = ((nowMs - startedMs) / seeds) * (this.#seeds - seeds);
       const share = shareParts(seeds / this.#seeds, withBar);
-      return [...share, `${seeds} seeds held`, `${secondsOf(simulatedMs)} simulated`, `${secondsOf(leftMs)} left`].join(
-        "  ",
-      );
+      return [
+        ...share,
+        `${seeds} ${seeds === 1 ? "seed" : "seeds"} held`,
+        `${secondsOf(simulatedMs)} simulated`,
+        `${secondsOf(leftMs)} left`,
+      ].join("  ");
     });
   }
 
