@@ -1,5 +1,6 @@
 import type { MoveEnd, MoveRecord, MoveStore } from "../../core/cell/move-store.ts";
-import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
+import { Batcher } from "../../runtime/batcher.ts";
+import { writeBatcher } from "./write-batcher.ts";
 
 /** What a scheduler reads and writes of accepted moves, single calls that come together as one batch. */
 export class MoveWrites {
@@ -18,14 +19,7 @@ export class MoveWrites {
       },
       maxItems: batchMax,
     });
-    this.#ends = new Batcher({
-      run: async (ends) => {
-        await store.end([...new Map(ends.map((end) => [end.id, end])).values()]);
-        return ends.map((): void => undefined);
-      },
-      maxItems: batchMax,
-      spacingMs: COMMIT_SPACING_MS,
-    });
+    this.#ends = writeBatcher((ends) => store.end([...new Map(ends.map((end) => [end.id, end])).values()]), batchMax);
     this.#asks = new Batcher({
       run: async (ids) => {
         const asked = new Set(await store.markAsked([...new Set(ids)]));
@@ -40,14 +34,7 @@ export class MoveWrites {
       },
       maxItems: batchMax,
     });
-    this.#putOffs = new Batcher({
-      run: async (putOffs) => {
-        await store.putOff(putOffs);
-        return putOffs.map((): void => undefined);
-      },
-      maxItems: batchMax,
-      spacingMs: COMMIT_SPACING_MS,
-    });
+    this.#putOffs = writeBatcher((putOffs) => store.putOff(putOffs), batchMax);
   }
 
   /** Null: unknown. */

@@ -1,6 +1,7 @@
 import type { AssignCell, AssignOutcome, PutOff, RequestFailure, RequestRecord } from "../../core/cell/api-store.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { SchedulerStore } from "./ports.ts";
+import { writeBatcher } from "./write-batcher.ts";
 
 /** What a scheduler writes to the API database, single calls that come together as one batch. */
 export class RequestWrites {
@@ -20,27 +21,14 @@ export class RequestWrites {
       spacingMs: COMMIT_SPACING_MS,
     });
     this.#fails = new Batcher({ run: (failures) => failAndRead(store, failures), maxItems: batchMax });
-    this.#putOffs = new Batcher({
-      run: async (putOffs) => {
-        await store.putOff(putOffs);
-        return putOffs.map((): void => undefined);
-      },
-      maxItems: batchMax,
-      spacingMs: COMMIT_SPACING_MS,
-    });
-    this.#arrivals = new Batcher({
-      run: async (arrivals) => {
-        const byCell = Map.groupBy(arrivals, ({ cell }) => cell);
-        for (const [cell, arrived] of byCell)
-          await store.markArrived(
-            cell,
-            arrived.map(({ serverUuid }) => serverUuid),
-          );
-        return arrivals.map((): void => undefined);
-      },
-      maxItems: batchMax,
-      spacingMs: COMMIT_SPACING_MS,
-    });
+    this.#putOffs = writeBatcher((putOffs) => store.putOff(putOffs), batchMax);
+    this.#arrivals = writeBatcher(async (arrivals) => {
+      const byCell = Map.groupBy(arrivals, ({ cell }) => cell);
+      for (const [cell, arrived] of byCell) {
+        const serverUuids = arrived.map(({ serverUuid }) => serverUuid);
+        await store.markArrived(cell, serverUuids);
+      }
+    }, batchMax);
   }
 
   assign(assign: AssignCell): Promise<AssignOutcome> {
