@@ -18,18 +18,22 @@ export type GuestEntry =
 
 type Tombstone = GuestName & { readonly atMs: number };
 
+interface Aging<Entry> {
+  readonly entry: Entry;
+  /** Since when it is known, by the clock that `apply` was given. */
+  readonly sinceMs: number;
+}
+
 /**
  * What an agent's hosts have, folded from its journal. Words of failed attempts and tombstones only have to outlive the
  * messages that may still be on their way: they age out, and of each only so many are kept.
  */
 export class GuestTable {
   /** By attempt id, for each host. */
-  readonly #guests = new Map<string, Map<string, GuestEntry>>();
+  readonly #guests = new Map<string, Map<string, Aging<GuestEntry>>>();
   /** By server, then attempt id ("" for all attempts), for each host: when it was set. */
-  readonly #tombstones = new Map<string, Map<string, Tombstone>>();
+  readonly #tombstones = new Map<string, Map<string, Aging<Tombstone>>>();
   readonly #incarnations = new Map<string, string>();
-  /** Since when the words of failed attempts and the tombstones are known, by the clock that `apply` was given. */
-  readonly #since = new WeakMap<object, number>();
 
   /** `nowMs`: of a clock that does not jump, and that need not have run before this process. */
   apply(record: JournalRecord, nowMs: number): void {
@@ -38,8 +42,7 @@ export class GuestTable {
       case "failed": {
         const { kind: _, ...entry } = record;
         const guest = (record.kind === "failed" ? { ...entry, state: "failed" } : entry) as GuestEntry;
-        this.#since.set(guest, nowMs);
-        childOf(this.#guests, record.host).set(record.attemptId, guest);
+        childOf(this.#guests, record.host).set(record.attemptId, { entry: guest, sinceMs: nowMs });
         return;
       }
       case "gone":
@@ -50,8 +53,7 @@ export class GuestTable {
         const ofHost = childOf(this.#tombstones, record.host);
         const key = tombstoneKey(record.serverUuid, record.attemptId);
         ofHost.delete(key);
-        this.#since.set(tombstone, nowMs);
-        ofHost.set(key, tombstone);
+        ofHost.set(key, { entry: tombstone, sinceMs: nowMs });
         return;
       }
       case "compared":
@@ -68,16 +70,16 @@ export class GuestTable {
   }
 
   guest(host: string, attemptId: string): GuestEntry | undefined {
-    return this.#guests.get(host)?.get(attemptId);
+    return this.#guests.get(host)?.get(attemptId)?.entry;
   }
 
   /** Guests that exist on the host: not the words of failed ones. */
   guestsOf(host: string): GuestEntry[] {
-    return [...(this.#guests.get(host)?.values() ?? [])].filter((entry) => entry.state !== "failed");
+    return entriesOf(this.#guests.get(host)).filter((entry) => entry.state !== "failed");
   }
 
   all(): GuestEntry[] {
-    return [...this.#guests.values()].flatMap((guests) => [...guests.values()]);
+    return [...this.#guests.values()].flatMap(entriesOf);
   }
 
   /** Whether the attempt, or all of its server, was destroyed here. */
@@ -90,25 +92,19 @@ export class GuestTable {
   /** Drops failed words and tombstones that were known before `beforeMs`, and of each host's the oldest beyond `keepMax`. */
   forget(beforeMs: number, keepMax: number): void {
     for (const guests of this.#guests.values()) {
-      const failed = [...guests.values()].filter((entry) => entry.state === "failed");
-      for (const entry of this.#spent(failed, beforeMs, keepMax)) guests.delete(entry.attemptId);
+      const failed = [...guests.values()].filter(({ entry }) => entry.state === "failed");
+      for (const entry of spent(failed, beforeMs, keepMax)) guests.delete(entry.attemptId);
     }
     for (const tombstones of this.#tombstones.values()) {
-      for (const entry of this.#spent([...tombstones.values()], beforeMs, keepMax)) {
+      for (const entry of spent([...tombstones.values()], beforeMs, keepMax)) {
         tombstones.delete(tombstoneKey(entry.serverUuid, entry.attemptId));
       }
     }
   }
 
-  /** Of entries in the order they came: those known for too long, and the oldest of too many. */
-  #spent<Entry extends object>(entries: readonly Entry[], beforeMs: number, keepMax: number): Entry[] {
-    const since = (entry: Entry) => this.#since.get(entry) ?? Number.POSITIVE_INFINITY;
-    return entries.filter((entry, index) => since(entry) < beforeMs || index < entries.length - keepMax);
-  }
-
   /** The shortest journal that folds to this table. */
   records(): JournalRecord[] {
-    const tombstones = [...this.#tombstones.values()].flatMap((ofHost) => [...ofHost.values()]);
+    const tombstones = [...this.#tombstones.values()].flatMap(entriesOf);
     return [
       ...Array.from(
         this.#incarnations,
@@ -125,6 +121,17 @@ export class GuestTable {
 }
 
 const tombstoneKey = (serverUuid: string, attemptId: string): string => `${serverUuid} ${attemptId}`;
+
+function entriesOf<Entry>(aging: ReadonlyMap<string, Aging<Entry>> | undefined): Entry[] {
+  return Array.from(aging?.values() ?? [], ({ entry }) => entry);
+}
+
+/** Of entries in the order they came: those known for too long, and the oldest of too many. */
+function spent<Entry>(aging: readonly Aging<Entry>[], beforeMs: number, keepMax: number): Entry[] {
+  return aging
+    .filter(({ sinceMs }, index) => sinceMs < beforeMs || index < aging.length - keepMax)
+    .map(({ entry }) => entry);
+}
 
 function childOf<Value>(map: Map<string, Map<string, Value>>, key: string): Map<string, Value> {
   let child = map.get(key);
