@@ -112,6 +112,39 @@ export class CellState {
   /** Until when each conductor's lease holds. */
   readonly leases = new Map<string, number>();
 
+  /** Returns what puts all rows back to what they are now. Cost: all of them, twice. */
+  remember(): () => void {
+    const kept = structuredClone(this.#tables());
+    return () => {
+      // What refers to one row does so afterwards, too.
+      const again = structuredClone(kept);
+      for (const [at, table] of this.#tables().entries()) {
+        table.clear();
+        const rows = again[at];
+        if (table instanceof Map && rows instanceof Map) for (const [key, row] of rows) table.set(key, row);
+        if (table instanceof Set && rows instanceof Set) for (const row of rows) table.add(row);
+      }
+    };
+  }
+
+  #tables(): (Map<string, unknown> | Set<unknown>)[] {
+    return [
+      this.servers,
+      this.tasks,
+      this.running,
+      this.tasksByServer,
+      this.attempts,
+      this.attemptsByServer,
+      this.hosts,
+      this.migrations,
+      this.disabledReasons,
+      this.forcedDown,
+      this.agents,
+      this.conductorNames,
+      this.leases,
+    ] as (Map<string, unknown> | Set<unknown>)[];
+  }
+
   addTask(row: TaskRow): void {
     this.tasks.set(row.id, row);
     this.running.add(row);

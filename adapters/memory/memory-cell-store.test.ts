@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { UNKNOWN_HYPERVISOR } from "../../core/cell/hypervisor-facts.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
-import { conductorId, dispatchOf, hostTree, providerOf } from "../../test/contract/cell-fixtures.ts";
+import { conductorId, deleteTask, dispatchOf, hostTree, providerOf } from "../../test/contract/cell-fixtures.ts";
 import { cellStoreContract } from "../../test/contract/cell-store.contract.ts";
 import { MemoryCellStore } from "./memory-cell-store.ts";
 import { MemoryLedger } from "./memory-ledger.ts";
@@ -53,4 +53,29 @@ test("tells a follower of all that is there, then of each transaction, before it
   stop();
   await store.hostsUp("agent-1", [{ name: "host-0", rootProvider: providerOf(0) }]);
   expect(told).toHaveLength(6);
+});
+
+test("is again what it was when it was remembered, and can be changed and put back once more", async () => {
+  const { ledger, store } = newCell();
+  await ledger.putTrees([hostTree(0, 4)]);
+  await store.hostsUp("agent-1", [{ name: "host-0", rootProvider: providerOf(0) }]);
+  await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
+  const facts = async () => ({ ledger: await ledger.dump(), tasks: store.tasks(), hosts: await store.hosts() });
+  const before = structuredClone(await facts());
+  const [id = ""] = store.tasks().map((task) => task.id);
+  const putBack = store.remember();
+  for (let times = 0; times < 2; times += 1) {
+    await store.takeTasks("conductor-1", [id]);
+    await store.dispatch([dispatchOf({ server: 2, task: 2, hosts: [0] })]);
+    await store.hostAdmin().setDisabled("host-0", true, "a reason");
+    await store.agentArrived("agent-2", ["host-0"]);
+    expect(await facts()).not.toEqual(before);
+    putBack();
+    expect(await facts()).toEqual(before);
+  }
+  const told: RowChange[] = [];
+  store.follow((_, rows) => told.push(...rows));
+  expect(told.filter(({ kind }) => kind === "server-put")).toHaveLength(1);
+  await store.requestDelete([deleteTask(1, 3)]);
+  expect(told.at(-1)).toMatchObject({ kind: "server-put", taskState: "deleting" });
 });

@@ -134,6 +134,14 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return () => this.#appliedHandlers.delete(handler);
   }
 
+  /** Returns what makes this the database that it is now, as a restored backup. Its followers have to begin anew. */
+  remember(): () => void {
+    const putBack = [this.#cell, this.#ledger, this.quarantine].map((part) => part.remember());
+    return () => {
+      for (const part of putBack) part();
+    };
+  }
+
   /** Operators' side of the same rows. */
   hostAdmin(): MemoryHostAdminStore {
     return new MemoryHostAdminStore(this.#cell, this.#ledger, this.#clock);
@@ -383,15 +391,9 @@ export class MemoryCellStore implements CellStore, ViewSource {
 
   #step<Result>(run: (tx: CellTransaction) => Result): Result {
     return this.#ledger.transact((transaction, xid) => {
-      const result = run({
-        cell: this.#cell,
-        xid,
-        nowMs: this.#clock.now(),
-        applyAllocations: transaction.applyAllocations,
-        emit: transaction.emit,
-      });
-      for (const change of this.#cell.servers.takeChanges()) transaction.emit(change);
-      for (const change of this.#cell.migrations.takeChanges()) transaction.emit(change);
+      const result = run({ ...transaction, cell: this.#cell, xid, nowMs: this.#clock.now() });
+      const { servers, migrations } = this.#cell;
+      for (const change of [...servers.takeChanges(), ...migrations.takeChanges()]) transaction.emit(change);
       return result;
     });
   }

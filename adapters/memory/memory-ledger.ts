@@ -58,6 +58,14 @@ export class MemoryLedger implements Ledger {
     }
   }
 
+  /** Returns what puts everything back to what it is now, of which no listener is told. */
+  remember(): () => void {
+    const putBack = [this.#ledger.remember(), this.operators.remember()];
+    return () => {
+      for (const part of putBack) part();
+    };
+  }
+
   /** Returns the unsubscriber. What happened before is in `rows()`. */
   onTransaction(listener: TransactionListener): () => void {
     this.#listeners.add(listener);

@@ -10,6 +10,18 @@ export class MemoryOperatorsWord {
   readonly #ratios = new Map<ProviderUuid, ReadonlyMap<ResourceClass, number>>();
   readonly #reported = new Map<string, number>();
 
+  /** Returns what makes the word again what it is now. */
+  remember(): () => void {
+    const tables = [this.#disabled, this.#ratios, this.#reported] as const;
+    const [disabled, ratios, reported] = [new Set(tables[0]), new Map(tables[1]), new Map(tables[2])];
+    return () => {
+      for (const table of tables) table.clear();
+      for (const root of disabled) this.#disabled.add(root);
+      for (const [root, said] of ratios) this.#ratios.set(root, said);
+      for (const [key, ratio] of reported) this.#reported.set(key, ratio);
+    };
+  }
+
   setDisabled(root: ProviderUuid, disabled: boolean): void {
     if (disabled) this.#disabled.add(root);
     else this.#disabled.delete(root);

@@ -34,6 +34,17 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
     this.#disable = options.disable;
   }
 
+  /** Returns what puts its rows back to what they are now. The incarnation stays: what a restored database gets is always a new one. */
+  remember(): () => void {
+    const [kept, disabledFor] = [new Map(this.#kept), new Set(this.#disabledFor)];
+    return () => {
+      this.#kept.clear();
+      this.#disabledFor.clear();
+      for (const [key, guest] of kept) this.#kept.set(key, guest);
+      for (const key of disabledFor) this.#disabledFor.add(key);
+    };
+  }
+
   async incarnation(): Promise<string> {
     return `memory/${this.#renewals}`;
   }

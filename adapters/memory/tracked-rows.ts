@@ -24,6 +24,12 @@ export abstract class TrackedRows<Row, Shown> extends Map<string, Row> {
     return super.set(uuid, row);
   }
 
+  override clear(): void {
+    this.#got.clear();
+    this.#told.clear();
+    super.clear();
+  }
+
   /** What changed of the rows that were got since the last call, as a follower sees it. */
   takeChanges(): RowChange[] {
     const changes: RowChange[] = [];

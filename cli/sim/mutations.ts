@@ -191,6 +191,16 @@ export const MUTATIONS: readonly Mutation[] = [
     cellStore: (store) => overriding(store, { homes: async () => [] }),
   },
   {
+    name: "quarantine-ignored",
+    about:
+      "a guest that the database does not want is destroyed, also when the database was restored and has forgotten why it is there",
+    profile: "restores",
+    cellStore: (store) =>
+      overriding(store, {
+        judgeGuests: async (guests) => guests.map(() => ({ kind: "destroy" as const, reason: null })),
+      }),
+  },
+  {
     name: "start-lies",
     about: "a guest is called started and stands still",
     driver: (driver) =>

@@ -11,6 +11,12 @@ const SILENT_MS_MIN = 10_000;
 /** A stall is longer than a conductor's lease: others take over its tasks, and it does not know. */
 const STALL_MS_MIN = 6_000;
 
+/** A backup is older than the moment at which it is put back. */
+const BACKUP_AGE_MS_MIN = 1_000;
+const QUIET_LOOK_MS = 20;
+/** How long a database is away that is restored: what was on its way to it has ended by then. */
+const RESTORE_MS = 1_500;
+
 /** Does harm at random moments, until it is told to stop; then it makes everything whole again. */
 export class SimNemesis {
   readonly #world: World;
@@ -18,6 +24,8 @@ export class SimNemesis {
   readonly #random: () => number;
   readonly #faults: readonly SimFault[];
   readonly #everyMs: number;
+  /** Cells of which a backup waits to be put back: one at a time. */
+  readonly #backedUp = new Set<string>();
   #stopped = false;
 
   constructor(world: World, cloud: SimCloud, profile: Profile) {
@@ -76,17 +84,19 @@ export class SimNemesis {
       case "silence":
         this.#world.onActed = (agent) => this.#fallSilent(agent, durationMs, chance);
         break;
+      case "restore":
+      case "restore-midway":
+        this.#backUp(cell, fault, BACKUP_AGE_MS_MIN + durationMs);
+        break;
       case "conductor-stall":
         this.#stall(cell, STALL_MS_MIN + durationMs, chance);
         break;
       case "cut-cell":
         this.#cut(this.#ways(["api", "scheduler"], [cell.name], chance), durationMs);
         break;
-      case "cut-agent": {
-        const agent = this.#pick(supervisor.names("agent"));
-        this.#cut(this.#ways([agent], [`${agent.split("-")[0]}-conductor`], chance), durationMs);
+      case "cut-agent":
+        this.#cutAgent(this.#pick(supervisor.names("agent")), durationMs, chance);
         break;
-      }
       case "database-stall":
         this.#cut([["*", chance < 0.3 ? "api-db" : cell.databasePlace]], durationMs);
         break;
@@ -115,10 +125,44 @@ export class SimNemesis {
     }
   }
 
+  #cutAgent(agent: string, durationMs: number, chance: number): void {
+    this.#cut(this.#ways([agent], [`${agent.split("-")[0]}-conductor`], chance), durationMs);
+  }
+
   /** The next host that changes a guest falls silent before anybody hears of it. */
   #fallSilent(agent: string, durationMs: number, chance: number): void {
     this.#world.onActed = () => {};
     if (!this.#stopped) this.#leaveAlone(agent, SILENT_MS_MIN + durationMs, chance);
+  }
+
+  /** `restore`: of a moment that an operator would choose to restore to, at which nothing is under way in the cell. */
+  #backUp(cell: SimCell, fault: "restore" | "restore-midway", ageMs: number): void {
+    if (this.#stopped) return;
+    if (fault === "restore-midway" || cell.isQuiet) this.#restore(cell, ageMs);
+    else this.#world.clock.setTimer(QUIET_LOOK_MS, () => this.#backUp(cell, fault, ageMs));
+  }
+
+  /**
+   * The database of a cell as it is now is put back later, as docs/operating.md says: its conductors are stopped, nobody reaches it meanwhile,
+   * and it gets a new incarnation before they start again. Who follows it begins anew.
+   */
+  #restore(cell: SimCell, ageMs: number): void {
+    const { clock, history } = this.#world;
+    const { supervisor } = this.#cloud;
+    if (this.#backedUp.has(cell.name)) return;
+    this.#backedUp.add(cell.name);
+    const putBack = cell.backUp();
+    clock.setTimer(ageMs, () => {
+      this.#backedUp.delete(cell.name);
+      if (this.#stopped) return;
+      this.#cut([["*", cell.databasePlace]], RESTORE_MS);
+      for (const name of [...cell.conductors, ...supervisor.names("scheduler")]) supervisor.kill(name, RESTORE_MS + 1);
+      clock.setTimer(RESTORE_MS - 1, () => {
+        if (this.#stopped) return;
+        history.record("nemesis", "restored", { cell: cell.name, ageMs: Math.round(ageMs) });
+        void putBack().then((running) => this.#cloud.onRestored(running));
+      });
+    });
   }
 
   /** The hosts of an agent are away for longer than conductors take to say that they are down. */

@@ -19,7 +19,7 @@ const STORM = [
   "host-away",
 ] as const;
 /** A fault that a nemesis knows. */
-export type SimFault = (typeof STORM)[number] | "conductor-stall" | "silence";
+export type SimFault = (typeof STORM)[number] | "conductor-stall" | "silence" | "restore" | "restore-midway";
 
 export interface Profile {
   readonly name: string;
@@ -115,6 +115,24 @@ export const PROFILES: readonly Profile[] = [
     faults: ["silence", "silence", "silence", "kill"],
     swarm: false,
     everyMs: 1_500,
+    skewMs: 0,
+    drivers: QUICK,
+  },
+  {
+    name: "restores",
+    about: "cells' databases are restored to earlier moments at which no task was open",
+    faults: ["restore", "restore", "kill"],
+    swarm: false,
+    everyMs: 2_000,
+    skewMs: 0,
+    drivers: QUICK,
+  },
+  {
+    name: "restores-midway",
+    about: "cells' databases are restored to any earlier moments, with the tasks that were open then",
+    faults: ["restore-midway", "restore-midway", "kill"],
+    swarm: false,
+    everyMs: 2_000,
     skewMs: 0,
     drivers: QUICK,
   },

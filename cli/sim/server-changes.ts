@@ -171,6 +171,8 @@ export class ServerChanges {
 
   /** True: it has begun. */
   async #act(uuid: string, name: string, payload: Action): Promise<boolean> {
+    if (name === "shelveOffload") this.#world.onUnwanted(uuid, "gone");
+    if (name === "os-stop" || name === "shelve") this.#world.onUnwanted(uuid, "stopped");
     const answer = await this.#user.call({ method: "POST", url: `/v2.1/servers/${uuid}/action`, payload });
     const status = answer?.status ?? 0;
     this.#world.history.record("user", name, { server: uuid, status });

@@ -143,7 +143,10 @@ export class SimHosts {
         world.started(guest.serverUuid);
         world.onActed(this.name);
       },
-      handOff: (order, signal) => hypervisor.handOff(order, endingWith(process, signal)),
+      handOff: async (order, signal) => {
+        await hypervisor.handOff(order, endingWith(process, signal));
+        world.onHandedOver(order.serverUuid, order.toAttemptId);
+      },
       destroy: async (guest, signal) => {
         await hypervisor.destroy(guest, signal);
         world.destroyed(guest.serverUuid);

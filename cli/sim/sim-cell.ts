@@ -29,6 +29,13 @@ const AGENTS_MIN = 3;
 /** Hosts that a conductor compares with the database in a second: few cells here have ten. */
 const AUDITED_HOSTS_PER_SECOND = 1;
 
+/** A guest of a server, whatever the databases know of it. */
+export interface CopyOfServer {
+  readonly host: string;
+  readonly attemptId: string;
+  readonly running: boolean;
+}
+
 /** A cell of a simulated cloud: what lasts (database, broker, hypervisors), and how its processes are started. */
 export class SimCell {
   readonly name: string;
@@ -42,6 +49,7 @@ export class SimCell {
   readonly #links: SimLinks;
   readonly #hosts: readonly SimHosts[];
   readonly #conductors: readonly string[];
+  #isTrue = true;
 
   constructor(
     world: World,
@@ -141,6 +149,37 @@ export class SimCell {
   /** What a server is at this moment; null: it is not here. */
   look(uuid: string): Server | null {
     return this.#store.look(uuid);
+  }
+
+  /** Guests of the server, on any host. */
+  copiesOf(serverUuid: string): CopyOfServer[] {
+    return this.#hosts.flatMap((hosts) => hosts.guests()).filter((guest) => guest.serverUuid === serverUuid);
+  }
+
+  /** The database was never restored to an earlier moment: its rows are the truth. */
+  get isTrue(): boolean {
+    return this.#isTrue;
+  }
+
+  /** Nothing is under way in it, by its rows. */
+  get isQuiet(): boolean {
+    return this.#store.facts().openTasks.length === 0;
+  }
+
+  /** Backs up the database; returns what restores it, with a new incarnation, and resolves with the servers that run then. */
+  backUp(): () => Promise<readonly string[]> {
+    const putBack = this.#store.remember();
+    return async () => {
+      putBack();
+      this.#isTrue = false;
+      await this.#store.quarantine.renewIncarnation();
+      return this.#hosts.flatMap((hosts) => hosts.running()).map(({ guest }) => guest.serverUuid);
+    };
+  }
+
+  /** Names of its conductors. */
+  get conductors(): readonly string[] {
+    return this.#conductors;
   }
 
   /** Hosts where a server runs now. */

@@ -65,6 +65,8 @@ export class SimCloud {
   onDark: (hosts: readonly string[]) => void = () => {};
   /** Called when hosts have lost their network; their guests run on. */
   onCut: (hosts: readonly string[]) => void = () => {};
+  /** Called when a cell's database was restored, with the servers that run in the cell. */
+  onRestored: (running: readonly string[]) => void = () => {};
   readonly #world: World;
   readonly #size: CloudSize;
   readonly #mutation: Mutation | null;

@@ -11,6 +11,7 @@ import type { Profile } from "./profiles.ts";
 import type { SimCell } from "./sim-cell.ts";
 import { type CloudSize, SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS } from "./sim-flavors.ts";
+import { Survivors } from "./survivors.ts";
 import { Workload } from "./workload.ts";
 import { type SimFinding, World } from "./world.ts";
 
@@ -91,8 +92,19 @@ class Simulation {
     });
     this.#workload = new Workload(world, this.#cloud);
     this.#nemesis = new SimNemesis(world, this.#cloud, options.profile);
-    world.onStarted = (serverUuid) => this.#checkHomes(serverUuid);
-    world.onDestroyed = (serverUuid) => this.#checkCopy(serverUuid);
+    const survivors = new Survivors((serverUuid) => this.#cloud.cells.flatMap((cell) => cell.copiesOf(serverUuid)));
+    world.onStarted = (serverUuid) => {
+      survivors.started(serverUuid);
+      if (!survivors.mayRunTwice(serverUuid)) this.#checkHomes(serverUuid);
+    };
+    world.onHandedOver = (serverUuid, attemptId) => survivors.handedOver(serverUuid, attemptId);
+    world.onUnwanted = (serverUuid, what) => survivors.unwanted(serverUuid, what);
+    this.#cloud.onRestored = (running) => survivors.restored(running);
+    world.onDestroyed = (serverUuid) => {
+      this.#checkCopy(serverUuid);
+      const lost = survivors.destroyed(serverUuid);
+      if (lost !== null) world.find(6, lost);
+    };
   }
 
   async run(): Promise<SimResult> {
@@ -148,13 +160,14 @@ class Simulation {
 
   /** With nothing forgiven: as things must be when nothing is under way. */
   async #violationsNow(): Promise<Violation[]> {
-    const facts = await this.#cloud.facts();
-    const violations = auditCloud(facts, 0).map(
-      ({ law, what, where, proof }) => [law, `${what} (${where}; ${proof})`] as const,
-    );
-    const open = facts.cells.flatMap(({ openTasks }) =>
-      openTasks.map((task) => [5, `task ${task.id} is open`] as const),
-    );
+    const all = await this.#cloud.facts();
+    const facts = this.#trueFacts(all);
+    const restored = all.cells.filter((cell) => !facts.cells.includes(cell));
+    const violations = [
+      ...auditCloud(facts, 0),
+      ...restored.flatMap((cell) => [...checkCapacity(cell), ...checkOrphans(cell), ...checkGroups(cell)]),
+    ].map(({ law, what, where, proof }) => [law, `${what} (${where}; ${proof})`] as const);
+    const open = all.cells.flatMap(({ openTasks }) => openTasks.map((task) => [5, `task ${task.id} is open`] as const));
     const pending = (facts.api?.requests ?? [])
       .filter(({ state }) => state === "accepted" || state === "cancelled")
       .map(({ serverUuid, state }) => [5, `request ${serverUuid} is ${state}`] as const);
@@ -165,7 +178,8 @@ class Simulation {
         .filter(({ uuid, host }) => runningGuests.get(host ?? "")?.some(({ serverUuid }) => serverUuid === uuid))
         .map(({ uuid, status, host }) => [4, `server ${uuid} is ${status} and runs on ${host} of ${cell}`] as const),
     );
-    const remains = (await Promise.all(this.#cloud.cells.map((one) => one.remains()))).flat();
+    const trueCells = this.#cloud.cells.filter(({ isTrue }) => isTrue);
+    const remains = (await Promise.all(trueCells.map((one) => one.remains()))).flat();
     const wrong = remains.map((text) => [2, text] as const);
     // All hosts are back: each has said by now what is gone from it.
     const kept = facts.cells.flatMap(({ moves }) =>
@@ -176,7 +190,7 @@ class Simulation {
             [2, `${uuid} still holds room on ${sourceHost} for a guest that may be left`] as const,
         ),
     );
-    const calledOff = this.#cloud.cells.flatMap((one) => one.calledOffInVain());
+    const calledOff = trueCells.flatMap((one) => one.calledOffInVain());
     const deaf = calledOff.map((id) => [5, `move ${id} was called off and went on`] as const);
     const still = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
       servers
@@ -186,7 +200,7 @@ class Simulation {
     );
     const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
     const lost = [...this.#workload.accepted]
-      .filter((uuid) => !facts.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
+      .filter((uuid) => !all.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
       .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
     return [
       ...violations,
@@ -201,6 +215,15 @@ class Simulation {
       ...calls,
       ...lost,
     ];
+  }
+
+  /**
+   * Without the cells whose databases were restored, and what is asked of them: their rows do not say any more what is, nor what users were told.
+   */
+  #trueFacts({ cells, api }: CloudFacts): CloudFacts {
+    const restored = new Set(this.#cloud.cells.flatMap(({ isTrue, name }) => (isTrue ? [] : [name])));
+    const requests = (api?.requests ?? []).filter(({ cell }) => cell === null || !restored.has(cell));
+    return { cells: cells.filter(({ cell }) => !restored.has(cell)), api: api && { ...api, requests } };
   }
 
   /** Moves that were accepted and have neither begun nor been refused, or of which nobody knows. */
@@ -229,7 +252,7 @@ class Simulation {
         ...checkCapacity(facts),
         ...checkOrphans(facts),
         ...checkGroups(facts),
-        ...checkCopies(facts),
+        ...(cell.isTrue ? checkCopies(facts) : []),
       ])
         this.#world.find(law, `${what} (${where}; ${proof})`);
     };
@@ -248,7 +271,7 @@ class Simulation {
 
   /** Law 6, whenever a guest is gone. */
   #checkCopy(serverUuid: string): void {
-    for (const cell of this.#cloud.cells) {
+    for (const cell of this.#cloud.cells.filter(({ isTrue }) => isTrue)) {
       const facts = cell.copyFacts();
       const servers = facts.servers.filter(({ uuid }) => uuid === serverUuid);
       for (const { law, what, where, proof } of checkCopies({ ...facts, servers }))
@@ -277,8 +300,10 @@ class Simulation {
 
   /** What is there although all was deleted: a host that was away removes its guests, and gives back what they hold, only when it is back. */
   async #leftOfAll(): Promise<Violation[]> {
-    const there = (await this.#left()).map((uuid) => [5, `server ${uuid} was deleted and is still there`] as const);
-    const { cells } = await this.#cloud.facts();
+    const { cells, api } = this.#trueFacts(await this.#cloud.facts());
+    const there = (api?.requests ?? [])
+      .filter(({ state }) => state !== "deleted")
+      .map(({ serverUuid }) => [5, `server ${serverUuid} was deleted and is still there`] as const);
     const held = cells
       .flatMap(({ ledger }) => ledger.consumers)
       .filter(({ items }) => items.length > 0)

@@ -30,6 +30,10 @@ export class World {
   steps = 0;
   /** Called when a guest has begun to run. */
   onStarted: (serverUuid: string) => void = () => {};
+  /** Called when the guest of this attempt has got what another one of the server had. */
+  onHandedOver: (serverUuid: string, attemptId: string) => void = () => {};
+  /** Called when a user asks for the end of a server's guests, or for their standing still. */
+  onUnwanted: (serverUuid: string, what: "gone" | "stopped") => void = () => {};
   /** Called when a guest is gone. */
   onDestroyed: (serverUuid: string) => void = () => {};
   /** Called when a host of this agent has changed a guest, before its agent hears of it. */

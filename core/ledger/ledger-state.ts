@@ -50,6 +50,16 @@ export function emptyLedger(): LedgerState {
   return state;
 }
 
+/** The same state, which changes no more when that one does. Cost: all of it. */
+export function copyLedger({ providers, consumers, names, trees }: LedgerState): LedgerState {
+  return {
+    providers: new Map(providers),
+    consumers: new Map(consumers),
+    names: new Map(names),
+    trees: new Map([...trees].map(([root, members]) => [root, new Set(members)])),
+  };
+}
+
 /** Writes a decision's delta into the state it was made on. Cost: as many steps as the delta has records. */
 export function evolve(state: LedgerState, delta: LedgerDelta): void {
   const target = state as MutableState;

@@ -5,6 +5,7 @@ import type { ConsumerUuid } from "./ids.ts";
 import type { LedgerDump } from "./ledger-port.ts";
 import {
   byProviderThenClass,
+  copyLedger,
   dumpLedger,
   emptyLedger,
   evolve,
@@ -27,7 +28,7 @@ export interface Applied<Outcome> {
  * the same calls always lead to the same state: the oracle of tests, the ledger of simulations and of in-memory cells.
  */
 export class PureLedger {
-  readonly #state: LedgerState = emptyLedger();
+  #state: LedgerState = emptyLedger();
 
   /** Decides and, unless refused, applies. Cost: proportional to the change. */
   applyAllocations(change: AllocationChange): Applied<AllocationOutcome> {
@@ -47,6 +48,14 @@ export class PureLedger {
   /** Every row that a view needs to show the ledger as it is now. */
   rows(): readonly RowChange[] {
     return rowsOf(this.#state);
+  }
+
+  /** Returns what puts the ledger back to what it is now. */
+  remember(): () => void {
+    const kept = copyLedger(this.#state);
+    return () => {
+      this.#state = copyLedger(kept);
+    };
   }
 
   dump(): LedgerDump {

@@ -1,11 +1,14 @@
 import { expect, test } from "vitest";
 import { mixedWorld } from "../../cli/sim/mixed.ts";
+import { MUTATIONS } from "../../cli/sim/mutations.ts";
 import { simulate } from "../../cli/sim/simulate.ts";
 import { testFreshWorlds } from "./fresh-worlds.ts";
 import { TIMEOUT_MS, world } from "./world.ts";
 
 /** In which the only api has no power while users are there: found by a fresh seed. */
 const ONE_API_OUT = mixedWorld(500_807);
+/** In which a guest that the restored database does not want is the last copy of its server. */
+const RESTORED = [4, 6];
 /** Heartbeats, leases and sweeps of 18 processes. */
 const QUIET_STEPS_PER_SECOND = 200;
 
@@ -25,6 +28,20 @@ test("an api that is away as long as users are there is no broken law", { timeou
   const { findings, counts } = await simulate(ONE_API_OUT);
   expect(findings).toEqual([]);
   expect(counts.accepted).toBeGreaterThan(0);
+});
+
+test("a cell's database that is restored to an earlier moment costs no server that runs its last copy", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const ignored = MUTATIONS.find(({ name }) => name === "quarantine-ignored");
+  if (ignored === undefined) throw new Error("there is no such bug");
+  for (const seed of RESTORED) {
+    const { findings, history } = await simulate(world(seed, "restores", { wholeHistory: true }));
+    expect(findings, `berth sim --profile restores --seed ${seed}`).toEqual([]);
+    expect(history.filter((line) => line.includes('"what":"restored"')).length).toBeGreaterThan(0);
+    // It is the quarantine that keeps the copies.
+    expect((await simulate(world(seed, "restores", { mutation: ignored }))).findings).toMatchObject([{ law: 6 }]);
+  }
 });
 
 test("a quiet cloud is no work: time goes from event to event", { timeout: TIMEOUT_MS }, async () => {
