@@ -24,7 +24,7 @@ import type {
   StepOutcome,
   StepWrite,
 } from "../../core/cell/operation-store.ts";
-import { isHeldFor } from "../../core/cell/operation-store.ts";
+import { isHeldFor, MOVE_BROKEN_OFF } from "../../core/cell/operation-store.ts";
 import { STAGES_MAX } from "../../core/cell/task-record.ts";
 import { describeAllocationRefusal } from "../../core/ledger/describe-refusal.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
@@ -47,6 +47,8 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   const open = (tx.cell.tasksByServer.get(server.uuid) ?? []).find((row) => row.endedAtMs === null);
   if (open !== undefined) return { kind: "busy", running: runningOf(open) };
   if (server.revision !== revision || server.status !== status) return { kind: "changed" };
+  if (status === "ERROR" && migrationOf(begin) !== null && hasOpenMove(tx, server.uuid))
+    return { kind: "refused", why: MOVE_BROKEN_OFF, inFlight: false };
   const unfenced = evacuationRefusalOf(tx, write);
   if (unfenced !== null) return { kind: unfenced };
   const conflict = conflictOf(tx, server.uuid, write);
@@ -74,6 +76,9 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   writeStep(tx, row, server, write);
   return { kind: "begun", xid: tx.xid };
 }
+
+const hasOpenMove = (tx: CellTransaction, serverUuid: string): boolean =>
+  [...tx.cell.migrations.values()].some((one) => one.serverUuid === serverUuid && !one.ended);
 
 /** More or less of what a server is and holds where it is, while nothing is done to it. */
 export function patchStep(tx: CellTransaction, { serverUuid, revision, change, spec }: HoldingPatch): PatchOutcome {

@@ -46,6 +46,10 @@ export type BeginOutcome =
   /** A provider, an inventory or the holdings are not as planned. */
   | { readonly kind: "stale"; readonly why: string };
 
+/** Why a server in ERROR cannot move whose last move was broken off, with all that it holds kept where it was. */
+export const MOVE_BROKEN_OFF =
+  "an earlier move of the server was broken off, and what it holds is kept: delete the server";
+
 /** What a consumer holds now. */
 export interface Holding {
   readonly generation: number;

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { CellStore } from "../../core/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
+import { MOVE_BROKEN_OFF } from "../../core/cell/operation-store.ts";
 import { type DoomedGuest, QUARANTINE_DISABLES, type QuarantineAdmin } from "../../core/cell/quarantine.ts";
 import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import { beginOperationOn } from "../begin-operation.ts";
@@ -179,6 +180,16 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         const destination = await guestOf({ host: "host-1", attemptId: `${id}/0` });
         expect(await cell.judgeGuests([destination])).toEqual([unstarted]);
       });
+    });
+
+    test("moves no server in ERROR whose last move was broken off: what it holds is not all at its home", async () => {
+      const { task } = await beginOperationOn(cell, { server: 1, kind: "live-migrate", hosts: [1] });
+      const id = task?.id ?? "";
+      expect(await new OperationByHand(cell, id).goOn("lost")).toMatchObject({ kind: "committed" });
+      expect(await cell.servers([serverId(1)])).toMatchObject([{ status: "ERROR", taskState: null, host: "host-0" }]);
+      const again = await beginOperationOn(cell, { server: 1, kind: "rebuild", hosts: [0] });
+      expect(again.outcome).toEqual({ kind: "refused", why: MOVE_BROKEN_OFF, inFlight: false });
+      expect(await cell.requestDelete([deleteTask(1, 1_001)])).toMatchObject([{ kind: "queued" }]);
     });
 
     test("lets a guest go that an operator has condemned", async () => {

@@ -3,15 +3,16 @@ import { assert } from "../../../core/assert.ts";
 import { describeEvacuationRefusal, type EvacuationRefusal } from "../../../core/cell/evacuation-rule.ts";
 import { describeGroupConflict, groupsEntangle } from "../../../core/cell/group-rule.ts";
 import { changeOf, migrationOf, operationOf } from "../../../core/cell/operation-record.ts";
-import type {
-  BeginOperation,
-  BeginOutcome,
-  OperationPosition,
-  OperationSignal,
-  OperationStep,
-  SignalOutcome,
-  StepOutcome,
-  StepWrite,
+import {
+  type BeginOperation,
+  type BeginOutcome,
+  MOVE_BROKEN_OFF,
+  type OperationPosition,
+  type OperationSignal,
+  type OperationStep,
+  type SignalOutcome,
+  type StepOutcome,
+  type StepWrite,
 } from "../../../core/cell/operation-store.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-refusal.ts";
@@ -51,6 +52,7 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
     client,
     begins.map(({ write }) => write),
   );
+  const brokenOff = await readBrokenOff(client, begins);
   const changes = begins.map(({ task, write }) => changeOf(task.id, write));
   const records = begins.map((begin, at) => {
     const { kind, operation, server } = operationOf(begin.task);
@@ -63,7 +65,9 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
       isMove: migrationOf(begin) !== null,
       sourceHost: operation.source?.host ?? null,
       sourceAttemptId: operation.source?.attemptId ?? null,
-      refused: evacuations.get(at) ?? (conflict ? describeGroupConflict(conflict) : null),
+      refused:
+        (brokenOff.has(server.uuid) ? MOVE_BROKEN_OFF : evacuations.get(at)) ??
+        (conflict ? describeGroupConflict(conflict) : null),
     };
   });
   const packed = packBytes(begins.map(({ task }) => encodeOnce(Task, task)));
@@ -87,6 +91,18 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
   return outcomes;
 }
 
+/** Servers in ERROR that are to move, and whose last move was broken off: what they hold is not all at their home. */
+async function readBrokenOff(client: PoolClient, begins: readonly BeginOperation[]): Promise<ReadonlySet<string>> {
+  const moving = begins.filter((begin) => begin.status === "ERROR" && migrationOf(begin) !== null);
+  if (moving.length === 0) return new Set();
+  const rows = await queryRows<{ server_uuid: string }>(client, {
+    name: "moves_broken_off",
+    text: "select server_uuid from migrations where server_uuid = any ($1) and not ended",
+    values: [textArrayLiteral(moving.map(({ task }) => operationOf(task).server.uuid))],
+  });
+  return new Set(rows.map((row) => row.server_uuid));
+}
+
 function beginOutcome(
   row: AnswerRow & { readonly xid: number | string; readonly inFlight: boolean },
   change: AllocationChange,
@@ -102,7 +118,7 @@ function beginOutcome(
     case "busy":
       return { kind: "busy", running: String(row.detail?.running) };
     case "refused":
-      if (evacuation !== undefined) return { kind: evacuation };
+      if (evacuation !== undefined && row.detail?.why === evacuation) return { kind: evacuation };
       return { kind: "refused", why: String(row.detail?.why), inFlight: row.inFlight };
     default: {
       const outcome = refusalOf(row, change);
