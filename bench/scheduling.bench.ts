@@ -1,6 +1,7 @@
 import { reportDecisions } from "./scheduling/decisions.ts";
 import { reportDurable } from "./scheduling/durable.ts";
 import { reportHardGroups } from "./scheduling/hard-groups.ts";
+import { reportPlaced } from "./scheduling/placed.ts";
 import { printRaces, runRaces } from "./scheduling/races.ts";
 import { reportWhyNot } from "./scheduling/why-not.ts";
 
@@ -9,6 +10,7 @@ export async function run(): Promise<void> {
   await reportDecisions();
   await reportWhyNot();
   reportHardGroups();
+  await reportPlaced();
   await reportDurable();
   printRaces(runRaces());
 }

@@ -156,10 +156,10 @@ export class SchedulerRig {
 
   /** Accepts the servers of one call, and tells of them by one message. */
   async acceptTogether(specs: readonly ServerSpec[], minCount: number, reservationId = "call"): Promise<void> {
-    const company = specs.map((spec) => ({ ...spec, reservationId }));
-    await this.reservations.reserve({ id: reservationId, serverUuids: company.map((spec) => spec.uuid), minCount });
-    await this.apiStore.accept(company);
-    await this.publish(company[0]!, reservationId);
+    const servers = specs.map((spec) => ({ ...spec, reservationId }));
+    await this.reservations.reserve({ id: reservationId, serverUuids: servers.map((spec) => spec.uuid), minCount });
+    await this.apiStore.accept(servers);
+    await this.publish(servers[0]!, reservationId);
   }
 
   /** Tells the schedulers of a request, as the api or a sweep does. */

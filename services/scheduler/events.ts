@@ -124,7 +124,7 @@ export class SchedulerEvents {
     this.#logger.debug({ server: serverUuid }, "no host in the view; looked again at a fresh one");
   }
 
-  companyRefused(reservation: string, found: number, wanted: number): void {
+  multiCreateRefused(reservation: string, found: number, wanted: number): void {
     this.#logger.info({ reservation, found, wanted }, "too few servers of one call found a host; all are given back");
   }
 

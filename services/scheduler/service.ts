@@ -27,7 +27,6 @@ import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
 import { SelfAnnouncer } from "./announce-self.ts";
 import { BuildFailureCounts } from "./build-failure-counts.ts";
-import { RequestChooser } from "./choose-for-request.ts";
 import { SchedulerEvents } from "./events.ts";
 import { GroupPicks } from "./group-picks.ts";
 import { AggregateKeeper, NO_AGGREGATES } from "./keep-aggregates.ts";
@@ -35,10 +34,13 @@ import { CellKeeper } from "./keep-cells.ts";
 import { LiveSettings } from "./live-settings.ts";
 import { MoveWrites } from "./move-writes.ts";
 import { GroupPinner } from "./pin-groups.ts";
-import { MovePlacer } from "./place-move.ts";
-import { RequestPlacer } from "./place-request.ts";
-import { CompanyPlacer } from "./place-together.ts";
-import { WorkPlacer } from "./place-work.ts";
+import { ClaimHolder } from "./placing/claim-holder.ts";
+import { MovePlacer } from "./placing/move-placer.ts";
+import { MultiCreatePlacer } from "./placing/multi-create-placer.ts";
+import { RequestChooser } from "./placing/request-chooser.ts";
+import { RequestPlacer } from "./placing/request-placer.ts";
+import { SchedulerViews } from "./placing/scheduler-views.ts";
+import { WorkPlacer } from "./placing/work-placer.ts";
 import type {
   OpenedCell,
   SchedulerBus,
@@ -224,35 +226,31 @@ function assemblePlacing(
   const { live, aggregates, ...ranking } = rules;
   const newId = randomUUID;
   const writes = requests?.writes ?? new RequestWrites(store, settings.batchMax);
+  const moveRows = moves ? new MoveWrites(moves, settings.batchMax) : null;
   const groupPicks = new GroupPicks(clock, settings.claimExpiryMs);
   const choosing = { ...ranking, live, settings, clock, events, groupPicks };
   const chooser = new RequestChooser({ chooser: parts.hosts, ...choosing });
-  const onPick = (cell: string, host: string) => picks.picked(cell, host);
+  const catchUp = () =>
+    withDeadline(aggregates.refresh(), settings.seenDeadlineMs, "reading the aggregates", clock).catch((error) =>
+      events.refreshFailed("aggregates", error),
+    );
   const context = requestContext(live, aggregates);
-  const placer = new RequestPlacer({
-    links,
-    chooser,
-    writes,
+  const views = new SchedulerViews({ cells: links, chooser, context, catchUp }, settings);
+  const claims = new ClaimHolder({ links, groupPicks, onPick: (cell, host) => picks.picked(cell, host) });
+  const shared = { views, claims, events, newId };
+  const placer = new RequestPlacer(
+    {
+      ...shared,
+      requests: writes,
+      groups: new GroupPinner({ store: groups, links }),
+      decisions: parts.decisions,
+      clock,
+    },
     settings,
-    clock,
-    events,
-    newId,
-    onPick,
-    groups: new GroupPinner({ store: groups, links }),
-    groupPicks,
-    decisions: parts.decisions,
-    context,
-    catchUp: () =>
-      withDeadline(aggregates.refresh(), settings.seenDeadlineMs, "reading the aggregates", clock).catch((error) =>
-        events.refreshFailed("aggregates", error),
-      ),
-  });
-  const companies = new CompanyPlacer({ store, reservations, links, placer, writes, events, newId });
-  const moveWrites = moves ? new MoveWrites(moves, settings.batchMax) : null;
-  const mover = moveWrites
-    ? new MovePlacer({ links, chooser, writes: moveWrites, settings, events, onPick, context })
-    : null;
-  return { placer, companies, mover, writes, moveWrites };
+  );
+  const multiCreates = new MultiCreatePlacer({ store, reservations, links, placer, writes, events, newId });
+  const movePlacer = moveRows && new MovePlacer({ ...shared, rows: moveRows }, settings);
+  return { placer, multiCreates, writes, moves: moveRows && movePlacer && { rows: moveRows, placer: movePlacer } };
 }
 
 /** What decides between hosts, as operators want it now. */

@@ -5,7 +5,7 @@ import { failSpan, type Tracing } from "../../adapters/telemetry/tracing.ts";
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { BusMessage, Subscription } from "../../runtime/bus.ts";
 import type { SchedulerEvents } from "./events.ts";
-import type { Work, WorkPlacer } from "./place-work.ts";
+import type { Work, WorkPlacer } from "./placing/work-placer.ts";
 import type { SchedulerBus } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 

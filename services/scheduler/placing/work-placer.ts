@@ -1,26 +1,28 @@
 import type { Attributes, Span } from "@opentelemetry/api";
-import { carrierOf } from "../../adapters/telemetry/propagation.ts";
-import { failSpan } from "../../adapters/telemetry/tracing.ts";
-import type { MoveRecord } from "../../core/cell/move-store.ts";
-import type { SchedulerEvents } from "./events.ts";
-import type { MoveWrites } from "./move-writes.ts";
-import type { MovePlacer } from "./place-move.ts";
-import type { RequestPlacer } from "./place-request.ts";
-import type { CompanyPlacer, Settled } from "./place-together.ts";
+import { carrierOf } from "../../../adapters/telemetry/propagation.ts";
+import { failSpan } from "../../../adapters/telemetry/tracing.ts";
+import type { MoveRecord } from "../../../core/cell/move-store.ts";
+import { putOffDelayMs, putOffDelayOfOthersMs } from "../../../core/placing/put-off-delay.ts";
+import type { SchedulerEvents } from "../events.ts";
+import type { MoveWrites } from "../move-writes.ts";
+import type { ReadRequest, RequestReader } from "../read-requests.ts";
+import type { RequestWrites } from "../request-writes.ts";
+import type { MovePlacer } from "./move-placer.ts";
+import type { MultiCreatePlacer, Settled } from "./multi-create-placer.ts";
 import type { Found, Placement, PlacingRequest } from "./placement.ts";
-import type { ReadRequest, RequestReader } from "./read-requests.ts";
-import type { RequestWrites } from "./request-writes.ts";
-
-const DELAY_MS_MIN = 500;
-const DELAY_MS_MAX = 30_000;
-/** The others of a call wait longer than the one that is tried for all of them, so that they find it settled. */
-const COMPANY_DELAY_MS = 30_000;
+import type { RequestPlacer } from "./request-placer.ts";
 
 /** What is to be placed: a new server, or one that lives and moves. Everything else is in its row. */
 export interface Work {
   readonly kind: "server" | "move";
   /** Of the server, or of the move. */
   readonly id: string;
+}
+
+/** The rows of moves, and what finds hosts for them. */
+interface MoveParts {
+  readonly rows: MoveWrites;
+  readonly placer: MovePlacer;
 }
 
 /** How the work came here. */
@@ -38,28 +40,25 @@ export interface Taken {
 export class WorkPlacer {
   readonly #reader: RequestReader;
   readonly #writes: RequestWrites;
-  readonly #moveWrites: MoveWrites | null;
   readonly #placer: RequestPlacer;
-  readonly #companies: CompanyPlacer;
-  readonly #mover: MovePlacer | null;
+  readonly #multiCreates: MultiCreatePlacer;
+  readonly #moves: MoveParts | null;
   readonly #events: SchedulerEvents;
 
   constructor(deps: {
     readonly reader: RequestReader;
     readonly writes: RequestWrites;
-    /** Without it this scheduler knows of no moves. */
-    readonly moveWrites: MoveWrites | null;
     readonly placer: RequestPlacer;
-    readonly companies: CompanyPlacer;
-    readonly mover: MovePlacer | null;
+    readonly multiCreates: MultiCreatePlacer;
+    /** Null: this scheduler knows of no moves. */
+    readonly moves: MoveParts | null;
     readonly events: SchedulerEvents;
   }) {
     this.#reader = deps.reader;
     this.#writes = deps.writes;
-    this.#moveWrites = deps.moveWrites;
     this.#placer = deps.placer;
-    this.#companies = deps.companies;
-    this.#mover = deps.mover;
+    this.#multiCreates = deps.multiCreates;
+    this.#moves = deps.moves;
     this.#events = deps.events;
   }
 
@@ -82,22 +81,22 @@ export class WorkPlacer {
     } catch (error) {
       failSpan(span, error);
       this.#events.placingFailed(work.id, error);
-      await this.#writes.putOff({ serverUuid: work.id, delayMs: delayMs(row.putOffs) });
+      await this.#writes.putOff({ serverUuid: work.id, delayMs: putOffDelayMs(row.putOffs) });
     }
   }
 
-  /** What became of it; with company: of all. */
+  /** What became of the request; of a multi-create, what became of all its servers. */
   async #settle(row: ReadRequest, tries: number): Promise<readonly Settled[]> {
     const { serverUuid, spec, specBytes, cell, agedMs } = row;
     if (spec === null) return [await this.#placer.refuseTooLarge({ serverUuid, specBytes })];
     const request: PlacingRequest = { spec, cell, tries, agedMs };
-    if (spec.reservationId !== "") return this.#companies.place(request);
+    if (spec.reservationId !== "") return this.#multiCreates.place(request);
     return [{ spec, placement: await this.#placer.place(request) }];
   }
 
   async #finish({ spec, placement }: Settled, row: ReadRequest, span: Span): Promise<void> {
     switch (placement.kind) {
-      case "dispatched":
+      case "placed":
         span.setAttributes({ "berth.cell": placement.link.name, "berth.host": placement.host });
         if (placement.found) span.setAttributes(attributesOf(placement.found));
         this.#events.dispatched(spec.uuid, placement.link.name, placement.host, row.agedMs());
@@ -109,7 +108,7 @@ export class WorkPlacer {
         this.#writes.arrived(placement.cell, spec.uuid);
         this.#events.foundPresent(spec.uuid, placement.cell);
         return;
-      case "ended":
+      case "over":
         this.#events.foundEnded(spec.uuid);
         return;
       case "unplaced":
@@ -120,9 +119,8 @@ export class WorkPlacer {
         return;
       case "later": {
         this.#events.putOff(spec.uuid, placement.why);
-        const own = delayMs(row.putOffs);
-        const isOwn = spec.uuid === row.serverUuid;
-        await this.#writes.putOff({ serverUuid: spec.uuid, delayMs: isOwn ? own : own + COMPANY_DELAY_MS });
+        const delayMs = (spec.uuid === row.serverUuid ? putOffDelayMs : putOffDelayOfOthersMs)(row.putOffs);
+        await this.#writes.putOff({ serverUuid: spec.uuid, delayMs });
         return;
       }
       default:
@@ -132,31 +130,32 @@ export class WorkPlacer {
 
   async #carryMove({ work }: Taken, span: Span): Promise<void> {
     // Somebody else's to find: the row stays as it is, and sweeps hand it to a scheduler that knows of moves.
-    if (this.#mover === null || this.#moveWrites === null) return;
-    const record = await this.#moveWrites.read(work.id);
+    const moves = this.#moves;
+    if (moves === null) return;
+    const record = await moves.rows.read(work.id);
     if (record?.state !== "accepted") {
       this.#events.foundEnded(record?.request.serverUuid ?? work.id);
       return;
     }
     try {
-      await this.#move(record, this.#mover, span);
+      await this.#move(record, moves, span);
     } catch (error) {
       failSpan(span, error);
       this.#events.placingFailed(record.request.serverUuid, error);
-      await this.#moveWrites.putOff({ id: work.id, delayMs: delayMs(record.putOffs) });
+      await moves.rows.putOff({ id: work.id, delayMs: putOffDelayMs(record.putOffs) });
     }
   }
 
-  async #move(record: MoveRecord, mover: MovePlacer, span: Span): Promise<void> {
+  async #move(record: MoveRecord, { rows, placer }: MoveParts, span: Span): Promise<void> {
     const { request: move } = record;
-    const placement = await mover.place(record);
+    const placement = await placer.place(record);
     switch (placement.kind) {
-      case "begun":
+      case "placed":
         span.setAttributes({ "berth.cell": placement.link.name, "berth.host": placement.host });
         this.#events.moveBegun(move, placement.host);
         await this.#publish(placement, span);
         return;
-      case "ended":
+      case "over":
         this.#events.foundEnded(move.serverUuid);
         return;
       case "refused":
@@ -165,7 +164,7 @@ export class WorkPlacer {
         return;
       case "later":
         this.#events.putOff(move.serverUuid, placement.why);
-        await this.#moveWrites?.putOff({ id: move.id, delayMs: delayMs(record.putOffs) });
+        await rows.putOff({ id: move.id, delayMs: putOffDelayMs(record.putOffs) });
         return;
       default:
         placement satisfies never;
@@ -174,7 +173,7 @@ export class WorkPlacer {
 
   /** The task is stored: if the message is lost, the cell's conductors find the row. */
   async #publish(
-    { link, task }: Pick<Placement & { readonly kind: "dispatched" }, "link" | "task">,
+    { link, task }: Pick<Placement & { readonly kind: "placed" }, "link" | "task">,
     span: Span,
   ): Promise<void> {
     try {
@@ -194,8 +193,4 @@ function attributesOf({ feasible, left, tries, lostRaces }: Found): Attributes {
     "berth.races_lost": lostRaces,
     ...Object.fromEntries(steps),
   };
-}
-
-function delayMs(putOffs: number): number {
-  return Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(putOffs, 10));
 }

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { deleteTask, serverId } from "../../test/contract/cell-fixtures.ts";
-import { eventually } from "../../test/eventually.ts";
-import { type RigCell, SchedulerRig } from "../../test/scheduler-rig.ts";
-import type { SchedulerCellStore } from "./ports.ts";
+import { deleteTask, serverId } from "../../../test/contract/cell-fixtures.ts";
+import { eventually } from "../../../test/eventually.ts";
+import { type RigCell, SchedulerRig } from "../../../test/scheduler-rig.ts";
+import type { SchedulerCellStore } from "../ports.ts";
 
 let rig: SchedulerRig;
 beforeEach(() => {

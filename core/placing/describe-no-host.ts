@@ -1,5 +1,5 @@
-import { describeSearchRefusal, sumRefusals } from "../../core/candidates/refusal.ts";
-import type { HostChoice } from "../../core/scheduling/choose-hosts.ts";
+import { describeSearchRefusal, sumRefusals } from "../candidates/refusal.ts";
+import type { HostChoice } from "../scheduling/choose-hosts.ts";
 
 /** Reasons that are named; a fault is to be read at a glance. */
 const REASONS_MAX = 6;

@@ -1,13 +1,19 @@
-import type { RequestRecord } from "../../core/cell/api-store.ts";
-import type { ReservationRecord } from "../../core/cell/reservation-store.ts";
-import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
-import type { CellLink } from "./cell-link.ts";
-import { deleteInCell } from "./delete-in-cell.ts";
-import type { SchedulerEvents } from "./events.ts";
-import type { RequestPlacer } from "./place-request.ts";
-import type { Company, Placement, PlacingRequest } from "./placement.ts";
-import type { SchedulerReservations, SchedulerStore } from "./ports.ts";
-import type { RequestWrites } from "./request-writes.ts";
+import type { RequestRecord } from "../../../core/cell/api-store.ts";
+import type { ReservationRecord } from "../../../core/cell/reservation-store.ts";
+import {
+  isOpenRequest,
+  isPlacedByOthers,
+  judgeMultiCreate,
+  type MultiCreateVerdict,
+} from "../../../core/placing/multi-create.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { CellLink } from "../cell-link.ts";
+import { deleteInCell } from "../delete-in-cell.ts";
+import type { SchedulerEvents } from "../events.ts";
+import type { SchedulerReservations, SchedulerStore } from "../ports.ts";
+import type { RequestWrites } from "../request-writes.ts";
+import type { ChosenTogether, Placement, PlacingRequest } from "./placement.ts";
+import type { RequestPlacer } from "./request-placer.ts";
 
 /** What became of one server. */
 export interface Settled {
@@ -18,16 +24,8 @@ export interface Settled {
 /** Times that a server is given back while others assign it elsewhere. */
 const GIVE_BACKS_MAX = 10;
 
-/**
- * Places the servers of one call together: at least `min_count` of them, or none.
- *
- * Their claims are transactions of several cells, so nobody can commit them as one. Instead: (1) each is placed, and none of their
- * tasks is published; (2) what is to become of all is decided in the API database, by whoever comes first; (3) everybody carries that
- * out: `placed` - the tasks are published, the servers that found no host end in ERROR; `refused` - whatever was claimed is given
- * back, and all end in ERROR. Each step may be repeated, by several schedulers at once, and after a crash between any two: a server that
- * was placed is found present, and the decision stands.
- */
-export class CompanyPlacer {
+/** Places the servers of one call together: at least `min_count` of them, or none. How is told in core/placing/multi-create.ts. */
+export class MultiCreatePlacer {
   readonly #store: Pick<SchedulerStore, "requests">;
   readonly #reservations: SchedulerReservations;
   readonly #links: { get(name: string): CellLink | undefined };
@@ -35,7 +33,7 @@ export class CompanyPlacer {
   readonly #writes: RequestWrites;
   readonly #events: SchedulerEvents;
   readonly #newId: () => string;
-  /** Calls in the works: each of their servers may have a message of its own, from a sweep; they are taken one after the other. */
+  /** Calls that are being placed. Sweeps may hand over each of their servers by itself; those of one call are taken one after the other. */
   readonly #running = new Map<string, Promise<unknown>>();
 
   constructor(deps: {
@@ -56,7 +54,7 @@ export class CompanyPlacer {
     this.#newId = deps.newId;
   }
 
-  /** What became of each server of the call that this one is of; `later` ones are to be tried again. Rejects as the stores do. */
+  /** What became of each server of the call that this one belongs to; `later` ones are to be tried again. Rejects as the stores do. */
   place(request: PlacingRequest): Promise<readonly Settled[]> {
     const id = request.spec.reservationId;
     const before = this.#running.get(id) ?? Promise.resolve();
@@ -93,19 +91,20 @@ export class CompanyPlacer {
     records: readonly RequestRecord[],
     request: PlacingRequest,
   ): Promise<readonly Settled[]> {
-    const company = new HostsOfCompany();
-    const settled = await settleEach(openOnes(records), (one) => this.#placer.place(likeIt(request, one), company));
-    const found = settled.filter(({ placement }) => placement.kind === "dispatched" || placement.kind === "present");
-    const gone = settled.filter(({ placement }) => placement.kind === "ended").length + records.length - settled.length;
-    // Who deletes some of them before they are placed wants so many fewer.
-    const wanted = Math.max(0, Math.min(reservation.minCount, records.length - gone));
-    const isShort = found.length < wanted;
-    const why = isShort ? await this.#whyLater(settled) : null;
+    const together = new ChosenHosts();
+    const settled = await settleEach(openOnes(records), (one) => this.#placer.place(likeIt(request, one), together));
+    const verdict = judgeMultiCreate({
+      minCount: reservation.minCount,
+      servers: records.length,
+      ends: settled.map(({ spec, placement }) => ({ serverUuid: spec.uuid, end: placement })),
+    });
+    const { found, wanted } = verdict;
+    const why = await this.#whyLater(verdict);
     if (why !== null) return settled.map(({ spec }) => ({ spec, placement: { kind: "later", why } }));
-    const fault = isShort ? faultOf(settled, found.length, wanted) : null;
+    const fault = verdict.kind === "short" ? verdict.fault : null;
     const decided = await this.#reservations.decide(reservation.id, fault === null ? "placed" : "refused", fault);
     if (decided?.decision === "refused") {
-      this.#events.companyRefused(reservation.id, found.length, wanted);
+      this.#events.multiCreateRefused(reservation.id, found, wanted);
       return this.#refuseAll(await this.#store.requests(reservation.serverUuids), decided.fault ?? "");
     }
     return settleEach(settled, async ({ spec, placement }) =>
@@ -113,16 +112,12 @@ export class CompanyPlacer {
     );
   }
 
-  /** Why it is too early to say that too few found a host; null: it is not. */
-  async #whyLater(settled: readonly Settled[]): Promise<string | null> {
-    const cells = new Map<string, string | null>();
-    for (const { spec, placement } of settled) {
-      if (placement.kind === "later") return placement.why;
-      if (placement.kind === "unplaced") cells.set(spec.uuid, placement.cell);
-    }
-    const records = await this.#store.requests([...cells.keys()]);
-    const moved = records.some((record) => isOpen(record) && record.cell !== cells.get(record.serverUuid));
-    return moved ? "another scheduler is placing them too" : null;
+  /** Why it is too early to decide; null: it is not. */
+  async #whyLater(verdict: MultiCreateVerdict): Promise<string | null> {
+    if (verdict.kind === "enough") return null;
+    if (verdict.kind === "wait") return verdict.why;
+    const records = await this.#store.requests([...verdict.at.keys()]);
+    return isPlacedByOthers(records, verdict.at) ? "another scheduler is placing them too" : null;
   }
 
   #refuseAll(records: readonly RequestRecord[], fault: string): Promise<readonly Settled[]> {
@@ -133,8 +128,8 @@ export class CompanyPlacer {
   async #giveBack(record: RequestRecord, fault: string): Promise<Placement> {
     let known: RequestRecord | null = record;
     for (let turns = 0; turns < GIVE_BACKS_MAX; turns += 1) {
-      if (known === null || !isOpen(known)) {
-        return known?.state === "failed" ? { kind: "refused", fault } : { kind: "ended" };
+      if (known === null || !isOpenRequest(known)) {
+        return known?.state === "failed" ? { kind: "refused", fault } : { kind: "over" };
       }
       if (known.cell !== null) {
         const link = this.#links.get(known.cell);
@@ -147,10 +142,10 @@ export class CompanyPlacer {
   }
 }
 
-class HostsOfCompany implements Company {
+class ChosenHosts implements ChosenTogether {
   readonly hosts = new Map<string, Set<string>>();
 
-  async chose(cell: string, host: string): Promise<void> {
+  async choose(cell: string, host: string): Promise<void> {
     this.hosts.set(cell, (this.hosts.get(cell) ?? new Set()).add(host));
     // The others of this turn choose before this resolves.
     await Promise.resolve();
@@ -162,12 +157,8 @@ function likeIt({ tries, agedMs }: PlacingRequest, { spec, cell }: RequestRecord
   return { spec, cell, tries, agedMs };
 }
 
-function isOpen({ state }: RequestRecord): boolean {
-  return state === "accepted" || state === "dispatched";
-}
-
 function openOnes(records: readonly RequestRecord[]): readonly RequestRecord[] {
-  return records.filter(isOpen);
+  return records.filter(isOpenRequest);
 }
 
 /** Of a call that is decided: those that nobody has sent to a cell, and the one that the message is about. */
@@ -185,9 +176,4 @@ async function settleEach<One extends { readonly spec: ServerSpec }>(
     if (result.status === "rejected") throw result.reason;
     return { spec: all[at]!.spec, placement: result.value };
   });
-}
-
-function faultOf(settled: readonly Settled[], found: number, wanted: number): string {
-  const why = settled.flatMap(({ placement }) => (placement.kind === "unplaced" ? [placement.fault] : []))[0];
-  return `${why ?? "No valid host was found."} Only ${found} of at least ${wanted} servers of this call found a host, so all were given back.`;
 }

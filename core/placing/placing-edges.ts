@@ -1,0 +1,183 @@
+import { describeGivenUp, STORE_FAILED } from "./describe-placing.ts";
+import type {
+  HeldClaim,
+  Learnt,
+  PlacingDeed,
+  PlacingEnd,
+  PlacingEvent,
+  PlacingPlan,
+  PlacingQuestion,
+  PlacingRefusal,
+  PlacingState,
+  PlacingStep,
+  PlacingVerdict,
+} from "./placing.ts";
+import type { ApproachStep } from "./placing-routes.ts";
+
+// The edges of the machine that several states share. `deeds`: what the state that is left has to do first.
+
+/** Rounds before a placing is put off. */
+const ROUNDS_MAX = 30;
+/** Times that a server is read before its move is put off. */
+const READS_MAX = 30;
+
+export const NOTHING: readonly PlacingDeed[] = [];
+
+/** → reading. */
+export function read(plan: PlacingPlan, learnt: Learnt, deeds: readonly PlacingDeed[]): PlacingStep {
+  if (learnt.reads >= READS_MAX)
+    return putPlacingOff(plan, learnt, "the server changes each time that it is looked at", deeds);
+  return askQuestion(
+    { kind: "reading", learnt: { ...learnt, reads: learnt.reads + 1 } },
+    { kind: "read-server" },
+    deeds,
+  );
+}
+
+/** → choosing, or straight to the refusal of what is malformed. */
+export function nextRound(plan: PlacingPlan, known: Learnt, deeds: readonly PlacingDeed[]): PlacingStep {
+  if (known.givenUp !== null) return putPlacingOff(plan, known, known.givenUp.why, deeds);
+  if (known.rounds >= ROUNDS_MAX) return putPlacingOff(plan, known, `lost ${ROUNDS_MAX} claims to others`, deeds);
+  const learnt = { ...known, rounds: known.rounds + 1 };
+  if (plan.malformed !== null) return refuse(plan, learnt, { fault: plan.malformed, choice: null }, deeds);
+  return askQuestion({ kind: "choosing", learnt }, { kind: "choose", learnt }, deeds);
+}
+
+/** → the next step of the approach that is needed, or claiming. */
+export function approach(
+  { route }: PlacingPlan,
+  learnt: Learnt,
+  claim: HeldClaim,
+  { after, deeds }: { readonly after: ApproachStep | null; readonly deeds: readonly PlacingDeed[] },
+): PlacingStep {
+  let next = after === null ? 0 : route.approach.indexOf(after) + 1;
+  if (route.approach[next] === "leaving" && !mustLeave(learnt, claim.cell)) next += 1;
+  const kind = route.approach[next];
+  if (kind === undefined) return askQuestion({ kind: "claiming", learnt, claim }, { kind: "claim", claim }, deeds);
+  return askQuestion({ kind, learnt, claim }, questionOf(kind, learnt, claim), deeds);
+}
+
+function questionOf(kind: ApproachStep, learnt: Learnt, claim: HeldClaim): PlacingQuestion {
+  switch (kind) {
+    case "joining":
+      return { kind: "join", claim, learnt };
+    case "leaving":
+      return { kind: "leave-cell", cell: learnt.at ?? "" };
+    case "pinning":
+      return { kind: "pin-group", cell: claim.cell };
+    case "assigning":
+      return { kind: "assign", from: learnt.at, to: claim.cell };
+    case "marking":
+      return { kind: "mark-asked", claim };
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** Whether the cell that it is assigned to has to be shut before it goes to another one. */
+function mustLeave({ at, shut }: Learnt, to: string | null): boolean {
+  return at !== null && at !== to && !shut.has(at);
+}
+
+/** claiming → ended, or noting. */
+export function arrive(
+  { route }: PlacingPlan,
+  learnt: Learnt,
+  end: PlacingEnd,
+  deeds: readonly PlacingDeed[],
+): PlacingStep {
+  if (route.arrivals === "found") return ended(learnt, end, deeds);
+  return askQuestion({ kind: "noting", learnt, end }, { kind: "note-begun" }, deeds);
+}
+
+/** It is there already. */
+export function found(plan: PlacingPlan, learnt: Learnt, cell: string, deeds: readonly PlacingDeed[]): PlacingStep {
+  const isNoted = plan.route.arrivals === "noted";
+  return arrive(plan, learnt, isNoted ? { kind: "over" } : { kind: "present", cell }, deeds);
+}
+
+export function askCell(learnt: Learnt, verdict: PlacingVerdict): PlacingStep {
+  return askQuestion({ kind: "asking-cell", learnt, verdict }, { kind: "ask-cell" }, NOTHING);
+}
+
+/** No host will do, as a cell or the server's own state says. */
+export function decline(
+  plan: PlacingPlan,
+  learnt: Learnt,
+  { fault, mayHaveBegun }: Extract<PlacingEvent, { readonly kind: "unplaceable" }>,
+  deeds: readonly PlacingDeed[],
+): PlacingStep {
+  const refusal = { fault, choice: null };
+  if (!mayHaveBegun) return refuse(plan, learnt, refusal, deeds);
+  const asked = askCell(learnt, { kind: "refuse", refusal });
+  return { ...asked, effects: [...deeds, ...asked.effects] };
+}
+
+/** → withdrawing from the cell that it is assigned to, or refusing. */
+export function refuse(
+  plan: PlacingPlan,
+  learnt: Learnt,
+  refusal: PlacingRefusal,
+  deeds: readonly PlacingDeed[],
+): PlacingStep {
+  if (plan.route.beforeRefusal === "withdrawing" && mustLeave(learnt, null))
+    return askQuestion({ kind: "withdrawing", learnt, refusal }, { kind: "leave-cell", cell: learnt.at ?? "" }, deeds);
+  return writeRefusal(plan, learnt, refusal, deeds);
+}
+
+/** → refusing; or ended, where whoever places several together decides. */
+export function writeRefusal(
+  { route }: PlacingPlan,
+  learnt: Learnt,
+  refusal: PlacingRefusal,
+  deeds: readonly PlacingDeed[],
+): PlacingStep {
+  const cell = learnt.at;
+  if (route.refusals === "reported") return ended(learnt, { kind: "unplaced", cell, ...refusal }, deeds);
+  return askQuestion({ kind: "refusing", learnt, refusal }, { kind: "refuse", cell, fault: refusal.fault }, deeds);
+}
+
+/** → ended (later); what is old is given up instead, once. */
+export function putPlacingOff(
+  plan: PlacingPlan,
+  learnt: Learnt,
+  why: string,
+  deeds: readonly PlacingDeed[],
+): PlacingStep {
+  if (learnt.givenUp !== null) return ended(learnt, { kind: "later", why: learnt.givenUp.why }, deeds);
+  if (!plan.isOld) return ended(learnt, { kind: "later", why }, deeds);
+  return giveUp(plan, { ...learnt, givenUp: { why, cause: "put-off" } }, deeds);
+}
+
+/** (any) → ended (failed), after the claim is released; what is old and keeps failing is given up instead, once. */
+export function fail(plan: PlacingPlan, state: PlacingState): PlacingStep {
+  const { learnt } = state;
+  const deeds = "claim" in state ? releaseOf(state) : NOTHING;
+  if (!plan.isOld || learnt.givenUp?.cause === "failed") return ended(learnt, { kind: "failed" }, deeds);
+  return giveUp(plan, { ...learnt, givenUp: { why: STORE_FAILED, cause: "failed" } }, deeds);
+}
+
+function giveUp(plan: PlacingPlan, learnt: Learnt, deeds: readonly PlacingDeed[]): PlacingStep {
+  const fault = describeGivenUp(plan, learnt.givenUp?.why ?? "");
+  const refusal = { fault, choice: null };
+  if (plan.route.givesUpBy === "withdrawing") return refuse(plan, learnt, refusal, deeds);
+  return askQuestion({ kind: "refusing-unasked", learnt, refusal }, { kind: "refuse-unasked", fault }, deeds);
+}
+
+export function ended(learnt: Learnt, end: PlacingEnd, deeds: readonly PlacingDeed[]): PlacingStep {
+  const isGivenUp = learnt.givenUp?.cause === "failed" && end.kind !== "failed";
+  const effects: readonly PlacingDeed[] = isGivenUp ? [...deeds, { kind: "tell-given-up" }] : deeds;
+  return { state: { kind: "ended", learnt, end }, effects };
+}
+
+export function askQuestion(
+  state: PlacingState,
+  question: PlacingQuestion,
+  deeds: readonly PlacingDeed[],
+): PlacingStep {
+  return { state, effects: deeds.length === 0 ? [question] : [...deeds, question] };
+}
+
+export function releaseOf({ claim }: { readonly claim: HeldClaim }): readonly PlacingDeed[] {
+  return [{ kind: "release", claim }];
+}

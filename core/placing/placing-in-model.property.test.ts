@@ -1,0 +1,237 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { heldClaim, noHost, placingPlan } from "../../test/placing-fixtures.ts";
+import { isQuestion, type Learnt, type PlacingEvent, type PlacingQuestion, type PlacingState } from "./placing.ts";
+import { BOOT, MOVE, type PlacingRoute } from "./placing-routes.ts";
+import { beginPlacing, stepPlacing } from "./step-placing.ts";
+
+// The machine over a model of the rows: what is durable is in `rows` and nothing else. Deliveries come twice and interleave, processes die
+// between any two steps, answers are lost, views are behind.
+
+const CELLS = ["one", "two"] as const;
+
+interface CellModel {
+  /** Places that are left. */
+  room: number;
+  /** The room that schedulers see, which may be behind. */
+  seen: number;
+  isShut: boolean;
+  /** The server, or the operation of the move, is stored there. */
+  isPresent: boolean;
+  timesStored: number;
+}
+
+class RowsModel {
+  readonly cells: Map<string, CellModel>;
+  state: "open" | "failed" | "begun" | "cancelled" = "open";
+  cell: string | null;
+  /** Of a move: a cell was asked to begin it. */
+  isAsked = false;
+
+  constructor(rooms: readonly { readonly room: number; readonly seen: number }[], cell: string | null) {
+    const model = ({ room, seen }: { room: number; seen: number }): CellModel => ({
+      ...{ room, seen, isShut: false, isPresent: false, timesStored: 0 },
+    });
+    this.cells = new Map(CELLS.map((name, index) => [name, model(rooms[index]!)]));
+    this.cell = cell;
+  }
+
+  answer(question: PlacingQuestion, newId: () => string): PlacingEvent {
+    switch (question.kind) {
+      case "read-server":
+        return { kind: "server-read", leftOut: new Map() };
+      case "choose":
+        return this.#choose(question.learnt, newId);
+      case "look-again":
+        for (const cell of this.cells.values()) cell.seen = cell.room;
+        return { kind: "looked", unseen: [] };
+      case "leave-cell":
+        return this.#leave(question.cell);
+      case "assign":
+        return this.#assign(question.from, question.to);
+      case "mark-asked":
+        this.isAsked ||= this.state === "open";
+        return this.state === "open" ? { kind: "marked" } : { kind: "over" };
+      case "claim":
+        return this.#claim(question.claim.cell);
+      case "note-begun":
+        if (this.state === "open") this.state = "begun";
+        return { kind: "noted" };
+      case "ask-cell":
+        return this.cells.get("one")!.isPresent ? { kind: "found", cell: "one" } : { kind: "not-begun" };
+      case "refuse-unasked":
+        if (this.state !== "open" || this.isAsked) return { kind: "may-have-begun" };
+        this.state = "failed";
+        return { kind: "refused" };
+      case "refuse":
+        return this.#refuse(question.cell);
+      default:
+        throw new Error(`nobody asks "${question.kind}" here`);
+    }
+  }
+
+  #choose({ at, shut, tried }: Learnt, newId: () => string): PlacingEvent {
+    const open = [...this.cells].filter(([name, { seen }]) => seen > 0 && !shut.has(name) && !tried.has(name));
+    const [name] = open.find(([cell]) => cell === at) ?? open[0] ?? [];
+    return name === undefined ? noHost() : { kind: "chosen", claim: heldClaim(newId(), name) };
+  }
+
+  #leave(name: string): PlacingEvent {
+    const cell = this.cells.get(name)!;
+    if (cell.isPresent) return { kind: "found", cell: name };
+    cell.isShut = true;
+    return { kind: "cell-left" };
+  }
+
+  #assign(from: string | null, to: string): PlacingEvent {
+    if (this.state !== "open") return { kind: "over" };
+    if (this.cell !== from) return { kind: "assigned-elsewhere", cell: this.cell };
+    this.cell = to;
+    return { kind: "assigned" };
+  }
+
+  #claim(name: string): PlacingEvent {
+    const cell = this.cells.get(name)!;
+    if (cell.isPresent) return { kind: "found", cell: name };
+    if (cell.isShut) return { kind: "closed" };
+    if (cell.room === 0) return { kind: "lost", why: "no-capacity", inFlight: false, shortfalls: [] };
+    cell.room -= 1;
+    cell.isPresent = true;
+    cell.timesStored += 1;
+    return { kind: "claimed", xid: 1 };
+  }
+
+  #refuse(cell: string | null): PlacingEvent {
+    if (this.state === "open" && this.cell === cell) this.state = "failed";
+    if (this.state === "failed") return { kind: "refused" };
+    return this.state === "open" ? { kind: "taken-over", cell: this.cell } : { kind: "over" };
+  }
+}
+
+/** One process that has taken the message. */
+class Delivery {
+  readonly #plan;
+  readonly #rows: RowsModel;
+  #state: PlacingState;
+  #question: PlacingQuestion | null = null;
+
+  constructor(route: PlacingRoute, rows: RowsModel, isOld: boolean) {
+    this.#plan = placingPlan({ route, isOld });
+    this.#rows = rows;
+    const { state, effects } = beginPlacing(this.#plan, rows.cell);
+    this.#state = state;
+    this.#question = effects.find(isQuestion) ?? null;
+  }
+
+  get end() {
+    return this.#state.kind === "ended" ? this.#state.end : null;
+  }
+
+  /** `lost`: the question is carried out, and its answer does not come back. `unasked`: the store cannot be reached. */
+  step(fate: "answered" | "lost" | "unasked", newId: () => string): void {
+    if (this.#question === null) return;
+    const answer = fate === "unasked" ? null : this.#rows.answer(this.#question, newId);
+    const event: PlacingEvent = fate === "answered" && answer !== null ? answer : { kind: "failed" };
+    const { state, effects } = stepPlacing(this.#plan, this.#state, event);
+    this.#state = state;
+    this.#question = effects.find(isQuestion) ?? null;
+  }
+}
+
+interface Turn {
+  readonly hand: number;
+  readonly what: "answered" | "lost" | "unasked" | "crash";
+  readonly drift: number;
+  readonly where: string;
+  readonly seen: number | null;
+}
+
+const turn: fc.Arbitrary<Turn> = fc.record({
+  /** Which of two deliveries has its turn. */
+  hand: fc.nat(1),
+  what: fc.constantFrom(
+    ...(["answered", "answered", "answered", "answered", "answered", "answered", "lost", "unasked", "crash"] as const),
+  ),
+  /** Another tenant takes or gives back a place in a cell meanwhile. */
+  drift: fc.constantFrom(-1, 0, 0, 0, 0, 1),
+  where: fc.constantFrom(...CELLS),
+  /** The view of that cell catches up, or falls behind; null: it stays as it is. */
+  seen: fc.constantFrom(null, null, null, 0, 2),
+});
+const rooms = fc.array(fc.record({ room: fc.nat(2), seen: fc.nat(2) }), { minLength: 2, maxLength: 2 });
+
+interface Scene {
+  readonly route: PlacingRoute;
+  readonly hands: number;
+  readonly rows: RowsModel;
+  readonly turns: readonly Turn[];
+  readonly isOld: boolean;
+}
+
+/** Runs the scene, then delivers the message until it has come to an end without another fault. */
+function playToEnd({ route, hands, rows, turns, isOld }: Scene): void {
+  let claims = 0;
+  const newId = () => {
+    claims += 1;
+    return `claim ${claims}`;
+  };
+  const deliveries: (Delivery | null)[] = Array.from({ length: hands }, () => null);
+  for (const { hand, what, drift, where, seen } of turns) {
+    const cell = rows.cells.get(where)!;
+    cell.seen = seen ?? cell.seen;
+    cell.room = Math.max(0, cell.room + drift);
+    const at = hand % hands;
+    if (what === "crash" || deliveries[at]?.end) {
+      deliveries[at] = null;
+      continue;
+    }
+    deliveries[at] ??= new Delivery(route, rows, isOld);
+    deliveries[at].step(what, newId);
+  }
+  for (let again = 0; again < 3; again += 1) {
+    const last = new Delivery(route, rows, isOld);
+    for (let steps = 0; last.end === null; steps += 1) {
+      expect(steps).toBeLessThan(300);
+      last.step("answered", newId);
+    }
+    if (last.end.kind !== "later" && last.end.kind !== "failed") return;
+  }
+  throw new Error("the request never ended, although nothing failed any more");
+}
+
+const storedIn = (rows: RowsModel) => CELLS.filter((name) => rows.cells.get(name)!.isPresent);
+
+test("a request that two schedulers take at once, and that crashes interrupt anywhere, ends in one cell or is refused", () => {
+  fc.assert(
+    fc.property(
+      rooms,
+      fc.array(turn, { maxLength: 60 }),
+      fc.boolean(),
+      fc.option(fc.constantFrom(...CELLS)),
+      (found, turns, isOld, cell) => {
+        const rows = new RowsModel(found, cell);
+        playToEnd({ route: BOOT, hands: 2, rows, turns, isOld });
+        const stored = storedIn(rows);
+        expect(CELLS.map((name) => rows.cells.get(name)!.timesStored).reduce((sum, times) => sum + times, 0)).toBe(
+          stored.length,
+        );
+        if (rows.state === "failed") expect(stored).toEqual([]);
+        else expect([rows.state, stored]).toEqual(["open", [rows.cell]]);
+      },
+    ),
+    { numRuns: 3_000 },
+  );
+});
+
+test("a move that is delivered again and again, and that crashes interrupt anywhere, is begun once or refused", () => {
+  fc.assert(
+    fc.property(rooms, fc.array(turn, { maxLength: 40 }), fc.boolean(), (found, turns, isOld) => {
+      // A move stays in its cell; its row says which.
+      const rows = new RowsModel([found[0]!, { room: 0, seen: 0 }], "one");
+      playToEnd({ route: MOVE, hands: 1, rows, turns: turns.map((one) => ({ ...one, where: "one" })), isOld });
+      expect(rows.cells.get("one")!.timesStored).toBeLessThanOrEqual(1);
+      expect(rows.state).toBe(storedIn(rows).length === 1 ? "begun" : "failed");
+    }),
+    { numRuns: 3_000 },
+  );
+});

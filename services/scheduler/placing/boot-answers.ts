@@ -1,0 +1,209 @@
+import { assert } from "../../../core/assert.ts";
+import { claim } from "../../../core/ledger/allocation-change.ts";
+import { consumerUuid } from "../../../core/ledger/ids.ts";
+import { CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
+import type { AnswerTo, HeldClaim, Learnt, PlacingQuestion } from "../../../core/placing/placing.ts";
+import type { HostChoice, HostWeight } from "../../../core/scheduling/choose-hosts.ts";
+import { awaitsGroup } from "../../../core/scheduling/filters/group-members.ts";
+import type { Task } from "../../../proto/gen/berth/cell.ts";
+import type { Selection, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { nextTurn } from "../../../runtime/next-turn.ts";
+import type { CellLink } from "../cell-link.ts";
+import { buildTask, itemsOfSelection } from "../plan-build.ts";
+import type { HostSearch } from "./host-search.ts";
+import type { ChosenTogether } from "./placement.ts";
+import type { PlacingParts } from "./placing-parts.ts";
+import type { PlacingAnswers } from "./run-placing.ts";
+
+type BootQuestion =
+  | "choose"
+  | "pause"
+  | "look-again"
+  | "join"
+  | "leave-cell"
+  | "pin-group"
+  | "assign"
+  | "claim"
+  | "refuse";
+type Asked<Kind extends BootQuestion> = Extract<PlacingQuestion, { readonly kind: Kind }>;
+
+/** The last choice of a host, as the claim and the record of the decision need it. */
+interface ChosenHost {
+  readonly choice: Extract<HostChoice, { readonly kind: "chosen" }>;
+  /** Null: they are not kept. */
+  readonly weights: readonly HostWeight[] | null;
+  /** Of a multi-create the alternates are chosen after the hosts of all its servers. */
+  readonly selections: readonly Selection[];
+}
+
+/** Answers the questions about one new server: looks into the views, and writes to the API database and to the cells. */
+export class BootAnswers implements PlacingAnswers<BootQuestion> {
+  readonly #parts: PlacingParts;
+  readonly #attemptsMax: number;
+  readonly #search: HostSearch;
+  readonly #agedMs: () => number;
+  readonly #together: ChosenTogether | null;
+  #chosen: ChosenHost | null = null;
+  #task: Task | null = null;
+
+  constructor(
+    parts: PlacingParts,
+    of: {
+      readonly search: HostSearch;
+      readonly agedMs: () => number;
+      readonly together: ChosenTogether | null;
+      readonly attemptsMax: number;
+    },
+  ) {
+    this.#parts = parts;
+    this.#attemptsMax = of.attemptsMax;
+    this.#search = of.search;
+    this.#agedMs = of.agedMs;
+    this.#together = of.together;
+  }
+
+  /** The host that was claimed, once it was. */
+  get placed(): ChosenHost & { readonly task: Task } {
+    assert(this.#chosen !== null && this.#task !== null, "nothing was claimed");
+    return { ...this.#chosen, task: this.#task };
+  }
+
+  choose({ learnt }: Asked<"choose">): AnswerTo<"choose"> {
+    const { views, decisions, newId } = this.#parts;
+    const { at, shut } = learnt;
+    if (at !== null && !shut.has(at) && !views.cells.get(at)?.answers) {
+      return { kind: "cannot-yet", why: `cell ${at}, which it is assigned to, cannot be reached` };
+    }
+    const links = views.cells.all();
+    const choice = views.chooser.choose(this.#search, learnt, links);
+    if (choice.kind === "paused") return { kind: "paused" };
+    if (choice.kind === "none") {
+      const leftOut = unsearched(learnt, links);
+      return { kind: "none", choice, leftOut, awaitsGroup: awaitsGroup(choice.refusals), ageMs: this.#agedMs() };
+    }
+    const { cell, selections } = choice;
+    const [first] = selections;
+    assert(first !== undefined, "a choice names its host first");
+    this.#chosen = { choice, selections, weights: decisions.weightsOf(choice) };
+    return { kind: "chosen", claim: { id: newId(), cell, host: first.host, items: itemsOfSelection(first) } };
+  }
+
+  async pause(): Promise<AnswerTo<"pause">> {
+    await nextTurn();
+    return { kind: "resumed" };
+  }
+
+  async "look-again"({ shut }: Asked<"look-again">): Promise<AnswerTo<"look-again">> {
+    const { views } = this.#parts;
+    const open = views.cells.all().filter((link) => !link.disabled && !shut.has(link.name));
+    const unseen = await views.look(open);
+    const read = views.translationOf(this.#search.spec);
+    if (read?.kind === "query") this.#search.query = read.query;
+    return { kind: "looked", unseen };
+  }
+
+  async join({ claim, learnt }: Asked<"join">): Promise<AnswerTo<"join">> {
+    await this.#together?.choose(claim.cell, claim.host);
+    const chosen = this.#chosenHost();
+    const alternates = this.#parts.views.chooser.alternatesOf(
+      this.#search,
+      learnt,
+      this.#linkOf(claim.cell),
+      claim.host,
+    );
+    this.#chosen = { ...chosen, selections: [...chosen.selections.slice(0, 1), ...alternates] };
+    return { kind: "joined" };
+  }
+
+  async "leave-cell"({ cell }: Asked<"leave-cell">): Promise<AnswerTo<"leave-cell">> {
+    const link = this.#parts.views.cells.get(cell);
+    if (!link) return { kind: "cannot-yet", why: `cell ${cell}, which it is assigned to, is not known here` };
+    const shut = await link.shut(this.#search.spec.uuid);
+    return shut === "present" ? { kind: "found", cell } : { kind: "cell-left" };
+  }
+
+  async "pin-group"({ cell }: Asked<"pin-group">): Promise<AnswerTo<"pin-group">> {
+    const { group, uuid } = this.#search.spec;
+    if (group === undefined) return { kind: "pinned" };
+    const pin = await this.#parts.groups.pinCell({ groupUuid: group.uuid, serverUuid: uuid, cell });
+    return pin.kind === "pinned" ? pin : { kind: "pinned-elsewhere", cell: pin.cell };
+  }
+
+  async assign({ from, to }: Asked<"assign">): Promise<AnswerTo<"assign">> {
+    const outcome = await this.#parts.requests.assign({ serverUuid: this.#search.spec.uuid, from, to });
+    switch (outcome.kind) {
+      case "assigned":
+        return { kind: "assigned" };
+      case "moved":
+        return { kind: "assigned-elsewhere", cell: outcome.cell };
+      case "ended":
+        return { kind: "over" };
+      default:
+        return outcome satisfies never;
+    }
+  }
+
+  async claim({ claim: held }: Asked<"claim">): Promise<AnswerTo<"claim">> {
+    const { clock, events } = this.#parts;
+    const { spec } = this.#search;
+    const { selections } = this.#chosenHost();
+    const task = buildTask(held.id, spec, { selections, attemptsMax: this.#attemptsMax });
+    this.#task = task;
+    const askedAtMs = clock.monotonic();
+    const outcome = await this.#linkOf(held.cell).dispatch({ task, change: changeOf(spec, held) });
+    events.claimed(clock.monotonic() - askedAtMs);
+    switch (outcome.kind) {
+      case "dispatched":
+        return { kind: "claimed", xid: outcome.xid };
+      case "already-dispatched":
+        return { kind: "found", cell: held.cell };
+      case "closed":
+      case "group-conflict":
+        return outcome;
+      case "consumer-taken": {
+        const fault = `Somebody else holds allocations under this server's id: ${outcome.why}.`;
+        return { kind: "unplaceable", fault, mayHaveBegun: false };
+      }
+      case "no-capacity":
+        return { kind: "lost", why: outcome.kind, inFlight: false, shortfalls: outcome.shortfalls };
+      case "stale":
+        return { kind: "lost", why: outcome.kind, inFlight: false, shortfalls: [] };
+      default:
+        return outcome satisfies never;
+    }
+  }
+
+  async refuse({ cell, fault }: Asked<"refuse">): Promise<AnswerTo<"refuse">> {
+    const record = await this.#parts.requests.fail({ serverUuid: this.#search.spec.uuid, cell, fault });
+    switch (record?.state) {
+      case "failed":
+        return { kind: "refused" };
+      case "accepted":
+      case "dispatched":
+        return { kind: "taken-over", cell: record.cell };
+      default:
+        return { kind: "over" };
+    }
+  }
+
+  #chosenHost(): ChosenHost {
+    assert(this.#chosen !== null, "a host is chosen before it is claimed");
+    return this.#chosen;
+  }
+
+  #linkOf(cell: string): CellLink {
+    const link = this.#parts.views.cells.get(cell);
+    assert(link !== undefined, `cell ${cell} was chosen, and is not known here`);
+    return link;
+  }
+}
+
+function changeOf({ uuid, projectId, userId }: ServerSpec, { items }: HeldClaim) {
+  return claim(consumerUuid(uuid), { projectId, userId, type: CONSUMER_TYPE_INSTANCE }, items);
+}
+
+/** Cells that may have room and were not looked at, by name. */
+function unsearched({ shut }: Learnt, links: readonly CellLink[]): string[] {
+  if (links.length === 0) return ["any (none is open here yet)"];
+  return links.filter((link) => !link.disabled && !link.answers && !shut.has(link.name)).map((link) => link.name);
+}

@@ -1,0 +1,46 @@
+import type { PlacingDeed } from "../../../core/placing/placing.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { SchedulerEvents } from "../events.ts";
+import type { ClaimHolder } from "./claim-holder.ts";
+
+type Explanation = Extract<PlacingDeed, { readonly kind: "explain-refusal" }>;
+
+/** The server that is placed, as far as its deeds need it. */
+export interface PlacedServer {
+  readonly serverUuid: string;
+  /** Of a new server; null: of a server that moves. */
+  readonly newSpec: ServerSpec | null;
+  /** Keeps why no host was found. It must look at the views before anything is awaited. */
+  readonly explain: (explanation: Explanation) => void;
+}
+
+/** The deeds of one placing: the same for a new server and for one that moves. */
+export function deedsOf(
+  { claims, events }: { readonly claims: ClaimHolder; readonly events: SchedulerEvents },
+  { serverUuid, newSpec, explain }: PlacedServer,
+): (deed: PlacingDeed, error: unknown) => void {
+  return (deed, error) => {
+    switch (deed.kind) {
+      case "hold":
+        return claims.hold(deed.claim, newSpec);
+      case "release":
+        return claims.release(deed.claim, newSpec);
+      case "keep":
+        return claims.keep(deed.claim, deed.xid);
+      case "learn-shortfalls":
+        return claims.learnShortfalls(deed.cell, deed.shortfalls);
+      case "explain-refusal":
+        return explain(deed);
+      case "tell-lost":
+        return events.raceLost(serverUuid, deed.claim.cell, deed.claim.host, deed.why);
+      case "tell-left":
+        return events.leftCell(serverUuid, deed.cell);
+      case "tell-looked-again":
+        return events.lookedAgain(serverUuid);
+      case "tell-given-up":
+        return events.gaveUp(serverUuid, error);
+      default:
+        return deed satisfies never;
+    }
+  };
+}

@@ -1,0 +1,130 @@
+import { bareSpec } from "../../../core/cell/server-spec.ts";
+import { SPEC_BYTES_MAX } from "../../../core/cell/spec-limits.ts";
+import type { Learnt, PlacingPlan } from "../../../core/placing/placing.ts";
+import { BOOT, BOOT_OF_AFFINITY_GROUP, routeInMultiCreate } from "../../../core/placing/placing-routes.ts";
+import type { HostChoice } from "../../../core/scheduling/choose-hosts.ts";
+import type { DecisionEffort } from "../../../core/scheduling/explain/decision.ts";
+import { sumFunnels } from "../../../core/scheduling/explain/funnel.ts";
+import type { PlacementQuery } from "../../../core/scheduling/placement-query.ts";
+import { describeRequestRefusal } from "../../../core/scheduling/request/request-refusal.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { SchedulerSettings } from "../settings.ts";
+import { BootAnswers } from "./boot-answers.ts";
+import { HostSearch } from "./host-search.ts";
+import type { ChosenTogether, Found, Placement, PlacingRequest } from "./placement.ts";
+import { deedsOf } from "./placing-deeds.ts";
+import type { PlacingParts } from "./placing-parts.ts";
+import { type EndedPlacing, runPlacing } from "./run-placing.ts";
+
+/** Tries of a request, however old, before what keeps it from being placed counts as lasting. */
+const GIVE_UP_TRIES = 5;
+
+const NOTHING_ASKED: PlacementQuery = { groups: [], groupPolicy: "none" };
+
+/** Places new servers, one request at a time, by the machine of core/placing. */
+export class RequestPlacer {
+  readonly #parts: PlacingParts;
+  readonly #settings: Pick<SchedulerSettings, "giveUpMs" | "placeWithinMs" | "attemptsMax">;
+
+  constructor(parts: PlacingParts, settings: Pick<SchedulerSettings, "giveUpMs" | "placeWithinMs" | "attemptsMax">) {
+    this.#parts = parts;
+    this.#settings = settings;
+  }
+
+  /**
+   * Rejects when a store failed: then nobody knows whether the server was dispatched, and it is to be tried again. A request that is old and
+   * keeps failing is refused, unless its cell cannot be shut for it. A server of a multi-create is never refused, but `unplaced`: whoever
+   * places them all decides.
+   */
+  place(request: PlacingRequest, together: ChosenTogether | null = null): Promise<Placement> {
+    const read = this.#parts.views.translationOf(request.spec);
+    const query = read?.kind === "query" ? read.query : NOTHING_ASKED;
+    const malformed = read?.kind === "query" ? null : read ? describeRequestRefusal(read) : "the request has no flavor";
+    const isOld = request.tries >= GIVE_UP_TRIES && request.agedMs() >= this.#settings.giveUpMs;
+    return this.#run(request, new HostSearch(request.spec, query, together?.hosts), { malformed, isOld, together });
+  }
+
+  /** Says in the API database that the request is placed nowhere, unless it was placed meanwhile. Rejects as `place` does. */
+  refuse(spec: ServerSpec, fault: string): Promise<Placement> {
+    const request = { spec, cell: null, agedMs: () => 0 };
+    return this.#run(request, new HostSearch(spec, NOTHING_ASKED), { malformed: fault, isOld: false, together: null });
+  }
+
+  /** Refuses a request whose spec is too large to be read. Rejects as `place` does. */
+  async refuseTooLarge(request: {
+    readonly serverUuid: string;
+    readonly specBytes: number;
+  }): Promise<{ readonly spec: ServerSpec; readonly placement: Placement }> {
+    const { serverUuid, specBytes } = request;
+    const fault =
+      `The request is ${specBytes} bytes large; at most ${SPEC_BYTES_MAX} can be placed. Delete the server and ask again with fewer or ` +
+      "shorter scheduler hints, metadata or image properties.";
+    const spec = bareSpec(serverUuid);
+    return { spec, placement: await this.refuse(spec, fault) };
+  }
+
+  async #run(
+    { spec, cell, agedMs }: Pick<PlacingRequest, "spec" | "cell" | "agedMs">,
+    search: HostSearch,
+    how: Pick<PlacingPlan, "malformed" | "isOld"> & { readonly together: ChosenTogether | null },
+  ): Promise<Placement> {
+    const { views, decisions } = this.#parts;
+    const { giveUpMs, placeWithinMs, attemptsMax } = this.#settings;
+    const { malformed, isOld, together } = how;
+    const route = routeOf(spec, together);
+    const explainedUnder = decisions.keeps ? spec.uuid : null;
+    const plan: PlacingPlan = { route, malformed, isOld, giveUpMs, placeWithinMs, explainedUnder };
+    const answers = new BootAnswers(this.#parts, { search, agedMs, together, attemptsMax });
+    const carryOut = deedsOf(this.#parts, {
+      serverUuid: spec.uuid,
+      newSpec: spec,
+      explain: ({ choice, unseen, learnt }) => {
+        const findMisses = () => views.chooser.nearestTo(search, learnt, views.cells.all());
+        decisions.refused(spec, choice, { unseen, findMisses }, effortOf(learnt, null));
+      },
+    });
+    const ended = await runPlacing(plan, cell, { answers, carryOut });
+    return this.#placementOf(ended, answers, spec);
+  }
+
+  #placementOf({ end, learnt }: EndedPlacing, answers: BootAnswers, spec: ServerSpec): Placement {
+    switch (end.kind) {
+      case "placed": {
+        const { choice, weights, selections, task } = answers.placed;
+        const link = this.#parts.views.cells.get(end.claim.cell)!;
+        const effort = effortOf(learnt, link.cell.source.lagMs ?? null);
+        if (weights) this.#parts.decisions.placed(spec, { ...choice, selections }, weights, effort);
+        return { kind: "placed", link, task, host: end.claim.host, found: foundIn(learnt, choice) };
+      }
+      case "refused":
+        return { kind: "refused", fault: end.fault, ...foundOf(learnt, end.choice) };
+      case "unplaced":
+        return { kind: "unplaced", fault: end.fault, cell: end.cell, ...foundOf(learnt, end.choice) };
+      case "present":
+      case "over":
+      case "later":
+        return end;
+      default:
+        return end satisfies never;
+    }
+  }
+}
+
+function routeOf({ group }: ServerSpec, together: ChosenTogether | null): PlacingPlan["route"] {
+  const alone = group?.policy === "affinity" ? BOOT_OF_AFFINITY_GROUP : BOOT;
+  return together === null ? alone : routeInMultiCreate(alone);
+}
+
+function effortOf({ tries, lostRaces, looks }: Learnt, viewLagMs: number | null): DecisionEffort {
+  return { tries, lostRaces, looks, viewLagMs };
+}
+
+function foundOf(learnt: Learnt, choice: HostChoice | null): { readonly found?: Found } {
+  return choice === null ? {} : { found: foundIn(learnt, choice) };
+}
+
+function foundIn({ tries, lostRaces }: Learnt, choice: HostChoice): Found {
+  const { steps } = sumFunnels(choice.kind === "none" ? choice.funnels : []);
+  const left = new Map(steps.map((step) => [step.step, step.left]));
+  return { feasible: choice.kind === "none" ? 0 : choice.feasible, left, tries, lostRaces };
+}

@@ -1,0 +1,54 @@
+import type { RequestContext } from "../../../core/scheduling/request/request-context.ts";
+import type { RequestTranslation } from "../../../core/scheduling/request/translate-request.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { CellLink } from "../cell-link.ts";
+import { QueryCache } from "../query-cache.ts";
+import type { SchedulerSettings } from "../settings.ts";
+import type { RequestChooser } from "./request-chooser.ts";
+
+/** What a choice of a host is made from: the cells with their views, and what operators have set. */
+export class SchedulerViews {
+  readonly cells: { get(name: string): CellLink | undefined; all(): CellLink[] };
+  readonly chooser: RequestChooser;
+  readonly #context: () => RequestContext;
+  readonly #catchUp: () => Promise<void>;
+  readonly #seenDeadlineMs: number;
+  readonly #queries = new QueryCache();
+
+  constructor(
+    deps: {
+      readonly cells: { get(name: string): CellLink | undefined; all(): CellLink[] };
+      readonly chooser: RequestChooser;
+      /** What request filters look at now: the same object as long as nothing has changed. */
+      readonly context: () => RequestContext;
+      /** Resolves when what operators had set before the call is known here, or cannot be had. */
+      readonly catchUp: () => Promise<void>;
+    },
+    settings: Pick<SchedulerSettings, "seenDeadlineMs">,
+  ) {
+    this.cells = deps.cells;
+    this.chooser = deps.chooser;
+    this.#context = deps.context;
+    this.#catchUp = deps.catchUp;
+    this.#seenDeadlineMs = settings.seenDeadlineMs;
+  }
+
+  /** What the request asks of the ledger, as operators have set it now; null: it has no flavor. */
+  translationOf(spec: ServerSpec): RequestTranslation | null {
+    return this.#queries.of(spec, this.#context());
+  }
+
+  /** Resolves once these views, and what operators have set, show what was committed before the call. Returns the cells that did not catch up. */
+  async look(links: readonly CellLink[]): Promise<readonly string[]> {
+    const caughtUp = this.#catchUp();
+    const seen = await Promise.allSettled(links.map((link) => this.whenSeen(link)));
+    await caughtUp;
+    return links.filter((_, index) => seen[index]?.status === "rejected").map((link) => link.name);
+  }
+
+  /** Resolves once this scheduler's own claims there have their answers and the view shows them. Rejects when the view does not catch up. */
+  async whenSeen(link: CellLink): Promise<void> {
+    await link.claims.answered();
+    await link.cell.source.waitUntilSeen(this.#seenDeadlineMs);
+  }
+}
