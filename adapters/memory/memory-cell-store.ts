@@ -72,11 +72,11 @@ import {
   releaseEvacuatedStep,
   resetStep,
   signalStep,
-  straysOf,
   unconfirmedOf,
 } from "./memory-operation-steps.ts";
 import { MemoryQuarantine } from "./memory-quarantine.ts";
 import { attemptsOf, serverCountByHost, serverOf, serversChangedSince, tasksOf } from "./memory-server-reads.ts";
+import { strayPageOf } from "./memory-strays.ts";
 import {
   commitActiveStep,
   commitDeletedStep,
@@ -368,17 +368,9 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return [...new Set(held)].filter((host) => this.#cell.forcedDown.has(host)).sort(compare);
   }
 
-  async strays({ after, lookAt, again, limit }: StrayLook): Promise<StrayPage> {
+  async strays(look: StrayLook): Promise<StrayPage> {
     const { consumers } = await this.#ledger.dump();
-    const sorted = consumers.map(({ uuid }) => uuid as string).sort(compare);
-    const page = sorted.filter((uuid) => after === null || uuid > after).slice(0, lookAt);
-    const lookedAt = new Set([...page, ...again]);
-    return {
-      strays: straysOf(this.#cell, consumers)
-        .filter((uuid) => lookedAt.has(uuid))
-        .slice(0, limit),
-      next: page.length === lookAt ? (page.at(-1) ?? null) : null,
-    };
+    return strayPageOf(this.#cell, consumers, look);
   }
 
   async holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {

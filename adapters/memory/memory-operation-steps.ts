@@ -28,7 +28,6 @@ import { isHeldFor, MOVE_BROKEN_OFF } from "../../core/cell/operation-store.ts";
 import { STAGES_MAX } from "../../core/cell/task-record.ts";
 import { describeAllocationRefusal } from "../../core/ledger/describe-refusal.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
-import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import { HEARD_AT } from "../../core/tasks/operation-routes.ts";
 import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
@@ -246,25 +245,6 @@ function migrationRecord(cell: CellState, { runs: _, kind, ...row }: MigrationRo
   const task = cell.tasks.get(row.uuid)?.task;
   assert(task !== undefined, `migration ${row.uuid} is of no task`);
   return migrationWith({ ...row, kind }, task);
-}
-
-export function straysOf(
-  cell: CellState,
-  consumers: readonly { readonly uuid: string; readonly type: string }[],
-): readonly string[] {
-  const isOfServer = (uuid: string): boolean => {
-    const server = cell.servers.get(uuid);
-    return server !== undefined && server.host !== null && server.status !== "DELETED";
-  };
-  const isOfMove = (uuid: string): boolean => {
-    const migration = cell.migrations.get(uuid);
-    return migration !== undefined && (!migration.ended || migration.holdsSource);
-  };
-  const strays = consumers.filter(
-    ({ uuid, type }) =>
-      (type === CONSUMER_TYPE_INSTANCE && !isOfServer(uuid)) || (type === CONSUMER_TYPE_MIGRATION && !isOfMove(uuid)),
-  );
-  return strays.map(({ uuid }) => uuid).sort(compare);
 }
 
 export function heldForGuests(cell: CellState, host: string): readonly string[] {

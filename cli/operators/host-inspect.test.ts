@@ -41,7 +41,7 @@ test("prints a host and its tree as JSON, which a compute agent takes as a hosts
   ]);
   expect(Object.fromEntries(providers)).toEqual({
     h1: {},
-    h1_numa0: { VCPU: 1, PCPU: 2, MEMORY_MB: 7168, CUSTOM_MEMORY_PAGES_2048KB: 512 },
+    h1_numa0: { VCPU: 1, PCPU: 2, MEMORY_MB: 8192, CUSTOM_MEMORY_PAGES_2048KB: 512 },
     h1_numa1: { VCPU: 2, PCPU: 2, MEMORY_MB: 8192 },
     "h1_numa1_0000:3b:00.0": { SRIOV_NET_VF: 2 },
   });
@@ -51,7 +51,7 @@ test("prints it for people, too, and flat when it is asked to", () => {
   const text = inspect("--sysroot", madeUpHost(), "--flat", "--host", "h1");
   expect(text).toMatch(/^packages \/ cores \/ threads +2 \/ 4 \/ 8$/m);
   expect(text).toMatch(/^h1 +VCPU +8 +0/m);
-  expect(text).toMatch(/^h1 +MEMORY_MB +15360 +512$/m);
+  expect(text).toMatch(/^h1 +MEMORY_MB +16384 +512$/m);
   expect(text).toMatch(/^h1_0000:3b:00\.0 +SRIOV_NET_VF +2 +0 /m);
   expect(text).toMatch(/^0000:3b:00\.0 +8086:1572 .* 2 of 4 virtual functions, ens1f0 \(10000 Mb\/s\)$/m);
   expect(text).toMatch(/^disk +unknown$/m);
