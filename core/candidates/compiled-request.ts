@@ -6,46 +6,49 @@ import type { LedgerView } from "../ledger/view.ts";
 import type { Refusal, RefusalCount } from "./refusal.ts";
 import type { CandidateRequest, GroupRules, RequestGroup, RootRules } from "./request.ts";
 
-/** So much of one class, with the arrays that say who has it. */
+/** An amount of one resource class, with the view's column that says how much of it each provider has. */
 export interface Demand {
   readonly resourceClass: ResourceClass;
   readonly amount: number;
   readonly column: Readonly<InventoryColumn>;
-  /** Free room alone decides: no inventory of the class has units that could refuse the amount. */
+  /** True when free room alone decides, because no inventory of the class has a unit rule that could refuse the amount. */
   readonly roomDecides: boolean;
-  /** Refusal code: no provider had that much. */
+  /** Refusal code that is counted when no provider of a tree has this amount. */
   readonly lackCode: number;
 }
 
-/** A request group, or several that ask for the same: they are interchangeable. */
+/** One request group, or several that ask for the same thing and are therefore interchangeable. */
 export interface GroupDemand {
   readonly suffixes: readonly string[];
   readonly demands: readonly Demand[];
-  /** The one demand, when room of it and traits are all that the group asks of a provider; else null. */
+  /** The group's only demand, when the group asks a provider for nothing but room for it and traits; otherwise null. */
   readonly plain: Demand | null;
-  /** By trait-set number: 1 if a provider with that set may serve (numbered group: alone). Null: any may. */
+  /** By trait-set number: 1 if a provider with that set may serve the group (a numbered group: on its own). Null when any provider may. */
   readonly traitsServe: Uint8Array | null;
-  /** Unnumbered group: ids of traits, of each list the chosen providers must together have one. */
+  /** Unnumbered group: lists of trait ids. The chosen providers together must have at least one trait of each list. */
   readonly togetherTraits: readonly (readonly number[])[];
-  /** By trait-set number: 1 if one provider with that set has all of `togetherTraits`. Null: nothing is required together. */
+  /** By trait-set number: 1 if one provider with that set has all of `togetherTraits`. Null when nothing is required together. */
   readonly togetherSets: Uint8Array | null;
-  /** By aggregate-set number; `memberSets` of the root counts too for the unnumbered group, `outsideSets` must hold for both. */
+  /**
+   * By aggregate-set number. For the unnumbered group the root may satisfy `memberSets` too, and the root must satisfy `outsideSets` as
+   * well.
+   */
   readonly memberSets: Uint8Array | null;
   readonly outsideSets: Uint8Array | null;
-  /** Slot of the one tree's root, or ANY_ROOT, or NO_ROOT. */
+  /** Slot of the root of the only permitted tree, or ANY_ROOT, or NO_ROOT. */
   readonly treeRoot: number;
   readonly traitCode: number;
   readonly aggregateCode: number;
   readonly treeCode: number;
 }
 
-/** What is asked of a tree's root; each null unless something is. By set number: 1 if a root with that set will do. */
+/** Conditions on a tree's root, by set number: 1 if a root with that set will do. A field is null when it demands nothing. */
 export interface RootDemand {
   readonly traitSets: Uint8Array | null;
   readonly aggregateSets: Uint8Array | null;
 }
 
-/** Values of GroupDemand.treeRoot: any tree will do; the tree asked for is not here. */
+/** Special values of GroupDemand.treeRoot: ANY_ROOT permits any tree, NO_ROOT means that this view does not have the requested tree. */
 export const ANY_ROOT = -1;
 export const NO_ROOT = -2;
 
@@ -74,20 +77,20 @@ const FIXED_REFUSALS: readonly Refusal[] = [
   { kind: "not-searched", limit: "time" },
 ];
 
-/** A request bound to a view as it is now: names are ids, classes are arrays. Use it before the view changes. */
+/** A request bound to the current state of a view: names became ids, and classes became columns. It is valid until the view changes. */
 export class CompiledRequest {
   readonly view: LedgerView;
   readonly request: CandidateRequest;
   readonly unnumbered: GroupDemand | null;
   readonly numbered: readonly GroupDemand[];
   readonly isolate: boolean;
-  /** Every class asked for, once. */
+  /** Every requested class, once. */
   readonly classes: readonly Demand[];
   readonly excludedRoots: ReadonlySet<number>;
-  /** Null: any. */
+  /** Null when any root is permitted. */
   readonly onlyRoots: ReadonlySet<number> | null;
   readonly root: RootDemand;
-  /** Trees refused, by code. */
+  /** Number of refused trees, by refusal code. */
   readonly refused: Int32Array;
   readonly #refusals: Refusal[] = [...FIXED_REFUSALS];
 
@@ -109,7 +112,7 @@ export class CompiledRequest {
     this.refused = new Int32Array(this.#refusals.length);
   }
 
-  /** Counts a refusal; returns false, so that a check can end with it. */
+  /** Counts a refusal. It returns false, so that a check can end with it. */
   refuse(code: number): false {
     this.refused[code] = this.refused[code]! + 1;
     return false;
@@ -193,14 +196,14 @@ export class CompiledRequest {
   }
 }
 
-/** Whether the provider has room for the amount, and its units allow it. */
+/** Whether the provider has room for the amount and its unit rules permit it. */
 export function hasRoom({ column, amount, roomDecides }: Demand, slot: number): boolean {
   if (column.free[slot]! < amount) return false;
   if (roomDecides) return true;
   return amount >= column.minUnit[slot]! && amount <= column.maxUnit[slot]! && amount % column.stepSize[slot]! === 0;
 }
 
-/** Whether a provider may serve a numbered group, room aside. */
+/** Whether a provider meets the conditions of a numbered group, apart from room. */
 export function mayServeNumbered(view: LedgerView, group: GroupDemand, slot: number): boolean {
   const { slots } = view;
   if (group.traitsServe !== null && group.traitsServe[slots.traitSet[slot]!] === 0) return false;
@@ -208,7 +211,7 @@ export function mayServeNumbered(view: LedgerView, group: GroupDemand, slot: num
   return group.outsideSets === null || group.outsideSets[slots.aggregateSet[slot]!] === 1;
 }
 
-/** Whether a provider may serve a part of the unnumbered group, room and required traits aside. */
+/** Whether a provider may serve a part of the unnumbered group, apart from room and required traits. */
 export function mayServeUnnumbered(view: LedgerView, group: GroupDemand, slot: number): boolean {
   const { slots } = view;
   if (group.traitsServe !== null && group.traitsServe[slots.traitSet[slot]!] === 0) return false;
@@ -218,14 +221,14 @@ export function mayServeUnnumbered(view: LedgerView, group: GroupDemand, slot: n
   return group.outsideSets === null || (group.outsideSets[own] === 1 && group.outsideSets[roots] === 1);
 }
 
-/** Whether providers with these trait sets together have what the unnumbered group requires. */
+/** Whether providers with these trait sets together have the traits that the unnumbered group requires. */
 export function haveTogether(view: LedgerView, group: GroupDemand, traitSets: readonly number[]): boolean {
   return group.togetherTraits.every((anyOf) =>
     anyOf.some((id) => id >= 0 && traitSets.some((set) => view.traits.has(set, id))),
   );
 }
 
-/** By set number: 1 where the set has one of each of `anyOf` and none of `noneOf`. */
+/** By set number: 1 where the set has at least one name of each list in `anyOf` and no name of `noneOf`. */
 function servingSets<Name extends string>(
   sets: Readonly<NamedSets<Name>>,
   anyOf: readonly (readonly number[])[],
@@ -246,7 +249,7 @@ function idsOf<Name extends Trait | AggregateUuid>(
   return [...names].map((name) => sets.idOf(name));
 }
 
-/** A rule about names that nothing has ever had is none: hosts pay for no pass over them. */
+/** A rule about names that no provider has ever had is dropped, so that it does not cost a pass over the hosts. */
 function compileRoot({ traits, aggregates }: LedgerView, rules: RootRules | undefined): RootDemand {
   if (!rules) return { traitSets: null, aggregateSets: null };
   const required = [...rules.requiredTraits].map((name) => [traits.idOf(name)]);
@@ -261,7 +264,10 @@ function compileRoot({ traits, aggregates }: LedgerView, rules: RootRules | unde
 
 const likes = new WeakMap<readonly RequestGroup[], RequestGroup[][]>();
 
-/** Numbered groups that ask for the same, together; in the order of their first. Remembered: a query is searched for many times. */
+/**
+ * Gathers numbered groups that ask for the same, in the order of their first member. The result is remembered, since one query is searched
+ * for many times.
+ */
 function likeGroups(groups: readonly RequestGroup[], rules: GroupRules): RequestGroup[][] {
   // The same list of groups always comes with the same rules, or with none.
   const known = likes.get(groups);
@@ -293,7 +299,7 @@ function likenessOf(group: RequestGroup, rules: GroupRules): string {
   ]);
 }
 
-/** Which of the lists name the group: those that name it and another one alike leave the two alike. */
+/** Indexes of the lists that name the group. Groups that ask for the same stay interchangeable only if the same lists name them. */
 function listsOf({ suffix }: RequestGroup, lists: readonly (readonly string[])[] = []): number[] {
   return lists.flatMap((suffixes, index) => (suffixes.includes(suffix) ? [index] : []));
 }

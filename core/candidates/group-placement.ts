@@ -2,34 +2,41 @@ import type { CompiledRequest } from "./compiled-request.ts";
 import { ProviderKinds } from "./provider-kinds.ts";
 import { WorkBudget } from "./work-budget.ts";
 
-/** How many of each group's likes each provider takes; row by provider, column by group. Valid until the next is asked for. */
+/**
+ * How many of each group's likes each provider takes. Rows are providers and columns are groups. Valid until the next placing is requested.
+ */
 export type GroupCounts = Int32Array;
 
-/** A way to find, one after the other, all placings of the numbered groups beside what the unnumbered one has taken. */
+/** Finds, one after the other, all placings of the numbered groups beside what the unnumbered group has already taken. */
 export interface GroupPlacer {
-  /** As the next gives them; valid after it returned true. */
+  /** The placing that `next` found; valid after it returned true. */
   readonly counts: GroupCounts;
-  /** Forgets how far it was; looks at the placement as it is now. */
+  /** Starts over with the current placement. */
   begin(): void;
-  /** False: there is none left, or the budget is spent. The placement is as it was at the beginning, unless the budget is spent. */
+  /**
+   * Returns false when no placing is left or the budget is spent. The placement is then as it was at the beginning, except when the budget
+   * is spent.
+   */
   next(): boolean;
 }
 
 /**
- * What is left to place in a tree, and where there is room: the state that the parts of its search share. Kept from one tree to the
- * next.
+ * What remains to be placed in a tree, and where there is room: the state that all parts of a tree's search share. It is reused for the
+ * next tree.
  */
 export class GroupPlacement {
   readonly kinds: ProviderKinds;
   readonly budget = new WorkBudget();
   readonly classCount: number;
-  /** By group: how many likes there are. */
+  /** By group: number of likes. */
   readonly likes: readonly number[];
-  /** Room by provider and class, less what was placed so far. */
+  /** Room by provider and class, less what has been placed so far. */
   room = new Float64Array(0);
-  /** By provider: bits of the unnumbered group's classes that it serves. With any it is like no other any more. */
+  /**
+   * By provider: bits of the unnumbered group's classes that it serves. A provider that serves any of them is no longer like another one.
+   */
   serves = new Float64Array(0);
-  /** By group and class: the amount one of these like groups takes. Row by group. */
+  /** The amount of each class that one like of the group takes. Rows are groups. */
   readonly #needs: Float64Array;
 
   constructor(request: CompiledRequest) {
@@ -46,7 +53,7 @@ export class GroupPlacement {
     });
   }
 
-  /** Nothing is placed in the tree of this root yet. */
+  /** Turns to the tree of this root, in which nothing has been placed yet. */
   begin(root: number, steps: number): void {
     this.budget.renew(steps);
     this.kinds.fill(root);
@@ -70,7 +77,7 @@ export class GroupPlacement {
     return true;
   }
 
-  /** Puts `times` likes of a group on a provider, or takes them off (negative). */
+  /** Puts `times` likes of a group on a provider, or removes them when `times` is negative. */
   place(group: number, provider: number, times: number): void {
     for (let index = 0; index < this.classCount; index += 1) {
       const at = provider * this.classCount + index;

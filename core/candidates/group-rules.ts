@@ -1,17 +1,20 @@
 import type { GroupRules } from "./request.ts";
 
-/** Which provider serves which group, by slots of the view. */
+/** The providers that serve each group, as slots of the view. */
 export interface ServedGroups {
   readonly root: number;
   readonly mappings: readonly { readonly suffix: string; readonly slots: readonly number[] }[];
 }
 
-/** Whether there are any. */
+/** Whether the request has rules between its groups. */
 export function hasGroupRules({ sameSubtree = [], apart = [] }: GroupRules): boolean {
   return sameSubtree.length > 0 || apart.length > 0;
 }
 
-/** Whether an assignment keeps the rules between its groups. `parent`: by slot, -1 for a root. Cost: groups × depth, a rule. */
+/**
+ * Whether an assignment keeps the rules between its groups. `parent` is indexed by slot and is -1 for a root. Cost: groups × depth for each
+ * rule.
+ */
 export function keepsGroupRules(
   { sameSubtree = [], apart = [] }: GroupRules,
   { root, mappings }: ServedGroups,

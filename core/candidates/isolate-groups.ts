@@ -1,23 +1,23 @@
 import type { GroupCounts, GroupPlacement, GroupPlacer } from "./group-placement.ts";
 
 /**
- * Every way, up to likeness, to put each numbered group on a provider of its own (`group_policy=isolate`).
+ * Finds every way, up to likeness, to put each numbered group on a provider that no other numbered group uses (`group_policy=isolate`).
  *
- * It is a transport problem: so many likes of each group, so many likes of each kind of provider. A flow decides before each
- * choice whether the rest can still be placed, so no branch ends in vain, and an impossible request is known at the root.
+ * This is a transport problem between the likes of each group and the providers of each kind. Before each choice a flow decides whether the
+ * rest can still be placed. So no branch is searched in vain, and an impossible request is known at the root.
  */
 export class GroupIsolator implements GroupPlacer {
   counts: GroupCounts = new Int32Array(0);
   readonly #placement: GroupPlacement;
   readonly #groupCount: number;
   readonly #bins: ProviderBins;
-  /** By group: likes still to place. */
+  /** By group: likes that are still to be placed. */
   readonly #todo: number[];
-  /** By group and bin: whether a provider of the bin could serve, and how many do. Row by group. */
+  /** By group and bin: whether a provider of the bin could serve the group, and how many do. Rows are groups. */
   #fits = new Uint8Array(0);
   #taken = new Int32Array(0);
   readonly #flow: BinFlow;
-  /** The last cell of `#taken` that was chosen for the way given last; -1: none was given yet. */
+  /** The last cell of `#taken` that was chosen for the latest placing, or -1 before the first one. */
   #cell = -1;
 
   constructor(placement: GroupPlacement) {
@@ -74,7 +74,7 @@ export class GroupIsolator implements GroupPlacer {
     return this.#enter(0);
   }
 
-  /** As many likes of the cell's group as can be go to its bin. Returns the cell. */
+  /** Puts as many likes of the cell's group as possible into its bin, and returns the cell. */
   #enter(cell: number): number {
     const bin = cell % this.#bins.count;
     const group = (cell - bin) / this.#bins.count;
@@ -82,7 +82,9 @@ export class GroupIsolator implements GroupPlacer {
     return cell;
   }
 
-  /** From `cell` back, the first that has something takes one less; -1: none has. */
+  /**
+   * Walks back from `cell` to the first cell that has something, and takes one like from it. Returns that cell, or -1 when all are empty.
+   */
   #takeOneOff(cell: number): number {
     let last = cell;
     while (last >= 0 && this.#taken[last] === 0) last -= 1;
@@ -103,10 +105,10 @@ export class GroupIsolator implements GroupPlacer {
     return this.#canPlaceRest((cell - bin) / this.#bins.count, bin + 1);
   }
 
-  /** Whether the likes still to place find providers: `group` in the bins from `firstBin` on, the later groups in all. */
+  /** Whether the remaining likes can be placed: those of `group` in the bins from `firstBin` on, those of later groups in any bin. */
   #canPlaceRest(group: number, firstBin: number): boolean {
     const { left, count } = this.#bins;
-    // Of one group alone no others have to make room.
+    // The last group needs no flow, because no other group would have to make room for it.
     if (group < this.#groupCount - 1) {
       return this.#flow.finds({ todo: this.#todo, left, binCount: count, fits: this.#fits, group, firstBin });
     }
@@ -115,7 +117,7 @@ export class GroupIsolator implements GroupPlacer {
     return places >= this.#todo[group]!;
   }
 
-  /** Likes of a bin in order: first those that take group 0, then group 1, … */
+  /** Fills `counts`. The providers of a bin are given out in order: first to the likes of group 0, then to those of group 1, and so on. */
   #count(): void {
     this.counts.fill(0, 0, this.#placement.kinds.count * this.#groupCount);
     for (let bin = 0; bin < this.#bins.count; bin += 1) {
@@ -130,13 +132,13 @@ export class GroupIsolator implements GroupPlacer {
   }
 }
 
-/** Providers that are alike, the ones that the unnumbered group uses each alone. */
+/** Bins of providers that are alike. A provider that the unnumbered group uses has a bin to itself. */
 class ProviderBins {
   count = 0;
-  /** By bin: providers that are free. */
+  /** By bin: number of free providers. */
   left = new Int32Array(0);
   readonly #placement: GroupPlacement;
-  /** The providers, bin by bin, and where each bin begins. */
+  /** The providers, bin by bin, and the place at which each bin begins. */
   #providers = new Int32Array(0);
   #starts = new Int32Array(0);
 
@@ -186,23 +188,23 @@ class ProviderBins {
 interface FlowProblem {
   /** By group: likes to place. */
   readonly todo: readonly number[];
-  /** By bin: free providers. */
+  /** By bin: number of free providers. */
   readonly left: Int32Array;
   readonly binCount: number;
-  /** By group and bin: 1 if a provider of the bin could serve. Row by group. */
+  /** By group and bin: 1 if a provider of the bin could serve the group. Rows are groups. */
   readonly fits: Uint8Array;
-  /** The groups before it are placed; it goes to the bins from `firstBin` on, the later ones to any. */
+  /** Groups before this one are placed. This one may use the bins from `firstBin` on, and later groups may use any bin. */
   readonly group: number;
   readonly firstBin: number;
 }
 
-/** Tells whether likes of groups and providers can be matched, moving others aside if need be. */
+/** Decides whether all likes can be matched to free providers, moving earlier matches where necessary. */
 class BinFlow {
-  /** By bin: providers that are still free. */
+  /** By bin: number of providers that are still free. */
   #left = new Int32Array(0);
-  /** By group and bin: likes that are matched. Row by group. */
+  /** By group and bin: number of matched likes. Rows are groups. */
   #flow = new Int32Array(0);
-  /** By bin: the round in which it was looked at last. Rounds are never begun anew: 32 bits would not do. */
+  /** By bin: the round in which it was last visited. The number of rounds only grows and may exceed 32 bits. */
   #visited = new Float64Array(0);
   #round = 0;
 
@@ -224,7 +226,7 @@ class BinFlow {
     return true;
   }
 
-  /** Finds room for one like of `from`. */
+  /** Finds a provider for one like of the group `from`, moving other likes if necessary. */
   #augment(problem: FlowProblem, from: number): boolean {
     const { todo, fits, group, firstBin, binCount } = problem;
     const left = this.#left;

@@ -13,7 +13,7 @@ function fits(view: LedgerView, kept: KeptRequest): number {
   return scanTrees(kept.current(), 0, rootCount, new Int32Array(rootCount));
 }
 
-test("asks for a class by its name, also when another class is renamed to it or it is renamed itself", () => {
+test("finds a class by its name after that class or another one has been renamed", () => {
   const view = viewOf(provider("a", { CUSTOM_OLD: 4 }));
   const kept = [OLD, NEW].map(
     (name) =>

@@ -2,11 +2,17 @@ import type { LedgerView } from "../ledger/view.ts";
 import { CompiledRequest, type Demand } from "./compiled-request.ts";
 import type { CandidateRequest } from "./request.ts";
 
-/** A request that is searched for again and again: compiled anew only when what was compiled is no longer what the view says. */
+/**
+ * A request that is searched for many times. It is compiled again only when the view has changed in a way that makes the compiled form
+ * wrong.
+ */
 export class KeptRequest {
   readonly #view: LedgerView;
   readonly #request: CandidateRequest;
-  /** It names trees or hosts, whose slots only a look at the view tells. */
+  /**
+   * True when the request names trees or hosts. Their slots can change without a sign that `#isCurrent` could see, so it is always compiled
+   * again.
+   */
   readonly #namesTrees: boolean;
   #compiled: CompiledRequest;
   #demands: readonly Demand[] = [];
@@ -21,7 +27,7 @@ export class KeptRequest {
     this.#compiled = this.#compile();
   }
 
-  /** Valid until the view changes. */
+  /** The compiled request, valid until the view changes. */
   current(): CompiledRequest {
     if (!this.#isCurrent()) this.#compiled = this.#compile();
     return this.#compiled;
@@ -37,7 +43,9 @@ export class KeptRequest {
     return compiled;
   }
 
-  /** A name that is new to the view comes with a set that is new; a class with a column, which may be renamed to another. */
+  /**
+   * A name that is new to the view comes with a new set, and a new class with a new column. A column may also be renamed to another class.
+   */
   #isCurrent(): boolean {
     const { layout, traits, aggregates, slots } = this.#view;
     if (this.#namesTrees || layout !== this.#layout) return false;

@@ -9,7 +9,7 @@ import { TreeSearch } from "./tree-search.ts";
 
 const CLASS = resourceClass("BW");
 
-/** Every way to put the amounts on the NICs, amounts that are alike interchangeable: by amount the NICs, sorted. */
+/** Every way to put the amounts on the NICs, where equal amounts are interchangeable. Each way lists the NICs of each amount, sorted. */
 function everyWay(amounts: readonly number[], nics: readonly number[]): Set<string> {
   const ways = new Set<string>();
   const free = [...nics];
@@ -37,13 +37,13 @@ const nameOf = (placed: readonly (readonly [amount: number, nic: number])[]): st
     .sort()
     .join();
 
-/** NICs of different sizes, so that no two are alike; amounts of which some are. */
+/** NICs of different sizes, so that no two are alike, and amounts of which some are equal. */
 const scene = fc.record({
   nics: fc.uniqueArray(fc.integer({ min: 3, max: 16 }), { minLength: 1, maxLength: 3 }),
   amounts: fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 7 }),
 });
 
-test("packing finds every way that there is, each once, however early it cuts what cannot end well", () => {
+test("packing finds every possible way exactly once, although it cuts branches early", () => {
   fc.assert(
     fc.property(scene, ({ nics, amounts }) => {
       const view = new LedgerView();

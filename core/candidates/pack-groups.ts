@@ -1,12 +1,13 @@
 import type { GroupCounts, GroupPlacement, GroupPlacer } from "./group-placement.ts";
 
 /**
- * Every way, up to likeness, to put the numbered groups on providers when several may share one (`group_policy=none`).
+ * Finds every way, up to likeness, to put the numbered groups on providers when several groups may share one (`group_policy=none`).
  *
- * Provider after provider takes a row of counts, one a group, the largest group first; among like providers the rows never rise, so each
- * multiset of rows is met once. Branches are cut when a group has more likes left than the remaining providers could take, a class less
- * room left than is still needed, or when there are more large groups left, of which no provider takes two, than providers: once the search has
- * gone back for the first time at every cell, before that only at the end of a row, since most searches never go back.
+ * Each provider takes a row of counts, one for each group, with the largest group first. Among like providers the rows never rise, so each
+ * multiset of rows is found once. A branch is cut in three cases: a group has more likes left than the remaining providers could take, a
+ * class has less room left than is still needed, or more large groups are left than providers although no provider can take two of them.
+ * Until the search backtracks for the first time these checks run only at the end of a row, since most searches never backtrack. After that
+ * they run at every cell.
  */
 export class GroupPacker implements GroupPlacer {
   counts: GroupCounts = new Int32Array(0);
@@ -14,10 +15,10 @@ export class GroupPacker implements GroupPlacer {
   readonly #groupCount: number;
   /** Groups in the order in which a row is filled. */
   readonly #order: readonly number[];
-  /** By group: likes that no provider took yet. */
+  /** By group: likes that no provider has taken yet. */
   readonly #todo: number[];
   readonly #rest: RestBounds;
-  /** The last cell of `counts` that was chosen for the way given last; -1: none was given yet. */
+  /** The last cell of `counts` that was chosen for the latest placing, or -1 before the first one. */
   #cell = -1;
   #hasGoneBack = false;
 
@@ -64,7 +65,7 @@ export class GroupPacker implements GroupPlacer {
     return false;
   }
 
-  /** The provider of the cell takes as many likes of its group as it can. Returns the cell; -1: the budget is spent. */
+  /** Gives the cell's provider as many likes of its group as it can take. Returns the cell, or -1 when the budget is spent. */
   #enter(cell: number): number {
     const placement = this.#placement;
     if (!placement.budget.step()) return -1;
@@ -82,7 +83,9 @@ export class GroupPacker implements GroupPlacer {
     return cell;
   }
 
-  /** From `cell` back, the first that has something takes one less; -1: none has. */
+  /**
+   * Walks back from `cell` to the first cell that has something, and takes one like from it. Returns that cell, or -1 when there is none.
+   */
   #takeOneOff(cell: number): number {
     this.#hasGoneBack = true;
     for (let last = cell; last >= 0; last -= 1) {
@@ -108,14 +111,14 @@ export class GroupPacker implements GroupPlacer {
     return provider < this.#placement.kinds.count && this.#rest.canTake(provider, this.#todo, this.#order);
   }
 
-  /** Whether the providers behind the cell's own may take what the cells of its row up to it have left. */
+  /** Whether the providers after the cell's own may be able to take what remains of the groups in its row up to this cell. */
   #restCanTake(cell: number): boolean {
     const place = cell % this.#groupCount;
     const provider = (cell - place) / this.#groupCount;
     return this.#rest.canTake(provider + 1, this.#todo, this.#order, place + 1);
   }
 
-  /** A provider's row may not exceed that of the like one before it, read from the left. */
+  /** The most that this cell may take: a provider's row may not exceed, read from the left, the row of the like provider before it. */
   #ceilingByLike(provider: number, place: number): number {
     const { kinds, serves } = this.#placement;
     const before = provider - 1;
@@ -131,7 +134,7 @@ export class GroupPacker implements GroupPlacer {
   }
 }
 
-/** The groups by the largest share that one of them has of what all ask for of a class; as they come where that is the same. */
+/** Sorts the groups by their largest share, over all classes, of the total that is requested. Groups with equal shares keep their order. */
 function largestFirst(placement: GroupPlacement): readonly number[] {
   const { likes, classCount } = placement;
   const groups = likes.map((_, group) => group);
@@ -144,12 +147,12 @@ function largestFirst(placement: GroupPlacement): readonly number[] {
   return groups.sort((a, b) => sizes[b]! - sizes[a]!);
 }
 
-/** What the providers from a given one on could take at most. Row by provider. */
+/** Upper bounds on what the providers from a given one on could take. Rows are providers. */
 class RestBounds {
   readonly #placement: GroupPlacement;
-  /** By group: likes, each group looked at by itself. */
+  /** By group: how many likes there is room for, with each group considered by itself. */
   #places = new Float64Array(0);
-  /** By class: room of all together, and of the roomiest. */
+  /** By class: the room of all these providers together, and that of the roomiest one. */
   #room = new Float64Array(0);
   #roomiest = new Float64Array(0);
   #known = false;
@@ -163,11 +166,12 @@ class RestBounds {
   }
 
   /**
-   * Whether the providers from this one on, which have nothing yet, may take so many likes of each group: of the first `count` groups of
-   * `order`, all unless given.
+   * Whether the providers from this one on, which have nothing yet, may be able to take the given number of likes of each group. Only the
+   * first `count` groups of `order` are considered.
    */
   canTake(provider: number, todo: readonly number[], order: readonly number[], count = order.length): boolean {
-    // Known no earlier than asked for: the first provider often takes it all. It is the only one that has something by then.
+    // The bounds are computed on first use, because the first provider often takes everything. By then it is the only one that has
+    // something.
     if (!this.#known) this.#find(provider);
     const { classCount, kinds } = this.#placement;
     for (let place = 0; place < count; place += 1) {
@@ -185,7 +189,7 @@ class RestBounds {
         if (need * 2 > roomiest) large += todo[group]!;
       }
       if (needed > 0 && needed > this.#room[provider * classCount + index]!) return false;
-      // No provider has room for two of these.
+      // No provider has room for two of these likes.
       if (large > kinds.count - provider) return false;
     }
     return true;

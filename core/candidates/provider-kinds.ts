@@ -8,35 +8,36 @@ import {
 import { hasGroupRules } from "./group-rules.ts";
 
 /**
- * The providers of one tree that can serve some part of a request, like ones next to each other. Two are alike when nothing
- * that a request can name tells them apart: parent, traits, aggregates, and for the classes asked for room and units.
- * Tight kinds come first, so that what the search finds first leaves the roomiest providers whole.
+ * The providers of one tree that can serve some part of a request, with like ones next to each other. Two are alike when nothing that a
+ * request can name distinguishes them: parent, traits, aggregates, and for the requested classes room and units. Tight kinds come first, so
+ * that the first results leave the roomiest providers whole.
  *
- * Filled for one tree after the other: the arrays grow to the largest and are kept. Of each the first `count` rows are valid.
+ * It is filled for one tree after the other. The arrays grow to the size of the largest tree and are reused; only their first `count` rows
+ * are valid.
  */
 export class ProviderKinds {
   count = 0;
   /** By provider: its slot in the view. */
   slots = new Int32Array(0);
-  /** By provider: the number of its kind; they are ascending. */
+  /** By provider: the number of its kind, in ascending order. */
   kind = new Int32Array(0);
-  /** Room by provider and class of the request: what is free, at most max_unit. Row by provider. */
+  /** Room by provider and class of the request: the free amount, but at most max_unit. Rows are providers. */
   room = new Float64Array(0);
-  /** By provider and group: 1 if the provider alone could serve one of these like groups. Row by provider. */
+  /** By provider and group: 1 if the provider alone could serve one of the group's likes. Rows are providers. */
   groupFits = new Uint8Array(0);
-  /** By provider and class of the unnumbered group: 1 if the provider could serve it. Row by provider. */
+  /** By provider and class of the unnumbered group: 1 if the provider could serve it. Rows are providers. */
   demandFits = new Uint8Array(0);
   readonly #request: CompiledRequest;
   readonly #demandCount: number;
   readonly #hasRules: boolean;
-  /** The usable providers as the tree lists them: slot, room of all classes asked for together, and kind. */
+  /** The usable providers in the order of the tree: slot, room of all requested classes added up, and kind. */
   #found = new Int32Array(0);
   #roomOfFound = new Float64Array(0);
   #kindOfFound = new Int32Array(0);
-  /** By kind, as they are found: which of the found ones came first, and how many are like it. */
+  /** By kind, in the order of discovery: its first provider, and how many providers are like it. */
   #first = new Int32Array(0);
   #likes = new Int32Array(0);
-  /** Kinds, the tight ones first; and by kind its place among them, and where its next provider goes. */
+  /** Kinds with the tightest first, and by kind its place in that order and the position of its next provider. */
   #order = new Int32Array(0);
   #place = new Int32Array(0);
   #next = new Int32Array(0);
@@ -47,7 +48,7 @@ export class ProviderKinds {
     this.#hasRules = hasGroupRules(request.request);
   }
 
-  /** Cost: (providers of the tree) × (classes + groups + kinds). */
+  /** Finds and sorts the providers of the root's tree. Cost: (providers of the tree) × (classes + groups + kinds). */
   fill(root: number): void {
     const descendants = this.#request.view.slots.descendants(root);
     this.#reserve(descendants.length + 1);
@@ -88,7 +89,7 @@ export class ProviderKinds {
     return mayServeNumbered(this.#request.view, group, slot);
   }
 
-  /** Returns how many kinds there are. */
+  /** Gives each provider found the number of its kind, and returns how many kinds there are. */
   #gatherLike(): number {
     let kinds = 0;
     for (let index = 0; index < this.count; index += 1) {
@@ -108,7 +109,7 @@ export class ProviderKinds {
 
   #isOfKind(kind: number, index: number): boolean {
     const first = this.#first[kind]!;
-    // What differs mostly differs in this: one comparison for several.
+    // Providers that differ usually differ in this sum, so one comparison often replaces several.
     if (this.#roomOfFound[first] !== this.#roomOfFound[index]) return false;
     return this.#areAlike(this.#found[first]!, this.#found[index]!);
   }
@@ -117,7 +118,7 @@ export class ProviderKinds {
     const { slots } = this.#request.view;
     if (slots.parent[a] !== slots.parent[b] || slots.traitSet[a] !== slots.traitSet[b]) return false;
     if (slots.aggregateSet[a] !== slots.aggregateSet[b]) return false;
-    // Rules between groups tell apart what is above something from what is above nothing, or above something else.
+    // Rules between groups depend on a provider's descendants, so under such rules a provider that has children is like no other.
     if (this.#hasRules && (this.#isAbove(a) || this.#isAbove(b))) return false;
     for (const { column } of this.#request.classes) {
       if (column.free[a] !== column.free[b] || column.maxUnit[a] !== column.maxUnit[b]) return false;
@@ -131,7 +132,7 @@ export class ProviderKinds {
     return slots.descendants(slots.root[slot]!).some((other) => slots.parent[other] === slot);
   }
 
-  /** Those with as much room stay as they were found. */
+  /** Sorts the kinds by room. Kinds with equal room keep their order. */
   #sortTightFirst(kinds: number): void {
     for (let kind = 0; kind < kinds; kind += 1) {
       const room = this.#roomOfFound[this.#first[kind]!]!;

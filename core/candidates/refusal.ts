@@ -1,18 +1,18 @@
 import type { ResourceClass } from "../ledger/ids.ts";
 import type { SearchLimit } from "./search-budget.ts";
 
-/** Why a tree cannot serve a request: the first thing that it failed at. `suffix` names the request group. */
+/** Why a tree cannot serve a request: the first check that it failed. `suffix` names the request group. */
 export type Refusal =
   | { readonly kind: "no-host" | "host-down" | "host-disabled" | "host-excluded" | "other-host" }
   | { readonly kind: "traits" | "aggregates" | "other-tree"; readonly suffix: string }
   | { readonly kind: "lacks"; readonly suffix: string; readonly resourceClass: ResourceClass; readonly amount: number }
-  /** A host filter's word. */
+  /** The refusal of a host filter. */
   | { readonly kind: "filtered"; readonly filter: string; readonly why: string }
-  /** Each group would fit by itself, but not all together. */
+  /** Each group would fit by itself, but not all of them together. */
   | { readonly kind: "no-combination" }
-  /** Whether they fit together was not found out within the bound of work. */
+  /** The search reached its bound of work before it knew whether the groups fit together. */
   | { readonly kind: "gave-up" }
-  /** The search was given up before this tree was searched to its end: the decision had used up its limit of steps or of time. */
+  /** The search ended before it had covered this tree, because the decision had used up its limit of steps or time. */
   | { readonly kind: "not-searched"; readonly limit: SearchLimit };
 
 export interface RefusalCount {
@@ -20,7 +20,7 @@ export interface RefusalCount {
   readonly trees: number;
 }
 
-/** A refusal as a person reads it after "so many hosts: …". */
+/** A refusal in words that can follow "so many hosts: …". */
 export function describeSearchRefusal(refusal: Refusal): string {
   switch (refusal.kind) {
     case "no-host":
@@ -58,7 +58,7 @@ function ofGroup(suffix: string): string {
   return suffix === "" ? "" : ` in group ${suffix.replace(/^_/, "")}`;
 }
 
-/** Adds up counts of several searches (one a cell), most frequent first. */
+/** Adds up the counts of several searches, one for each cell. The most frequent comes first. */
 export function sumRefusals(counts: Iterable<RefusalCount>): RefusalCount[] {
   const sums = new Map<string, RefusalCount>();
   for (const { refusal, trees } of counts) {

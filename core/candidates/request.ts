@@ -1,54 +1,56 @@
 import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "../ledger/ids.ts";
 
 /**
- * What is wanted of one provider (a numbered group), or of one tree (the unnumbered group, suffix ""). The Placement API's
+ * What is requested of one provider (a numbered group) or of one tree (the unnumbered group, with suffix ""). It is the Placement API's
  * request group: `resources`, `required`, `member_of`, `in_tree` with their suffix.
  */
 export interface RequestGroup {
-  /** "" for the unnumbered group, of which there is at most one; else `1`, `_NIC`, … */
+  /** "" for the unnumbered group, of which there is at most one; otherwise `1`, `_NIC`, … */
   readonly suffix: string;
-  /** Amounts of at least 1. Only a numbered group may have none: it names a provider by its traits, for `sameSubtree`. */
+  /** Amounts of at least 1. Only a numbered group may be without resources: it then names a provider by its traits, for `sameSubtree`. */
   readonly resources: ReadonlyMap<ResourceClass, number>;
-  /** A numbered group: the provider has them all. The unnumbered one: the providers that serve it have them together. */
+  /** Traits that the provider of a numbered group must have, or that the providers of the unnumbered group must have together. */
   readonly requiredTraits: ReadonlySet<Trait>;
-  /** `in:` - of each set at least one. */
+  /** At least one trait of each set is required (`in:` in the Placement API). */
   readonly requiredAny: readonly ReadonlySet<Trait>[];
-  /** No provider that serves the group has any of them. */
+  /** Traits that no provider of the group may have. */
   readonly forbiddenTraits: ReadonlySet<Trait>;
-  /** Of each set the provider is a member of at least one (unnumbered group: the provider, or its root). */
+  /** The provider must be a member of at least one aggregate of each set. For the unnumbered group, membership of its root counts too. */
   readonly memberOf: readonly ReadonlySet<AggregateUuid>[];
-  /** The provider (unnumbered group: and its root) is a member of none. */
+  /** The provider, and for the unnumbered group its root too, must not be a member of any of these aggregates. */
   readonly forbiddenAggregates: ReadonlySet<AggregateUuid>;
-  /** Only in the tree that this provider belongs to. */
+  /** Restricts the group to the tree of this provider; null permits any tree. */
   readonly inTree: ProviderUuid | null;
 }
 
-/** `none`: several numbered groups may land on one provider; `isolate`: each on one of its own. */
+/** `none` lets several numbered groups share a provider. `isolate` gives each of them a different one. */
 export type GroupPolicy = "none" | "isolate";
 
-/** Which trees are looked at, decided before any limit. */
+/** Selects the trees to search, before any limit applies. */
 export interface TreeFilter {
-  /** Only trees of hosts that are up and not disabled. */
+  /** Admits only trees of hosts that are up and not disabled. */
   readonly openHostsOnly: boolean;
   readonly excludedHosts: ReadonlySet<string>;
-  /** Only the trees of these hosts; without it, of any. */
+  /** Admits only the trees of these hosts. Without it the tree of any host is admitted. */
   readonly onlyHosts?: ReadonlySet<string>;
 }
 
-/** What the root of a tree must be like, whichever providers serve the groups. */
+/** Conditions on the root of a tree, whichever providers serve the groups. */
 export interface RootRules {
   readonly requiredTraits: ReadonlySet<Trait>;
   readonly forbiddenTraits: ReadonlySet<Trait>;
-  /** Of each set it is a member of at least one. */
+  /** The root must be a member of at least one aggregate of each set. */
   readonly memberOf: readonly ReadonlySet<AggregateUuid>[];
   readonly forbiddenAggregates: ReadonlySet<AggregateUuid>;
 }
 
-/** Rules between numbered groups, by their suffixes. */
+/** Rules between numbered groups, which are named by their suffixes. */
 export interface GroupRules {
-  /** Of the providers that serve the groups of a list, one is at or above all the others (the Placement API's `same_subtree`). */
+  /** Among the providers that serve a list's groups, one must be at or above all the others (the Placement API's `same_subtree`). */
   readonly sameSubtree?: readonly (readonly string[])[];
-  /** Groups of a list are served by different providers, except that the root may serve several: a flat host has no others. */
+  /**
+   * The groups of a list must be served by different providers. Only the root may serve several, since a flat host has no other provider.
+   */
   readonly apart?: readonly (readonly string[])[];
 }
 
@@ -57,14 +59,14 @@ export interface CandidateRequest extends GroupRules {
   readonly groupPolicy: GroupPolicy;
   readonly rootRules?: RootRules;
   readonly trees: TreeFilter;
-  /** Most candidates of one search. */
+  /** Maximum number of candidates of one search. */
   readonly limit: number;
 }
 
 export const ANY_TREE: TreeFilter = { openHostsOnly: false, excludedHosts: new Set() };
 export const OPEN_HOSTS: TreeFilter = { openHostsOnly: true, excludedHosts: new Set() };
 
-/** A request group that asks for nothing but what is given. */
+/** Builds a request group with defaults that ask for nothing. */
 export function requestGroup(
   group: Partial<Omit<RequestGroup, "resources">> & { readonly resources: ReadonlyMap<ResourceClass, number> },
 ): RequestGroup {

@@ -19,17 +19,17 @@ import {
 } from "./compiled-request.ts";
 
 /**
- * Sieve the trees `from` (inclusive) to `to` (exclusive) of the view's dense list of roots: the slots of the roots that may
- * serve the request go to `out`; for the others the first reason is counted. A tree that is left may still turn out
- * unable (groups that fit each by itself, not together), except flat ones without numbered groups, for which this is exact.
+ * Scans the trees `from` (inclusive) to `to` (exclusive) of the view's dense list of roots. It writes the root slots of trees that may
+ * serve the request to `out`, and counts the first reason for each other tree. A tree that remains may still fail later, when groups fit by
+ * themselves but not together. For flat trees without numbered groups the result is exact.
  *
- * Cost: some nanoseconds a tree when roots alone decide, some tens when their descendants must be looked at; no allocation.
+ * Cost: a few nanoseconds per tree when roots alone decide, some tens when descendants must be read. It allocates nothing.
  */
 export function scanTrees(request: CompiledRequest, from: number, to: number, out: Int32Array): number {
   return scanRoots(request, request.view.slots.roots, { from, to }, out);
 }
 
-/** The same of a part of any list of roots; `out` may be that list. */
+/** Like `scanTrees` for a part of any list of roots. `out` may be the same array. */
 export function scanRoots(
   request: CompiledRequest,
   roots: Int32Array,
@@ -60,7 +60,7 @@ export function scanRoots(
   return count;
 }
 
-/** Where hosts are named, the others cost a look into a set each; then as `keepByRoot`. */
+/** Keeps the named hosts, at the cost of a set lookup for each root, and then applies the checks of `keepByRoot`. */
 function keepByHost(
   request: CompiledRequest,
   roots: Int32Array,
@@ -83,8 +83,8 @@ function keepByHost(
 }
 
 /**
- * One pass over hosts and the unnumbered group. The first classes are compared in the loop itself, against the root alone:
- * that is the whole search for flat hosts. What the loop cannot decide is asked of `servesUnnumbered`.
+ * Checks hosts and the unnumbered group in one pass. The loop itself compares the first classes with the root alone, which is the whole
+ * search for flat hosts. It asks `servesUnnumbered` about whatever it cannot decide.
  */
 function keepByRoot(
   request: CompiledRequest,
@@ -141,17 +141,17 @@ function keepIf(out: Int32Array, count: number, keeps: (root: number) => boolean
   return kept;
 }
 
-/** Whether the group has conditions on a provider beside room. */
+/** Whether the group has conditions on a provider other than room. */
 function isConstrained(group: GroupDemand): boolean {
   return group.traitsServe !== null || group.memberSets !== null || group.outsideSets !== null;
 }
 
-/** Whether the group has any condition beside room. */
+/** Whether the group has any condition other than room. */
 function isPicky(group: GroupDemand | null): boolean {
   return group !== null && (isConstrained(group) || group.togetherSets !== null || group.treeRoot !== ANY_ROOT);
 }
 
-/** All that follow count their refusal. */
+/** Whether the tree's host may be used. Like the checks below, it counts its own refusal. */
 function isOpen(request: CompiledRequest, root: number, openOnly: boolean): boolean {
   const state = request.view.hosts.state[root]!;
   if (!openOnly || state === HOST_OPEN) return true;
@@ -163,7 +163,7 @@ function isInTree(request: CompiledRequest, group: GroupDemand, root: number): b
   return group.treeRoot === ANY_ROOT || root === group.treeRoot || request.refuse(group.treeCode);
 }
 
-/** Whether for each class of the unnumbered group some provider of the tree could serve it, and traits are there together. */
+/** Whether each class of the unnumbered group has a provider in the tree that could serve it, and the tree has the required traits. */
 function servesUnnumbered(request: CompiledRequest, group: GroupDemand | null, root: number): boolean {
   if (group === null) return true;
   if (!isInTree(request, group, root)) return false;
@@ -185,7 +185,7 @@ function servesDemand(request: CompiledRequest, group: GroupDemand, demand: Dema
   return request.refuse(constrained ? codeOfDemand(request, group, demand, root) : demand.lackCode);
 }
 
-/** Why no provider of the tree serves this class: none has room, or those that have don't meet the other conditions. */
+/** Why no provider of the tree serves this class: either none has room, or those with room do not meet the other conditions. */
 function codeOfDemand(request: CompiledRequest, group: GroupDemand, demand: Demand, root: number): number {
   const { slots } = request.view;
   const roomy = [root, ...slots.descendants(root)].filter((slot) => hasRoom(demand, slot));
@@ -204,7 +204,7 @@ function hasTogether(request: CompiledRequest, group: GroupDemand, root: number)
   return (sets.length > 0 && haveTogether(request.view, group, sets)) || request.refuse(group.traitCode);
 }
 
-/** Whether as many of these like groups find a place in the tree as there are, looked at by themselves. */
+/** Whether the tree has places for all of these like groups, considered by themselves. */
 function holdsGroup(request: CompiledRequest, group: GroupDemand, root: number, constrained: boolean): boolean {
   const wanted = group.suffixes.length;
   const eachOne = request.isolate || wanted === 1;
@@ -215,7 +215,7 @@ function holdsGroup(request: CompiledRequest, group: GroupDemand, root: number, 
   return places >= wanted || request.refuse(codeOfGroup(request, group, root));
 }
 
-/** Providers of the tree with room for one of the group's likes, when one class and traits are all that it asks: the usual case. */
+/** Counts the tree's providers with room for one like, when the group asks for one class and traits only, which is the usual case. */
 function plainPlaces({ view }: CompiledRequest, group: GroupDemand, { column, amount }: Demand, root: number): number {
   const { traitSet } = view.slots;
   const { traitsServe } = group;
@@ -238,7 +238,7 @@ function placesIn(request: CompiledRequest, group: GroupDemand, root: number, co
   return places;
 }
 
-/** How many of a numbered group's likes the provider could take, were there nothing else. */
+/** How many likes of a numbered group the provider could take if nothing else were placed on it. */
 function placesAt(request: CompiledRequest, group: GroupDemand, slot: number, constrained: boolean): number {
   if (constrained && !mayServeNumbered(request.view, group, slot)) return 0;
   let places = request.isolate ? 1 : Number.POSITIVE_INFINITY;
@@ -249,12 +249,12 @@ function placesAt(request: CompiledRequest, group: GroupDemand, slot: number, co
   return places;
 }
 
-/** What lands on one provider adds up, and the sum too must be within its max_unit. */
+/** Amounts on one provider add up, and their sum must also stay within max_unit. */
 function placesFor({ column, amount }: Demand, slot: number): number {
   return Math.floor(Math.min(column.free[slot]!, column.maxUnit[slot]!) / amount);
 }
 
-/** What the group lacks in the tree: room of a class, the right traits where there is room, or else the right aggregates. */
+/** What the group lacks in the tree: room of a class, then the right traits where there is room, and otherwise the right aggregates. */
 function codeOfGroup(request: CompiledRequest, group: GroupDemand, root: number): number {
   const wanted = group.suffixes.length;
   if (group.plain !== null) {

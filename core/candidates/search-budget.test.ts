@@ -4,7 +4,7 @@ import { SearchBudget } from "./search-budget.ts";
 const LIMITS = { steps: 100_000, ms: 20, stepsPerSlice: 10_000 };
 
 describe("the budget of a decision's search", () => {
-  test("is closed at the end of a slice, and open again in the next one, until its steps are spent", () => {
+  test("closes at the end of a slice and opens again in the next one until its steps are spent", () => {
     const budget = new SearchBudget(LIMITS, () => 0);
     for (let slice = 0; slice < 10; slice += 1) {
       expect([budget.isClosed, budget.spentBy]).toEqual([false, null]);
@@ -17,7 +17,7 @@ describe("the budget of a decision's search", () => {
     expect([budget.isClosed, budget.spentBy, budget.steps]).toEqual([true, "steps", 100_000]);
   });
 
-  test("gives the last trees no more steps than are left", () => {
+  test("gives the last trees no more steps than remain", () => {
     const budget = new SearchBudget({ ...LIMITS, steps: 30_000 }, () => 0);
     expect(budget.stepsForTree).toBe(20_000);
     budget.spend(20_000);
@@ -26,7 +26,7 @@ describe("the budget of a decision's search", () => {
     expect([budget.stepsForTree, budget.steps]).toEqual([0, 30_000]);
   });
 
-  test("counts the time within slices, and not what passes between them", () => {
+  test("counts the time within slices but not the time between them", () => {
     let nowMs = 0;
     const budget = new SearchBudget(LIMITS, () => nowMs);
     budget.spend(2_000);
@@ -42,7 +42,7 @@ describe("the budget of a decision's search", () => {
     expect([budget.isClosed, budget.spentBy]).toEqual([true, "time"]);
   });
 
-  test("does not look at the clock for a search of few steps", () => {
+  test("does not read the clock for a search of few steps", () => {
     let looks = 0;
     const budget = new SearchBudget(LIMITS, () => {
       looks += 1;

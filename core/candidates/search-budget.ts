@@ -1,30 +1,30 @@
-/** Most steps spent on one tree. */
+/** Maximum number of search steps for one tree. */
 export const WORK_PER_TREE = 20_000;
 
-/** How much searching one decision may do over all trees that it looks at. */
+/** How much search work one decision may do over all its trees. */
 export interface SearchLimits {
-  /** Steps of the search; some 150 ns each. */
+  /** Search steps of about 150 ns each. */
   readonly steps: number;
   readonly ms: number;
-  /** After so many steps others have their turn of the event loop. */
+  /** Number of steps after which the search yields to other work of the event loop. */
   readonly stepsPerSlice: number;
 }
 
 export const DEFAULT_SEARCH_LIMITS: SearchLimits = { steps: 200_000, ms: 20, stepsPerSlice: 25_000 };
 
-/** Why a search went no further. */
+/** Which limit ended the search. */
 export type SearchLimit = "steps" | "time";
 
-/** The clock is read once in so many steps: most decisions end before. */
+/** Steps between two readings of the clock. Most decisions end before the first one. */
 const STEPS_PER_LOOK = 2_000;
 
 /**
- * What one decision may spend on combining request groups, over all trees: packing is hard in general, and whoever asks chooses what is
- * packed. It is spent in slices, between which the decision gives way to others.
+ * The steps and time that one decision may spend on combining request groups, over all trees. Packing is hard in general, and the client
+ * chooses what is packed. The budget is spent in slices, and between two slices other decisions get their turn.
  *
  * - open: trees are searched
  * - at the end of a slice: no further tree is searched until `beginSlice`
- * - spent: no further tree is searched at all; `spentBy` says which limit it was
+ * - spent: no further tree is searched at all, and `spentBy` says which limit it was
  */
 export class SearchBudget {
   readonly limits: SearchLimits;
@@ -32,13 +32,13 @@ export class SearchBudget {
   #stepsLeft: number;
   #stepsLeftOfSlice: number;
   #stepsUntilLook = STEPS_PER_LOOK;
-  /** Spent in slices that have ended. */
+  /** Milliseconds spent in slices that have ended. */
   #spentMs = 0;
-  /** When the clock was read first in this slice; null: not yet. */
+  /** When the clock was first read in this slice, or null before that. */
   #sliceBeganMs: number | null = null;
   #spentBy: SearchLimit | null = null;
 
-  /** `nowMs`: a clock that never goes back. */
+  /** `nowMs` must be a clock that never goes back. */
   constructor(limits: SearchLimits, nowMs: () => number) {
     this.limits = limits;
     this.#nowMs = nowMs;
@@ -50,17 +50,17 @@ export class SearchBudget {
     return this.#spentBy;
   }
 
-  /** No further tree is searched in this slice, or at all. */
+  /** True when no further tree may be searched in this slice, or at all. */
   get isClosed(): boolean {
     return this.#stepsLeftOfSlice <= 0 || this.#spentBy !== null;
   }
 
-  /** Steps that were spent so far. */
+  /** Steps spent so far. */
   get steps(): number {
     return this.limits.steps - this.#stepsLeft;
   }
 
-  /** Most steps that the next tree may have. */
+  /** Maximum number of steps for the next tree. */
   get stepsForTree(): number {
     return Math.min(WORK_PER_TREE, this.#stepsLeft);
   }
@@ -70,14 +70,14 @@ export class SearchBudget {
     this.#stepsLeftOfSlice = this.limits.stepsPerSlice;
   }
 
-  /** What passes until the next step does not count. */
+  /** Ends the slice. Time until the first step of the next slice does not count. */
   endSlice(): void {
     if (this.#sliceBeganMs === null) return;
     this.#spentMs += this.#nowMs() - this.#sliceBeganMs;
     this.#sliceBeganMs = null;
   }
 
-  /** So many steps were spent on a tree. */
+  /** Charges the steps that a tree has taken. */
   spend(steps: number): void {
     this.#stepsLeft -= steps;
     this.#stepsLeftOfSlice -= steps;
@@ -95,7 +95,7 @@ export class SearchBudget {
   }
 }
 
-/** One that the steps of a decision bound, in one slice and by no clock. */
+/** A budget with a decision's limit of steps, one slice and no clock. */
 export function stepsOnly(): SearchBudget {
   return new SearchBudget(STEPS_ONLY, noClock);
 }
@@ -107,7 +107,7 @@ const STEPS_ONLY: SearchLimits = {
 };
 const noClock = (): number => 0;
 
-/** One that nothing bounds but the steps of each tree. */
+/** A budget that bounds only the steps of each tree. */
 export function boundlessSearch(): SearchBudget {
   const steps = Number.MAX_SAFE_INTEGER;
   return new SearchBudget({ steps, ms: Number.POSITIVE_INFINITY, stepsPerSlice: steps }, noClock);

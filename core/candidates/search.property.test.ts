@@ -16,7 +16,7 @@ import { ANY_TREE, type CandidateRequest, type RequestGroup, requestGroup } from
 import { CandidateSearch } from "./search.ts";
 import { type Assignment, TreeSearch } from "./tree-search.ts";
 
-/** One way to serve a request, as the reference finds it: for each part of the request its provider. */
+/** One part of a request and the provider that serves it, as the reference implementation finds them. */
 interface Part {
   readonly group: RequestGroup;
   readonly resources: ReadonlyMap<ResourceClass, number>;
@@ -48,7 +48,7 @@ const providerSpec = fc.record({
   traits: fc.subarray([...TRAITS]),
   inAggregate: fc.boolean(),
 });
-/** Few distinct providers, so that there are like ones. */
+/** Trees of few distinct providers, so that some are alike. */
 const treeSpec = fc
   .array(providerSpec, { minLength: 1, maxLength: 2 })
   .chain((models) => fc.array(fc.constantFrom(...models), { minLength: 1, maxLength: 5 }));
@@ -59,7 +59,7 @@ const groupSpec = fc.record({
   anyOf: fc.boolean(),
   memberOf: fc.constantFrom("any", "any", "in", "out"),
 });
-/** Which of the numbered groups each rule names. */
+/** The numbered groups that each rule names. */
 const rulesSpec = fc.record({
   sameSubtree: fc.array(fc.subarray([0, 1, 2, 3], { minLength: 2 }), { maxLength: 2 }),
   apart: fc.array(fc.subarray([0, 1, 2, 3], { minLength: 2 }), { maxLength: 1 }),
@@ -72,7 +72,7 @@ const groupsSpec = fc
 
 type TreeSpec = typeof treeSpec extends fc.Arbitrary<infer T> ? T : never;
 
-/** A view of trees whose providers are named `p0`, `p1`, … (the first tree), `q0`, `q1`, … (the second one). */
+/** Builds a view of trees whose providers are named `p0`, `p1`, … in the first tree and `q0`, `q1`, … in the second. */
 function buildView(...trees: readonly TreeSpec[]): LedgerView {
   const view = new LedgerView();
   trees.forEach((tree, index) => {
@@ -131,14 +131,14 @@ function buildRequest(
   };
 }
 
-/** Everything that tells a provider from another, as text. */
+/** All properties that distinguish a provider from another one, as text. */
 function likenessOfProvider(provider: Provider, request: CandidateRequest, parents: ReadonlySet<string>): string {
   const classes = new Set(request.groups.flatMap((group) => [...group.resources.keys()]));
   const inventories = [...provider.inventories]
     .filter(([name]) => classes.has(name))
     .map(([name, inv]) => `${name}:${capacityOf(inv) - inv.used}:${inv.minUnit}:${inv.maxUnit}:${inv.stepSize}`)
     .sort();
-  // Under rules between groups, what is above something is like nothing else.
+  // Under rules between groups, a provider that has children is like no other.
   const name = hasGroupRules(request) && parents.has(provider.uuid) ? provider.uuid : "";
   return JSON.stringify([name, provider.parent, inventories, [...provider.traits].sort(), [...provider.aggregates]]);
 }
@@ -158,7 +158,7 @@ function likenessOfGroup(group: RequestGroup, request: CandidateRequest): string
   ]);
 }
 
-/** The same text for ways that differ only in which of several likes is which. */
+/** A text that is equal for ways that differ only in which of several likes is which. */
 function canonical(
   placed: readonly (readonly [label: string, provider: Provider])[],
   request: CandidateRequest,
@@ -276,7 +276,7 @@ function bruteForce(view: LedgerView, request: CandidateRequest): Set<string> {
 const labelOf = (part: Part, request: CandidateRequest) =>
   part.group.suffix === "" ? `unnumbered ${[...part.resources.keys()][0]}` : likenessOfGroup(part.group, request);
 
-/** The search's answers in the reference's terms. Which provider gives a class of the unnumbered group follows from the amounts. */
+/** The search's answers in the reference's terms. The amounts show which provider gives a class of the unnumbered group. */
 function searched(view: LedgerView, request: CandidateRequest): string[] {
   const providers = new Map(view.tree(providerUuid("p0")).map((uuid) => [uuid, view.provider(uuid)!]));
   return [...new CandidateSearch(view, request, { workPerTree: 1_000_000 })].map((candidate) => {
@@ -304,7 +304,7 @@ function searched(view: LedgerView, request: CandidateRequest): string[] {
   });
 }
 
-describe("candidate search against trying everything", () => {
+describe("candidate search compared with trying everything", () => {
   it("finds each answer exactly once, up to likeness", () => {
     fc.assert(
       fc.property(treeSpec, groupsSpec, fc.boolean(), (tree, [unnumbered, groups], isolate) => {
@@ -331,7 +331,7 @@ describe("candidate search against trying everything", () => {
     );
   });
 
-  it("gives the ways of a tree whatever tree the search was turned to before, and however far it went there", () => {
+  it("finds the same ways for a tree regardless of the tree searched before and how far that search went", () => {
     const before = fc.record({ tree: treeSpec, ways: fc.nat({ max: 4 }), steps: fc.integer({ min: 1, max: 200 }) });
     fc.assert(
       fc.property(before, treeSpec, groupsSpec, fc.boolean(), rulesSpec, (other, tree, asked, isolate, rules) => {

@@ -23,7 +23,7 @@ const request = (groups: readonly RequestGroup[], rest: Partial<CandidateRequest
   ...rest,
 });
 
-/** Candidates as text: who gives what. */
+/** Candidates as text that says which provider gives what. */
 function found(view: LedgerView, asked: CandidateRequest, options: SearchOptions = {}): string[] {
   return [...new CandidateSearch(view, asked, options)].map((candidate) =>
     candidate.items
@@ -52,7 +52,7 @@ describe("candidate search over flat hosts", () => {
     expect(found(flat, request([want({ VCPU: 4 })]))).toEqual(["a:VCPU=4", "b:VCPU=4", "c:VCPU=4"]);
   });
 
-  it("begins where it is told to, so that a limit does not always favour the first", () => {
+  it("begins at the given position, so that a limit does not always favour the first trees", () => {
     expect(found(flat, request([want({ VCPU: 1 })], { limit: 2 }), { start: 2 })).toEqual(["c:VCPU=1", "a:VCPU=1"]);
     expect(found(flat, request([want({ VCPU: 1 })], { limit: 1 }), { start: -1 })).toEqual(["c:VCPU=1"]);
   });
@@ -79,7 +79,7 @@ describe("candidate search over flat hosts", () => {
     expect(fits).toEqual([4, 8, 12]);
   });
 
-  it("answers required, any-of and forbidden traits, aggregates and in_tree", () => {
+  it("honours required, any-of and forbidden traits, aggregates and in_tree", () => {
     const view = viewOf(
       provider("a", { VCPU: 8 }, { traits: ["X"], aggregates: ["g1"] }),
       provider("b", { VCPU: 8 }, { traits: ["X", "Y"], aggregates: ["g2"] }),
@@ -100,7 +100,7 @@ describe("candidate search over flat hosts", () => {
     }
   });
 
-  it("looks only at open hosts when told to, before the limit", () => {
+  it("searches only open hosts when told to, before the limit applies", () => {
     const view = viewOf(
       ["down", "disabled", "stray", "open", "tried"].flatMap((name) => provider(name, { VCPU: 8 })),
       host("h-down", "down", { up: false }),
@@ -158,7 +158,7 @@ describe("candidate search over provider trees", () => {
     }
   });
 
-  it("answers 48 groups over 48 like children, and 48 over 47 with nothing, without giving up", () => {
+  it("places 48 groups on 48 like children, and finds without giving up that 48 do not fit on 47", () => {
     for (const groupPolicy of ["none", "isolate"] as const) {
       expect(found(viewOf(gpuHost("a", 48)), request(gpuGroups(48), { groupPolicy }))).toHaveLength(1);
       const short = new CandidateSearch(viewOf(gpuHost("a", 47)), request(gpuGroups(48), { groupPolicy }));
@@ -167,7 +167,7 @@ describe("candidate search over provider trees", () => {
     }
   });
 
-  it("lets groups share a provider under none, and not under isolate", () => {
+  it("lets groups share a provider under none but not under isolate", () => {
     const view = viewOf(gpuHost("a", 2));
     expect(found(view, request(gpuGroups(2, 500)))).toEqual([
       "a-gpu0:CUSTOM_GPU_MILLI=1000",
@@ -178,7 +178,7 @@ describe("candidate search over provider trees", () => {
     ]);
   });
 
-  it("tells providers apart that differ in room, and tries the tightest first", () => {
+  it("distinguishes providers with different room, and tries the tightest first", () => {
     const view = viewOf(gpuHost("a", 2), provider("a-half", { CUSTOM_GPU_MILLI: 1000 }, { parent: "a", used: 600 }));
     expect(found(view, request(gpuGroups(1, 300)))).toEqual([
       "a-half:CUSTOM_GPU_MILLI=300",
@@ -186,7 +186,7 @@ describe("candidate search over provider trees", () => {
     ]);
   });
 
-  it("takes turns between trees, so that one with many ways does not use up the limit", () => {
+  it("alternates between trees, so that one with many ways does not use up the limit", () => {
     const view = viewOf(gpuHost("a", 4), gpuHost("b", 4));
     const trees = [...new CandidateSearch(view, request(gpuGroups(4, 250), { limit: 4 }))].map(
       (candidate) => candidate.root,
@@ -194,7 +194,7 @@ describe("candidate search over provider trees", () => {
     expect(trees).toEqual(["a", "b", "a", "b"]);
   });
 
-  it("spreads the unnumbered group over providers, each class on one, with traits they have together", () => {
+  it("spreads the unnumbered group's classes over providers that together have the traits", () => {
     const view = viewOf(
       provider("root", { MEMORY_MB: 100 }, { traits: ["ON_ROOT"] }),
       provider("numa0", { VCPU: 8 }, { parent: "root", traits: ["N0"] }),
@@ -222,14 +222,14 @@ describe("candidate search over provider trees", () => {
     expect(found(view, request([want({ VCPU: 1 }, { forbiddenAggregates: memberOf[0]! })]))).toEqual([]);
   });
 
-  it("adds up what lands on one provider, and holds the sum against max_unit", () => {
+  it("adds up the amounts on one provider and compares the sum with max_unit", () => {
     const view = viewOf(provider("a", { VCPU: 10 }, { maxUnit: 6 }));
     const groups = (amount: number) => [want({ VCPU: amount }), want({ VCPU: amount }, { suffix: "1" })];
     expect(found(view, request(groups(3)))).toEqual(["a:VCPU=6"]);
     expect(found(view, request(groups(4)))).toEqual([]);
   });
 
-  it("says that groups fit one by one but not together", () => {
+  it("reports groups that fit one by one but not together", () => {
     const view = viewOf(
       provider("a", { MEMORY_MB: 1 }),
       provider("a1", { CUSTOM_GPU_MILLI: 1000 }, { parent: "a", traits: ["X", "Y"] }),
@@ -243,7 +243,7 @@ describe("candidate search over provider trees", () => {
     }
   });
 
-  it("says so when it reaches its bound of work", () => {
+  it("reports when it reaches its bound of work", () => {
     const sizes = [701, 653, 599, 547, 503, 467, 431, 397, 367, 347, 331, 313];
     const view = viewOf(gpuHost("a", 6));
     const groups = sizes.map((amount, index) => want({ CUSTOM_GPU_MILLI: amount }, { suffix: `${index + 1}` }));
@@ -253,7 +253,7 @@ describe("candidate search over provider trees", () => {
     expect(search.refusals()).toEqual([{ refusal: { kind: "gave-up" }, trees: 1 }]);
   });
 
-  it("has a class that nobody offers as a reason, not an error", () => {
+  it("reports a class that no provider offers as a reason and not as an error", () => {
     expect(refused(viewOf(gpuHost("a", 1)), request([want({ [GPU]: 1, [MEMORY]: 1, FPGA: 1 })]))).toEqual({
       "not enough FPGA (1 asked for)": 1,
     });

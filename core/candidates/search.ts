@@ -12,29 +12,29 @@ import { type Assignment, assignmentOnRoot, searchTree, TreeSearch } from "./tre
 /** One way to satisfy a request: an allocation candidate. */
 export interface Candidate {
   readonly root: ProviderUuid;
-  /** The host whose tree it is; null: the tree belongs to none. */
+  /** The host of the tree, or null when the tree belongs to none. */
   readonly host: string | null;
-  /** No (provider, class) twice. */
+  /** Each pair of provider and class occurs once. */
   readonly items: readonly AllocationItem[];
-  /** By group suffix the providers that serve it; several only for the unnumbered group (""). */
+  /** By group suffix: the providers that serve the group. Only the unnumbered group ("") may have several. */
   readonly mappings: ReadonlyMap<string, readonly ProviderUuid[]>;
 }
 
 export interface SearchOptions {
-  /** Where in the view's list of trees to begin; any whole number. */
+  /** Position in the view's list of trees at which to begin. Any whole number is valid. */
   readonly start?: number;
-  /** Most steps spent on one tree; 20,000 unless given. */
+  /** Maximum number of steps for one tree; 20,000 by default. */
   readonly workPerTree?: number;
 }
 
-/** Trees sieved at a time: enough to amortise the passes, few enough that a small limit reads little of a large cell. */
+/** Trees that are scanned at a time: enough to amortise the passes, and few enough that a small limit reads little of a large cell. */
 const BLOCK = 512;
 
 /**
- * The allocation candidates of a view, found as they are asked for: first one of every tree that has any, then a second of
- * each, and so on, so that no tree uses up the limit alone.
+ * The allocation candidates of a view, found on demand. It yields the first candidate of every tree that has one, then a second of each,
+ * and so on, so that no single tree uses up the limit.
  *
- * Iterate it at once: it refuses to go on after the view has changed. Once it has ended without candidates, `refusals` says why.
+ * Iterate it at once: it refuses to go on after the view has changed. When it has ended without candidates, `refusals` says why.
  */
 export class CandidateSearch implements Iterable<Candidate> {
   readonly #view: LedgerView;
@@ -53,12 +53,12 @@ export class CandidateSearch implements Iterable<Candidate> {
     this.#workPerTree = options.workPerTree ?? WORK_PER_TREE;
   }
 
-  /** Trees whose search ended at the bound of work: they may have more candidates than were found. */
+  /** Trees whose search ended at the bound of work. They may have more candidates than were found. */
   get treesGivenUp(): number {
     return this.#treesGivenUp;
   }
 
-  /** Trees without a candidate among those looked at so far, by reason. */
+  /** Trees without a candidate among those searched so far, by reason. */
   refusals(): RefusalCount[] {
     return this.#compiled.refusals();
   }
@@ -75,7 +75,7 @@ export class CandidateSearch implements Iterable<Candidate> {
       const count = scanTrees(this.#compiled, from, end, block);
       for (let index = 0; index < count; index += 1) {
         const root = block[index]!;
-        // The only way there is, found without a search: the case of flat clouds.
+        // A flat tree has only one way, which needs no search. Flat clouds have no other trees.
         if (onlyUnnumbered && slots.descendants(root).length === 0) {
           yield candidateOf(this.#view, assignmentOnRoot(this.#compiled, root));
           this.#assertUnchanged();
@@ -105,7 +105,7 @@ export class CandidateSearch implements Iterable<Candidate> {
     }
   }
 
-  /** Parts of the list of trees, from the start round to it again. */
+  /** Parts of the list of trees, from the start position round to it again. */
   #blocks(): [from: number, end: number][] {
     const total = this.#view.slots.rootCount;
     const blocks: [number, number][] = [];
@@ -129,8 +129,8 @@ export class CandidateSearch implements Iterable<Candidate> {
   }
 
   /**
-   * Searches of their own for trees whose first way was given: most lists end before a second one is asked for, and a search that is left
-   * open costs memory.
+   * Begins separate searches for trees whose first way has been yielded. They are begun this late because most lists end before a second
+   * way is requested, and an open search costs memory.
    */
   *#reopen(roots: readonly number[]): Generator<TreeSearch> {
     for (const root of roots) {

@@ -6,17 +6,17 @@ import { hasGroupRules, keepsGroupRules } from "./group-rules.ts";
 import { GroupIsolator } from "./isolate-groups.ts";
 import { GroupPacker } from "./pack-groups.ts";
 
-/** One way to serve a request from one tree. Whoever got it may keep it. */
+/** One way to serve a request from one tree. The caller may keep it, since it is never changed. */
 export interface Assignment {
   /** Slot of the view. */
   readonly root: number;
-  /** No (provider, class) twice. */
+  /** Each pair of provider and class occurs once. */
   readonly items: AllocationItem[];
-  /** Which providers, by their slots, serve which group; several for the unnumbered group if it is spread. */
+  /** The slots of the providers that serve each group. The unnumbered group has several when it is spread. */
   readonly mappings: readonly { readonly suffix: string; readonly slots: readonly number[] }[];
 }
 
-/** A flat tree that passed the scan serves an unnumbered group in exactly one way. */
+/** A flat tree that passed the scan can serve an unnumbered group in exactly one way. */
 export function assignmentOnRoot(request: CompiledRequest, root: number): Assignment {
   const demands = request.unnumbered?.demands ?? [];
   const provider = request.view.slots.uuid(root);
@@ -27,29 +27,29 @@ export function assignmentOnRoot(request: CompiledRequest, root: number): Assign
   };
 }
 
-/** Trees searched in vain that are remembered for one request. */
+/** Maximum number of fruitless searches that are remembered for one request. */
 const IN_VAIN_MAX = 256;
 
 /**
- * Every way to serve the request from one tree, up to likeness: like providers are interchangeable, and so are like groups; of
- * the ways that differ in nothing else one is given. Ends early when the budget is spent; what breaks a rule between groups
- * is dropped only when it is whole, and costs of the budget, too.
+ * Finds every way to serve the request from one tree, up to likeness: like providers are interchangeable, and so are like groups. Of the
+ * ways that differ in nothing else only one is found. The search ends early when the budget is spent. A way that breaks a rule between
+ * groups is dropped only when it is complete, and it costs budget too.
  *
- * The unnumbered group's classes are placed first, each on one provider; then the numbered groups by their policy.
+ * The unnumbered group's classes are placed first, each on one provider. Then the numbered groups are placed by their policy.
  *
- * It is begun for one tree after the other and keeps its arrays: what a tree costs is the ways that are asked for. A tree may be
- * left before its end.
+ * One object searches one tree after the other and keeps its arrays, so a tree costs only the ways that are requested. A tree may be left
+ * before its end.
  */
 export class TreeSearch {
   readonly #request: CompiledRequest;
   readonly #placement: GroupPlacement;
-  /** Null: there are no numbered groups. */
+  /** Null when there are no numbered groups. */
   readonly #numbered: GroupPlacer | null;
   readonly #hasRules: boolean;
-  /** By class of the unnumbered group: its column in the room, and the provider that serves it (-1: none was tried). */
+  /** By class of the unnumbered group: its column in the room, and the provider that serves it, or -1 when none has been tried. */
   readonly #classOf: readonly number[];
   readonly #chosen: number[];
-  /** Trees that were searched in vain, by all that the search looks at; true: it gave up. */
+  /** Trees that were searched in vain, by everything that the search looks at. The value is true when that search gave up. */
   readonly #inVain = new Map<string, boolean>();
   #root = 0;
   #stage: "new" | "flat" | "unnumbered" | "numbered" | "ended" = "ended";
@@ -68,7 +68,7 @@ export class TreeSearch {
     this.#chosen = demands.map(() => -1);
   }
 
-  /** Turns to a tree that passed the scan. The view must not change until its last way was asked for. */
+  /** Turns to a tree that passed the scan. The view must not change until its last way has been requested. */
   begin(root: number, steps: number): this {
     this.#root = root;
     const isFlat = this.#numbered === null && this.#request.view.slots.descendants(root).length === 0;
@@ -78,26 +78,26 @@ export class TreeSearch {
     return this;
   }
 
-  /** The tree was left for want of steps: it may have more ways than were given. */
+  /** True when the search left the tree because its steps were spent. The tree may then have more ways than were found. */
   get gaveUp(): boolean {
     return this.#placement.budget.spent;
   }
 
-  /** Whether a tree just like this one was searched in vain, and if so, whether that search gave up; null: none that is remembered. */
+  /** Whether the search of an identical tree that was searched in vain gave up; null when no such search is remembered. */
   knownInVain(): boolean | null {
     if (this.#inVain.size === 0 || this.#stage !== "new") return null;
     return this.#inVain.get(this.#likeness()) ?? null;
   }
 
-  /** The tree was searched in vain, with all steps that a tree may have. Call it before the next one is begun. */
+  /** Notes that the tree was searched in vain, with all steps that a tree may have. Call it before the next tree is begun. */
   rememberInVain(gaveUp: boolean): void {
-    // Rules between groups look at where in the tree a provider is, which the likeness does not tell.
+    // Rules between groups depend on a provider's place in the tree, which the likeness does not contain.
     if (this.#hasRules) return;
     if (this.#inVain.size >= IN_VAIN_MAX) this.#inVain.clear();
     this.#inVain.set(this.#likeness(), gaveUp);
   }
 
-  /** All that decides how the search of a tree goes. */
+  /** A text of everything that decides how the search of a tree proceeds. */
   #likeness(): string {
     const { kinds, classCount, likes } = this.#placement;
     const { count } = kinds;
@@ -118,13 +118,13 @@ export class TreeSearch {
     return this.#placement.budget.taken;
   }
 
-  /** What it costs, in steps, to begin this tree or to compare it with others. */
+  /** The cost, in steps, of beginning this tree or comparing it with others. */
   get size(): number {
     const { kinds, likes, classCount } = this.#placement;
     return this.#stage === "flat" ? 0 : kinds.count * (likes.length + classCount);
   }
 
-  /** The next way; null: there is none left, or the budget is spent. */
+  /** The next way, or null when none is left or the budget is spent. */
   next(): Assignment | null {
     if (this.#stage === "flat") {
       this.#stage = "ended";
@@ -138,7 +138,7 @@ export class TreeSearch {
     return null;
   }
 
-  /** Goes on to the next way as it stands in the arrays. */
+  /** Advances the arrays to the next way; false when there is none. */
   #placeNext(): boolean {
     while (this.#stage !== "ended") {
       if (this.#stage === "numbered" && this.#numbered?.next()) return true;
@@ -153,7 +153,9 @@ export class TreeSearch {
     return false;
   }
 
-  /** Places the unnumbered group's classes, each on the providers that differ from those before it, in the next way. */
+  /**
+   * Places the unnumbered group's classes in the next way: it first tries another provider for the last class, then for those before it.
+   */
   #placeUnnumbered(): boolean {
     const { budget } = this.#placement;
     const total = this.#chosen.length;
@@ -176,7 +178,9 @@ export class TreeSearch {
     return index === total;
   }
 
-  /** Takes a class off its provider and puts it on the next one that can serve it; false: there is none, and it is on none. */
+  /**
+   * Moves a class from its provider to the next one that can serve it. Returns false when there is none; the class is then on no provider.
+   */
   #moveOn(index: number): boolean {
     const { kinds, room, serves, classCount } = this.#placement;
     const total = this.#chosen.length;
@@ -247,7 +251,10 @@ export class TreeSearch {
 
 type Changing<Value> = { -readonly [Key in keyof Value]: Value[Key] };
 
-/** Items of one provider stand together, in the order in which it came to serve. Few as they are, a look at each costs less than a map. */
+/**
+ * Keeps the items of one provider together, in the order in which the providers came to serve. There are so few items that a scan costs
+ * less than a map.
+ */
 function addItem(
   items: Changing<AllocationItem>[],
   provider: ProviderUuid,
@@ -271,7 +278,7 @@ function addItem(
 
 const kept = new WeakMap<CompiledRequest, TreeSearch>();
 
-/** A search that is begun for this tree, kept with the request: for those who are done with it before the next one asks. */
+/** Begins a search of this tree with an object that is kept with the request. The caller must be done with it before the next call. */
 export function searchTree(request: CompiledRequest, root: number, steps: number): TreeSearch {
   let search = kept.get(request);
   if (!search) {

@@ -1,9 +1,9 @@
-/** How many steps a search may take: packing groups on providers is NP-hard in general, and no request may stall a scheduler. */
+/** The number of steps that a search may take. Packing groups on providers is NP-hard in general, and no request may stall a scheduler. */
 export class WorkBudget {
   #left = 0;
   #given = 0;
 
-  /** Steps taken since it was renewed. */
+  /** Steps taken since the budget was renewed. */
   get taken(): number {
     return this.#given - Math.max(0, this.#left);
   }
@@ -17,7 +17,7 @@ export class WorkBudget {
     this.#given = steps;
   }
 
-  /** Takes one step; false when there is none left. */
+  /** Takes one step, and returns false when none is left. */
   step(): boolean {
     this.#left -= 1;
     return this.#left > 0;
