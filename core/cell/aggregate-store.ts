@@ -4,22 +4,22 @@ export const ZONE_KEY = "availability_zone";
 /** A host aggregate: the API tier's own record, whose hosts the cells' placement aggregates mirror. */
 export interface AggregateRecord {
   readonly id: number;
-  /** Also of the placement aggregate that mirrors it. */
+  /** The placement aggregate that mirrors this host aggregate has the same UUID. */
   readonly uuid: string;
   readonly name: string;
-  /** Holds `availability_zone`, if it is one. */
+  /** Contains `availability_zone` when the aggregate is an availability zone. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** By name. */
+  /** Host names, sorted. */
   readonly hosts: readonly string[];
   readonly createdAtMs: number;
-  /** Null: never changed since. */
+  /** Null when the aggregate was never changed after its creation. */
   readonly updatedAtMs: number | null;
 }
 
 export interface NewAggregate {
   readonly uuid: string;
   readonly name: string;
-  /** Null: no availability zone. */
+  /** Null when the aggregate is not an availability zone. */
   readonly zone: string | null;
 }
 
@@ -31,7 +31,9 @@ export interface AggregateChange {
 export type AggregateUnknown = { readonly kind: "unknown" };
 export type AggregateWritten = { readonly kind: "written"; readonly aggregate: AggregateRecord };
 export type NameTaken = { readonly kind: "name-taken" };
-/** The host is in another aggregate of another zone, and would be in two; the first such host by name. */
+/**
+ * The host already belongs to an aggregate of another zone, and a host may be in one zone only. Names the first such host in sorted order.
+ */
 export type ZoneConflict = { readonly kind: "zone-conflict"; readonly host: string; readonly zone: string };
 
 export type CreateAggregateOutcome = AggregateWritten | NameTaken;
@@ -45,34 +47,37 @@ export type DeleteAggregateOutcome =
   | { readonly kind: "has-hosts" };
 
 /**
- * Host aggregates and availability zones. No host is ever in two zones, whoever writes at once; an aggregate's name is
- * unique. Both bodies (Postgres, in-memory) pass test/contract/aggregate-store. Operating failures throw the store's error.
+ * Host aggregates and availability zones. A host is never in two zones, even when several callers write at the same time. The name of an
+ * aggregate is unique. Both implementations (Postgres, in-memory) pass test/contract/aggregate-store. Operating failures throw the store's
+ * error.
  */
 export interface AggregateStore {
-  /** Rises with every change: who keeps a copy asks for this first. Cost: one row by key. */
+  /**
+   * A number that rises with every change, so that a caller with a copy can see cheaply whether the copy is current. Cost: one row by key.
+   */
   version(): Promise<number>;
-  /** By id. */
+  /** All host aggregates, sorted by id. */
   aggregates(): Promise<readonly AggregateRecord[]>;
   aggregate(id: number): Promise<AggregateRecord | null>;
   create(aggregate: NewAggregate): Promise<CreateAggregateOutcome>;
-  /** All of the change or nothing of it. */
+  /** Applies the whole change or nothing of it. */
   update(id: number, change: AggregateChange): Promise<UpdateAggregateOutcome>;
-  /** Refuses one that has hosts. Its uuid is remembered by `formerUuids`. */
+  /** Refuses to delete an aggregate that has hosts. The UUID of a deleted aggregate is listed by `formerUuids`. */
   delete(id: number): Promise<DeleteAggregateOutcome>;
   addHost(id: number, host: string): Promise<AddHostOutcome>;
   removeHost(id: number, host: string): Promise<RemoveHostOutcome>;
-  /** Writes the keys given; null removes one. The others stay. */
+  /** Writes the given keys. A null value removes its key, and all other keys stay. */
   setMetadata(id: number, metadata: Readonly<Record<string, string | null>>): Promise<SetMetadataOutcome>;
-  /** Uuids of deleted aggregates: what a cell that was away may still mirror. */
+  /** UUIDs of deleted aggregates. A cell that was unreachable may still mirror them. */
   formerUuids(): Promise<readonly string[]>;
 }
 
-/** The zone that an aggregate's metadata names; null: none. */
+/** The zone that an aggregate's metadata names, or null when it names none. */
 export function zoneOfMetadata(metadata: Readonly<Record<string, string>>): string | null {
   return metadata[ZONE_KEY] ?? null;
 }
 
-/** The metadata after a change; null removes a key. */
+/** Returns the metadata after a change, in which a null value removes its key. */
 export function changedMetadata(
   metadata: Readonly<Record<string, string>>,
   changes: Readonly<Record<string, string | null>>,

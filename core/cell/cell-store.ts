@@ -12,80 +12,84 @@ import type { Fenced, TaskClaim } from "./task-claim.ts";
 import type { TaskRecord } from "./task-record.ts";
 
 /**
- * A cell's database as its users see it. Split by user: a service takes the part it needs. Every call is one batch and
- * one transaction; the answers come in the order of the elements. Both bodies (Postgres, in-memory) pass
- * test/contract/cell-store.
+ * A cell's database as its users see it, split by user, so that a service takes only the part it needs. Every call is one batch and one
+ * transaction. Its answers come in the order of the elements. Both implementations (Postgres, in-memory) pass test/contract/cell-store.
  */
 export interface CellStore extends DispatchStore, ServerStore, TaskStore, HostStore, OperationStore, QuarantineStore {}
 
-// --- from above ------------------------------------------------------------------------------------------------------
+// --- called by schedulers and the API ---------------------------------------------------------------------------------
 
-/** A scheduler's decision: the claim, the server and the task that builds it commit together. */
+/** A scheduler's decision. The claim, the server and the task that builds it commit together. */
 export interface Dispatch {
-  /** Kind `build`; its selections[0] is what `change` claims. */
+  /** A task of kind `build`. `change` claims its `selections[0]`. */
   readonly task: Task;
   readonly change: AllocationChange;
 }
 
 export type DispatchOutcome =
-  /** `xid`: the transaction, as the replication stream names it; a view that has applied it shows the claim. */
+  /** `xid` is the transaction's id in the replication stream. A view that has applied it shows the claim. */
   | { readonly kind: "dispatched"; readonly xid: number }
-  /** The server is in this cell already: the request was delivered twice. */
+  /** The server is already in this cell, because the request was delivered twice. */
   | { readonly kind: "already-dispatched" }
-  /** Deleted or sent elsewhere in the meantime (`close`, `requestDelete`): do nothing more for it here. */
+  /**
+   * The server was deleted or sent to another cell in the meantime (`close`, `requestDelete`). The caller must do nothing more for it here.
+   */
   | { readonly kind: "closed" }
   | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
-  /** The server's group does not let it go to this host; where the group's other servers are was looked up under the group's lock. */
+  /** The server's group does not allow this host. The hosts of the group's other servers were read under the group's lock. */
   | GroupConflict
-  /** A provider or inventory of the claim is gone: the view was stale. */
+  /** A provider or inventory of the claim is gone, because the scheduler's view was stale. */
   | { readonly kind: "stale"; readonly why: string }
-  /** Somebody wrote allocations under the server's uuid, past the schedulers: no host of this cell will do. */
+  /** Another client has written allocations under the server's UUID without a scheduler, so no host of this cell can take the server. */
   | { readonly kind: "consumer-taken"; readonly why: string };
 
 export interface DispatchStore {
   dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]>;
   /**
-   * Make sure that the server can never be dispatched in this cell from now on. `"present"`: too late, it is here
-   * already. Repeatable.
+   * Makes sure that the server can never be dispatched in this cell from now on. `"present"` means that the server is already here.
+   * Repeatable.
    */
   close(serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]>;
 }
 
 export type DeleteOutcome =
-  /** A delete task is stored (the given one, or an earlier one still running); every other task of the server is fenced. */
+  /** A delete task is stored: the given one, or an earlier one that is still running. Every other task of the server is fenced. */
   | { readonly kind: "queued"; readonly task: Task }
-  /** It held nothing, ran nowhere, and is gone now; or it was never here and now never will be. */
+  /**
+   * The server held nothing, ran nowhere, and is now deleted. This is also the answer for a server that was never here. It can no longer
+   * arrive.
+   */
   | { readonly kind: "deleted" };
 
 export interface ServerStore {
-  /** Those that are or were (DELETED) in this cell, in the order of the uuids. */
+  /** Servers that are or were (DELETED) in this cell, in the order of the UUIDs. */
   servers(uuids: readonly string[]): Promise<readonly Server[]>;
-  /** Oldest change first; at most `limit`. Includes DELETED ones. `sinceMs` inclusive. */
+  /** At most `limit` servers, the oldest change first, including DELETED ones. `sinceMs` is inclusive. */
   serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]>;
-  /** By task, the oldest first, then by selection. */
+  /** The server's attempts, sorted by task (oldest first) and then by selection. */
   attempts(serverUuid: string): Promise<readonly Attempt[]>;
   /**
-   * The server's build, its operations and its deletes, the oldest first: those that are open, those that have attempts or a migration, and
-   * of all others the youngest LATER_TASKS_MAX.
+   * The server's build, operations and deletes, oldest first. Returns all tasks that are open, have attempts or have a migration, and the
+   * youngest LATER_TASKS_MAX of the others.
    */
   tasksOf(serverUuid: string): Promise<readonly TaskRecord[]>;
-  /** By name. */
+  /** All hosts of the cell, sorted by name. */
   hosts(): Promise<readonly Host[]>;
-  /** How many servers (not DELETED) name the host as their home, for each host that has any. */
+  /** How many servers (except DELETED ones) have the host as their home, for each host that has any. */
   serverCountByHost(): Promise<ReadonlyMap<string, number>>;
-  /** `tasks` are of kind `delete`, each with its server's uuid in `server`. */
+  /** Each of the `tasks` is of kind `delete`, with its server's UUID in `server`. */
   requestDelete(tasks: readonly Task[]): Promise<readonly DeleteOutcome[]>;
 }
 
-// --- of the conductors -----------------------------------------------------------------------------------------------
+// --- called by conductors ---------------------------------------------------------------------------------------------
 
-/** A task that this conductor owns now, under this epoch. */
+/** A task that this conductor now owns, under this epoch. */
 export interface TakenTask {
   readonly task: Task;
   readonly epoch: number;
-  /** The selection being tried. */
+  /** The selection that is being tried. */
   readonly selection: number;
-  /** The server's home at the time: where a delete has to go. */
+  /** The server's home when the task was taken, to which a delete must go. */
   readonly host: string | null;
   readonly attemptId: string | null;
 }
@@ -93,24 +97,26 @@ export interface TakenTask {
 export type CommitOutcome = { readonly kind: "committed" } | Fenced;
 
 export interface Hop extends TaskClaim {
-  /** Index of the selection that is left, and why; `skipped`: its host was never called. */
+  /** Index of the selection that failed, with the reason. `skipped` means that its host was never called. */
   readonly from: number;
   readonly reason: string;
   readonly result?: "failed" | "skipped";
-  /** Index of the alternate to go to, its host, its attempt, and the swap that gives back `from`'s allocation and claims its own. */
+  /** Index of the alternate, its host, and the change that releases the allocation of `from` and claims the alternate's. */
   readonly to: number;
   readonly toHost: string;
   readonly change: AllocationChange;
-  /** The server's group: an alternate that it does not let the server go to is skipped. */
+  /** The server's group. An alternate that the group does not allow is skipped. */
   readonly group?: ServerGroupMembership | undefined;
 }
 export type HopOutcome =
   | { readonly kind: "committed" }
-  /** The alternate no longer fits (or is gone): it is noted as skipped, the failed host's allocation stays until the next hop or the end. */
+  /**
+   * The alternate no longer fits or is gone, and is recorded as skipped. The failed host's allocation stays until the next hop or the end.
+   */
   | { readonly kind: "skipped"; readonly why: string }
   | Fenced;
 
-/** Of a task that was taken under this epoch and cannot be read, so that its server is unknown. */
+/** Ends a task that was taken under this epoch and cannot be read, so that its server is unknown. */
 export interface UnreadableEnd {
   readonly taskId: string;
   readonly epoch: number;
@@ -119,18 +125,18 @@ export interface UnreadableEnd {
 export type UnreadableOutcome = { readonly kind: "ended"; readonly serverUuid: string } | Fenced;
 
 export interface TaskStore {
-  /** Become, or stay, a conductor that may own tasks until `leaseMs` from now. */
+  /** Registers the conductor, or renews its registration. It may own tasks until `leaseMs` from now. */
   renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void>;
-  /** Leave in order: the tasks it still owns are free for others at once. */
+  /** Ends the lease of a conductor that stops. The tasks that it still owns are free for other conductors at once. */
   giveUpLease(conductorId: string): Promise<void>;
   /**
-   * Own these tasks: those that have not ended and whose owner is nobody, this conductor, or one whose lease ran out. In
-   * the order of the ids; the others are left out.
+   * Takes the tasks that have not ended and have no owner, belong to this conductor, or belong to one whose lease ran out. Answers in the
+   * order of the ids and leaves the other tasks out.
    */
   takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]>;
   /**
-   * Own up to `limit` tasks whose owner's lease ran out, or that nobody has taken `untakenMs` after they were stored;
-   * oldest first; none of `except`.
+   * Takes up to `limit` tasks whose owner's lease ran out, or that no conductor has taken within `untakenMs` after they were stored. The
+   * oldest come first, and `except` is left out.
    */
   sweepTasks(
     conductorId: string,
@@ -139,19 +145,19 @@ export interface TaskStore {
     except?: readonly string[],
   ): Promise<readonly TakenTask[]>;
   /**
-   * Give these tasks back, so that another conductor may sweep them up. True: nobody owns it now. False, and nothing was
-   * done: it is not owned under this epoch any more (or was given back before), or no other conductor lives to take it.
+   * Releases these tasks, so that another conductor may sweep them up. True means that the task has no owner now. False means that nothing
+   * was done: the conductor does not own the task under this epoch, or no other live conductor could take it.
    */
   handOver(conductorId: string, claims: readonly TaskClaim[]): Promise<readonly boolean[]>;
   /**
-   * Ids of the tasks that this conductor owns and that have not ended, oldest first: how it finds one whose taking was
-   * committed while the answer was lost (nobody else sweeps it as long as the owner lives).
+   * Ids of the open tasks that this conductor owns, oldest first. A conductor uses them to find a task whose take was committed although
+   * the answer was lost. No other conductor sweeps such a task while its owner lives.
    */
   ownedTasks(conductorId: string): Promise<readonly string[]>;
-  /** ACTIVE, at home on this selection's host; the task ends. */
+  /** Makes the server ACTIVE at home on this selection's host, and ends the task. */
   commitActive(commits: readonly (TaskClaim & { readonly selection: number })[]): Promise<readonly CommitOutcome[]>;
   hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]>;
-  /** ERROR with `reason` shown to its owner; whatever the server holds is given back; the task ends. */
+  /** Puts the server in ERROR with `reason` shown to its owner, releases everything the server holds, and ends the task. */
   commitError(
     errors: readonly (TaskClaim & {
       readonly selection: number;
@@ -160,84 +166,90 @@ export interface TaskStore {
     })[],
   ): Promise<readonly CommitOutcome[]>;
   /**
-   * End tasks whose payload no conductor can read. Their servers are in ERROR with `reason` shown to their owners; a server keeps what it
-   * holds, its home and a move that is not over until it is deleted, since nobody knows what its hosts were told.
+   * Ends tasks whose payload no conductor can read. Their servers go to ERROR with `reason` shown to their owners. A server keeps its
+   * allocations, its home and its open move until it is deleted, since nobody knows which orders its hosts have received.
    */
   endUnreadable(ends: readonly UnreadableEnd[]): Promise<readonly UnreadableOutcome[]>;
-  /** Gone from its hosts: give back what it holds, except on hosts where a guest may be left; DELETED; the task ends. */
+  /**
+   * Marks servers as DELETED whose guests are gone, and ends the task. Everything that the server holds is released, except on hosts where
+   * a guest may be left.
+   */
   commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]>;
 }
 
-/** What an agent's guest may do, by the server's row. */
+/** What the server's row says about its guest, from which a conductor decides whether the guest may run. */
 export interface Home {
   readonly serverUuid: string;
   readonly status: Server["status"];
   readonly host: string | null;
   readonly attemptId: string | null;
   readonly revision: number;
-  /** An operation or a delete is under way: its conductor starts, stops and destroys the server's guests. */
+  /** An operation or a delete is open, and its conductor starts, stops and destroys the server's guests. */
   readonly busy: boolean;
-  /** The move that is not over, if any: its guests are kept although they are not at home. */
+  /** The server's open move, if there is one. The guests of the move are kept although they are not at home. */
   readonly move: {
     readonly uuid: string;
     readonly kind: OperationKind;
     readonly source: { readonly host: string; readonly attemptId: string } | null;
     readonly dest: { readonly host: string; readonly attemptId: string };
-    /** Whether the server runs while it waits for its confirmation. */
+    /** Whether the server runs while the move waits for its confirmation. */
     readonly runs: boolean;
   } | null;
 }
 
-/** What the conductors of a cell together know of a host's agent. */
+/** What all conductors of a cell together know about a host's agent. */
 export interface HostSighting {
   readonly name: string;
-  /** The agent that reported it last. */
+  /** The agent that last reported the host. */
   readonly agentId: string;
   readonly up: boolean;
-  /** An operator has forced it down, which is the word that nothing runs there. */
+  /** An operator has forced the host down, which asserts that nothing runs there. */
   readonly forcedDown: boolean;
-  /** How long ago any conductor said that the host's agent lives, in milliseconds of the store's clock. */
+  /** Milliseconds since any conductor last recorded that the host's agent lives, by the store's clock. */
   readonly seenAgoMs: number;
 }
 
 /** What the cell knows of a provider that an agent reports as the root of its host's tree. */
 export interface KnownRoot {
-  /** The provider's name in the ledger; null: there is no such provider. */
+  /** The provider's name in the ledger, or null when there is no such provider. */
   readonly name: string | null;
-  /** The hosts whose root it is, by name; one at most, unless two hosts were given one uuid. */
+  /** Names of the hosts that have this root provider. There is at most one, unless two hosts were given the same UUID. */
   readonly hosts: readonly string[];
 }
 
-/** What an agent says of a host that it carries. */
+/** What an agent reports about one of its hosts. */
 export interface HostReport {
   readonly name: string;
   readonly rootProvider: string;
-  /** Undefined: as it was. */
+  /** Undefined leaves the stored facts unchanged. */
   readonly hypervisor?: HypervisorFacts | undefined;
 }
 
 export interface HostStore {
-  /** The agent carries these hosts and lives; they are up. A host that another agent carried goes over to this one. */
+  /** Records that the agent is alive and carries these hosts, and that the hosts are up. A host of another agent passes to this agent. */
   hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void>;
   /**
-   * The agent said hello and carries these hosts: they are seen, also those that another agent carried before. To be called before the
-   * guests of the hosts are compared with `homes`, so that an evacuation which begins at the same time sees the agent, or is seen.
-   * Hosts that the cell does not know are passed over.
+   * Records the agent's hello: its hosts are seen, including those that another agent carried before. Call this before the guests of the
+   * hosts are compared with `homes`, so that either a concurrent evacuation sees the agent or the comparison sees the evacuation. Hosts
+   * that the cell does not know are ignored.
    */
   agentArrived(agentId: string, hosts: readonly string[]): Promise<void>;
   /**
-   * These agents live (unknown ones are passed over). Returns those of them with a host that is down: such a host comes up
-   * by `hostsUp` only, after its guests were compared with `homes`.
+   * Records that these agents are alive and ignores unknown ones. Returns the agents that have a host which is down. Such a host comes up
+   * only by `hostsUp`, after its guests were compared with `homes`.
    */
   agentsSeen(agentIds: readonly string[]): Promise<readonly string[]>;
-  /** Hosts of agents not seen for so long are down now, those first that were unseen for longest, as many as the limit lets (none: all). */
+  /**
+   * Marks the hosts of agents that were not seen for `unseenMs` as down. The longest unseen go first, as many as the limit allows, or all
+   * of them without a limit.
+   */
   expireAgents(unseenMs: number, limit?: ExpiryLimit): Promise<Expiry>;
-  /** Of those hosts that the cell knows, by name. */
+  /** Sightings of the hosts that the cell knows, sorted by name. */
   sightings(hosts: readonly string[]): Promise<readonly HostSighting[]>;
-  /** For each provider uuid in turn: whose root it is. */
+  /** For each provider UUID, in the given order, the hosts that have it as their root. */
   knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]>;
-  /** Of those servers that are or were in this cell, in the order of the uuids. */
+  /** Homes of the servers that are or were in this cell, in the order of the UUIDs. */
   homes(serverUuids: readonly string[]): Promise<readonly Home[]>;
-  /** For each host the servers whose home it is (not DELETED), by uuid: what must run there once ACTIVE. */
+  /** For each host, the servers (except DELETED ones) whose home it is, by UUID. These must run there once they are ACTIVE. */
   residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]>;
 }

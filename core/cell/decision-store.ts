@@ -1,33 +1,36 @@
 import type { Decision } from "../scheduling/explain/decision.ts";
 
-/** How one request was decided, by one scheduler. */
+/** How one scheduler decided one request. */
 export interface DecisionRecord {
   readonly serverUuid: string;
-  /** Of the call that asked for the server. */
+  /** Id of the API call that asked for the server. */
   readonly requestId: string;
   readonly scheduler: string;
   readonly atMs: number;
   readonly decision: Decision;
 }
 
-/** Decisions older than this, or beyond so many, are forgotten. */
+/** Decisions that are older than this, or beyond this number of records, are deleted. */
 export interface DecisionLimits {
   readonly beforeMs: number;
   readonly recordsMax: number;
 }
 
-/** Records of one server that are given at most: a request that is delivered again and again may have several. */
+/** Most records that are returned for one server. A request that is delivered repeatedly may have several. */
 export const DECISIONS_OF_SERVER_MAX = 20;
 
 /**
- * Why servers are where they are, or nowhere: kept for whoever asks, needed by nobody. In the API database. Both bodies (Postgres,
- * in-memory) pass test/contract/decision-store.
+ * Records in the API database why each server was placed where it is, or was not placed. The records serve diagnosis only; no service
+ * depends on them. Both implementations (Postgres, in-memory) pass test/contract/decision-store.
  */
 export interface DecisionStore {
-  /** Appends them all. */
+  /** Appends all records. */
   putDecisions(records: readonly DecisionRecord[]): Promise<void>;
-  /** Of one server, the newest first, DECISIONS_OF_SERVER_MAX at most. */
+  /** Decisions on one server, newest first, at most DECISIONS_OF_SERVER_MAX. */
   decisionsOf(serverUuid: string): Promise<readonly DecisionRecord[]>;
-  /** Forgets what is beyond the limits, the oldest first; says how many. Some more than `recordsMax` may stay for a while. */
+  /**
+   * Deletes the records beyond the limits, oldest first, and returns how many. Slightly more than `recordsMax` records may stay for a
+   * while.
+   */
   purgeDecisions(limits: DecisionLimits): Promise<number>;
 }

@@ -2,15 +2,16 @@ import type { AggregateRecord } from "./aggregate-store.ts";
 import type { Ratios } from "./host-admin-store.ts";
 import type { RatioSettings } from "./ratio-store.ts";
 
-/** A ratio that overrides the agent's, and who says so. */
+/** A ratio that overrides the agent's, and its source. */
 export interface EffectiveRatio {
   readonly ratio: number;
   readonly source: { readonly kind: "host" } | { readonly kind: "aggregate"; readonly name: string };
 }
 
 /**
- * The ratios that stand over what a host's agent reports, by class: the host's own; else the lowest of its aggregates' (as
- * Nova's aggregate filters take it), the first such aggregate named. `aggregates`: those that the host is in, by id.
+ * The ratios that override what a host's agent reports, by resource class. The host's own ratio wins. Otherwise the lowest ratio of the
+ * host's aggregates applies, as in Nova's aggregate filters, and the first aggregate with that ratio is named. `aggregates` are those of
+ * the host, by id.
  */
 export function effectiveRatios(
   host: string,
@@ -30,7 +31,7 @@ export function effectiveRatios(
   return effective;
 }
 
-/** The same without the sources: what a cell is to hold. */
+/** The effective ratios without their sources, as a cell stores them. */
 export function ratiosOf(effective: ReadonlyMap<string, EffectiveRatio>): Ratios {
   return Object.fromEntries(Array.from(effective, ([key, { ratio }]) => [key, ratio]));
 }

@@ -4,16 +4,16 @@ export type EvacuationRefusal = "host-seen" | "host-unfenced";
 /** What the cell knows of the host that is to be evacuated. */
 export interface EvacuatedHost {
   readonly up: boolean;
-  /** An operator, or whoever fences hosts for operators, has said that it runs nothing. */
+  /** An operator, or a fencing tool on the operator's behalf, has declared that the host runs nothing. */
   readonly forcedDown: boolean;
-  /** How long ago any conductor heard of its agent, in milliseconds. */
+  /** Milliseconds since any conductor last heard from the host's agent. */
   readonly seenAgoMs: number;
 }
 
 /**
- * Whether servers may be evacuated from the host; null: they may. A host that is forced down is down, whatever its agent says. One that is
- * only unseen may run on behind a broken network, so that its servers would run twice (law 4): it may be left only where the
- * fence is waived, and then only after nobody has seen its agent for `unseenMs`.
+ * Decides whether servers may be evacuated from the host, and returns null when they may. A host that is forced down counts as down
+ * whatever its agent reports. A host that is merely unseen may still run behind a broken network, so that its servers would run twice (law
+ * 4). It may be evacuated only where the fence is waived, and only after its agent was unseen for `unseenMs`.
  */
 export function refuseEvacuation(
   { up, forcedDown, seenAgoMs }: EvacuatedHost,
@@ -24,12 +24,12 @@ export function refuseEvacuation(
   return fenceWaived ? null : "host-unfenced";
 }
 
-/** Why a step of an evacuation was refused, for the server's owner and the operator. */
+/** The refusal in words, for the server's owner and the operator. */
 export function describeEvacuationRefusal(refusal: EvacuationRefusal, host: string): string {
   return refusal === "host-seen" ? "the host that is being evacuated is back" : unfencedHost(host);
 }
 
-/** The refusal for a host whose compute service is up, and what to do. */
+/** The refusal for a host whose compute service is up, with advice. */
 export function hostInUse(host: string): string {
   return (
     `Compute service of ${host} is still in use. Migrate its servers instead; or, if the host is dead, ` +
@@ -38,7 +38,7 @@ export function hostInUse(host: string): string {
   );
 }
 
-/** What is wrong with a host that is only unseen, and what to do. */
+/** The refusal for a host that is unseen but not fenced, with advice. */
 export function unfencedHost(host: string): string {
   return (
     `Compute service of ${host} is down, but nobody has said that the host is fenced: its servers may still run there. ` +

@@ -1,30 +1,33 @@
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 
-/** The policies of server groups, as Nova names them. The soft ones only weigh. */
+/** The policies of server groups, as Nova names them. The soft ones only affect weighing. */
 export const SERVER_GROUP_POLICIES = ["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"] as const;
 export type ServerGroupPolicy = (typeof SERVER_GROUP_POLICIES)[number];
 
-/** Hosts that a group's rule speaks of when it refuses one. */
+/** The refusal of a host by its server group's policy. */
 export interface GroupConflict {
   readonly kind: "group-conflict";
-  /** `affinity`: the only hosts where the server may go; `anti-affinity`: those that have no place left for the group. */
+  /**
+   * For `affinity`, `hosts` are the only ones where the server may go. For `anti-affinity`, they are the ones that have no place left for
+   * the group.
+   */
   readonly policy: "affinity" | "anti-affinity";
-  /** By name. */
+  /** Host names, sorted. */
   readonly hosts: readonly string[];
-  /** Only servers that are on their way stand against it: once they have arrived, or gone back, the host may be free. */
+  /** True when only servers in motion cause the conflict. Once they have arrived or gone back, the host may be free. */
   readonly inFlight: boolean;
 }
 
-/** How many other servers of a group one host has: at home there, or with a move from or to it that has not ended. */
+/** How many other servers of a group one host has. A server counts when it is at home there, or has an open move from or to the host. */
 export interface MembersOnHost {
   readonly servers: number;
-  /** Those of them that nothing is about to take elsewhere. */
+  /** How many of these servers are not about to leave. */
   readonly settled: number;
 }
 
 /**
- * Task states in which a server may soon have one place fewer. Not among them: what is done to it on its host, and a move that waits for its
- * confirmation, which may take days.
+ * Task states in which a server may soon leave a host. Actions on the host itself are not listed, nor is a move that waits for its
+ * confirmation, since that may take days.
  */
 export const LEAVING_STATES: readonly string[] = [
   "deleting",
@@ -43,7 +46,7 @@ export const LEAVING_STATES: readonly string[] = [
 ];
 const LEAVING: ReadonlySet<string> = new Set(LEAVING_STATES);
 
-/** Whether a server of a group stays where it is, as far as its row says. One that is being built may hop to another host. */
+/** Whether a server of a group stays where it is, as far as its row says. A server that is being built may hop to another host. */
 export function isSettled({
   status,
   taskState,
@@ -54,7 +57,7 @@ export function isSettled({
   return status !== "BUILD" && (taskState === null || !LEAVING.has(taskState));
 }
 
-/** The hosts that count for a server's group: its home, and both ends of its move as long as that has not ended. Each once. */
+/** The distinct hosts that count for a server's group: its home, and both ends of its open move. */
 export function placesOf(
   home: string | null,
   move: { readonly sourceHost: string | null; readonly destHost: string } | null,
@@ -63,16 +66,16 @@ export function placesOf(
   return [...new Set(places as string[])];
 }
 
-/** Whether claims of this group's servers have to be checked against each other. */
+/** Whether the claims of this group's servers must be checked against each other. */
 export function isHardGroup(group: ServerGroupMembership | undefined): group is ServerGroupMembership {
   return group?.policy === "affinity" || group?.policy === "anti-affinity";
 }
 
 /**
- * Whether a server of the group may go to the host: `null` - it may. `members`: how many other servers of the group each host has
- * that has any.
+ * Decides whether a server of the group may go to the host, and returns null when it may. `members` counts the group's other servers on
+ * each host that has any.
  *
- * Source: server group policies of the Compute API; `max_server_per_host` is a rule of anti-affinity alone.
+ * Source: server group policies of the Compute API. Only anti-affinity has the rule `max_server_per_host`.
  */
 export function checkGroup(
   group: ServerGroupMembership,
@@ -98,12 +101,12 @@ export function checkGroup(
   }
 }
 
-/** Most servers of the group on one host, where its policy is anti-affinity. */
+/** The most servers of an anti-affinity group that one host may have. */
 export function serversPerHostMax(group: ServerGroupMembership): number {
   return Math.max(1, group.maxServerPerHost);
 }
 
-/** Whether of two claims of one batch the second's answer depends on the first's, so that they cannot be decided together. */
+/** Whether the answer to one of two claims of a batch depends on the other, so that they cannot be decided together. */
 export function groupsEntangle(
   a: { readonly group: ServerGroupMembership | undefined; readonly host: string },
   b: { readonly group: ServerGroupMembership | undefined; readonly host: string },
@@ -112,7 +115,7 @@ export function groupsEntangle(
   return a.group.policy === "affinity" ? a.host !== b.host : a.host === b.host;
 }
 
-/** Why a host is out of the question, for a person. */
+/** Explains to a person why the group excludes a host. */
 export function describeGroupConflict({ policy, hosts, inFlight }: GroupConflict): string {
   const why =
     policy === "affinity"

@@ -1,6 +1,6 @@
 import type { HypervisorFacts } from "./hypervisor-facts.ts";
 
-/** A host with all that operators and agents say of it. Times are milliseconds since the epoch. */
+/** A host with everything that operators and agents have said about it. Times are milliseconds since the epoch. */
 export interface AdminHost {
   readonly name: string;
   readonly rootProvider: string;
@@ -8,9 +8,9 @@ export interface AdminHost {
   readonly up: boolean;
   readonly disabled: boolean;
   readonly disabledReason: string | null;
-  /** Not up whatever its agent says. */
+  /** The host counts as down whatever its agent reports. */
   readonly forcedDown: boolean;
-  /** When a conductor last heard of its agent; null: not known. */
+  /** When a conductor last heard from the host's agent, or null when that is unknown. */
   readonly seenAtMs: number | null;
   readonly hypervisor: HypervisorFacts;
 }
@@ -19,22 +19,22 @@ export interface AdminHost {
 export interface ConductorSighting {
   readonly id: string;
   readonly name: string;
-  /** Its lease holds. */
+  /** Whether the conductor's lease is still valid. */
   readonly alive: boolean;
 }
 
-/** Ratios by resource class. */
+/** Allocation ratios by resource class. */
 export type Ratios = Readonly<Record<string, number>>;
 
-/** What the cell holds of what the API tier decides. */
+/** The cell's copy of decisions that the API tier makes about one host. */
 export interface OperatorState {
   readonly host: string;
   readonly rootProvider: string;
-  /** Those of the asked-for aggregates that its root is in, sorted. */
+  /** The asked-for aggregates that contain the host's root provider, sorted. */
   readonly aggregates: readonly string[];
   /** Ratios that override the agent's. */
   readonly ratios: Ratios;
-  /** Every inventory of an overridden class has the override's ratio (somebody may have written past it). */
+  /** Whether every inventory of an overridden class still has the override's ratio. A client may have overwritten it directly. */
   readonly ratiosHold: boolean;
 }
 
@@ -46,7 +46,7 @@ export interface MirrorChange {
 
 export interface RatioChange {
   readonly rootProvider: string;
-  /** All overrides of its tree from now on. */
+  /** From now on these are all overrides of the host's tree. */
   readonly ratios: Ratios;
 }
 
@@ -60,29 +60,32 @@ export interface HostInventory {
   readonly reserved: number;
   readonly used: number;
   readonly allocationRatio: number;
-  /** What the agent reported, where an override stands over it; else null. */
+  /** The ratio that the agent reported, when an override replaces it. Null without an override. */
   readonly reportedRatio: number | null;
 }
 
 /**
- * What operators do to the hosts of a cell. Their word lasts: a tree that an agent reports is written under it. Both bodies
- * (Postgres, in-memory) pass test/contract/host-admin. Every write is one transaction.
+ * Operators' actions on the hosts of a cell. Operators' settings last: they are applied again to each tree that an agent reports. Both
+ * implementations (Postgres, in-memory) pass test/contract/host-admin. Every write is one transaction.
  */
 export interface HostAdminStore {
-  /** By id. */
+  /** All conductors of the cell, sorted by id. */
   conductors(): Promise<readonly ConductorSighting[]>;
-  /** By name. `null`: all. */
+  /** Hosts sorted by name. Null selects all hosts. */
   adminHosts(names: readonly string[] | null): Promise<readonly AdminHost[]>;
-  /** The row, and the trait COMPUTE_STATUS_DISABLED of the host's root, together. False: no such host. */
+  /** Changes the host's row and its root's trait COMPUTE_STATUS_DISABLED together. Returns false when there is no such host. */
   setDisabled(host: string, disabled: boolean, reason: string | null): Promise<boolean>;
-  /** Down at once, and kept down; or up again once its agent is heard. False: no such host. */
+  /**
+   * Takes the host down at once and keeps it down, or lets it come up again when its agent is heard. Returns false when there is no such
+   * host.
+   */
   setForcedDown(host: string, forcedDown: boolean): Promise<boolean>;
-  /** By name. `hosts` null: all. */
+  /** The state of these hosts, sorted by name. Null selects all hosts. */
   operatorState(aggregates: readonly string[], hosts?: readonly string[] | null): Promise<readonly OperatorState[]>;
-  /** Roots that are not there are passed over. */
+  /** Adds hosts to and removes hosts from placement aggregates. Missing root providers are ignored. */
   mirrorAggregates(changes: readonly MirrorChange[]): Promise<void>;
-  /** Inventories whose override goes get back what their agent reported. */
+  /** Replaces the overrides of each tree. An inventory that loses its override returns to the ratio that its agent reported. */
   setRatios(changes: readonly RatioChange[]): Promise<void>;
-  /** Of one host's tree, by name of provider and class. */
+  /** Inventories of one host's tree, sorted by provider name and resource class. */
   inventories(host: string): Promise<readonly HostInventory[]>;
 }

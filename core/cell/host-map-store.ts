@@ -1,10 +1,10 @@
 /**
- * Names of the hosts of each cell, kept in the API database: what is known of the hosts of a cell that does not answer. The cells have the
- * truth; this copy follows it. Both bodies (Postgres, in-memory) pass test/contract/host-map-store.
+ * Names of the hosts of each cell, kept in the API database for the time when a cell does not answer. The cells hold the truth, and this
+ * copy follows them. Both implementations (Postgres, in-memory) pass test/contract/host-map-store.
  */
 export interface HostMapStore {
-  /** By name; empty for a cell that nobody has told of. */
+  /** Sorted host names, or an empty list for an unknown cell. */
   hostsOf(cell: string): Promise<readonly string[]>;
-  /** Replaces what is kept of the cell. */
+  /** Replaces the stored host names of the cell. */
   keepHosts(cell: string, names: readonly string[]): Promise<void>;
 }

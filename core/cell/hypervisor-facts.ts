@@ -1,18 +1,20 @@
-/** What a host's agent says of the hypervisor, beside the provider tree. Plain data: it is stored and sent as JSON. */
+/**
+ * What a host's agent reports about its hypervisor, in addition to the provider tree. The facts are plain data, stored and sent as JSON.
+ */
 export interface HypervisorFacts {
   readonly type: string;
-  /** As Nova counts it: 1.2.3 is 1002003. */
+  /** The version in Nova's encoding, in which 1.2.3 is 1002003. */
   readonly version: number;
   readonly hostIp: string;
-  /** Nova's supported_instances: architecture, hypervisor type, VM mode. */
+  /** Nova's supported_instances: architecture, hypervisor type and VM mode. */
   readonly supportedInstances: readonly (readonly [string, string, string])[];
-  /** What monitors measure, by name. */
+  /** Values of Nova's monitors, by metric name. */
   readonly metrics: Readonly<Record<string, number>>;
-  /** As Nova's `cpu_info`: arch, model, vendor, features, topology {cells, sockets, cores, threads}, maxphysaddr {bits}. */
+  /** Nova's `cpu_info`: arch, model, vendor, features, topology {cells, sockets, cores, threads}, maxphysaddr {bits}. */
   readonly cpuInfo: Readonly<Record<string, unknown>>;
 }
 
-/** Of a host whose agent says nothing of its hypervisor. */
+/** The facts of a host whose agent reports nothing about its hypervisor. */
 export const UNKNOWN_HYPERVISOR: HypervisorFacts = {
   type: "",
   version: 0,
@@ -22,7 +24,7 @@ export const UNKNOWN_HYPERVISOR: HypervisorFacts = {
   cpuInfo: {},
 };
 
-/** From what is stored, of which older versions of Berth may have left something out. */
+/** Completes stored facts, since older versions of Berth may have left some out. */
 export function hypervisorOf(stored: Partial<HypervisorFacts>): HypervisorFacts {
   return { ...UNKNOWN_HYPERVISOR, ...stored };
 }

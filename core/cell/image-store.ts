@@ -1,7 +1,7 @@
 export const IMAGE_VISIBILITIES = ["public", "private", "shared", "community"] as const;
 export type ImageVisibility = (typeof IMAGE_VISIBILITIES)[number];
 
-/** An image, as far as scheduling asks: what it is called, how big its server must be, and its properties. Its bits are elsewhere. */
+/** An image as far as scheduling needs it: its name, its minimum sizes and its properties. Its bits are stored elsewhere. */
 export interface ImageRecord {
   readonly id: string;
   readonly name: string | null;
@@ -13,32 +13,35 @@ export interface ImageRecord {
   readonly minRamMib: number;
   readonly isProtected: boolean;
   readonly tags: readonly string[];
-  /** All else that was said of it, by Glance's names (`hw_cpu_policy`, `trait:CUSTOM_X`). */
+  /** All other properties of the image, under Glance's names (`hw_cpu_policy`, `trait:CUSTOM_X`). */
   readonly properties: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
 
 export interface ImageQuery {
-  /** Images of this project and those open to all; null: every image. */
+  /** Selects the images of this project and those that are open to all. Null selects every image. */
   readonly visibleTo: string | null;
-  /** Null: of any name. */
+  /** Null selects images of any name. */
   readonly name: string | null;
-  /** Only what comes after this image; null: from the start. */
+  /** Only images that follow this one in the list. Null starts at the beginning. */
   readonly marker: string | null;
   readonly limit: number;
 }
 
 /**
- * The images that servers may be made of. Both bodies (Postgres, in-memory) pass test/contract/image-store. Operating failures throw
- * the store's error.
+ * The images that servers may be made from. Both implementations (Postgres, in-memory) pass test/contract/image-store. Operating failures
+ * throw the store's error.
  */
 export interface ImageStore {
   createImage(image: ImageRecord): Promise<"created" | "id-taken">;
   image(id: string): Promise<ImageRecord | null>;
-  /** The newest first, of the same time by id. */
+  /** Images, newest first. Images of the same time are sorted by id. */
   images(query: ImageQuery): Promise<readonly ImageRecord[]>;
-  /** Replaces the image by what `change` makes of it, which runs again when somebody else was faster. Null: there is none. */
+  /**
+   * Replaces the image with the result of `change`, which is called again after a concurrent update. Returns null when there is no such
+   * image.
+   */
   updateImage(id: string, change: (image: ImageRecord) => ImageRecord): Promise<ImageRecord | null>;
   deleteImage(id: string): Promise<boolean>;
 }

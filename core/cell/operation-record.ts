@@ -7,7 +7,7 @@ import { CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
 import { isMove, type OperationKind, operationKind } from "../tasks/operation-kinds.ts";
 import type { BeginOperation, Migration, MigrationColumns, StepWrite } from "./operation-store.ts";
 
-/** What a task of kind `operate` says; asserts that it is one. */
+/** Reads the payload of a task of kind `operate`. Asserts that the task is one. */
 export function operationOf(task: Task): {
   readonly kind: OperationKind;
   readonly operation: Operation;
@@ -21,7 +21,7 @@ export function operationOf(task: Task): {
   return { kind, operation: task.work.value, server: task.server };
 }
 
-/** A move's row together with its task; what the task cannot tell is null, and its note says so. */
+/** Combines a move's row with its task. When the task cannot be read, its parts are null and the note says so. */
 export function migrationWith(columns: MigrationColumns, task: Task): Migration {
   if (task.work?.$case === "operate" && task.server !== undefined)
     return { ...columns, operation: task.work.value, server: task.server };
@@ -29,7 +29,7 @@ export function migrationWith(columns: MigrationColumns, task: Task): Migration 
   return { ...columns, note: [columns.note, unreadable].filter(Boolean).join(" "), operation: null, server: null };
 }
 
-/** The change of a step that may have none: then one that does nothing. Its first step is a `replace`. */
+/** The allocation change of a step. A step without one gets a change that does nothing. The first step of the change is a `replace`. */
 export function changeOf(taskId: string, write: StepWrite): AllocationChange {
   const nobody = { projectId: "", userId: "", type: CONSUMER_TYPE_INSTANCE };
   const change = write.change ?? release(nobodysUuid(taskId), nobody);
@@ -37,12 +37,15 @@ export function changeOf(taskId: string, write: StepWrite): AllocationChange {
   return change;
 }
 
-/** A consumer that never is: no uuid that anybody makes is of version 15. One for each task, so that none waits for another. */
+/**
+ * Names a consumer that cannot exist, because nobody creates UUIDs of version 15. Each task has its own, so that no task waits for
+ * another's lock.
+ */
 function nobodysUuid(taskId: string): ConsumerUuid {
   return consumerUuid(`${taskId.slice(0, 14)}f${taskId.slice(15)}`);
 }
 
-/** What is noted of a move for good; null: it is none. */
+/** The permanent columns of a move's migration, or null when the operation is not a move. */
 export function migrationOf(
   begin: BeginOperation,
 ): Pick<Migration, "uuid" | "serverUuid" | "kind" | "sourceHost" | "sourceAttemptId"> | null {

@@ -7,56 +7,56 @@ import type { AttemptResult, ServerStatus } from "./server.ts";
 import type { Fenced, TaskClaim } from "./task-claim.ts";
 
 /**
- * What a cell's database knows of operations: everything that is done to a server after it was built (docs/decisions/0006).
- * Every call is one batch and one transaction, answered in order. Both bodies pass test/contract/operation-store.
+ * What a cell's database records about operations, which are all actions on a server after its build (docs/decisions/0006). Every call is
+ * one batch and one transaction, answered in order. Both implementations pass test/contract/operation-store.
  */
 export interface OperationStore extends BeginStore, StepStore, MigrationStore {}
 
-// --- from above ------------------------------------------------------------------------------------------------------
+// --- called by schedulers and the API ---------------------------------------------------------------------------------
 
-/** An operation as somebody wants it to begin; `planOperation` makes it from what the cell says of the server. */
+/** An operation that is requested to begin. `planOperation` makes it from what the cell reports about the server. */
 export interface BeginOperation {
-  /** Kind `operate`. Its id is the operation's, and a move's migration uuid. */
+  /** A task of kind `operate`. Its id is also the operation's id and, for a move, the migration's UUID. */
   readonly task: Task;
-  /** Of the server when the operation was planned: it may not have changed since. */
+  /** The server's revision when the operation was planned. The operation begins only if it is unchanged. */
   readonly revision: number;
   readonly status: ServerStatus;
-  /** What it takes and notes at once; of a move the migration and the claim of its first destination. */
+  /** The first write of the operation. For a move it contains the migration and the claim of the first destination. */
   readonly write: StepWrite;
 }
 
 export type BeginOutcome =
-  /** `xid`: as of a dispatch. */
+  /** `xid` means the same as in DispatchOutcome. */
   | { readonly kind: "begun"; readonly xid: number }
-  /** This very task is stored already. */
+  /** The same task is already stored. */
   | { readonly kind: "already-begun" }
-  /** One operation at a time: what runs (`build`, `delete`, or an operation's kind). */
+  /** Another task of the server is open: `build`, `delete`, or an operation's kind. */
   | { readonly kind: "busy"; readonly running: string }
-  /** The server is another than it was when this was planned: read it again. */
+  /** The server has changed since the operation was planned, so the caller must read it again. */
   | { readonly kind: "changed" }
-  /** Deleted, or never here. */
+  /** The server is deleted, or was never in this cell. */
   | { readonly kind: "gone" }
-  /** The host that is to be evacuated is up, or coming back, and is not forced down. */
+  /** The host that is to be evacuated is up or coming back, and is not forced down. */
   | { readonly kind: "host-seen" }
-  /** Nobody sees the host that is to be evacuated, but no operator has forced it down, so that its guests may still run. */
+  /** No conductor sees the host that is to be evacuated, but no operator has forced it down, so its guests may still run. */
   | { readonly kind: "host-unfenced" }
   | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
-  /** The server's group does not let it go there. `inFlight`: only because of servers that are on their way (GroupConflict). */
+  /** The server's group does not allow the host. `inFlight` means that only servers in motion cause the conflict (GroupConflict). */
   | { readonly kind: "refused"; readonly why: string; readonly inFlight: boolean }
-  /** A provider, an inventory or the holdings are not as planned. */
+  /** A provider, an inventory or the server's allocations are not as planned. */
   | { readonly kind: "stale"; readonly why: string };
 
-/** Why a server in ERROR cannot move whose last move was broken off, with all that it holds kept where it was. */
+/** Why a server in ERROR cannot be moved after a move that was broken off. Everything that it holds was kept. */
 export const MOVE_BROKEN_OFF =
   "an earlier move of the server was broken off, and what it holds is kept: delete the server";
 
-/** What a consumer holds now. */
+/** The allocations that a consumer holds now. */
 export interface Holding {
   readonly generation: number;
   readonly items: readonly AllocationItem[];
 }
 
-/** An operator says what a server is. */
+/** An operator's request to set a server's status. */
 export interface StatusReset {
   readonly serverUuid: string;
   readonly status: "ACTIVE" | "ERROR";
@@ -64,25 +64,25 @@ export interface StatusReset {
 
 export type ResetOutcome =
   | { readonly kind: "reset" }
-  /** What runs, or waits for a confirmation. */
+  /** `running` is the open task, or the move that waits for a confirmation. */
   | { readonly kind: "busy"; readonly running: string }
-  /** It is on no host. */
+  /** The server is on no host. */
   | { readonly kind: "nowhere" }
   | { readonly kind: "gone" };
 
 export type SignalOutcome =
   | "signalled"
-  /** It has gone too far, or was called off already (`HEARD_AT`); nothing is written. */
+  /** The operation has gone too far, or was aborted before (`HEARD_AT`). Nothing is written. */
   | "too-late"
   | "no-such-operation";
 
-/** A change of what a server is and holds where it is (`patchChange`). */
+/** Changes the spec and the allocations of a server on its present host (`patchChange`). */
 export interface HoldingPatch {
   readonly serverUuid: string;
-  /** Of the server when the patch was planned: it may not have changed since. */
+  /** The server's revision when the patch was planned. The patch is written only if it is unchanged. */
   readonly revision: number;
   readonly change: AllocationChange;
-  /** The server as it is to be. */
+  /** The server's spec after the patch. */
   readonly spec: ServerSpec;
 }
 export type PatchOutcome =
@@ -90,19 +90,21 @@ export type PatchOutcome =
   | Extract<BeginOutcome, { readonly kind: "busy" | "changed" | "gone" | "no-capacity" | "stale" }>;
 
 export interface BeginStore {
-  /** Takes effect at once, while nothing else is done to the server; what is planned for the server as it was is `changed` then. */
+  /**
+   * Takes effect at once, while no other task of the server is open. A plan made before the patch is answered with `changed` afterwards.
+   */
   patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]>;
   begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]>;
-  /** What was claimed for each attempt, with its mapping of request groups to providers; null: there is no such attempt. */
+  /** What was claimed for each attempt, with its mapping of request groups to providers. Null when there is no such attempt. */
   claimed(attemptIds: readonly string[]): Promise<readonly (AllocationRequest | null)[]>;
-  /** Null: it holds nothing. */
+  /** The allocations of each consumer, or null for a consumer that has none. */
   holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]>;
-  /** Only of servers that are on a host, with nothing under way; a server at most once. Its guest is not touched. */
+  /** Resets servers that are on a host and have no open task. Each server may occur once. The guest is not touched. */
   resetStatus(resets: readonly StatusReset[]): Promise<readonly ResetOutcome[]>;
   /**
-   * Tell whoever carries out the operation something: it is freed under a new epoch, so that the next one to take it (by the
-   * message that the caller publishes, or a sweep) goes on with that in mind. `abort`: back to the source; `force`: complete a live
-   * migration now. Only at the stages of `HEARD_AT`: what was signalled is what happens.
+   * Sends a signal to the conductor that carries out the operation. The task is released under a new epoch, so that the next conductor to
+   * take it (by the caller's message, or by a sweep) sees the signal. `abort` returns the server to its source, and `force` completes a
+   * live migration now. Signals are accepted only at the stages of `HEARD_AT`, and an accepted signal always takes effect.
    */
   signal(
     signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
@@ -111,58 +113,58 @@ export interface BeginStore {
 
 export type OperationSignal = "abort" | "force";
 
-// --- of the conductors -----------------------------------------------------------------------------------------------
+// --- called by conductors ---------------------------------------------------------------------------------------------
 
-/** Where an operation is, by its rows. */
+/** The progress of an operation, by its rows. */
 export interface OperationPosition {
   readonly taskId: string;
   readonly stage: string;
-  /** How many steps were committed; the next one writes this number plus one. */
+  /** How many steps were committed. The next step writes this number plus one. */
   readonly step: number;
   readonly selection: number;
   readonly signal: OperationSignal | null;
   readonly revision: number;
-  /** The reason with which it went back (`restoring`); "" while it goes forward. */
+  /** Why the operation goes back (`restoring`). Empty while the operation goes forward. */
   readonly reason: string;
 }
 
-/** One arrow of an operation's machine, as one transaction writes it. */
+/** One transition of an operation's state machine, written in one transaction. */
 export interface OperationStep extends TaskClaim, StepWrite {
-  /** Steps committed before this one. */
+  /** Number of steps that were committed before this one. */
   readonly step: number;
 }
 
 export interface StepWrite {
-  /** Where it goes on; null: the operation ends, as `outcome`. */
+  /** The next stage, or null when the operation ends with `outcome`. */
   readonly stage: string | null;
   readonly outcome: "success" | "error" | null;
   readonly selection: number;
   readonly reason: string;
   readonly server: {
-    /** What is absent stays. */
+    /** An absent field leaves the stored value unchanged. */
     readonly status?: ServerStatus | undefined;
     readonly taskState: string | null;
     readonly home?: { readonly host: string; readonly attemptId: string } | null | undefined;
     readonly spec?: ServerSpec | undefined;
-    /** Shown to the owner. */
+    /** Shown to the server's owner. */
     readonly fault?: string | undefined;
   };
-  /** Of the operation's migration. */
+  /** The operation's migration, or null when it has none. */
   readonly migration: {
     readonly uuid: string;
     readonly status: string;
     readonly destHost: string;
     readonly destAttemptId: string;
-    /** It is over. One that is not over keeps its guests from being cleared away. */
+    /** Whether the move is over. The guests of an open move are not cleared away. */
     readonly ended: boolean;
-    /** Its consumer keeps the source's allocation although it is over: an evacuated host that has not come back. */
+    /** The move's consumer keeps the source's allocation although the move is over, because an evacuated host has not come back. */
     readonly holdsSource: boolean;
-    /** Whether the server runs while it waits for its confirmation. */
+    /** Whether the server runs while the move waits for its confirmation. */
     readonly runs: boolean;
-    /** What people should know of it now: what is awaited, or why it was not confirmed or reverted; "" if there is nothing to say. */
+    /** A note for people: what the move waits for, or why it was not confirmed or reverted. Empty when there is nothing to say. */
     readonly note: string;
   } | null;
-  /** Ends and beginnings of attempts; `result` null: it begins. */
+  /** Attempts that begin (`result` is null) or end. */
   readonly attempts: readonly {
     readonly selection: number;
     readonly host: string;
@@ -171,32 +173,35 @@ export interface StepWrite {
   }[];
   readonly change: AllocationChange | null;
   /**
-   * The source of an evacuation. Refused unless an operator has forced the host down, which is the word that it is fenced; or, with
-   * `fenceWaived`, unless the host is down and nobody has seen its agent for `unseenMs`.
+   * The source of an evacuation. The step is refused unless an operator has forced the host down, which asserts that it is fenced. With
+   * `fenceWaived`, the step is refused unless the host is down and its agent was unseen for `unseenMs`.
    */
   readonly evacuated?: { readonly host: string; readonly unseenMs: number; readonly fenceWaived: boolean } | undefined;
-  /** Of a hard group: refused if it does not let the server go there. */
+  /** The hard server group. The step is refused when the group does not allow the server on `toHost`. */
   readonly group?: { readonly membership: ServerGroupMembership; readonly toHost: string } | undefined;
-  /** A guest that may be left on this host: what `change` moves to this consumer is kept until the host says that it is gone. */
+  /**
+   * A guest that may be left on this host. The allocation that `change` moves to this consumer is kept until the host reports that the
+   * guest is gone.
+   */
   readonly leftover?: { readonly uuid: string; readonly host: string } | undefined;
 }
 
 export type StepOutcome =
-  /** Or this very step was before, under the same epoch. `revision`: the server's from now on. */
+  /** The step was written now or earlier under the same epoch. `revision` is the server's new revision. */
   | { readonly kind: "committed"; readonly revision: number }
-  /** The ledger, the group or the source host forbid it; nothing is written. */
+  /** The ledger, the server group or the state of the source host forbids the step. Nothing is written. */
   | { readonly kind: "refused"; readonly why: string }
   | Fenced;
 
 export interface StepStore {
-  /** Of those that exist, in the order of the ids. */
+  /** Positions of the existing tasks, in the order of the ids. */
   positions(taskIds: readonly string[]): Promise<readonly OperationPosition[]>;
   commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]>;
 }
 
 // --- migrations ------------------------------------------------------------------------------------------------------
 
-/** What the row of a move has by itself. Statuses are Nova's. */
+/** What a move's own row contains. The statuses are Nova's. */
 export interface MigrationColumns {
   readonly uuid: string;
   readonly serverUuid: string;
@@ -208,20 +213,20 @@ export interface MigrationColumns {
   readonly destAttemptId: string;
   readonly ended: boolean;
   readonly holdsSource: boolean;
-  /** What people should know of it now; "" if there is nothing to say. */
+  /** A note for people about the move's present state. Empty when there is nothing to say. */
   readonly note: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
 
 export interface ReadableMigration extends MigrationColumns {
-  /** As it began: its source's holdings, all destinations, the server before. */
+  /** The operation as it began, with the source's allocations and all destinations. */
   readonly operation: Operation;
-  /** The server as it is to be afterwards. */
+  /** The server's spec after the move. */
   readonly server: ServerSpec;
 }
 
-/** Its task is damaged, or of a version that this one does not know. Its note says so. */
+/** A move whose task is damaged or of an unknown version. Its note says so. */
 export interface UnreadableMigration extends MigrationColumns {
   readonly operation: null;
   readonly server: null;
@@ -233,32 +238,33 @@ export type Migration = ReadableMigration | UnreadableMigration;
 export interface MigrationQuery {
   readonly serverUuid?: string | undefined;
   readonly uuids?: readonly string[] | undefined;
-  /** Source or destination. */
+  /** Matches the source host or the destination host. */
   readonly host?: string | undefined;
   readonly inFlightOnly?: boolean | undefined;
-  /** Only what follows this migration, which the store has, in the list. */
+  /** Only migrations that follow this one in the list. The store must have it. */
   readonly after?: string | undefined;
-  /** Only those that were begun then or before, in milliseconds since the epoch. */
+  /** Only migrations that were begun at this time or earlier, in milliseconds since the epoch. */
   readonly untilMs?: number | undefined;
   readonly limit: number;
 }
 
-/** A host by its own word, or by an operator's who has fenced it. */
+/** A host whose guests are known, either from its agent or because an operator has fenced it. */
 export interface ComparedHost {
   readonly host: string;
-  /** Guests that are there; none of a host that is fenced. */
+  /** The guests that are on the host. A fenced host has none. */
   readonly remaining: readonly { readonly serverUuid: string; readonly attemptId: string }[];
   /**
-   * What was held on the host, by `holdForGuests`, before it was asked for its guests: nothing else is given back by its answer, which may be
-   * older than a guest that something is held for since. Absent: all that is held there.
+   * The consumers that `holdForGuests` listed for the host before it was asked for its guests. The host's answer releases nothing else,
+   * because it may be older than a guest for which something is held since. When this is absent, the answer applies to everything held
+   * there.
    */
   readonly held?: readonly string[];
 }
 
 /**
- * Whether one of the guests that remain is the one that something is held for. `attemptId` null: it is held for every guest of the server
- * except `homeAttemptId`, the guest that the server has now, which holds what it needs itself: a server may come back to a host that
- * has left a guest of it behind.
+ * Whether something is held for one of the remaining guests. With `attemptId` null it is held for every guest of the server except
+ * `homeAttemptId`. That is the server's present guest, which has its own allocation. The exception matters when a server comes back to a
+ * host where it left an old guest.
  */
 export function isHeldFor(
   held: { readonly serverUuid: string; readonly attemptId: string | null; readonly homeAttemptId: string | null },
@@ -271,39 +277,39 @@ export function isHeldFor(
 }
 
 export interface MigrationStore {
-  /** The youngest first, of the same time by uuid; in Postgres that time has microseconds. One that cannot be read is listed as such. */
+  /** Migrations, youngest first and then by UUID. The times in Postgres have microseconds. The list includes unreadable migrations. */
   migrations(query: MigrationQuery): Promise<readonly Migration[]>;
-  /** Resizes and cold migrations that have waited so long for their confirmation; the oldest first. */
+  /** Resizes and cold migrations that have waited for their confirmation for `waitedMs`, oldest first. */
   unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]>;
-  /** For each host the consumers that hold something there for guests that moved away or could not be destroyed. Sorted. */
+  /** For each host, the sorted consumers that hold something there for guests that moved away or could not be destroyed. */
   holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]>;
   /**
-   * These hosts have said what guests they have, or are known to be fenced: what is still held there for guests that moved away or could
-   * not be destroyed is given back, except for the guests that remain. Returns the uuids of what gave back, of each host.
+   * Takes the guest lists of hosts that have answered, or are known to be fenced. Releases what is held there for guests that moved away or
+   * could not be destroyed, except for the guests that remain. Returns the UUIDs of the releasing consumers for each host.
    */
   releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]>;
-  /** Hosts that an operator has forced down, which is to say fenced, and at which something is still held for guests. Sorted. */
+  /** Hosts that an operator has forced down, and so declared fenced, and on which something is still held for guests. Sorted. */
   fencedSources(): Promise<readonly string[]>;
   /**
-   * Consumers of the types that servers and moves have, and that are none of this cell: there is no server with a home, or no move that
-   * holds something. Cost: looks at so many consumers as the look says, not at all of them.
+   * Consumers of the types of servers and moves that match nothing in this cell: no server with a home, and no move that holds something.
+   * Cost: examines as many consumers as `look` says, not all of them.
    */
   strays(look: StrayLook): Promise<StrayPage>;
 }
 
-/** Which consumers are looked at: the next ones in the order of their uuids, and some again. */
+/** Selects the consumers to examine: the next ones in the order of their UUIDs, and the ones in `again`. */
 export interface StrayLook {
-  /** Where the look before ended; null: from the first one on. */
+  /** Where the previous look ended, or null to begin with the first consumer. */
   readonly after: string | null;
   readonly lookAt: number;
   readonly again: readonly string[];
-  /** Most that are named. */
+  /** The most consumers that are returned. */
   readonly limit: number;
 }
 
 export interface StrayPage {
-  /** Sorted. */
+  /** UUIDs, sorted. */
   readonly strays: readonly string[];
-  /** Where the next look goes on; null: it begins again. */
+  /** Where the next look continues, or null when it must begin again. */
   readonly next: string | null;
 }

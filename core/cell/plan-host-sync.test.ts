@@ -19,11 +19,11 @@ const will = (rest: Partial<OperatorsWill> = {}): OperatorsWill => ({
   ...rest,
 });
 
-test("a host that is as it should be is left alone", () => {
+test("leaves a host alone that is as the API tier wants it", () => {
   expect(planHostSync(will(), [state("h1", { aggregates: ["uuid-1", "uuid-2"] }), state("h3")])).toEqual([]);
 });
 
-test("what is missing is added, what should not be there goes, deleted aggregates too", () => {
+test("adds missing aggregates, and removes unwanted and deleted ones", () => {
   expect(planHostSync(will(), [state("h2", { aggregates: ["uuid-2", "uuid-9"] })])).toEqual([
     {
       host: "h2",
@@ -34,7 +34,7 @@ test("what is missing is added, what should not be there goes, deleted aggregate
   expect(ownedUuids(will())).toEqual(["uuid-1", "uuid-2", "uuid-9"]);
 });
 
-test("a host's own ratio stands before its aggregates', of which the lowest counts", () => {
+test("a host's own ratio overrides its aggregates' ratios, of which the lowest counts", () => {
   const ratios = {
     byAggregate: new Map([
       [1, { VCPU: 8, MEMORY_MB: 1.5 }],
@@ -50,7 +50,7 @@ test("a host's own ratio stands before its aggregates', of which the lowest coun
   });
 });
 
-test("ratios are written where they differ, and where somebody wrote past them", () => {
+test("writes ratios where they differ, and where another client has overwritten them", () => {
   const aggregates: AggregateRecord[] = [];
   const ratios = { byAggregate: new Map(), byHost: new Map([["h1", { VCPU: 8 }]]) };
   const sync = (states: readonly OperatorState[]) => planHostSync(will({ aggregates, ratios }), states);

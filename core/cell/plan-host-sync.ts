@@ -3,27 +3,27 @@ import { effectiveRatios, ratiosOf } from "./effective-ratios.ts";
 import type { MirrorChange, OperatorState, RatioChange, Ratios } from "./host-admin-store.ts";
 import type { RatioSettings } from "./ratio-store.ts";
 
-/** What the API tier says of all hosts. */
+/** What the API tier decides about all hosts. */
 export interface OperatorsWill {
   readonly aggregates: readonly AggregateRecord[];
-  /** Uuids of aggregates that are no more. */
+  /** UUIDs of deleted aggregates. */
   readonly formerUuids: readonly string[];
   readonly ratios: RatioSettings;
 }
 
-/** What has to be written in a cell so that it is as the API tier says. */
+/** What must be written in a cell for one host, so that it matches the API tier's decisions. */
 export interface HostSync {
   readonly host: string;
   readonly mirror: MirrorChange | null;
   readonly ratios: RatioChange | null;
 }
 
-/** Uuids of placement aggregates that are the API tier's to put and to take away; all others belong to somebody else. */
+/** UUIDs of the placement aggregates that the API tier manages. All others belong to other clients. */
 export function ownedUuids(will: OperatorsWill): readonly string[] {
   return [...will.aggregates.map((aggregate) => aggregate.uuid), ...will.formerUuids];
 }
 
-/** The hosts of a cell that are not as the API tier says, by name. Cost: linear. */
+/** The changes for the hosts of a cell that differ from the API tier's decisions, sorted by host name. Cost: linear. */
 export function planHostSync(will: OperatorsWill, states: readonly OperatorState[]): readonly HostSync[] {
   const byHost = aggregatesByHost(will.aggregates);
   const syncs: HostSync[] = [];
@@ -40,7 +40,7 @@ export function planHostSync(will: OperatorsWill, states: readonly OperatorState
   return syncs;
 }
 
-/** The aggregates of each host that is in any, by id. */
+/** The aggregates of each host that is in any, sorted by id. */
 export function aggregatesByHost(
   aggregates: readonly AggregateRecord[],
 ): ReadonlyMap<string, readonly AggregateRecord[]> {

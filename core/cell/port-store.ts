@@ -5,16 +5,16 @@ export interface PortGroup {
   readonly required: readonly string[];
 }
 
-/** A port of a network, as far as scheduling asks: what it wants of a host (Neutron's `resource_request`). */
+/** A network port as far as scheduling needs it, with the resources that it requests from a host (Neutron's `resource_request`). */
 export interface PortRecord {
   readonly id: string;
   readonly projectId: string;
   readonly networkId: string;
   readonly name: string;
-  /** Empty: it wants nothing. */
+  /** Empty when the port requests no resources. */
   readonly groups: readonly PortGroup[];
   readonly createdAtMs: number;
-  /** The server that has it, or is about to; null: none. `ageMs`: how long, by the store's own clock. */
+  /** The server that has the port or is about to get it, or null. `ageMs` is the age of the binding by the store's own clock. */
   readonly binding: { readonly serverUuid: string; readonly atMs: number; readonly ageMs: number } | null;
 }
 
@@ -22,32 +22,35 @@ export interface PortRecord {
 export interface PortBinding {
   readonly id: string;
   readonly atMs: number;
-  /** The server had it before, perhaps by another call that is under way: it is not for this one to let go of. */
+  /** The server had the port before, perhaps by another call that is still running. The present call must not release it. */
   readonly wasOwn: boolean;
 }
 
 export interface PortQuery {
-  /** Null: of all projects. */
+  /** Null selects the ports of all projects. */
   readonly projectId: string | null;
   readonly limit: number;
 }
 
-/** Ports that servers may be made with. Both bodies (Postgres, in-memory) pass test/contract/port-store. Operating failures throw the store's error. */
+/**
+ * Ports that servers may be made with. Both implementations (Postgres, in-memory) pass test/contract/port-store. Operating failures throw
+ * the store's error.
+ */
 export interface PortStore {
   createPort(port: PortRecord): Promise<"created" | "id-taken">;
-  /** Those of them that there are, in any order. */
+  /** The existing ports with these ids, in any order. */
   ports(ids: readonly string[]): Promise<readonly PortRecord[]>;
-  /** The oldest first. */
+  /** Ports, oldest first. */
   listPorts(query: PortQuery): Promise<readonly PortRecord[]>;
   deletePort(id: string): Promise<boolean>;
   /**
-   * Gives ports to a server: those that nobody has, that it has itself, or that one of `instead` has, which let go of them without saying
-   * so. Returns those that are its own now. Of two at once one gets it.
+   * Gives ports to a server: free ones, its own, and those of the servers in `instead`, which lose them without notice. Returns the ports
+   * that the server has now. Of two concurrent calls for one port, only one gets it.
    */
   bindPorts(ids: readonly string[], serverUuid: string, instead: readonly string[]): Promise<readonly PortBinding[]>;
   /**
-   * Of those that the server has, and that were not given to it after `boundUntilMs` (by their bindings), if that is said: whoever gives
-   * it one anew keeps it. Repeatable.
+   * Releases the listed ports that the server has. With `boundUntilMs`, ports that were bound to it later stay, so that a newer binding
+   * survives. Repeatable.
    */
   unbindPorts(ids: readonly string[], serverUuid: string, boundUntilMs?: number): Promise<void>;
 }

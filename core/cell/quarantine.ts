@@ -1,24 +1,28 @@
 /**
- * What a cell's database does with guests that a comparison would destroy. A database that was restored to an earlier moment, or failed over
- * and lost commits, does not know servers that really exist. Its word is no reason to destroy the only copy of one (law 6).
+ * What a cell's database does with guests that a comparison would destroy. A database that was restored to an earlier moment, or that lost
+ * commits in a failover, does not know some servers that really exist. Its word is no reason to destroy the only copy of such a server (law
+ * 6).
  */
 
-/** A guest that is to be destroyed by what the database says of its server, with what its agent knows. */
+/** A guest that must be destroyed according to its server's row, with what its agent knows. */
 export interface DoomedGuest {
   readonly host: string;
   readonly serverUuid: string;
   readonly attemptId: string;
   readonly state: string;
-  /** Of the latest order that the guest has obeyed; 0: none. */
+  /** Revision of the latest order that the guest obeyed, or 0 when there was none. */
   readonly revision: number;
-  /** With which incarnation of the database its host was last compared; "": with none. */
+  /** The incarnation of the database with which the guest's host was last compared, or "" when there was none. */
   readonly incarnation: string;
 }
 
-/** `destroy`: nothing speaks against it. `unknown`: the database knows no such server. `quarantined`: it is kept until an operator decides. */
+/**
+ * `destroy`: no reason to keep the guest is known. `unknown`: the database has no such server. `quarantined`: the guest is kept until an
+ * operator decides.
+ */
 export interface GuestVerdict {
   readonly kind: "destroy" | "unknown" | "quarantined";
-  /** Why it is kept, when it was put into quarantine by this very call. */
+  /** Why the guest is kept, when this call put it into quarantine. Otherwise null. */
   readonly reason: string | null;
 }
 
@@ -30,24 +34,24 @@ export interface QuarantinedGuest {
   readonly state: string;
   readonly reason: string;
   readonly foundAtMs: number;
-  /** An operator has said that it is to be destroyed. */
+  /** An operator has decided that the guest must be destroyed. */
   readonly condemned: boolean;
 }
 
 /** What the database knows of a doomed guest's server and attempt. */
 export interface KnownOfGuest {
-  /** Null: no such server. */
+  /** Null when there is no such server. */
   readonly revision: number | null;
-  /** The task of the guest's attempt is there, and has come as far as this attempt. */
+  /** The database has the task of the guest's attempt, and the task has reached this attempt. */
   readonly isAttemptKnown: boolean;
-  /** Somebody may have been told to start the guest, as far as the database knows. */
+  /** As far as the database knows, an agent may have been told to start the guest. */
   readonly isStartKnown: boolean;
   readonly incarnation: string;
 }
 
 const HAS_RUN: readonly string[] = ["running", "stopped", "paused"];
 
-/** Why the guest has to be kept: it proves, or may be a sign, that the database has forgotten something. Null: it does not. */
+/** Why the guest must be kept. A reason proves, or may be a sign, that the database has lost commits. Null when there is none. */
 export function quarantineReason(guest: DoomedGuest, known: KnownOfGuest): string | null {
   if (known.revision !== null && guest.revision > known.revision)
     return `it has obeyed order ${guest.revision} of its server, and the cell's database knows of ${known.revision}`;
@@ -59,27 +63,35 @@ export function quarantineReason(guest: DoomedGuest, known: KnownOfGuest): strin
   return `the cell's database was restored or failed over, and does not know ${what}`;
 }
 
-/** Why a host with a quarantined guest takes no new servers: the guest uses room that the ledger does not know of. */
+/** Why a host with a quarantined guest takes no new servers. The guest uses resources that the ledger does not know of. */
 export const QUARANTINE_DISABLES = "a guest is in quarantine: see berth cell quarantine";
 
-/** What conductors do with the quarantine; both bodies pass test/contract/quarantine. */
+/** The conductors' part of the quarantine. Both implementations pass test/contract/quarantine. */
 export interface QuarantineStore {
-  /** Names this state of the database: it changes when an operator says that it was restored, and with each failover (its timeline). */
+  /**
+   * Identifies this state of the database. It changes when an operator declares that the database was restored, and with each failover (its
+   * timeline).
+   */
   incarnation(): Promise<string>;
-  /** Puts guests into quarantine that have to be kept, and disables their hosts for new servers. In the order of the guests. */
+  /** Puts the guests that must be kept into quarantine, and disables their hosts for new servers. Answers in the order of the guests. */
   judgeGuests(guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]>;
-  /** Each host has no other guests in quarantine than these attempts: the others are gone from it, or at home again. */
+  /**
+   * Removes all guests of these hosts from the quarantine except the given attempts. The others are gone from the host, or at home again.
+   */
   keepQuarantined(hosts: readonly { readonly host: string; readonly attemptIds: readonly string[] }[]): Promise<void>;
-  /** Guests have obeyed these orders of their servers, so the next ones need higher numbers. Unknown servers are passed over. */
+  /**
+   * Raises the revisions of servers whose guests have obeyed higher orders, so that the next orders get higher numbers. Unknown servers are
+   * ignored.
+   */
   raiseRevisions(revisions: readonly { readonly serverUuid: string; readonly revision: number }[]): Promise<void>;
 }
 
-/** What operators do with it. */
+/** The operators' part of the quarantine. */
 export interface QuarantineAdmin {
-  /** By host, then attempt. */
+  /** All quarantined guests, sorted by host and then by attempt. */
   quarantined(): Promise<readonly QuarantinedGuest[]>;
-  /** Conductors may destroy these servers' quarantined guests; null: all. Returns how many they are. */
+  /** Lets conductors destroy the quarantined guests of these servers, or all of them for null. Returns how many guests these are. */
   condemn(serverUuids: readonly string[] | null): Promise<number>;
-  /** The database was restored: every host is compared with care. Returns the new incarnation. */
+  /** Records that the database was restored, so that every host is compared with care. Returns the new incarnation. */
   renewIncarnation(): Promise<string>;
 }

@@ -5,23 +5,25 @@ export type RatioScope =
   | { readonly kind: "aggregate"; readonly id: number }
   | { readonly kind: "host"; readonly host: string };
 
-/** Everything that is set, by aggregate's id and by host. */
+/** All ratios that are set, by aggregate id and by host. */
 export interface RatioSettings {
   readonly byAggregate: ReadonlyMap<number, Ratios>;
   readonly byHost: ReadonlyMap<string, Ratios>;
 }
 
 /**
- * Allocation ratios that operators set. They live with the aggregates: a deleted aggregate's ratios go with it, and
- * `AggregateStore.version` rises with every change here. Both bodies pass test/contract/ratio-store.
+ * Allocation ratios that operators set. They are stored with the aggregates: deleting an aggregate deletes its ratios, and
+ * `AggregateStore.version` rises with every change here. Both implementations pass test/contract/ratio-store.
  */
 export interface RatioStore {
   ratioSettings(): Promise<RatioSettings>;
-  /** Writes the classes given; null takes one back. The others stay. False: no such aggregate. */
+  /**
+   * Writes the given classes. A null value removes its override, and all other classes stay. Returns false when there is no such aggregate.
+   */
   changeRatios(scope: RatioScope, changes: Readonly<Record<string, number | null>>): Promise<boolean>;
 }
 
-/** The ratios after a change; null takes one back. */
+/** Returns the ratios after a change, in which a null value removes its class. */
 export function changedRatios(ratios: Ratios, changes: Readonly<Record<string, number | null>>): Ratios {
   const changed = new Map(Object.entries(ratios));
   for (const [name, ratio] of Object.entries(changes)) {

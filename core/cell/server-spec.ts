@@ -1,7 +1,7 @@
 import type { Caller, Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
-/** What a spec says of its server when a call asks for nothing but a flavor: no group, hints, ports or named host. */
+/** The spec fields of a request that asks for nothing but a flavor: no group, hints, ports or named host. */
 export const PLAIN_REQUEST = {
   imageProperties: {},
   hints: [],
@@ -14,7 +14,7 @@ export const PLAIN_REQUEST = {
   hostname: "",
 } as const satisfies Partial<ServerSpec>;
 
-/** A spec that names its server and says no more. */
+/** A spec that contains only the server's UUID. */
 export function bareSpec(serverUuid: string): ServerSpec {
   return {
     ...PLAIN_REQUEST,
@@ -24,7 +24,7 @@ export function bareSpec(serverUuid: string): ServerSpec {
   };
 }
 
-/** A task that deletes a server. It names the server and no more: for each delete it is written, logged and read again. */
+/** A task that deletes a server. It contains only the server's UUID, because each delete task is written, logged and read again. */
 export function deleteTaskOf(id: string, serverUuid: string, askedBy?: Caller): Task {
   return {
     ...{ id, server: bareSpec(serverUuid), work: { $case: "delete", value: {} } },

@@ -2,8 +2,8 @@ import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { HypervisorFacts } from "./hypervisor-facts.ts";
 
 /**
- * Statuses of a server between two operations, as the Compute API shows them; what it shows during one follows from the task
- * state, too (`shownStatus`). `DELETED` rows are kept for the record and shown to nobody.
+ * Statuses of a server between two operations, as the Compute API shows them. During an operation the shown status also depends on the task
+ * state (`shownStatus`). `DELETED` rows are kept as a record and are not shown to users.
  */
 export const SERVER_STATUSES = [
   "BUILD",
@@ -22,10 +22,10 @@ export type ServerStatus = (typeof SERVER_STATUSES)[number];
 export interface Server {
   readonly uuid: string;
   readonly status: ServerStatus;
-  /** What is being done to it, as Nova names it (`spawning`, `resize_prep`, `deleting`, …); null: nothing. */
+  /** The action in progress, as Nova names it (`spawning`, `resize_prep`, `deleting`, …), or null when there is none. */
   readonly taskState: string | null;
   readonly spec: ServerSpec;
-  /** The host that holds its allocation; null when it holds nothing. */
+  /** The host that holds the server's allocation, or null when the server holds nothing. */
   readonly host: string | null;
   /** The attempt that may run on `host`. */
   readonly attemptId: string | null;
@@ -34,11 +34,14 @@ export interface Server {
   readonly updatedAtMs: number;
   readonly launchedAtMs: number | null;
   readonly deletedAtMs: number | null;
-  /** Rises with each step of an operation: who plans one says which he saw. */
+  /** Rises with each step of an operation. A planned operation names the revision that it was planned for. */
   readonly revision: number;
 }
 
-/** What became of one selection of a build. `skipped`: an alternate that no longer fitted, or a host that was not connected; counts as no attempt. */
+/**
+ * The outcome of one selection of a build. `skipped` marks an alternate that no longer fitted or whose host was not connected. It does not
+ * count as an attempt.
+ */
 export interface Attempt {
   readonly taskId: string;
   readonly selection: number;
@@ -51,7 +54,7 @@ export interface Attempt {
 }
 export type AttemptResult = "success" | "failed" | "skipped" | "cancelled";
 
-/** The id under which a host builds a selection of a task: the same whoever sends it, however often. */
+/** The id under which a host builds a selection of a task. It is the same for every sender and every repetition. */
 export function attemptIdOf(taskId: string, selection: number): string {
   return `${taskId}/${selection}`;
 }

@@ -1,16 +1,18 @@
-/** Names a task and the right to write for it. */
+/** Names a task and the epoch that gives the right to write for it. */
 export interface TaskClaim {
   readonly taskId: string;
   readonly serverUuid: string;
   readonly epoch: number;
-  /** Of a delete: migrations of the server that are not over; what they hold is given back with what the server holds. */
+  /** For a delete: the server's open migrations. Their allocations are released together with the server's. */
   readonly migrations?: readonly string[] | undefined;
-  /** Of a delete: hosts that did not say that the guest is gone. What the server or its move holds there is kept until they do. */
+  /**
+   * For a delete: hosts that did not report that the guest is gone. The allocations of the server or its move there are kept until they do.
+   */
   readonly left?: readonly string[] | undefined;
 }
 
 /**
- * `fenced`: somebody else owns the task, or it has ended otherwise; nothing was written and nothing may be done for it any
- * more. A commit that is repeated under the epoch that wrote it (its answer was lost) is `committed` again.
+ * `fenced` means that another conductor owns the task, or that the task has ended otherwise. Nothing was written, and the caller must do
+ * nothing more for it. A commit that is repeated under its own epoch, because the answer was lost, is `committed` again.
  */
 export type Fenced = { readonly kind: "fenced" };
