@@ -1,12 +1,12 @@
 import { describeSearchRefusal, sumRefusals } from "../candidates/refusal.ts";
 import type { HostChoice } from "../scheduling/choose-hosts.ts";
 
-/** Reasons that are named; a fault is to be read at a glance. */
+/** Most reasons that a fault names, so that it can be read at a glance. */
 const REASONS_MAX = 6;
 
 /**
- * Nova's words, and then what Nova leaves out: why, counted, most frequent first. `keptFor`: the server under whose uuid more can be asked
- * for; null: nothing more is kept.
+ * Returns Nova's "No valid host" message, followed by the reasons with their counts, the most frequent first. `keptFor` is the uuid of the
+ * server under which the kept decision can be read, or null when no decision is kept.
  */
 export function noValidHost(
   choice: HostChoice & { readonly kind: "none" },

@@ -6,7 +6,9 @@ import type { BuildFailureCounts } from "./build-failure-counts.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
-/** Tells the other schedulers that this one lives, and learns from them who else does and which hosts fail. */
+/**
+ * Announces this scheduler to the others, and learns from their announcements which schedulers are alive and on which hosts builds fail.
+ */
 export class SelfAnnouncer {
   readonly #softState: SoftState;
   readonly #slice: OwnSlice;

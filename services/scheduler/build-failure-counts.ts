@@ -1,12 +1,12 @@
 import type { SoftState } from "../../core/scheduling/soft-state.ts";
 
-/** How often builds failed of late, by cell and host: a copy of the soft state's counts that searches can read at once. */
+/** Counts of recent failed builds by cell and host: a copy of the soft state's counts that searches can read without waiting. */
 export class BuildFailureCounts {
   readonly #softState: SoftState;
   readonly #onChanged: (cell: string, host: string) => void;
   #byCell: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map();
 
-  /** `onChanged`: the host's count is not as before. */
+  /** Calls `onChanged` for each host whose count has changed. */
   constructor(softState: SoftState, onChanged: (cell: string, host: string) => void) {
     this.#softState = softState;
     this.#onChanged = onChanged;
@@ -35,7 +35,7 @@ export class BuildFailureCounts {
     return this.#softState.recordBuildFailure(cell, host);
   }
 
-  /** Costs a call only for a host that had failed. */
+  /** Clears the host's count. Calls the soft state only if the host has a count. */
   async succeeded(cell: string, host: string): Promise<void> {
     if (this.of(cell)?.has(host)) await this.#softState.clearBuildFailures(cell, host);
   }

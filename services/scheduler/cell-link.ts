@@ -13,21 +13,24 @@ import { createDispatchBatcher, type DispatchBatcher } from "./dispatch-batcher.
 import type { SchedulerCell } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
-/** One cell as this scheduler uses it: single calls that come together go as one batch. */
+/** One cell as this scheduler uses it. Single calls that are made at about the same time go to the cell's store as one batch. */
 export class CellLink {
   readonly cell: SchedulerCell;
   readonly claims: ClaimsInFlight;
-  /** An operator has closed it for new servers. */
+  /** True while an operator has closed the cell for new servers. */
   disabled = false;
   readonly #dispatches: DispatchBatcher;
   readonly #closes: Batcher<string, "closed" | "present">;
   readonly #deletes: Batcher<Task, DeleteOutcome>;
-  /** Null: servers of this cell cannot be moved from here. */
+  /** Null when this scheduler cannot move servers of this cell. */
   readonly moves: CellMoves | null;
   readonly #clock: Clock;
   readonly #silentMs: number;
   readonly #answerMs: number;
-  /** Calls that its store has not answered, and when one last began or ended while there were none or some. */
+  /**
+   * Number of calls that the cell's store has not answered yet. The next field is the time of the last answer, or of the first of these
+   * calls if that is later.
+   */
   #unanswered = 0;
   #quietSinceMs = 0;
 
@@ -57,37 +60,37 @@ export class CellLink {
     return this.cell.view;
   }
 
-  /** Undefined: no host filter is asked. */
+  /** Undefined when the cell has no host facts; host filters are skipped then. */
   get facts(): LiveCellFacts | undefined {
     return this.cell.facts;
   }
 
-  /** The host weighs differently although nothing changed in the view. */
+  /** Has the host weighed again when something outside the ledger view, such as its build failures, has changed. */
   touchHost(host: string): void {
     const root = this.view.hosts.slotOf(host);
     if (root >= 0) this.view.touch(root);
   }
 
-  /** Whether new servers may go there now. */
+  /** Whether new servers may be placed in the cell now. */
   get isOpen(): boolean {
     return !this.disabled && this.answers;
   }
 
   /**
-   * Whether it can be reached, as far as one knows. A cell that is cut off says nothing, and its view looks as whole as before: what
-   * was sent there has to wait for it, so nothing more is until it has answered, however it answers.
+   * Whether the cell can be reached, as far as this scheduler knows. A cell that is cut off says nothing, and its view looks as complete as
+   * before. Whatever is sent to such a cell has to wait, so nothing more is sent until the cell has answered or refused a call.
    */
   get answers(): boolean {
     const isSilent = this.#unanswered > 0 && this.#clock.monotonic() - this.#quietSinceMs >= this.#silentMs;
     return this.cell.source.ready && !isSilent;
   }
 
-  /** Rejects as the store does; then nobody knows whether it happened. */
+  /** Rejects as the store does. The dispatch may then have happened or not. */
   dispatch(dispatch: Dispatch): Promise<DispatchOutcome> {
     return this.#listen(this.#dispatches.submit(dispatch));
   }
 
-  /** See DispatchStore.close. */
+  /** Refuses every later dispatch of this server to the cell; see DispatchStore.close. */
   shut(serverUuid: string): Promise<"closed" | "present"> {
     return this.#listen(this.#closes.submit(serverUuid));
   }
@@ -97,7 +100,7 @@ export class CellLink {
     return this.#listen(this.#deletes.submit(task));
   }
 
-  /** Those of the servers that are here, or were. */
+  /** Returns those of the given servers that are or were in this cell. */
   async known(serverUuids: readonly string[]): Promise<ReadonlySet<string>> {
     const homes = await this.#listen(this.cell.store.homes(serverUuids));
     return new Set(homes.map((home) => home.serverUuid));
@@ -113,8 +116,8 @@ export class CellLink {
   }
 
   /**
-   * Rejects when there is no answer in time: what waits for this cell keeps its place in the works from what is for others. The call goes on,
-   * and the cell counts as silent until it has ended.
+   * Rejects when the cell does not answer in time, so that requests that wait for this cell do not take the places of requests for other
+   * cells. The call itself continues, and the cell counts as silent until the call has ended.
    */
   #listen<Answer>(call: Promise<Answer>): Promise<Answer> {
     if (this.#unanswered === 0) this.#quietSinceMs = this.#clock.monotonic();

@@ -3,15 +3,17 @@ import type { Server } from "../../core/cell/server.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { SchedulerMoveStore } from "./ports.ts";
 
-/** A server as its cell knows it, and what it holds there; null: it was never here, or holds nothing. */
+/**
+ * A server as its cell's database has it, and its allocations there. Null when the server was never in the cell, or holds no allocations.
+ */
 export interface ServerInCell {
   readonly server: Server | null;
   readonly holding: Holding | null;
 }
 
 /**
- * The servers of one cell that are to move: single calls that come together go as one batch. Rejects as the store does, and as `listen` does
- * when the cell does not answer in time.
+ * Reads and begins moves of one cell's servers. Single calls that are made at about the same time go as one batch. Rejects as the store
+ * does, and as `listen` does when the cell does not answer in time.
  */
 export class CellMoves {
   readonly #store: SchedulerMoveStore;
@@ -19,7 +21,7 @@ export class CellMoves {
   readonly #reads: Batcher<string, ServerInCell>;
   readonly #listen: <Answer>(call: Promise<Answer>) => Promise<Answer>;
 
-  /** `listen`: bounds how long a call may take, and notes that the cell owes an answer. */
+  /** `listen` limits how long a call may take, and notes that the cell has not answered yet. */
   constructor(store: SchedulerMoveStore, maxItems: number, listen: <Answer>(call: Promise<Answer>) => Promise<Answer>) {
     this.#store = store;
     this.#listen = listen;
@@ -27,7 +29,7 @@ export class CellMoves {
     this.#reads = new Batcher({ run: (uuids) => readServers(store, uuids), maxItems });
   }
 
-  /** When it rejects nobody knows whether it happened. */
+  /** Rejects as the store does. The move may then have begun or not. */
   begin(begin: BeginOperation): Promise<BeginOutcome> {
     return this.#listen(this.#begins.submit(begin));
   }
@@ -41,7 +43,7 @@ export class CellMoves {
   }
 }
 
-/** The server first: whoever changes it afterwards raises its revision, and what it holds is not taken at its word then. */
+/** Reads the server before its allocations: a later change raises the server's revision, and `begin` then refuses what was read. */
 async function readServers(store: SchedulerMoveStore, uuids: readonly string[]): Promise<ServerInCell[]> {
   const wanted = [...new Set(uuids)];
   const servers = new Map((await store.servers(wanted)).map((server) => [server.uuid, server]));

@@ -3,12 +3,13 @@ import type { LedgerView } from "../../core/ledger/view.ts";
 import type { ViewSource } from "../../core/ledger/view-source.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** Transactions remembered as applied, for answers that come after the view has them. */
+/** Most transactions that are remembered as applied, for answers that arrive after the view has applied the transaction. */
 const APPLIED_MAX = 4_096;
 
 /**
- * This scheduler's claims in one cell that its view does not show yet. A claim is asked (held in the view from the choice on) →
- * committed (still held, until the view has applied its transaction) → seen; or it came to nothing.
+ * This scheduler's claims in one cell that its view does not show yet. A claim goes through these states: asked (the view counts it as used
+ * from the choice on) → committed (still counted, until the view has applied its transaction) → seen. A claim that fails is dropped
+ * instead.
  */
 export class ClaimsInFlight {
   readonly #view: LedgerView;
@@ -16,7 +17,7 @@ export class ClaimsInFlight {
   readonly #expiryMs: number;
   readonly #stopListening: () => void;
   readonly #asked = new Map<string, PromiseWithResolvers<void>>();
-  /** By transaction, in the order they were committed. */
+  /** The committed claims by transaction, in the order in which they were committed. */
   readonly #committed = new Map<number, { readonly ids: string[]; readonly atMs: number }>();
   readonly #applied = new Set<number>();
 
@@ -32,7 +33,7 @@ export class ClaimsInFlight {
     this.#stopListening = options.source.onApplied((xid) => this.#onApplied(xid));
   }
 
-  /** Claims that searches count as used. */
+  /** Number of claims that searches count as used. */
   get count(): number {
     let count = this.#asked.size;
     for (const { ids } of this.#committed.values()) count += ids.length;
@@ -56,14 +57,14 @@ export class ClaimsInFlight {
     else this.#committed.set(xid, { ids: [id], atMs: this.#clock.monotonic() });
   }
 
-  /** It came to nothing, or nobody knows what became of it. One that was committed stays. */
+  /** Stops counting a claim that failed or whose outcome is unknown. Does nothing if the claim was committed. */
   giveUpUnlessCommitted(id: string): void {
     if (!this.#asked.has(id)) return;
     this.#answer(id);
     this.#view.letGo(id);
   }
 
-  /** Resolves once every claim that is asked now has its answer. */
+  /** Resolves once each claim that is waiting for an answer at the time of the call has its answer. */
   async answered(): Promise<void> {
     await Promise.all([...this.#asked.values()].map(({ promise }) => promise));
   }
@@ -98,7 +99,7 @@ export class ClaimsInFlight {
     for (const id of seen.ids) this.#view.letGo(id);
   }
 
-  /** A view that was loaded anew shows transactions that it never told of. */
+  /** Drops committed claims after a while, because a view that was reloaded shows their transactions without having announced them. */
   #expire(): void {
     const expiredAtMs = this.#clock.monotonic() - this.#expiryMs;
     for (const [xid, { atMs }] of this.#committed) {

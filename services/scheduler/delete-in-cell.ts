@@ -3,8 +3,8 @@ import type { CellLink } from "./cell-link.ts";
 import type { SchedulerEvents } from "./events.ts";
 
 /**
- * Ends a server in its cell, where it can never come to be from then on. `deleted`: it is gone there; `asked`: a conductor will delete
- * it. Rejects when the cell's store could not be asked.
+ * Deletes a server in its cell; afterwards the cell refuses to create it. Returns `deleted` when the server is gone from the cell, and
+ * `asked` when a conductor is going to delete it. Rejects when the cell's store could not be asked.
  */
 export async function deleteInCell(
   link: CellLink,
@@ -16,7 +16,7 @@ export async function deleteInCell(
   try {
     await link.publish(outcome.task, {});
   } catch (error) {
-    // The task is stored: the cell's conductors find it without the message.
+    // The task is stored, so the cell's conductors find it without the message.
     by.events.publishFailed(outcome.task.id, link.name, error);
   }
   return "asked";

@@ -1,10 +1,10 @@
 import type { Dispatch, DispatchOutcome, DispatchStore } from "../../core/cell/cell-store.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 
-/** Dispatches to one cell that come together, as one transaction. */
+/** Writes dispatches to one cell that are made at about the same time in one transaction. */
 export type DispatchBatcher = Pick<Batcher<Dispatch, DispatchOutcome>, "submit">;
 
-/** Two batches are out at a time: the next one fills while the first is written. */
+/** Creates a batcher that writes two batches at a time: the next batch fills while the previous one is written. */
 export function createDispatchBatcher(store: Pick<DispatchStore, "dispatch">, maxItems: number): DispatchBatcher {
   return new Batcher({
     run: (dispatches) => store.dispatch(dispatches),

@@ -6,16 +6,16 @@ import type { MoveRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 
-/** A fault that many requests meet at once is logged once in so long; each is counted. */
+/** A fault that many requests meet at once is logged at most once in this time. Each occurrence is still counted. */
 const REPEATED_LOG_MS = 1_000;
 
-/** Rankings of hosts that a scheduler keeps, by class of requests. */
+/** Statistics of the host rankings that a scheduler keeps, one for each class of requests. */
 interface KeptRankings {
   readonly size: number;
   readonly memoryBytes: number;
 }
 
-/** One method for each thing that is worth telling an operator: a log line, a counter, or both. */
+/** One method for each thing that is worth telling an operator. Each writes a log line, raises a counter, or both. */
 export class SchedulerEvents {
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -39,7 +39,7 @@ export class SchedulerEvents {
     readonly outcome: "chosen" | "none";
     readonly tookMs: number;
     readonly stagesMs: ReadonlyMap<DecisionStage, number>;
-    /** Hosts that were asked whether the request fits there. */
+    /** Number of hosts that were checked for whether the request fits there. */
     readonly lookedAt: number;
   }): void {
     this.#metrics.decisions.inc({ outcome: decision.outcome });
@@ -48,7 +48,7 @@ export class SchedulerEvents {
     for (const [stage, ms] of decision.stagesMs) this.#metrics.stageSeconds.observe(ms / 1_000, { stage });
   }
 
-  /** Whether the request fits anywhere was not found out within the limits of a decision. */
+  /** Counts a search that reached its limit before it was known whether the request fits anywhere. */
   searchGivenUp(serverUuid: string, limit: SearchLimit, steps: number): void {
     this.#metrics.searchesGivenUp.inc({ limit });
     this.#logger.warn(
@@ -57,12 +57,12 @@ export class SchedulerEvents {
     );
   }
 
-  /** A claim has its answer, whatever it is. */
+  /** Records how long a claim took, whatever its outcome. */
   claimed(tookMs: number): void {
     this.#metrics.stageSeconds.observe(tookMs / 1_000, { stage: "claim" });
   }
 
-  /** A request was taken for the first time, so long after it was accepted. */
+  /** Records how long a request waited between its acceptance and the first time it was taken. */
   taken(queuedMs: number): void {
     this.#metrics.queueSeconds.observe(Math.max(0, queuedMs) / 1_000);
   }
@@ -173,7 +173,7 @@ export class SchedulerEvents {
     this.#nowAndThen(`cell ${cell}`, () => this.#logger.warn({ cell, err: error }, "a cell cannot be reached"));
   }
 
-  /** How requests were decided will not be known to those who ask. */
+  /** Counts decisions that were not kept, so that nobody can ask for their explanation later. */
   decisionsDropped(decisions: number): void {
     this.#metrics.decisionsDropped.inc(decisions);
   }

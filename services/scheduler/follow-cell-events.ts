@@ -7,7 +7,7 @@ import type { SchedulerCell } from "./ports.ts";
 
 const EVENTS_IN_FLIGHT_MAX = 1_000;
 
-/** Learns from a cell's events which hosts fail; each event reaches one of the schedulers. */
+/** Learns from a cell's events on which hosts builds fail. Each event reaches one of the schedulers. */
 export class CellEvents {
   readonly #cell: SchedulerCell;
   readonly #failures: BuildFailureCounts;
@@ -27,8 +27,8 @@ export class CellEvents {
   }
 
   /**
-   * Begins to listen, unless it does already; in the background, since placing needs no events and a cell's bus may be
-   * away. Call it again to have it tried again.
+   * Begins to listen in the background, unless it is listening already. Placing needs no events and the cell's bus may be unreachable, so a
+   * failure is not reported to the caller. Call it again to retry.
    */
   listen(): void {
     if (this.#subscription || this.#stopped || this.#trying) return;
@@ -60,7 +60,7 @@ export class CellEvents {
   }
 }
 
-/** Null: not an event; it teaches nothing. */
+/** Returns null for a message that is not an event. */
 function decodeEvent(data: Uint8Array): CellEvent | null {
   try {
     return CellEvent.decode(data);

@@ -16,10 +16,10 @@ afterEach(() => rig.close());
 const wants = (server: number) => rig.wants(server);
 const faultOf = async (server: number) => (await rig.apiStore.requests([serverId(server)]))[0]?.fault;
 
-/** Calls of a cell take a moment, in which these tests let minutes pass: the cell does not count as silent for it. */
+/** These tests let minutes pass while a call to a cell is open, and the cell must not count as silent because of that. */
 const PATIENT = { cellSilentMs: 3_600_000, cellAnswerMs: 3_600_000 };
 
-/** A cell's store whose dispatches fail; `shuts`: and whether it can be told to close its door. */
+/** A cell's store whose dispatches fail. `over` replaces further methods, for example to make `close` fail too. */
 function failing(cell: RigCell, over: Partial<SchedulerCellStore> = {}): SchedulerCellStore {
   return {
     dispatch: () => Promise.reject(new Error("the table is broken")),
@@ -30,8 +30,8 @@ function failing(cell: RigCell, over: Partial<SchedulerCellStore> = {}): Schedul
   };
 }
 
-describe("what keeps failing", () => {
-  test("somebody put allocations under the server's uuid before it was dispatched: failed at once, and says so", async () => {
+describe("requests that fail again and again", () => {
+  test("a request whose server uuid already has allocations is failed at once with that reason", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4, 4]);
     const items = [{ provider: providerUuid(providerOf(1)), resourceClass: VCPU, amount: 1 }];
@@ -46,9 +46,9 @@ describe("what keeps failing", () => {
     );
   });
 
-  test("a cell's database refuses each dispatch: after ten minutes the request is failed with the reason", async () => {
+  test("a request whose cell refuses each dispatch is failed after ten minutes with the reason", async () => {
     const cell = await rig.addCell("one");
-    // Room for as many tries as may be under way at once.
+    // The host has room for all tries that may be under way at once.
     await cell.addHosts([1_000]);
     await rig.start([cell.open({ store: failing(cell) })], {}, PATIENT);
     await rig.accept([wants(1)]);
@@ -62,7 +62,7 @@ describe("what keeps failing", () => {
     expect(await faultOf(1)).toMatch(/given up after 10 minutes: a database that it needs failed each time/);
   });
 
-  test("the cell that may hold it cannot be asked: not given up, however old", async () => {
+  test("a request is never given up while the cell that may hold it cannot be asked", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     const close = () => Promise.reject(new Error("the database is away"));
@@ -79,7 +79,7 @@ describe("what keeps failing", () => {
 });
 
 describe("cells that were not searched", () => {
-  test("a cell stops being ready between the wait for its view and the choice: the request waits for it", async () => {
+  test("a request waits for a cell that stops being ready between the wait for its view and the choice", async () => {
     const full = await rig.addCell("full");
     const roomy = await rig.addCell("roomy");
     await full.addHosts([0]);
@@ -89,7 +89,7 @@ describe("cells that were not searched", () => {
       get ready() {
         return isReady;
       },
-      // It caught up, and lost its connection in the same moment.
+      // The view caught up and lost its connection at the same moment.
       waitUntilSeen: async () => {
         isReady = false;
       },
@@ -103,7 +103,7 @@ describe("cells that were not searched", () => {
     await rig.passUntil(serverId(1), /dispatched roomy/);
   });
 
-  test("no cell is open yet: the request waits for one, and is refused when none ever comes", async () => {
+  test("a request waits while no cell is open, and is refused when none is ever opened", async () => {
     await rig.start([]);
     await rig.accept([wants(1)]);
     await eventually("it to be put off", () => rig.putOff.length > 0);

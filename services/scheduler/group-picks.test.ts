@@ -17,7 +17,7 @@ describe("GroupPicks", () => {
     expect(picks.adviceFor(of(4, "anti-affinity", 2)).full).toEqual(new Map());
   });
 
-  it("leads an affinity group to where the others go, until that is long ago", () => {
+  it("advises an affinity group to join its other servers, until their picks have expired", () => {
     const clock = new ManualClock(0);
     const picks = new GroupPicks(clock, EXPIRY_MS);
     picks.pick(of(1, "affinity"), "a", "h1");
@@ -27,7 +27,7 @@ describe("GroupPicks", () => {
     expect(picks.adviceFor(of(2, "affinity")).pinned).toBeNull();
   });
 
-  it("has nothing to say of soft groups and of servers without one", () => {
+  it("gives no advice for soft groups and for servers without a group", () => {
     const picks = new GroupPicks(new ManualClock(0), EXPIRY_MS);
     picks.pick(of(1, "soft-affinity"), "a", "h1");
     picks.pick(serverSpec(2), "a", "h1");

@@ -2,18 +2,18 @@ import { isHardGroup, serversPerHostMax } from "../../core/cell/group-rule.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** Where a server of a group goes. */
+/** The host that was picked for a server of a group. */
 interface Pick {
   readonly cell: string;
   readonly host: string;
   readonly atMs: number;
 }
 
-/** What the picks of a group's other servers say of a choice. */
+/** What the picks for a group's other servers mean for the next choice. */
 export interface GroupAdvice {
-  /** Affinity: they go there. */
+  /** For affinity groups: the cell and hosts that the group's other servers go to. */
   readonly pinned: { readonly cell: string; readonly hosts: readonly string[] } | null;
-  /** Anti-affinity: no place left, by cell. */
+  /** For anti-affinity groups: the hosts, by cell, that the group has filled. */
   readonly full: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
@@ -21,13 +21,13 @@ const NO_ADVICE: GroupAdvice = { pinned: null, full: new Map() };
 const GROUPS_MAX = 10_000;
 
 /**
- * Hosts that this scheduler picked for servers of groups, until the facts of the hosts show them: servers of one group that are
- * placed at once stay out of each other's way. Advice only: the claim decides.
+ * The hosts that this scheduler picked for servers of groups, kept until the host facts show these servers. They keep servers of one group
+ * that are placed at the same time from conflicting with each other. This is only advice: the claim decides.
  */
 export class GroupPicks {
   readonly #clock: Clock;
   readonly #expiryMs: number;
-  /** By group, by server. */
+  /** The picks by group uuid and server uuid. */
   readonly #picks = new Map<string, Map<string, Pick>>();
 
   constructor(clock: Clock, expiryMs: number) {
@@ -38,7 +38,7 @@ export class GroupPicks {
   pick({ uuid, group }: ServerSpec, cell: string, host: string): void {
     if (!isHardGroup(group)) return;
     const picks = this.#picks.get(group.uuid) ?? new Map<string, Pick>();
-    // The group that was picked for last comes last.
+    // Deleting the group first moves it to the end, so that the map is ordered by the time of the last pick.
     this.#picks.delete(group.uuid);
     this.#picks.set(group.uuid, picks.set(uuid, { cell, host, atMs: this.#clock.monotonic() }));
     for (const oldest of this.#picks.keys()) {
@@ -47,7 +47,7 @@ export class GroupPicks {
     }
   }
 
-  /** It came to nothing. */
+  /** Forgets the pick for a server that was not placed. */
   drop({ uuid, group }: ServerSpec): void {
     if (isHardGroup(group)) this.#picks.get(group.uuid)?.delete(uuid);
   }

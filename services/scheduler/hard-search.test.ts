@@ -10,7 +10,7 @@ import { SchedulerRig } from "../../test/scheduler-rig.ts";
 
 const BANDWIDTH = "NET_BW_EGR_KILOBIT_PER_SEC";
 const HOSTS = 400;
-/** Even amounts that would have to fill two NICs of an odd size to the last unit. */
+/** Even amounts that can only fit if they fill two NICs of an odd size completely, which is impossible. */
 const AMOUNTS = [...Array.from({ length: 15 }, (_, index) => index + 1), 17].map((number) => 2 * number * number);
 const OF_NIC = 1_529;
 
@@ -32,7 +32,7 @@ function provider(uuid: string, parent: string | null, name: string, total: numb
   };
 }
 
-/** Hosts with two NICs each, no two of them alike. */
+/** Adds hosts with two NICs each, where no two hosts are alike. */
 async function withNics() {
   const cell = await rig.addCell("one");
   const hosts = Array.from({ length: HOSTS }, (_, index) => index + 1);
@@ -55,7 +55,7 @@ function hard(server: number, amounts = AMOUNTS): ServerSpec {
   return rig.wants(server, 1, { ...Object.fromEntries(groups), group_policy: "none" });
 }
 
-test("a request whose groups are too hard to combine is given up, says so, and lets others have their turns meanwhile", async () => {
+test("a request whose groups are too hard to combine is given up with that reason, and others are placed meanwhile", async () => {
   const cell = await withNics();
   const registry = new Registry();
   await rig.start([cell.open()], { registry });
@@ -81,7 +81,7 @@ test("a request whose groups are too hard to combine is given up, says so, and l
   );
 });
 
-test("a request of the same shape that fits is placed, also right after others were given up", async () => {
+test("a request of the same shape that fits is placed, even right after others were given up", async () => {
   const cell = await withNics();
   await rig.start([cell.open()]);
   await rig.accept([

@@ -43,7 +43,7 @@ describe("a scheduler's rules about hosts", () => {
       .mirrorAggregates(hosts.map((host) => ({ rootProvider: providerOf(host), add: [uuid], remove: [] })));
   }
 
-  /** Where the request went, or what was said of it. */
+  /** Places one request and returns its host, or the fault if it was refused. */
   async function place(spec: ServerSpec): Promise<string> {
     await rig.accept([spec]);
     let answer: string | null = null;
@@ -63,7 +63,7 @@ describe("a scheduler's rules about hosts", () => {
     expect(await place({ ...rig.wants(2), availabilityZone: "az-9" })).toContain("No valid host");
   });
 
-  test("a filter that is enabled while it runs counts from the next poll on, and one that is disabled no more", async () => {
+  test("enabling or disabling a filter while the scheduler runs takes effect from the next poll on", async () => {
     await cell.addHosts([40, 40]);
     await aggregateOf({ instance_type: "other" }, 1, 2);
     await start();
@@ -83,7 +83,7 @@ describe("a scheduler's rules about hosts", () => {
     });
   });
 
-  test("servers that are there count: by same_host, different_host, and by their number", async () => {
+  test("servers on a host count for same_host, different_host and the limit on their number", async () => {
     await cell.addHosts([4, 4]);
     await set({
       enabled_filters: ["SameHostFilter", "DifferentHostFilter", "NumInstancesFilter"],
@@ -97,14 +97,14 @@ describe("a scheduler's rules about hosts", () => {
     expect(await place({ ...rig.wants(4), hints: hint("same_host") })).toContain("No valid host");
   });
 
-  test("a multiplier turns a weigher around for all hosts", async () => {
+  test("a negative multiplier reverses a weigher for all hosts", async () => {
     await cell.addHosts([8, 2]);
     await set({ host_subset_size: 1, cpu_weight_multiplier: -1 });
     await start();
     expect(await place(rig.wants(1))).toBe(hostName(2));
   });
 
-  test("an aggregate's metadata turns a weigher around for its hosts alone", async () => {
+  test("an aggregate's metadata reverses a weigher for the aggregate's hosts only", async () => {
     await cell.addHosts([8, 8, 4]);
     await set({ host_subset_size: 1 });
     await aggregateOf({ cpu_weight_multiplier: "-1" }, 1, 2);
@@ -112,7 +112,7 @@ describe("a scheduler's rules about hosts", () => {
     expect(await place(rig.wants(1))).toBe(hostName(3));
   });
 
-  test("a forced host is asked of no filter", async () => {
+  test("no filter is applied to a forced host", async () => {
     await cell.addHosts([4, 4]);
     await aggregateOf({ instance_type: "other" }, 1, 2);
     await set({ enabled_filters: ["AggregateTypeAffinityFilter"] });
@@ -122,7 +122,7 @@ describe("a scheduler's rules about hosts", () => {
     expect(await place(spec)).toBe(hostName(2));
   });
 
-  test("a cloud's own filters are asked with Nova's, and named in the refusal with their reason", async () => {
+  test("a cloud's own filters are applied along with Nova's, and named in the refusal with their reason", async () => {
     await cell.addHosts([4, 4]);
     const evenOnly: HostFilter = {
       name: "EvenOnly",
@@ -137,7 +137,7 @@ describe("a scheduler's rules about hosts", () => {
     expect(refused).toContain("is odd");
   });
 
-  test("a filter of the cloud's own that throws refuses, and its mistake is in the refusal", async () => {
+  test("a cloud's own filter that throws refuses the host, and its error is in the refusal", async () => {
     await cell.addHosts([4]);
     const broken: HostFilter = {
       name: "Broken",
@@ -150,7 +150,7 @@ describe("a scheduler's rules about hosts", () => {
     expect(await place(rig.wants(1))).toContain("Broken failed: x.y is not a function");
   });
 
-  test("own filters of one name, or of one of Nova's, are a mistake in the program", async () => {
+  test("two own filters of one name, or one with the name of a Nova filter, are a programmer error", async () => {
     const named = (name: string): HostFilter => ({ name, decidedBy: "kind", bind: () => null });
     await expect(rig.start([], { filters: [named("Mine"), named("Mine")] })).rejects.toThrow("Mine");
     await expect(rig.start([], { filters: [named("ComputeFilter")] })).rejects.toThrow("ComputeFilter");

@@ -5,15 +5,15 @@ import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
 import type { SchedulerEvents } from "./events.ts";
 
-/** A store of a cloud without aggregates. */
+/** The store of a cloud without aggregates. */
 export const NO_AGGREGATES: Pick<AggregateStore, "version" | "aggregates"> = {
   version: async () => 0,
   aggregates: async () => [],
 };
 
 /**
- * The cloud's aggregates, as of about a second ago, told to the facts of every cell. Reads them only when their version has risen.
- * With the database away they stay as they are.
+ * The cloud's aggregates, at most about a second old, handed to the host facts of every cell. Reads the aggregates only when their version
+ * has risen, and keeps the old ones while the database is unreachable.
  */
 export class AggregateKeeper {
   readonly #store: Pick<AggregateStore, "version" | "aggregates">;
@@ -29,7 +29,7 @@ export class AggregateKeeper {
     deps: {
       readonly store: Pick<AggregateStore, "version" | "aggregates">;
       readonly factsOfCells: () => Iterable<LiveCellFacts>;
-      /** The zone of hosts that are in none, as it is set now. */
+      /** Returns the zone, as it is set now, of hosts that are in no zone of an aggregate. */
       readonly defaultZone: () => string;
       readonly clock: Clock;
       readonly events: Pick<SchedulerEvents, "refreshFailed">;
@@ -48,12 +48,14 @@ export class AggregateKeeper {
     });
   }
 
-  /** The same as long as nothing changed. */
+  /** The same object as long as nothing has changed. */
   get index(): AggregateIndex {
     return this.#index;
   }
 
-  /** Reads once, then again and again. Rejects when they cannot be read at all: without them, hosts would be in no zone. */
+  /**
+   * Reads the aggregates once, then regularly. Rejects when the first reading fails, because without aggregates hosts would be in no zone.
+   */
   async start(): Promise<void> {
     await this.refresh();
     this.#ticker.start();
@@ -63,19 +65,19 @@ export class AggregateKeeper {
     return this.#ticker.stop();
   }
 
-  /** Cells that came since the last time are told, too. */
+  /** Reads the aggregates if they have changed, and hands them to every cell, including cells that were added since the last time. */
   async refresh(): Promise<void> {
     const version = await this.#store.version();
     const zone = this.#defaultZone();
     const isNew = version !== this.#version;
     if (isNew) this.#records = await this.#store.aggregates();
-    // Read after the version: what changed in between is read again the next time.
+    // The aggregates were read after their version, so a change between the two readings is read again the next time.
     this.#version = version;
     if (isNew || zone !== this.#index.defaultZone) this.#index = new AggregateIndex(this.#records, zone);
     for (const facts of this.#factsOfCells()) this.tell(facts);
   }
 
-  /** For a cell that comes: it must not be asked for hosts before it knows whom its aggregates are closed to. */
+  /** Hands the aggregates to a cell. A new cell needs them before it is searched, since aggregates may close its hosts to a project. */
   tell(facts: LiveCellFacts): void {
     if (this.#told.get(facts) === this.#index) return;
     facts.setAggregates(this.#index);

@@ -10,18 +10,18 @@ import type { SchedulerSettings } from "./settings.ts";
 
 export interface CellKeeperDeps {
   readonly store: Pick<SchedulerStore, "cells">;
-  /** Cells that somebody else opened, and closes. */
+  /** Cells that the caller opened and will close. */
   readonly given: readonly SchedulerCell[];
-  /** Opens a cell that was added; null: only the given ones are used. */
+  /** Opens a cell that was added. Null when only the given cells are used. */
   readonly open: ((record: CellRecord) => Promise<OpenedCell>) | null;
   readonly failures: BuildFailureCounts;
-  /** Told of each cell before anybody can place there. */
+  /** Called with each cell before anything can be placed in it. */
   readonly onLinked: (cell: SchedulerCell) => void;
   readonly clock: Clock;
   readonly events: SchedulerEvents;
 }
 
-/** A link to every cell that the API database names, following what operators add and disable. */
+/** Keeps a link to every cell that the API database names, and follows what operators add and disable. */
 export class CellKeeper {
   readonly #deps: CellKeeperDeps;
   readonly #settings: SchedulerSettings;
@@ -41,7 +41,10 @@ export class CellKeeper {
     });
   }
 
-  /** Rejects when the API database cannot be asked, and may then be called again. A cell that cannot be reached is tried again later. */
+  /**
+   * Links all cells. Rejects when the API database cannot be asked, and may then be called again. A cell that cannot be reached is tried
+   * again later.
+   */
   async start(): Promise<void> {
     for (const cell of this.#deps.given) if (!this.#links.has(cell.name)) this.#link(cell);
     await this.#refresh();
@@ -56,7 +59,7 @@ export class CellKeeper {
     return [...this.#links.values()];
   }
 
-  /** Resolves once every cell's view shows what is committed now, or after the deadline. */
+  /** Resolves once every cell's view shows all that was committed before the call, or after the deadline. */
   async whenSeen(deadlineMs: number): Promise<void> {
     await Promise.allSettled(this.all().map((link) => link.cell.source.waitUntilSeen(deadlineMs)));
   }
@@ -102,7 +105,7 @@ export class CellKeeper {
     this.#events.set(cell.name, new CellEvents({ cell, failures, events }));
   }
 
-  /** Calls that are out keep the old link until they have their answers. */
+  /** Removes a cell. Calls that are still open keep the old link until they have their answers. */
   async #drop(name: string, cell: OpenedCell): Promise<void> {
     const link = this.#links.get(name);
     this.#links.delete(name);

@@ -17,7 +17,7 @@ function rig() {
   return { store, told, live };
 }
 
-test("what operators set is applied once, by its version", async () => {
+test("settings that operators change are applied once for each version", async () => {
   const { store, told, live } = rig();
   await live.refresh();
   expect(live.current).toEqual(DEFAULT_SCHEDULING_SETTINGS);
@@ -28,7 +28,7 @@ test("what operators set is applied once, by its version", async () => {
   expect([live.version, told]).toEqual([1, [["applied", 1]]]);
 });
 
-test("settings that cannot be read leave the old ones, and are told of once", async () => {
+test("settings that cannot be read leave the old ones in force, and are reported once", async () => {
   const { store, told, live } = rig();
   await store.write(SCHEDULING_SECTION, 0, { host_subset_size: 9 });
   await live.refresh();
@@ -42,7 +42,7 @@ test("settings that cannot be read leave the old ones, and are told of once", as
   ]);
 });
 
-test("a database that is away leaves the settings as they are", async () => {
+test("settings stay unchanged while the database is unreachable", async () => {
   const { store, told, live } = rig();
   await store.write(SCHEDULING_SECTION, 0, { host_subset_size: 9 });
   await live.refresh();

@@ -13,11 +13,11 @@ import type { SchedulerEvents } from "./events.ts";
 type SettingsEvents = Pick<SchedulerEvents, "settingsApplied" | "settingsRefused" | "refreshFailed">;
 
 /**
- * What operators have set of the choice of hosts, as of about a second ago. `current` is another object after a change and
- * never changes itself: a decision that reads it once is made under one version. `own` is what the process itself was started
- * with; what operators set stands over it.
+ * The scheduling settings that operators have set, at most about a second old. `current` is an immutable object that is replaced after a
+ * change, so a decision that reads it once is made under one version. `own` holds the settings that the process was started with; settings
+ * of operators override it.
  *
- * What is stored and cannot be read (a newer version of Berth wrote it) is told once, and the old settings stay.
+ * Stored settings that cannot be read (written by a newer version of Berth) are reported once, and the old settings stay in force.
  */
 export class LiveSettings {
   readonly #store: Pick<SettingsStore, "read">;
@@ -48,12 +48,12 @@ export class LiveSettings {
     return this.#current;
   }
 
-  /** Of `current`; 0: nobody has set anything. */
+  /** The version of `current`, or 0 when no operator has set anything. */
   get version(): number {
     return this.#version;
   }
 
-  /** Reads once, then again and again. Without the database it begins with the defaults. */
+  /** Reads the settings once, then regularly. Begins with the defaults while the database is unreachable. */
   async start(): Promise<void> {
     await this.refresh();
     this.#ticker.start();
@@ -63,7 +63,7 @@ export class LiveSettings {
     return this.#ticker.stop();
   }
 
-  /** Never rejects: with the database away the settings stay as they are. */
+  /** Never rejects: the settings stay unchanged while the database is unreachable. */
   async refresh(): Promise<void> {
     try {
       const { version, values } = await this.#store.read(SCHEDULING_SECTION);

@@ -3,7 +3,7 @@ import { runService } from "../../runtime/lifecycle.ts";
 import { openScheduler, type SchedulerProcess } from "./open-scheduler.ts";
 import { schedulerDeclaration } from "./settings.ts";
 
-/** `berth scheduler`: resolves with the exit code. */
+/** Runs `berth scheduler`, and resolves with the exit code. */
 export function runScheduler(argv: readonly string[]): Promise<number> {
   return runService(process, {
     name: "scheduler",

@@ -21,13 +21,16 @@ const SERVERS = 24;
 const hostsOf = async (cell: RigCell, servers: readonly number[]) =>
   (await cell.store.servers(servers.map(serverId))).map(({ host }) => host ?? "nowhere");
 
-/** What a scheduler counted so far. */
+/** Returns the present value of one of a scheduler's counters. */
 async function counted(registry: Registry, name: string): Promise<number> {
   const metric = await registry.getSingleMetric(`berth_scheduler_${name}`)?.get();
   return metric?.values.reduce((sum, { value }) => sum + value, 0) ?? Number.NaN;
 }
 
-/** Claims that four schedulers lost to each other while they placed servers of one VCPU on hosts of one, with views that stand still. */
+/**
+ * Returns how many claims four schedulers lost to each other while they placed one-VCPU servers on hosts with one VCPU. Their views do not
+ * change meanwhile.
+ */
 async function racesLost(name: string, softStateOf: (index: number) => SoftState): Promise<number> {
   const cell = await rig.addCell(name);
   await cell.addHosts(Array.from({ length: HOSTS }, () => 1));
@@ -36,7 +39,7 @@ async function racesLost(name: string, softStateOf: (index: number) => SoftState
     const softState = softStateOf(index);
     await rig.start([cell.openFrozen()], { registry, softState }, { schedulerId: `s${index}` });
   }
-  // Each has heard of all the others by now.
+  // By now, each scheduler knows of all the others.
   rig.clock.advance(1_000);
   await eventually("all to be placed", async () => {
     if (rig.acked.length === 0) await rig.accept(Array.from({ length: SERVERS }, (_, index) => rig.wants(index + 1)));
@@ -49,16 +52,16 @@ async function racesLost(name: string, softStateOf: (index: number) => SoftState
 }
 
 describe("several schedulers", () => {
-  test("lose fewer races while they know of each other, and place everything without, too", async () => {
+  test("lose fewer races while they know of each other, and place everything even when they do not", async () => {
     const together = await racesLost("one", () => rig.softState);
     await rig.close();
     rig = new SchedulerRig();
-    // Redis is gone: each of them hears of nobody but itself.
+    // Without Redis, each scheduler knows only of itself.
     const alone = await racesLost("one", () => new MemorySoftState(rig.clock));
     expect(together).toBeLessThan(alone);
   });
 
-  test("take over the hosts of one that died, within the seconds that its announcement lasts", async () => {
+  test("take over the slice of a dead scheduler once its announcement has expired", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts(Array.from({ length: 12 }, () => 64));
     await rig.softState.announce("dead", 5_000);
@@ -78,15 +81,15 @@ describe("several schedulers", () => {
       const used = await place([next]);
       return used.difference(own).size > 0;
     });
-    // Some of these went to the own slice while the other one still counted as alive.
+    // Some of these went to the scheduler's own slice while the other one still counted as alive.
     expect(next - 100).toBeLessThan(60);
   });
 
-  test("learn from a claim that others made impossible: the next request does not try that host again", async () => {
+  test("learn from a claim that failed because others took the host: the next request does not try it again", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([64, 64, 32, 32]);
     const frozen = cell.openFrozen();
-    // Others take all of the two best hosts, and the view never shows it.
+    // Claims of others fill the two best hosts, and the view never shows them.
     const taken = [1, 2].map((host) => claim(consumerUuid(serverId(900 + host)), owner, vcpusOf(host, 64)));
     await cell.ledger.applyAllocations(taken);
     const registry = new Registry();
@@ -98,7 +101,7 @@ describe("several schedulers", () => {
     expect(await counted(registry, "races_lost_total")).toBe(2);
   });
 
-  test("say how many decisions they made, how many hosts each looked at, and what each stage took", async () => {
+  test("report how many decisions they made, how many hosts each looked at, and how long each stage took", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4, 4, 4]);
     const registry = new Registry();

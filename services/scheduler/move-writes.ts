@@ -2,7 +2,7 @@ import type { MoveEnd, MoveRecord, MoveStore } from "../../core/cell/move-store.
 import { Batcher } from "../../runtime/batcher.ts";
 import { writeBatcher } from "./write-batcher.ts";
 
-/** What a scheduler reads and writes of accepted moves, single calls that come together as one batch. */
+/** Reads and writes accepted moves. Single calls that are made at about the same time go to the store as one batch. */
 export class MoveWrites {
   readonly #reads: Batcher<string, MoveRecord | null>;
   readonly #ends: Batcher<MoveEnd, void>;
@@ -37,7 +37,7 @@ export class MoveWrites {
     this.#putOffs = writeBatcher((putOffs) => store.putOff(putOffs), batchMax);
   }
 
-  /** Null: unknown. */
+  /** Returns null when the move is unknown. */
   read(id: string): Promise<MoveRecord | null> {
     return this.#reads.submit(id);
   }
@@ -46,17 +46,17 @@ export class MoveWrites {
     return this.#ends.submit(end);
   }
 
-  /** Notes that its cell is about to be asked to begin it. False: it has ended. */
+  /** Notes that the move's cell is about to be asked to begin it. Returns false when the move has ended. */
   markAsked(id: string): Promise<boolean> {
     return this.#asks.submit(id);
   }
 
-  /** Refuses it unless it has ended or its cell may have been asked to begin it; whether it did. */
+  /** Refuses the move unless it has ended or its cell may have been asked to begin it. Returns whether the move was refused. */
   giveUp(id: string, fault: string): Promise<boolean> {
     return this.#giveUps.submit({ id, fault });
   }
 
-  /** The row remembers that it is to be tried again, after a delay. */
+  /** Notes in the move's row that it is to be tried again after a delay. */
   putOff(putOff: { readonly id: string; readonly delayMs: number }): Promise<void> {
     return this.#putOffs.submit(putOff);
   }

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => rig.close());
 
-/** The host that each gets; or why none. */
+/** Places the requests and returns each one's host, or its fault if it was refused. */
 async function placed(specs: readonly ServerSpec[]): Promise<(string | undefined)[]> {
   await rig.accept(specs);
   await eventually("the messages to be acknowledged", () => rig.acked.length >= specs.length);
@@ -31,7 +31,7 @@ async function placed(specs: readonly ServerSpec[]): Promise<(string | undefined
   );
 }
 const HOSTS = 12;
-/** The host's root says so of itself. */
+/** Gives the root provider of a host a trait. */
 async function giveTrait(host: number, name: string): Promise<void> {
   const tree = hostTree(host, 8);
   await cell.ledger.putTrees([
@@ -39,8 +39,8 @@ async function giveTrait(host: number, name: string): Promise<void> {
   ]);
 }
 
-describe("where requests are narrowed to", () => {
-  test("a host that was named is the only one, with its filters or without; an unknown one is told", async () => {
+describe("requests that are limited to some hosts", () => {
+  test("a request that names a host gets only that host, with filters or without, and an unknown host is reported", async () => {
     await cell.addHosts(Array.from({ length: HOSTS }, () => 8));
     await rig.start([cell.open()]);
     const hosts = await placed([
@@ -53,21 +53,21 @@ describe("where requests are narrowed to", () => {
     expect(await rig.state(serverId(3))).toBe("failed");
   });
 
-  test("a host whose root says that it is disabled gets nothing", async () => {
+  test("a host whose root provider has the trait of disabled hosts gets no servers", async () => {
     await cell.addHosts([8, 8]);
     await giveTrait(1, "COMPUTE_STATUS_DISABLED");
     await rig.start([cell.open()]);
     expect(await placed([rig.wants(1), rig.wants(2), rig.wants(3)])).toEqual([2, 2, 2].map(hostName));
   });
 
-  test("what no host can be asked fails with the extra spec that says so", async () => {
+  test("a request with an extra spec that cannot be understood fails and names the extra spec", async () => {
     await cell.addHosts([8]);
     await rig.start([cell.open()]);
     const [why] = await placed([rig.wants(1, 1, { "hw:numa_nodes": "99" })]);
     expect(why).toContain("extra spec hw:numa_nodes=99 must be a whole number");
   });
 
-  test("a zone, and a project's own aggregates, are all the hosts there are", async () => {
+  test("only hosts of the requested zone and of the project's own aggregates are considered", async () => {
     await cell.addHosts([8, 8, 8, 8]);
     const aggregates = new MemoryAggregateStore({ clock: rig.clock });
     const [east, own] = ["00000000-0000-4000-8000-00000000000e", "00000000-0000-4000-8000-00000000000f"] as const;
@@ -97,7 +97,7 @@ describe("where requests are narrowed to", () => {
     expect(hosts[2]).toContain("4 outside the aggregates asked for");
   });
 
-  test("a cell that comes later knows at once whom its hosts are closed to", async () => {
+  test("a cell that is added later knows at once to which projects its hosts are closed", async () => {
     const aggregates = new MemoryAggregateStore({ clock: rig.clock });
     await aggregates.create({ uuid: "00000000-0000-4000-8000-00000000000f", name: "own", zone: null });
     await aggregates.setMetadata(1, { filter_tenant_id: "vip" });

@@ -40,16 +40,16 @@ import type { OpenedCell } from "./ports.ts";
 import { createScheduler } from "./service.ts";
 import { type SchedulerOptions, schedulerSettings } from "./settings.ts";
 
-/** How long what is in the works may wait for servers that perhaps have ended, too. */
+/** How long a stop waits for requests under way, since the servers that they wait for may be stopping as well. */
 const DRAIN_MS = 2_000;
 const NAME = "berth scheduler";
-/** Batches of claims of one cell that are out at a time, closes and deletes beside them. */
+/** Database connections for one cell: room for the batches of claims that are written at a time, and for closes and deletes beside them. */
 const CELL_CONNECTIONS_MAX = 6;
 const API_CONNECTIONS_MAX = 6;
 
-/** A scheduler on the real parts, with its probes; it owns them all. */
+/** A scheduler on the real database, bus and soft state, with its probes. It owns all of them. */
 export interface SchedulerProcess extends Service {
-  /** Where the probes are; after `start`. */
+  /** Says where the probes listen; set after `start`. */
   readonly note: string;
 }
 
@@ -146,13 +146,13 @@ const QUEUE_TROUBLES: Readonly<Record<StreamState, string | null>> = {
   away: "NATS cannot be reached",
 };
 
-/** What `/readyz` says of the work queue; nothing while it is there. */
+/** Returns what `/readyz` reports of the work queue, or nothing while the queue is usable. */
 function describeQueue(bus: Pick<NatsBus, "streamState">): readonly string[] {
   const trouble = QUEUE_TROUBLES[bus.streamState()];
   return trouble === null ? [] : [`${trouble}: sweeps place requests meanwhile, some seconds later`];
 }
 
-/** The same of the cells' queues of tasks. */
+/** Returns what `/readyz` reports of the cells' task queues. */
 function describeFullCells(cellBuses: ReadonlyMap<NatsBus, string>): readonly string[] {
   return [...cellBuses].flatMap(([bus, cell]) =>
     bus.streamState() === "full"
@@ -165,7 +165,7 @@ async function closeAll(buses: readonly NatsBus[]): Promise<void> {
   await Promise.all(buses.map((bus) => bus.close()));
 }
 
-/** Opens a cell in the background: it takes part once its view has loaded. Throws when its record is incomplete. */
+/** Opens a cell in the background. The cell gets servers once its view has loaded. Throws when the cell's record is incomplete. */
 function openSchedulerCell(
   record: CellRecord,
   of: { readonly followers: WatchedFollower[]; readonly cellBuses: Map<NatsBus, string>; readonly logger: Logger },

@@ -3,9 +3,10 @@ import type { CellLink } from "./cell-link.ts";
 import type { SchedulerGroups } from "./ports.ts";
 
 /**
- * Pins affinity groups to cells. The API database only knows which cell a server went to, not what became of it there: one that ended in
- * ERROR without a home is none that others must join, and is let go of here. Cost: one write; where another cell is in the way, a
- * question to it.
+ * Pins affinity groups to cells. The API database only knows which cell a server went to, not what happened to it there. A server that
+ * ended in ERROR without a home does not bind its group to the cell, so such servers are unpinned here.
+ *
+ * Cost: one write, and one question to the other cell where the group is pinned to another one.
  */
 export class GroupPinner implements SchedulerGroups {
   readonly #store: Pick<ServerGroupStore, "pinCell" | "unpinServers">;
@@ -19,14 +20,14 @@ export class GroupPinner implements SchedulerGroups {
     this.#links = deps.links;
   }
 
-  /** Rejects when a store could not be asked. */
+  /** Pins a group to a cell, or returns the cell to which it is pinned. Rejects when the API database could not be asked. */
   async pinCell(pin: Parameters<ServerGroupStore["pinCell"]>[0]): Promise<PinOutcome> {
     const outcome = await this.#store.pinCell(pin);
     if (outcome.kind === "pinned") return outcome;
     const asked = this.#links.get(outcome.cell)?.cell.store.homes(outcome.servers);
-    // A cell that does not answer keeps its group.
+    // If the cell does not answer, the group stays pinned to it.
     const homes = (await asked?.catch(() => [])) ?? [];
-    // Nothing begins anything more for such a server but its delete.
+    // Nothing but a delete can be begun for such a server.
     const ended = homes.filter(({ status, host }) => status === "ERROR" && host === null);
     if (ended.length === 0) return outcome;
     const uuids = ended.map(({ serverUuid }) => serverUuid);

@@ -26,43 +26,43 @@ export type SchedulerStore = Pick<
   | "takeLost"
 >;
 
-/** What a scheduler needs of calls for several servers. */
+/** The operations on calls for several servers that a scheduler uses. */
 export type SchedulerReservations = Pick<ReservationStore, "reservation" | "decide" | "purge">;
 
-/** What a scheduler needs of accepted moves. */
+/** The operations on accepted moves that a scheduler uses. */
 export type SchedulerMoves = Pick<MoveStore, "moves" | "end" | "staleMoves" | "markAsked" | "giveUp" | "putOff">;
 
-/** What a scheduler needs of server groups. */
+/** The operations on server groups that a scheduler uses. */
 export type SchedulerGroups = Pick<ServerGroupStore, "pinCell">;
 
 /** The part of a cell's database that a scheduler uses. */
 export type SchedulerCellStore = DispatchStore & Pick<ServerStore, "requestDelete"> & Pick<HostStore, "homes">;
 
-/** And for servers that live there and are to move. */
+/** The part of a cell's database that a scheduler uses to move servers of the cell. */
 export type SchedulerMoveStore = Pick<ServerStore, "servers"> &
   Pick<BeginStore, "begin" | "holdings"> &
   Pick<MigrationStore, "migrations">;
 
-/** A cell, as far as a scheduler reaches into it. */
+/** The parts of a cell that a scheduler uses. */
 export interface SchedulerCell {
   readonly name: string;
   readonly store: SchedulerCellStore;
-  /** Of the process, where several schedulers share one; each has its own unless given. */
+  /** Shared by the schedulers of one process. Each scheduler creates one for itself when this is missing. */
   readonly dispatches?: DispatchBatcher;
-  /** Without it no server of the cell is moved. */
+  /** Without it, no server of the cell is moved. */
   readonly operations?: SchedulerMoveStore;
-  /** The cell's own bus: tasks go down there, events come up. */
+  /** The cell's bus, on which tasks are published and events arrive. */
   readonly bus: SchedulerBus;
   readonly view: LedgerView;
-  /** What host filters and weighers look at beside the view; without it no host filter is asked. */
+  /** The host facts, which host filters and weighers read beside the view. Without them, host filters are skipped. */
   readonly facts?: LiveCellFacts;
   readonly source: ViewSource;
 }
 
-/** A cell that the scheduler had opened itself, and has to close. */
+/** A cell that the scheduler opened and has to close. */
 export interface OpenedCell extends SchedulerCell {
   close(): Promise<void>;
 }
 
-/** What a scheduler does with a bus, the API tier's own or a cell's. */
+/** The operations of a bus that a scheduler uses, on the API tier's bus or on a cell's. */
 export type SchedulerBus = Pick<Bus, "publish" | "consume" | "ensureStreams" | "streamState">;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { ReservationPurge } from "./purge-reservations.ts";
 
-test("a round forgets all that is old, however much came in since the last one", async () => {
+test("one round deletes all old reservations, however many there are", async () => {
   const batches: number[] = [];
   let old = 2_500;
   const clock = new ManualClock(0);

@@ -4,10 +4,13 @@ import { Ticker } from "../../runtime/ticker.ts";
 import type { SchedulerEvents } from "./events.ts";
 
 const PAUSE_MS = 60_000;
-/** In one transaction. */
+/** Most reservations that one transaction deletes. */
 const BATCH_MAX = 1_000;
 
-/** Forgets how old calls for several servers were decided. All schedulers do it: what one forgets the others do not find. */
+/**
+ * Deletes old reservations, which are the decisions on calls for several servers. All schedulers run it; a reservation that one has deleted
+ * is not found by the others.
+ */
 export class ReservationPurge {
   readonly #store: Pick<ReservationStore, "purge">;
   readonly #keptMs: number;
@@ -39,7 +42,7 @@ export class ReservationPurge {
     return this.#ticker.stop();
   }
 
-  /** One round, batch after batch until none is left. Rejects when the store could not be asked. */
+  /** Runs one round, batch after batch until no old reservation is left. Rejects when the store could not be asked. */
   async purge(): Promise<void> {
     let purged = BATCH_MAX;
     while (purged === BATCH_MAX) purged = await this.#store.purge(this.#keptMs, BATCH_MAX);

@@ -22,7 +22,7 @@ afterEach(() => rig.close());
 
 const faultOf = async (server: number) => (await rig.apiStore.requests([serverId(server)]))[0]?.fault;
 
-/** Everything that is stored in the work queue at this moment, taken out of it. */
+/** Takes all messages out of the work queue and returns how many there were. */
 async function takeQueue(): Promise<number> {
   const bus = rig.apiBroker.connect(apiPermissions);
   let messages = 0;
@@ -30,7 +30,7 @@ async function takeQueue(): Promise<number> {
     messages += 1;
     message.ack();
   });
-  // What somebody asked for again comes back by then, too.
+  // Within this time, messages for which a redelivery was requested come back as well.
   for (let second = 0; second < 60; second += 1) {
     rig.clock.advance(1_000);
     await new Promise((resolve) => setImmediate(resolve));
@@ -39,8 +39,8 @@ async function takeQueue(): Promise<number> {
   return messages;
 }
 
-describe("what cannot be placed yet", () => {
-  test("requests and moves of a cell that is away for an hour leave nothing in the queue, and are placed when it is back", async () => {
+describe("requests that cannot be placed yet", () => {
+  test("requests and moves leave nothing in the queue while their cell is away for an hour, and are placed when it is back", async () => {
     const away = await rig.addCell("away");
     await away.addHosts([4, 4]);
     const source = { ...loadingSource };
@@ -61,7 +61,7 @@ describe("what cannot be placed yet", () => {
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
-    // Nobody has asked for them again and again: their cell is known to be away.
+    // The requests were not tried again and again, because their cell is known to be away.
     expect(rig.putOff.length).toBeLessThan(10);
     Object.assign(source, { ready: true, waitUntilSeen: async () => {} });
     for (const server of [1, 2, 3])
@@ -106,7 +106,7 @@ describe("what cannot be placed yet", () => {
 });
 
 describe("a cell that hangs", () => {
-  test("gives back the places in the works long before its messages would be delivered again: others are placed", async () => {
+  test("does not keep other requests waiting until its messages are delivered again", async () => {
     const hung = await rig.addCell("hung");
     await hung.addHosts([8]);
     const alive = await rig.addCell("alive");
@@ -141,8 +141,8 @@ describe("a cell that hangs", () => {
   });
 });
 
-describe("what the queue and the database hold of versions before", () => {
-  test("a message with a whole spec is understood: the row is what counts", async () => {
+describe("messages and rows that an earlier version wrote", () => {
+  test("a message with a whole spec is understood, and the spec in the row is used", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     await rig.start([cell.open()]);
@@ -156,7 +156,7 @@ describe("what the queue and the database hold of versions before", () => {
     expect((await cell.store.servers([serverId(1)]))[0]?.spec.name).toBe(rig.wants(1).name);
   });
 
-  test("a stored spec that is too large for a message ends with the reason, and those beside it are placed", async () => {
+  test("a request whose stored spec is too large is refused with that reason, and the others are placed", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     const large = { ...rig.wants(1), hints: [{ name: "x", values: ["y".repeat(STORED_SPEC_BYTES_MAX)] }] };
@@ -172,7 +172,7 @@ describe("what the queue and the database hold of versions before", () => {
 });
 
 describe("a scheduler whose clock is off", () => {
-  /** The rig's clock as a machine sees it that is so much ahead. */
+  /** The rig's clock as read by a machine whose wall clock is ahead by `aheadMs`. */
   const skewed = (aheadMs: number): Clock => ({
     now: () => rig.clock.now() + aheadMs,
     monotonic: () => rig.clock.monotonic(),

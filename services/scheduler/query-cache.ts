@@ -5,12 +5,15 @@ import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
 const QUERIES_MAX = 1_000;
 
-/** Kinds of requests are few and requests many: what a kind asks of the ledger is worked out once, as long as the context stays. */
+/**
+ * Remembers the translation of each kind of request. There are few kinds and many requests, so each kind is translated only once per
+ * context.
+ */
 export class QueryCache {
   readonly #queries = new Map<string, RequestTranslation>();
   #context = PLAIN_CONTEXT;
 
-  /** Null: the request has no flavor. */
+  /** Returns null when the request has no flavor. */
   of(spec: ServerSpec, context: RequestContext = PLAIN_CONTEXT): RequestTranslation | null {
     const asked = askedOf(spec);
     if (asked === null) return null;
@@ -19,7 +22,7 @@ export class QueryCache {
       this.#context = context;
     }
     const { flavor, imageProperties, portRequests, availabilityZone, forcedHost, requestedHost } = asked;
-    // A port's id matters only as far as groups have it in common.
+    // Port ids are replaced by the index of the first group with the same id, because only it matters which groups share a port.
     const ports = portRequests.map(({ portId, suffix, resources, requiredTraits }) => {
       const first = portRequests.findIndex((other) => other.portId === portId);
       return [first, suffix, resources, requiredTraits];

@@ -7,19 +7,22 @@ import { TurnGate } from "../../runtime/turn-gate.ts";
 import type { SchedulerStore } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
-/** Specs of one answer of the database; a plain spec has less than 1 kB. */
+/** Most bytes of specs in one answer of the database. A plain spec has less than 1 kB. */
 const PAGE_BYTES_MAX = 4 << 20;
 const READS_AT_ONCE = 2;
 
-/** A request as its row had it. */
+/** A request as its row described it when it was read. */
 export interface ReadRequest extends PlaceableRequest {
-  /** How long ago it was accepted: the database's word, and since then this process's monotonic clock. */
+  /**
+   * Returns how long ago the request was accepted, from the database's clock when it was read and this process's monotonic clock since
+   * then.
+   */
   readonly agedMs: () => number;
 }
 
 /**
- * Reads requests from their rows by their uuids. A query costs far more than a row of it, so that those that are asked for within some
- * milliseconds are read together; but they are handed out a few in each turn of the event loop, since each is placed at once.
+ * Reads requests from their rows by their uuids. A query costs far more than one more row, so uuids that are asked for within some
+ * milliseconds are read together. The requests are handed out a few in each turn of the event loop, since each of them is placed at once.
  */
 export class RequestReader {
   readonly #reads: Batcher<string, ReadRequest | null>;
@@ -39,7 +42,7 @@ export class RequestReader {
     });
   }
 
-  /** Null: unknown. Rejects when the database could not be asked. */
+  /** Returns null when the request is unknown. Rejects when the database could not be asked. */
   async read(serverUuid: string): Promise<ReadRequest | null> {
     const read = await this.#reads.submit(serverUuid);
     await this.#gate.pass();

@@ -30,7 +30,7 @@ async function keptOf(server: number): Promise<DecisionRecord> {
 }
 
 describe("decisions", () => {
-  test("of a placement: the host, its alternates and what each weigher added", async () => {
+  test("keep the host, its alternates and each weigher's share for a placement", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([8, 4, 2]);
     await rig.start([cell.open()], { decisions });
@@ -47,7 +47,7 @@ describe("decisions", () => {
     expect(bytesOf(decision)).toBeLessThan(2_000);
   });
 
-  test("of a refusal: what each step left, and who nearly fitted; the fault says where to read on", async () => {
+  test("keep the hosts left after each step and the nearest misses for a refusal, and the fault names them", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([1, 2, 3]);
     await rig.start([cell.open()], { decisions });
@@ -68,7 +68,7 @@ describe("decisions", () => {
     );
   });
 
-  test("more placements in a second than are kept: all are placed, the others' decisions are dropped", async () => {
+  test("are dropped when more requests are placed in a second than are kept, and all are placed", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([64]);
     await rig.start([cell.open()], { decisions }, { decisionsPerSecond: 2, decisionFlushMs: 100 });
@@ -81,7 +81,7 @@ describe("decisions", () => {
     });
   });
 
-  test("the database of decisions is away: nobody waits for it, and what was decided is written when it is back", async () => {
+  test("wait while their database is away without delaying requests, and are written when it is back", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([8]);
     let isAway = true;
@@ -98,7 +98,7 @@ describe("decisions", () => {
     expect((await keptOf(1)).decision.outcome).toBe("placed");
   });
 
-  test("old ones are purged while schedulers run", async () => {
+  test("are purged when they are old, while schedulers run", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([8]);
     await rig.start([cell.open()], { decisions }, { decisionsKeptMs: 60_000 });

@@ -9,21 +9,22 @@ import { Ticker } from "../../runtime/ticker.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
-/** Records that wait for the database; more are dropped. */
+/** Most records that wait for the database; any more are dropped. */
 const WAITING_MAX = 5_000;
-/** Records of one statement. */
+/** Most records that one statement writes. */
 const BATCH_MAX = 500;
-/** Refusals a second whose nearest misses are looked for: that looks at all hosts. */
+/** Refusals per second for which the nearest misses are searched. Each search looks at all hosts. */
 const MISSES_PER_SECOND = 20;
-/** Flushes between two purges. */
+/** Number of flushes between two purges. */
 const FLUSHES_PER_PURGE = 120;
 
 type Chosen = HostChoice & { readonly kind: "chosen" };
 
 /**
- * Keeps how requests were decided, off their way: records wait here and are written some times a second in batches. Refusals are kept
- * as long as there is room; of placements only so many a second, since under load each would cost as much as the claim itself. What is
- * not kept is counted. With the database away records wait, and then are dropped; nobody waits for them.
+ * Keeps the decisions on requests without delaying the requests: records wait here and are written in batches some times a second. Refusals
+ * are kept as long as there is room. Only a limited number of placements per second is kept, since under load each record would cost as
+ * much as the claim itself. Decisions that are not kept are counted. While the database is unreachable records wait, and are dropped when
+ * there are too many.
  */
 export class DecisionRecorder {
   readonly #store: Pick<DecisionStore, "putDecisions" | "purgeDecisions"> | null;
@@ -39,7 +40,7 @@ export class DecisionRecorder {
   #waiting: DecisionRecord[] = [];
   #flushes = 0;
 
-  /** Without a store nothing is kept. */
+  /** Without a store, no decision is kept. */
   constructor(
     deps: {
       readonly store: Pick<DecisionStore, "putDecisions" | "purgeDecisions"> | null;
@@ -65,12 +66,15 @@ export class DecisionRecorder {
     });
   }
 
-  /** Whether anybody can ask for decisions later. */
+  /** Whether decisions are kept at all. */
   get keeps(): boolean {
     return this.#store !== null;
   }
 
-  /** What the weights of the chosen hosts are made of, if it is going to be kept; null: it is not, and counted as dropped. */
+  /**
+   * Returns each weigher's share in the weights of the chosen hosts if the decision is going to be kept. Otherwise counts the decision as
+   * dropped and returns null.
+   */
   weightsOf(choice: Chosen): readonly HostWeight[] | null {
     if (this.#store === null) return null;
     if (this.#waiting.length < WAITING_MAX && this.#placements.take()) return choice.weights();
@@ -82,7 +86,10 @@ export class DecisionRecorder {
     this.#keep(spec, () => trimDecision(placedDecision({ ...choice, weights }, effort)));
   }
 
-  /** `findMisses`: looks at all hosts for those that nearly fit; must be called before anything is awaited. */
+  /**
+   * `findMisses` looks at all hosts for those that nearly fit. Call this method before the next await, while the view is still the one of
+   * the decision.
+   */
   refused(
     spec: ServerSpec,
     choice: HostChoice & { readonly kind: "none" },
@@ -99,13 +106,13 @@ export class DecisionRecorder {
     if (this.#store !== null) this.#ticker.start();
   }
 
-  /** Writes what waits, if the database takes it. */
+  /** Writes the waiting records once more before the end. A failure is only logged. */
   async stop(): Promise<void> {
     await this.#ticker.stop();
     await this.flush().catch((error: unknown) => this.#events.refreshFailed("kept decisions", error));
   }
 
-  /** Rejects as the store does; what was not written waits for the next time. */
+  /** Writes the waiting records. Rejects as the store does; records that were not written wait for the next flush. */
   async flush(): Promise<void> {
     if (this.#store === null) return;
     while (this.#waiting.length > 0) {
@@ -135,7 +142,7 @@ export class DecisionRecorder {
   }
 }
 
-/** So many a second, saved up for a second at most. */
+/** A rate limit of so many items per second, where unused items are saved up for at most one second. */
 class Allowance {
   readonly #clock: Clock;
   readonly #perSecond: number;

@@ -3,7 +3,7 @@ import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { SchedulerStore } from "./ports.ts";
 import { writeBatcher } from "./write-batcher.ts";
 
-/** What a scheduler writes to the API database, single calls that come together as one batch. */
+/** Writes requests to the API database. Single calls that are made at about the same time go to the store as one batch. */
 export class RequestWrites {
   readonly #assigns: Batcher<AssignCell, AssignOutcome>;
   readonly #fails: Batcher<RequestFailure, RequestRecord | null>;
@@ -35,17 +35,20 @@ export class RequestWrites {
     return this.#assigns.submit(assign);
   }
 
-  /** The row remembers that it is to be tried again, after a delay. */
+  /** Notes in the request's row that it is to be tried again after a delay. */
   putOff(putOff: PutOff): Promise<void> {
     return this.#putOffs.submit(putOff);
   }
 
-  /** Its cell has it. Nobody waits for this to be written: if it is not, a sweep asks the cell. */
+  /** Notes that the request has reached its cell. The caller does not wait for the write: if it fails, a sweep asks the cell. */
   arrived(cell: string, serverUuid: string): void {
     this.#arrivals.submit({ cell, serverUuid }).catch(() => undefined);
   }
 
-  /** Returns the request as it is afterwards: it may have ended, or be with another cell, in the meantime. Null: unknown. */
+  /**
+   * Returns the request as it is afterwards, or null when it is unknown. The request may have ended or gone to another cell in the
+   * meantime.
+   */
   fail(failure: RequestFailure): Promise<RequestRecord | null> {
     return this.#fails.submit(failure);
   }

@@ -44,14 +44,14 @@ describe("sweep", () => {
     expect(await rig.state(serverId(1))).toBe("cancelled one");
   });
 
-  test("a scheduler died between assign and dispatch and the queue lost the message: looked for in its cell, and placed", async () => {
+  test("a request is placed after its scheduler died between assign and dispatch and the queue lost the message", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     await rig.accept([wants(1), wants(2), wants(3)], false);
     await rig.apiStore.assignCells(
       [1, 2, 3].map((server) => ({ serverUuid: serverId(server), from: null, to: "one" })),
     );
-    // Server 1 is there; 2 was shut out there by a scheduler that died next; 3 has left no trace.
+    // The cell has server 1. A scheduler closed the cell to server 2 and died right afterwards. Server 3 has left no trace.
     await cell.store.dispatch([dispatchToHost1(1)]);
     await cell.store.close([serverId(2)]);
     const two = await rig.addCell("two");
@@ -73,7 +73,7 @@ describe("sweep", () => {
     expect([cell.store.tasks().length, two.store.tasks().length]).toEqual([2, 1]);
   });
 
-  test("a backlog that lasts does not keep a cancelled request from its end", async () => {
+  test("a cancelled request is ended even during a long backlog", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     const stuck = Promise.withResolvers<void>();
@@ -96,7 +96,7 @@ describe("sweep", () => {
   });
 });
 
-test("how old calls for several servers were decided is forgotten, after as long as it is to be kept", async () => {
+test("decisions on calls for several servers are purged after the configured time", async () => {
   const reservationsKeptMs = 3_600_000;
   await rig.reservations.reserve({ id: "old", serverUuids: [serverId(1)], minCount: 1 });
   rig.clock.advance(reservationsKeptMs / 2);

@@ -27,13 +27,13 @@ const usedIn = async (cell: RigCell) => {
   );
 };
 
-/** What another scheduler may have sent to a cell. */
+/** Builds a dispatch that another scheduler may have sent to a cell. */
 const dispatchToHost1 = (server: number) => dispatchOf({ server, task: 100 + server, hosts: [1] });
 
-/** A scheduler that still waits for a cell's answer when the message is delivered again. */
+/** With these settings a scheduler still waits for a cell's answer when the message is delivered again. */
 const PATIENT_WITH_CELLS = { cellAnswerMs: 600_000 };
 
-/** The store of a cell whose dispatches wait, before or after they commit, until the test lets them go. */
+/** The store of a cell whose dispatches wait, before or after they commit, until the test releases them. */
 class SlowStore implements SchedulerCellStore {
   readonly #store: RigCell["store"];
   readonly #slowAt: "before" | "after";
@@ -85,7 +85,7 @@ describe("placing", () => {
     const [row] = cell.store.tasks();
     const work = row?.task.work;
     const plan = work?.$case === "build" ? work.value : null;
-    // Three may be called; two more are there for the case that others fill up.
+    // Up to three hosts may be tried; two more stand by in case others fill up.
     expect(plan?.attemptsMax).toBe(3);
     expect(new Set(plan?.selections.map((selection) => selection.host)).size).toBe(5);
     await eventually("the task to be published", () => published.length === 1);
@@ -122,7 +122,7 @@ describe("placing", () => {
     });
   });
 
-  test("drops a message that is none, and goes on", async () => {
+  test("drops a message that cannot be decoded, and goes on", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     await rig.start([cell.open()]);
@@ -132,7 +132,7 @@ describe("placing", () => {
     expect(await rig.state(serverId(1))).toBe("dispatched one");
   });
 
-  test("uses no disabled cell, and a cell that was added while it runs", async () => {
+  test("uses a cell that was added while it runs, and no disabled cell", async () => {
     const one = await rig.addCell("one");
     await one.addHosts([4]);
     await rig.apiStore.putCell({ name: "one", databaseUrl: "postgres://one", natsUrl: null, disabled: true });
@@ -160,7 +160,7 @@ describe("placing", () => {
 });
 
 describe("races", () => {
-  test("two schedulers whose views do not show the other's claim choose one host: the loser goes to the next by itself", async () => {
+  test("of two schedulers that choose the same host, the one whose claim fails goes to the next host by itself", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([1, 1, 1, 1]);
     await rig.start([cell.openFrozen()]);
@@ -171,7 +171,7 @@ describe("races", () => {
     expect(rig.putOff).toEqual([]);
   });
 
-  test("four schedulers want 500 places of 300: exactly 300 are given, and 200 refused", async () => {
+  test("four schedulers place 500 requests where 300 fit: exactly 300 are placed, and 200 refused", async () => {
     const cells = [await rig.addCell("one"), await rig.addCell("two")];
     for (const cell of cells) await cell.addHosts(Array.from({ length: 30 }, () => 5));
     for (let index = 0; index < 4; index += 1) await rig.start(cells.map((cell) => cell.open()));
@@ -184,7 +184,7 @@ describe("races", () => {
     for (const cell of cells) expect(new Set(await usedIn(cell))).toEqual(new Set([5]));
   });
 
-  test("delivered again while the first scheduler is slow to dispatch: one server, one claim", async () => {
+  test("a request that is delivered again while the first scheduler is slow to dispatch gets one server and one claim", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4, 4]);
     const slow = new SlowStore(cell.store, "before");
@@ -203,7 +203,7 @@ describe("races", () => {
     expect(await rig.state(serverId(1))).toBe("dispatched one");
   });
 
-  test("dies between claim and publish: the second delivery finds the server, and the task's row remains for the cell", async () => {
+  test("after a death between claim and publish, the second delivery finds the server, and the task's row remains for the cell", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     const slow = new SlowStore(cell.store, "after");
@@ -223,12 +223,12 @@ describe("races", () => {
     expect(await cell.store.sweepTasks("conductor", 2_000, 10)).toHaveLength(1);
   });
 
-  test("refused in the cell that it was assigned to: leaves it for good and is placed in another", async () => {
+  test("a request that was refused in its cell leaves that cell for good and is placed in another", async () => {
     const one = await rig.addCell("one");
     const two = await rig.addCell("two");
     await one.addHosts([1]);
     await two.addHosts([1]);
-    // A scheduler assigned it to cell one, and died before it dispatched.
+    // A scheduler assigned the request to cell one and died before the dispatch.
     await rig.accept([wants(1)], false);
     await rig.apiStore.assignCells([{ serverUuid: serverId(1), from: null, to: "one" }]);
     await one.store.dispatch([dispatchToHost1(9)]);
@@ -238,11 +238,11 @@ describe("races", () => {
     expect(await rig.state(serverId(1))).toBe("dispatched two");
     expect(await hostOf(one, 1)).toBeNull();
     expect(await hostOf(two, 1)).toBe("host-1");
-    // The dead scheduler's claim, should it be on its way after all, is refused for ever.
+    // If the dead scheduler's claim still arrives, the cell refuses it forever.
     expect(await one.store.dispatch([dispatchToHost1(1)])).toEqual([{ kind: "closed" }]);
   });
 
-  test("slow to dispatch while another scheduler leaves the cell: follows the request and finds it placed", async () => {
+  test("a scheduler that is slow to dispatch while another one leaves the cell follows the request and finds it placed", async () => {
     const one = await rig.addCell("one");
     const two = await rig.addCell("two");
     await one.addHosts([1]);
@@ -265,7 +265,7 @@ describe("races", () => {
     expect(two.store.tasks()).toHaveLength(1);
   });
 
-  test("a slower scheduler's claim has landed where the request was to be left: it stays there", async () => {
+  test("a request stays in the cell that it was about to leave when a slower scheduler's claim has landed there", async () => {
     const one = await rig.addCell("one");
     const two = await rig.addCell("two");
     await one.addHosts([1]);
@@ -280,7 +280,7 @@ describe("races", () => {
     expect(await usedIn(two)).toEqual([0]);
   });
 
-  test("cancelled between assign and dispatch: nothing is claimed", async () => {
+  test("nothing is claimed for a request that is cancelled between assign and dispatch", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     const slow = new SlowStore(cell.store, "before");
@@ -297,7 +297,7 @@ describe("races", () => {
     expect(await hostOf(cell, 1)).toBeNull();
   });
 
-  test("cancelled before it is taken from the queue: dropped", async () => {
+  test("a request that is cancelled before it is taken from the queue is dropped", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     await rig.accept([wants(1)]);
@@ -308,7 +308,7 @@ describe("races", () => {
     expect(await usedIn(cell)).toEqual([0]);
   });
 
-  test("a view that is behind says full: the scheduler waits for it and finds room", async () => {
+  test("the scheduler waits for a view that is behind and shows no room, and then finds room", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([1]);
     await cell.store.dispatch([dispatchToHost1(9)]);
@@ -332,7 +332,7 @@ describe("races", () => {
     expect(await rig.state(serverId(1))).toBe("dispatched one");
   });
 
-  test("a claim is counted until the view shows it, however the answer and the view race", async () => {
+  test("a claim is counted until the view shows it, whether the answer or the view is first", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([2]);
     const opened = cell.open();
@@ -343,7 +343,7 @@ describe("races", () => {
     expect(opened.view.heldCount).toBe(0);
   });
 
-  test("a cell does not answer: its requests wait for it, others go to other cells", async () => {
+  test("requests of a cell that does not answer wait for it, and others go to other cells", async () => {
     const dead = await rig.addCell("dead");
     const alive = await rig.addCell("alive");
     await dead.addHosts([4]);

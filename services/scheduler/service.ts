@@ -60,37 +60,39 @@ import { RequestSweep } from "./sweep-requests.ts";
 import { RequestIntake } from "./take-requests.ts";
 import { PickTeller } from "./tell-picks.ts";
 
-/** How long a start waits for the views; a cell that takes longer takes part later. */
+/** How long a start waits for the views to load. A cell that takes longer is used as soon as its view has loaded. */
 const VIEWS_LOADED_MS = 5_000;
 
-/** How long a start waits for the work queue; it is listened to later else. */
+/** How long a start waits for the work queue. After that, the subscription continues in the background. */
 const LISTENING_MS = 5_000;
 
-/** All of these stay the caller's, except the cells that `openCell` opened. */
+/** What a scheduler works with. The caller owns all of it except the cells that `openCell` opened. */
 export interface SchedulerDeps {
   readonly store: SchedulerStore;
-  /** Where several schedulers share a process, they share its transactions on requests. Its own unless given. */
+  /**
+   * Shared by the schedulers of one process, so that their transactions on requests are batched together. Created here when it is missing.
+   */
   readonly requests?: { readonly reader: RequestReader; readonly writes: RequestWrites };
   readonly groups: Pick<ServerGroupStore, "pinCell" | "unpinServers">;
   readonly reservations: SchedulerReservations;
-  /** Accepted moves; without them this scheduler moves no servers. */
+  /** The accepted moves. Without this store, the scheduler moves no servers. */
   readonly moves?: SchedulerMoves;
-  /** Host aggregates; without it there are none. */
+  /** The host aggregates. Without this store, there are none. */
   readonly aggregates?: Pick<AggregateStore, "version" | "aggregates">;
-  /** Where decisions are kept for whoever asks why; without it none are. */
+  /** The store that keeps decisions for later explanations. Without it, none are kept. */
   readonly decisions?: Pick<DecisionStore, "putDecisions" | "purgeDecisions">;
   /**
-   * Rules about hosts of this cloud's own, asked after Nova's; each has a name of its own. Every scheduler, and the api for its
-   * explanations, is to have the same ones.
+   * The cloud's own host filters, applied after Nova's. Each has a unique name. Every scheduler must have the same filters, and the api
+   * too, for its explanations.
    */
   readonly filters?: readonly HostFilter[];
-  /** What operators set while schedulers run; without it this one stays with its own settings. */
+  /** The settings that operators change while schedulers run. Without this store, the scheduler keeps the settings it was started with. */
   readonly operatorSettings?: Pick<SettingsStore, "read">;
   /** The API tier's own bus. */
   readonly bus: SchedulerBus;
   /** Cells that are open already. */
   readonly cells: readonly SchedulerCell[];
-  /** Opens a cell that the API database names and `cells` does not. */
+  /** Opens a cell that the API database names and `cells` does not contain. */
   readonly openCell?: (record: CellRecord) => Promise<OpenedCell>;
   readonly softState: SoftState;
   readonly clock: Clock;
@@ -100,11 +102,11 @@ export interface SchedulerDeps {
 }
 
 export interface Scheduler extends Service {
-  /** It takes requests from the work queue. Sweeps place requests without it, too. */
+  /** True while the scheduler takes requests from the work queue. Even when it does not, its sweeps place requests. */
   readonly ready: boolean;
 }
 
-/** One of the schedulers, side by side with any number of others. */
+/** Creates a scheduler. Any number of schedulers may run side by side. */
 export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings): Scheduler {
   const parts = assemble(deps, settings);
   let ready = false;
@@ -139,7 +141,7 @@ export function createScheduler(deps: SchedulerDeps, settings: SchedulerSettings
         parts.moves?.start();
         parts.purge.start();
         ready = true;
-        // Sweeps place requests without the bus, only later: it must not keep the scheduler from starting.
+        // Sweeps place requests without the bus, only later, so an unreachable bus must not keep the scheduler from starting.
         const listening = patience.until("the work queue", () => parts.intake.start());
         listening.catch((error) => closing ?? parts.events.queueRefused(error));
         await withDeadline(listening, LISTENING_MS, "listening to the work queue", deps.clock).catch((error) => {
@@ -209,7 +211,7 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   return { events, cells, intake, sweep, arrivals, moves, purge, announcer, picks, decisions, live, aggregates };
 }
 
-/** What places requests: one by one, and those of one call together. */
+/** Constructs the objects that place requests, both single ones and those of one call for several servers. */
 function assemblePlacing(
   { store, groups, reservations, moves, clock, requests }: SchedulerDeps,
   settings: SchedulerSettings,
@@ -253,7 +255,7 @@ function assemblePlacing(
   return { placer, multiCreates, writes, moves: moveRows && movePlacer && { rows: moveRows, placer: movePlacer } };
 }
 
-/** What decides between hosts, as operators want it now. */
+/** Constructs the filters and weighers that choose between hosts, following the operators' settings. */
 function assembleRules(
   deps: SchedulerDeps,
   settings: SchedulerSettings,
@@ -297,7 +299,10 @@ function assembleRules(
   return { live, aggregates, weighers, ownFilters, onArrival };
 }
 
-/** What request filters know: another object when operators have changed something, as translations are remembered by it. */
+/**
+ * Returns a function that gives request filters their context. The context is a new object only after operators have changed something,
+ * because cached translations are valid for one context object.
+ */
 function requestContext(live: LiveSettings, aggregates: AggregateKeeper): () => RequestContext {
   let context: RequestContext | null = null;
   return () => {

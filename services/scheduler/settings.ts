@@ -13,55 +13,58 @@ export interface WeigherMultipliers {
   readonly ownSlice: number;
 }
 
-/** How a scheduler behaves. All times in milliseconds. */
+/** Settings of a scheduler. All times are in milliseconds. */
 export interface SchedulerSettings {
-  /** New for each process. */
+  /** A new id for each process. */
   readonly schedulerId: string;
-  /** Hosts that a build may try: the chosen one and its alternates. */
+  /** Number of hosts that a build may try: the chosen one and its alternates. */
   readonly attemptsMax: number;
-  /** Requests taken from the queue and not answered yet. */
+  /** Most requests that are taken from the queue and not finished. */
   readonly requestsInFlightMax: number;
-  /** Requests begun in one turn of the event loop, so that answers are not kept waiting. */
+  /** Most requests that are begun in one turn of the event loop, so that answers are not kept waiting. */
   readonly requestsPerTurn: number;
-  /** Most elements of one call of a store. */
+  /** Most items in one call of a store. */
   readonly batchMax: number;
-  /** The chosen host is one of the best so many, whose weight is at most the tolerance below the best. */
+  /** The chosen host is one of the `spread` best hosts whose weight is at most `spreadTolerance` below the best weight. */
   readonly spread: number;
   readonly spreadTolerance: number;
   readonly multipliers: WeigherMultipliers;
-  /** A cell that was asked something and has said nothing for so long gets no new servers until it answers. */
+  /** A cell that leaves calls unanswered for this long gets no new servers until it answers. */
   readonly cellSilentMs: number;
-  /** How long a cell may take to answer one call before what waits for it is put off. */
+  /** How long a cell may take to answer one call before the requests that wait for the answer are put off. */
   readonly cellAnswerMs: number;
-  /** How long a cell's view may take to catch up before a request is refused, or asked again. */
+  /** How long a scheduler waits for a cell's view to catch up before it refuses a request or tries it again. */
   readonly seenDeadlineMs: number;
-  /** While a cell does not answer, "No valid host" is not said before a request is so old. */
+  /** While a cell does not answer, no request is refused with "No valid host" before it has reached this age. */
   readonly placeWithinMs: number;
-  /** A request or a move that is so old, and was tried some times, is refused with what keeps it from being placed. */
+  /** A request or move of this age that was tried several times is refused, and its fault says what prevented the placement. */
   readonly giveUpMs: number;
-  /** A committed claim that no view has shown after so long counts as seen. */
+  /** A committed claim that the view has not shown after this time counts as seen. */
   readonly claimExpiryMs: number;
   readonly sweepMs: number;
-  /** Requests that nobody touched for so long are swept up. */
+  /** A sweep picks up requests whose row has not changed for this long. */
   readonly staleMs: number;
   readonly sweepLimit: number;
-  /** How often requests that went to a cell are looked for there. */
+  /** How often the scheduler checks whether requests that were assigned to a cell have arrived there. */
   readonly arrivalSweepMs: number;
-  /** Requests that nobody touched for so long since they were assigned to a cell are looked for there. */
+  /** A request is looked for in its cell when its row has not changed for this long since it was assigned. */
   readonly arrivalMs: number;
   readonly cellRefreshMs: number;
-  /** Where the fence is waived, a host is evacuated once nobody has seen its agent for so long; as the conductors have it (`agentUnseen`). */
+  /**
+   * Where no fence is required, a host may be evacuated once its agent has been unseen for this long. The conductors use the same value
+   * (`agentUnseen`).
+   */
   readonly hostUnseenMs: number;
   readonly announceMs: number;
   readonly announceTtlMs: number;
-  /** How often it looks what operators have set. */
+  /** How often the scheduler reads the operators' settings. */
   readonly settingsPollMs: number;
-  /** How long it is remembered how a call for several servers was decided. */
+  /** How long the decision on a call for several servers is kept. */
   readonly reservationsKeptMs: number;
-  /** How long decisions are kept for whoever asks why, and how many at most. */
+  /** How long decisions are kept for explanations. The next setting limits their number. */
   readonly decisionsKeptMs: number;
   readonly decisionsMax: number;
-  /** Placements whose decision is kept in one second; refusals always are. */
+  /** Most placements per second whose decisions are kept. Refusals do not count against this limit. */
   readonly decisionsPerSecond: number;
   readonly decisionFlushMs: number;
 }
@@ -164,7 +167,7 @@ export const schedulerDeclaration = {
 
 export type SchedulerOptions = ValuesOf<typeof schedulerDeclaration.settings>;
 
-/** The service's settings from what the command was given. */
+/** Derives the service's settings from the command line options. */
 export function schedulerSettings(options: SchedulerOptions, schedulerId: string): SchedulerSettings {
   return {
     ...DEFAULT_SCHEDULER_SETTINGS,
@@ -186,7 +189,7 @@ export function schedulerSettings(options: SchedulerOptions, schedulerId: string
   };
 }
 
-/** What this process was started with, as the settings that operators change: they stand over it. */
+/** Expresses the settings that this process was started with in the form that operators change. Settings of operators override them. */
 export function ownSchedulingSettings({ multipliers, spread, spreadTolerance }: SchedulerSettings): SchedulingSettings {
   const { freeCpu, freeMemory, gpuBestFit, buildFailures, ownSlice } = multipliers;
   return {

@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rig.close());
 
-/** Its store, behind a link that lets nothing through until it is told. */
+/** The cell's store behind a link that lets nothing through until the test heals it. */
 function cutOff({ store }: RigCell) {
   const healed = Promise.withResolvers<void>();
   let asked = 0;
@@ -28,9 +28,9 @@ function cutOff({ store }: RigCell) {
   return { behind, heal: healed.resolve, asked: () => asked };
 }
 
-test("a cell that was cut off without a word gets nothing more once it was silent, and is used again once it answers", async () => {
+test("a cell that is cut off gets no more requests once it has been silent for a while, and is used again once it answers", async () => {
   const [far, near] = [await rig.addCell("far"), await rig.addCell("near")];
-  // The better one by far, as long as one looks at the view.
+  // According to the views, the far cell is by far the better one.
   await far.addHosts([64]);
   await near.addHosts([4]);
   const link = cutOff(far);

@@ -5,13 +5,13 @@ import type { SchedulerEvents } from "./events.ts";
 import type { SchedulerStore } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
-/** Pages of one cell in one round: with more on their way than that, the rest is for the next round. */
+/** Most pages of one cell in one round. The next round reads the rest. */
 const PAGES_MAX = 100;
 
 /**
- * Looks whether what was assigned to a cell has arrived there. A scheduler that dies between the two leaves that to the second
- * delivery of the message; should the queue have lost it too, nobody but this sweep ever would. What is missing is handed to the next
- * `RequestSweep`: the placer knows that it may be in its cell after all by then.
+ * Checks whether requests that were assigned to a cell have arrived there. A scheduler that dies between the assignment and the dispatch
+ * relies on the second delivery of the message. If the queue has lost the message as well, only this sweep notices. A missing request is
+ * handed to the next `RequestSweep`. The placer knows that the request may have arrived in its cell by then.
  */
 export class ArrivalSweep {
   readonly #store: Pick<SchedulerStore, "unarrived" | "markArrived" | "takeLost">;
@@ -49,9 +49,9 @@ export class ArrivalSweep {
     return this.#ticker.stop();
   }
 
-  /** One round over all cells. Rejects when one could not be asked; the others were. */
+  /** Runs one round over all cells. Rejects when one of them could not be asked; the others were swept all the same. */
   async sweep(): Promise<void> {
-    // A cell that cannot be reached would only put off what is sent to it again.
+    // Requests that were handed on for an unreachable cell would only be put off again.
     const links = this.#links.all().filter((link) => link.answers);
     const done = await Promise.allSettled(links.map((link) => this.#sweepCell(link)));
     for (const result of done) if (result.status === "rejected") throw result.reason;

@@ -6,7 +6,7 @@ import type { SchedulerEvents } from "./events.ts";
 import type { SchedulerSettings } from "./settings.ts";
 import { type SweepIntake, sweepRoom } from "./sweep-intake.ts";
 
-/** Carries on the accepted moves that nobody works on: those that were put off until now, and those whose message was lost. Needs no bus. */
+/** Continues accepted moves that nobody works on: moves whose delay has ended, and moves whose message was lost. Needs no bus. */
 export class MoveSweep {
   readonly #store: Pick<MoveStore, "staleMoves">;
   readonly #links: { all(): CellLink[] };
@@ -46,7 +46,7 @@ export class MoveSweep {
     return this.#ticker.stop();
   }
 
-  /** One round. Rejects when the store could not be asked; what was left over is found by a later round. */
+  /** Runs one round. Rejects when the store could not be asked; a later round finds the moves that were left. */
   async sweep(): Promise<void> {
     const { staleMs, giveUpMs } = this.#settings;
     const away = this.#links.all().filter((link) => !link.answers);

@@ -8,14 +8,17 @@ import type { SchedulerStore } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 import { type SweepIntake, sweepRoom } from "./sweep-intake.ts";
 
-/** While there is a backlog, requests that nobody touched are probably in the queue: they are looked for in one round of so many, others in each. */
+/**
+ * While there is a backlog, requests whose rows have not changed are probably in the queue. Only one round in this many looks for them
+ * then.
+ */
 const BUSY_ROUNDS_MAX = 15;
-/** Pages of one round; what is left is for the next one. */
+/** Most pages of one round. The next round reads the rest. */
 const PAGES_MAX = 20;
 
 /**
- * Carries on the requests that nobody works on: those that were put off until now and those whose message was lost are placed by this very
- * scheduler, which needs no bus for it; cancelled ones are cancelled in their cell too, until they are gone there.
+ * Continues requests that nobody works on. This scheduler places requests whose delay has ended and requests whose message was lost,
+ * without the bus. Cancelled requests are cancelled in their cell too, round after round until they are gone from it.
  */
 export class RequestSweep {
   readonly #store: Pick<SchedulerStore, "stale" | "markDeleted">;
@@ -60,7 +63,7 @@ export class RequestSweep {
     return this.#ticker.stop();
   }
 
-  /** One round. Rejects when a store could not be asked; what was left over is found by a later round. */
+  /** Runs one round. Rejects when a store could not be asked; a later round finds the requests that were left. */
   async sweep(): Promise<void> {
     const isBusy = this.#intake.room === 0;
     this.#busyRounds = isBusy ? this.#busyRounds + 1 : 0;
@@ -72,7 +75,7 @@ export class RequestSweep {
     }
   }
 
-  /** Resolves with how many it found. */
+  /** Resolves with the number of requests that it found. */
   async #sweepPage(limit: number, placing: "all" | "put-off"): Promise<number> {
     const exceptCells = this.#links
       .all()
@@ -99,7 +102,10 @@ export class RequestSweep {
     for (const result of told) if (result.status === "rejected") throw result.reason;
   }
 
-  /** Returns the request if its server is gone from its cell; else a conductor will delete it, or a later round asks again. */
+  /**
+   * Returns the request if its server is gone from its cell. Otherwise returns null: a conductor is going to delete the server, or a later
+   * round asks again.
+   */
   async #cancelInCell(record: OpenRequest): Promise<OpenRequest | null> {
     const { serverUuid, cell } = record;
     const link = cell === null ? undefined : this.#links.get(cell);

@@ -14,13 +14,13 @@ const RETRY_MS_MAX = 10_000;
 
 interface Waiting {
   readonly work: Work;
-  /** Null: a sweep has found it. */
+  /** Null when the work was found by a sweep. */
   readonly message: BusMessage | null;
 }
 
 /**
- * Takes work from the queue, and what sweeps have found, and has it carried on. A message is acknowledged as soon as the work has ended or
- * is put off in its row; only when the row cannot be reached is the message asked for again. So the queue holds nothing that waits.
+ * Takes work from the queue and from sweeps, and hands it to the placer. A message is acknowledged as soon as the work has ended or was put
+ * off in its row. Only when the row cannot be reached is the message's redelivery requested, so the queue holds no work that waits.
  */
 export class RequestIntake {
   readonly #bus: SchedulerBus;
@@ -50,22 +50,22 @@ export class RequestIntake {
     this.#settings = settings;
   }
 
-  /** Work that was taken and has not been carried on. */
+  /** Amount of work that was taken and is not finished. */
   get size(): number {
     return this.#waiting.length + this.#running.size;
   }
 
-  /** How much more it may take. 0: there is probably more in the queue. */
+  /** How much more work may be taken. When this is 0, there is probably more in the queue. */
   get room(): number {
     return Math.max(0, this.#settings.requestsInFlightMax - this.size);
   }
 
-  /** Whether it takes messages from the queue. */
+  /** Whether messages are taken from the queue. */
   get listening(): boolean {
     return this.#subscription !== null;
   }
 
-  /** Begins to listen to the queue. Rejects when the bus cannot be reached, and may then be called again. */
+  /** Subscribes to the queue. Rejects when the bus cannot be reached, and may then be called again. */
   async start(): Promise<void> {
     await this.#bus.ensureStreams(apiStreams);
     const maxInFlight = this.#settings.requestsInFlightMax;
@@ -76,7 +76,7 @@ export class RequestIntake {
     else this.#subscription = subscription;
   }
 
-  /** Takes no more, gives back what was not begun, and resolves when what was begun has ended. */
+  /** Takes no more work, returns messages that were not begun to the queue, and resolves when all begun work has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#subscription?.stop();
@@ -84,7 +84,7 @@ export class RequestIntake {
     await Promise.all(this.#running);
   }
 
-  /** Takes what a sweep has found. The sweep put it off in its row, so it is found again should this process end before it is carried on. */
+  /** Takes work that a sweep has found. The sweep put the work off in its row, so a later sweep finds it if this process ends early. */
   offer(works: readonly Work[]): void {
     if (this.#stopped) return;
     for (const work of works) this.#waiting.push({ work, message: null });
@@ -106,7 +106,9 @@ export class RequestIntake {
     this.#nextTurn();
   }
 
-  /** Choosing keeps the event loop busy: some requests a turn, so that answers come in between. */
+  /**
+   * Begins a few requests in each turn of the event loop, because choosing hosts blocks the loop and answers must be handled in between.
+   */
   #nextTurn(): void {
     if (this.#turn || this.#waiting.length === 0) return;
     this.#turn = true;

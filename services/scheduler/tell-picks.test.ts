@@ -8,7 +8,7 @@ import { ManualClock } from "../../runtime/manual-clock.ts";
 import { SchedulerEvents } from "./events.ts";
 import { PickTeller } from "./tell-picks.ts";
 
-test("picks reach the other schedulers, who weigh those hosts anew, and are forgotten when they are old", async () => {
+test("picks reach the other schedulers, which weigh those hosts again, and expire after a while", async () => {
   const clock = new ManualClock(0);
   const softState = new MemorySoftState(clock);
   const teller = (schedulerId: string, changed: HostPick[]) =>

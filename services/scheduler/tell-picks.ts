@@ -4,14 +4,14 @@ import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
 import type { SchedulerEvents } from "./events.ts";
 
-/** How often picks are told and learned. */
+/** Time between two exchanges of picks with the other schedulers. */
 const TELL_MS = 100;
-/** … and, while neither this one nor another has picked anything of late, only each so many times. */
+/** While no scheduler has recently picked anything, picks are exchanged only once in this many turns. */
 const QUIET_TURNS = 10;
-/** Most picks told at a time; more would be more than the others read. */
+/** Most picks that are sent at a time. The others would not read more. */
 const TOLD_MAX = 256;
 
-/** Tells the other schedulers which hosts this one has just picked, and learns theirs. Nothing waits for it. */
+/** Tells the other schedulers which hosts this one has just picked, and learns their picks. No request waits for it. */
 export class PickTeller {
   readonly #softState: Pick<SoftState, "recordPicks" | "recentPicks">;
   readonly #schedulerId: string;
@@ -19,14 +19,14 @@ export class PickTeller {
   readonly #onChanged: (host: HostPick) => void;
   readonly #ticker: Ticker;
   #untold: HostPick[] = [];
-  /** Turns in a row in which there was nothing to tell, since others' picks were last there to learn. */
+  /** Number of turns in a row without a pick of this scheduler or of another one. */
   #quietTurns = 0;
 
   constructor(deps: {
     readonly softState: Pick<SoftState, "recordPicks" | "recentPicks">;
     readonly schedulerId: string;
     readonly picksOfOthers: RecentPicks;
-    /** The host weighs differently from now on. */
+    /** Called for each host whose weight has changed. */
     readonly onChanged: (host: HostPick) => void;
     readonly clock: Clock;
     readonly events: SchedulerEvents;
@@ -56,7 +56,7 @@ export class PickTeller {
     return this.#ticker.stop();
   }
 
-  /** A cloud in which nothing is placed costs the soft state next to nothing. */
+  /** Exchanges picks less often while there are none, so that an idle cloud costs the soft state next to nothing. */
   async #takeTurn(): Promise<void> {
     this.#quietTurns = this.#untold.length > 0 ? 0 : this.#quietTurns + 1;
     if (this.#quietTurns > QUIET_TURNS && this.#quietTurns % QUIET_TURNS !== 0) return;

@@ -23,7 +23,7 @@ export class StageTimer implements StageWatch {
     if (stage !== this.#stage) this.#leave(stage);
   }
 
-  /** Returns what all of it took, in milliseconds. */
+  /** Ends the timing and returns the duration of the whole decision in milliseconds. */
   end(): number {
     this.#leave(null);
     return this.#enteredAtMs - this.#startedAtMs;

@@ -1,6 +1,8 @@
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 
-/** Writes that have no answer and that nobody is in a hurry for: single calls that come together as one batch. */
+/**
+ * Creates a batcher for writes that have no answer and are not urgent. Single calls that are made at about the same time go as one batch.
+ */
 export function writeBatcher<Write>(
   write: (batch: readonly Write[]) => Promise<unknown>,
   maxItems: number,
