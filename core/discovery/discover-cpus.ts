@@ -9,24 +9,24 @@ export interface CoreKind {
   readonly cpus: readonly number[];
 }
 
-/** What the kernel says of the processors. Null is unknown. */
+/** The processors as the kernel describes them. Null means unknown. */
 export interface CpuTopology {
   readonly packages: number | null;
   readonly cores: number | null;
-  /** The number of `online`: hardware threads, as the kernel numbers CPUs. */
+  /** The number of CPUs in `online`, which are hardware threads, as the kernel numbers CPUs. */
   readonly threads: number | null;
   readonly online: readonly number[] | null;
-  /** CPUs that the machine has and that are switched off. */
+  /** CPUs that the machine has but that are switched off. */
   readonly offline: readonly number[] | null;
   /** CPUs that the kernel was told to keep its scheduler away from (isolcpus). */
   readonly isolated: readonly number[] | null;
-  /** Empty where all cores are of one kind. */
+  /** Empty when all cores are of one kind. */
   readonly coreKinds: readonly CoreKind[];
 }
 
 /**
- * Counts packages, cores and threads that are online. Packages and cores are told apart by the sets of CPUs that share them; ids stand in
- * where a kernel has no sets. A CPU that is offline has no topology, so it counts nowhere.
+ * Counts packages, cores and threads that are online. Packages and cores are recognised by the set of CPUs that share them, or by their ids
+ * when the kernel offers no sets. An offline CPU has no topology, so it is not counted anywhere.
  */
 export function discoverCpus(files: HostFiles, warn: Warn): CpuTopology {
   const listed = numberedEntries(files, DIRECTORY, "cpu");
@@ -58,7 +58,7 @@ export function discoverCpus(files: HostFiles, warn: Warn): CpuTopology {
   };
 }
 
-/** Old kernels have no list, and mark a CPU as offline by its own file, or by leaving out its topology. */
+/** Old kernels have no list. They mark a CPU as offline in its own file, or by leaving out its topology. */
 function onlineCpus(files: HostFiles, listed: readonly number[] | null, warn: Warn): readonly number[] | null {
   const text = files.texts.get(`${DIRECTORY}/online`);
   const stated = parseNumberList(text);
@@ -91,10 +91,10 @@ function isolatedCpus(files: HostFiles, warn: Warn): readonly number[] | null {
 
 interface Grouping {
   readonly what: string;
-  /** Files that hold the set of CPUs, the newest name first; each may have `_list` behind its name. */
+  /** Files that hold the set of CPUs, with the newest name first. Each name may also occur with the suffix `_list`. */
   readonly sets: readonly string[];
   readonly ids: readonly string[];
-  /** An id that divides a set where its CPUs differ in it: modules of AMD's family 15h are such sets, of two cores each. */
+  /** An id that divides a set whose CPUs have different values of it. Modules of AMD's family 15h are such sets, with two cores each. */
   readonly split?: string;
 }
 
@@ -129,19 +129,19 @@ function setKey(
     const set =
       parseNumberList(files.texts.get(`${topology}/${name}_list`)) ??
       parseNumberMask(files.texts.get(`${topology}/${name}`));
-    // A set without its own CPU is no answer; some kernels leave it empty.
+    // A set that does not contain its own CPU is ignored; some kernels leave the set empty.
     if (set?.includes(among.cpu)) return `set ${set.filter((cpu) => among.isOnline.has(cpu)).join(",")}`;
   }
   return null;
 }
 
-/** Some kernels say -1 for an id that they do not know. */
+/** Some kernels write -1 for an id that they do not know. */
 function idKey(files: HostFiles, topology: string, names: readonly string[]): string | null {
   const ids = names.map((name) => parseCount(files.texts.get(`${topology}/${name}`)));
   return ids.includes(null) ? null : `id ${ids.join(":")}`;
 }
 
-/** Intel's kernels list the CPUs of each kind of core; on ARM the kinds differ in their capacity. */
+/** The CPUs of each kind of core. Kernels on Intel list them; on ARM the kinds are recognised by their capacity. */
 function coreKinds(files: HostFiles, online: readonly number[]): readonly CoreKind[] {
   const listed = ["core", "lowpower", "atom"].flatMap((name) => {
     const cpus = parseNumberList(files.texts.get(`/sys/devices/cpu_${name}/cpus`))?.filter((cpu) =>

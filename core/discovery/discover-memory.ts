@@ -3,20 +3,20 @@ import { parseCount, parseMemoryLine, parseNumberList, parseNumberMask } from ".
 
 const NODES = "/sys/devices/system/node";
 const GPUS = "/proc/driver/nvidia/gpus";
-/** The kernel's own data differs a little between the two sums; only more than this share is worth a warning. */
+/** The two sums in the kernel's own data differ a little. Only a difference greater than this share is worth a warning. */
 const SUM_TOLERANCE = 0.05;
 
-/** A NUMA node that is online. Null is unknown; a node without memory of its own has 0. */
+/** A NUMA node that is online. Null means unknown; a node without any memory has 0. */
 export interface NumaNode {
   readonly id: number;
   readonly memoryBytes: number | null;
-  /** CPUs that are online; null: unknown. */
+  /** CPUs that are online, or null when unknown. */
   readonly cpus: readonly number[] | null;
-  /** Distances to the nodes in the order of their ids; null: unknown. */
+  /** Distances to the nodes in the order of their ids, or null when unknown. */
   readonly distances: readonly number[] | null;
 }
 
-/** Pages of one size: all of them, and those of each node. */
+/** Huge pages of one size: the totals and the counts of each node. */
 export interface HugepagePool {
   readonly sizeKib: number;
   readonly total: number | null;
@@ -24,7 +24,7 @@ export interface HugepagePool {
   readonly nodes: readonly { readonly id: number; readonly total: number | null; readonly free: number | null }[];
 }
 
-/** Memory by node, whole, and by size of page. Null is unknown. */
+/** Memory by node, in total, and by page size. Null means unknown. */
 export interface HostMemory {
   readonly numaNodes: readonly NumaNode[] | null;
   readonly memoryBytes: number | null;
@@ -32,8 +32,8 @@ export interface HostMemory {
 }
 
 /**
- * Reads NUMA nodes, memory and pools of huge pages. The memory of the host is that of /proc/meminfo without the memory of GPUs, which some
- * drivers offer as NUMA nodes; the nodes say only how it is shared out. A kernel without NUMA nodes is one node.
+ * Reads NUMA nodes, memory and pools of huge pages. The host's memory is that of /proc/meminfo without the memory of GPUs, which some
+ * drivers present as NUMA nodes. The nodes only say how that memory is divided. A kernel without NUMA support counts as one node.
  */
 export function discoverMemory(files: HostFiles, online: readonly number[] | null, warn: Warn): HostMemory {
   const gpuNodes = nodesOfGpus(files);
@@ -87,7 +87,7 @@ function overlap(nodes: readonly NumaNode[]): boolean {
   return new Set(cpus).size < cpus.length;
 }
 
-/** A CPU is in one node. Firmware that says otherwise describes no NUMA at all, so the nodes are one. */
+/** Merges the nodes into one. A CPU belongs to one node, so firmware that says otherwise does not describe NUMA. */
 function joined(nodes: readonly NumaNode[], warn: Warn): readonly NumaNode[] {
   warn(`the host is taken for one NUMA node: its ${nodes.length} nodes name the same CPUs`);
   const cpus = [...new Set(nodes.flatMap((node) => node.cpus ?? []))].sort((a, b) => a - b);
@@ -96,7 +96,7 @@ function joined(nodes: readonly NumaNode[], warn: Warn): readonly NumaNode[] {
   ];
 }
 
-/** NVIDIA's driver says which NUMA nodes are the memory of a GPU. */
+/** NUMA nodes that are the memory of a GPU, as NVIDIA's driver says. */
 function nodesOfGpus(files: HostFiles): ReadonlySet<number> {
   const gpus = files.entries.get(GPUS) ?? [];
   const nodes = gpus.map(
@@ -167,7 +167,7 @@ function pageKib(name: string): readonly number[] {
   return size === undefined ? [] : [Number(size)];
 }
 
-/** Null if any of them is unknown, or if there is none. */
+/** The sum, or null when any count is unknown or there is none. */
 function sumOrNull(counts: readonly (number | null)[]): number | null {
   if (counts.length === 0 || counts.includes(null)) return null;
   return counts.reduce((sum: number, count) => sum + (count ?? 0), 0);

@@ -7,9 +7,9 @@ const DEVICES = "/sys/bus/pci/devices";
 export interface PciNic {
   readonly name: string;
   readonly macAddress: string | null;
-  /** Null without a link, too. */
+  /** Null when the interface has no link, too. */
   readonly speedMbps: number | null;
-  /** The bridge or bond that it belongs to. */
+  /** The bridge or bond that the interface belongs to. */
   readonly master: string | null;
 }
 
@@ -19,12 +19,12 @@ export interface MdevType {
   readonly name: string | null;
   readonly deviceApi: string | null;
   readonly description: string | null;
-  /** How many more can be made. */
+  /** How many more of them can be created. */
   readonly available: number | null;
   readonly existing: number | null;
 }
 
-/** A PCI function. Null is unknown, except where the comment says more. */
+/** A PCI function. Null means unknown, unless the field's comment adds another meaning. */
 export interface PciDevice {
   readonly address: string;
   /** Four hexadecimal digits. */
@@ -34,27 +34,27 @@ export interface PciDevice {
   readonly class: string | null;
   readonly subsystemVendor: string | null;
   readonly subsystemDevice: string | null;
-  /** Null as well where the device belongs to no node. */
+  /** Also null when the device belongs to no node. */
   readonly numaNode: number | null;
-  /** Null as well without a driver. */
+  /** Also null when the device has no driver. */
   readonly driver: string | null;
-  /** Null as well without an IOMMU. */
+  /** Also null when the host has no IOMMU. */
   readonly iommuGroup: string | null;
-  /** Of a physical function with SR-IOV; null: it has none. */
+  /** SR-IOV of a physical function, or null when the device has none. */
   readonly sriov: {
     readonly totalVfs: number | null;
     readonly numVfs: number | null;
     readonly vfs: readonly string[];
   } | null;
-  /** The physical function of a virtual function; null: it is none. */
+  /** The physical function of a virtual function; null for any other device. */
   readonly physicalFunction: string | null;
   readonly nics: readonly PciNic[];
   readonly mdevTypes: readonly MdevType[];
-  /** The vGPU type that NVIDIA's driver has set on a function, and those that it could be given, as the driver prints them. */
+  /** The vGPU type that NVIDIA's driver has set on a function, and the types that it could be given, as the driver prints them. */
   readonly vgpu: { readonly current: string | null; readonly creatable: string | null } | null;
 }
 
-/** All PCI functions in the order of their addresses; null if the bus cannot be read. */
+/** All PCI functions in the order of their addresses, or null when the bus cannot be read. */
 export function discoverPci(files: HostFiles, warn: Warn): readonly PciDevice[] | null {
   const addresses = files.entries.get(DEVICES);
   if (addresses === undefined) {
@@ -122,7 +122,7 @@ function readNic(files: HostFiles, directory: string, name: string): PciNic {
   return {
     name,
     macAddress: parseWord(files.texts.get(`${directory}/address`)),
-    // Without a link some drivers say -1 and some the greatest number of 32 bits.
+    // Without a link some drivers report -1 and others the greatest 32-bit number.
     speedMbps: speed === null || speed === 0 || speed >= 2 ** 31 ? null : speed,
     master: files.links.get(`${directory}/master`) ?? null,
   };

@@ -8,7 +8,7 @@ export interface CpuModel {
   readonly flags: readonly string[] | null;
 }
 
-/** Firmware, TPM and AMD's memory encryption. Null is unknown. */
+/** Firmware, TPM and AMD's memory encryption. Null means unknown. */
 export interface Platform {
   readonly firmware: {
     readonly kind: "uefi" | "bios or other" | null;
@@ -17,7 +17,7 @@ export interface Platform {
     readonly date: string | null;
   };
   readonly product: { readonly vendor: string | null; readonly name: string | null };
-  /** Major versions of the TPMs; an empty list: there is none. */
+  /** Major versions of the TPMs. The list is empty when the host has none. */
   readonly tpms: readonly { readonly name: string; readonly version: string | null }[] | null;
   readonly sev: SevSupport;
 }
@@ -26,12 +26,12 @@ export interface SevSupport {
   readonly sev: boolean | null;
   readonly sevEs: boolean | null;
   readonly sevSnp: boolean | null;
-  /** Guests with encrypted memory at a time. */
+  /** Number of guests that may have encrypted memory at the same time. */
   readonly sevGuestsMax: number | null;
   readonly sevEsGuestsMax: number | null;
 }
 
-/** The first processor of /proc/cpuinfo; the field's names differ between architectures. */
+/** Reads the first processor of /proc/cpuinfo, whose field names differ between architectures. */
 export function discoverCpuModel(files: HostFiles, warn: Warn): CpuModel {
   const text = files.texts.get("/proc/cpuinfo") ?? "";
   const field = (...names: readonly string[]) => {
@@ -48,14 +48,13 @@ export function discoverCpuModel(files: HostFiles, warn: Warn): CpuModel {
   return { vendor: field("vendor_id", "CPU implementer", "vendor"), model, flags };
 }
 
-/** Firmware, product, TPMs and memory encryption. */
 export function discoverPlatform(files: HostFiles, warn: Warn): Platform {
   const dmi = (name: string) => parseWord(files.texts.get(`/sys/class/dmi/id/${name}`));
   const firmwareNames = files.entries.get("/sys/firmware");
   if (firmwareNames === undefined) warn("the kind of firmware is unknown: /sys/firmware cannot be read");
   if (dmi("product_name") === null) warn("the product is unknown: /sys/class/dmi/id/product_name cannot be read");
   const tpms = numberedEntries(files, "/sys/class/tpm", "tpm");
-  // A kernel without a TPM has the class all the same, unless it was built without TPMs.
+  // A kernel has this directory even without a TPM, unless it was built without TPM support.
   if (tpms === null) warn("TPMs are unknown: /sys/class/tpm cannot be read");
   return {
     firmware: {
@@ -72,7 +71,7 @@ export function discoverPlatform(files: HostFiles, warn: Warn): Platform {
   };
 }
 
-/** Where the module kvm_amd is not loaded there is no SEV, provided that the list of modules can be read. */
+/** A host whose module list lacks kvm_amd has no SEV. When the list cannot be read, SEV is unknown. */
 function sevSupport(files: HostFiles, warn: Warn): SevSupport {
   const modules = files.entries.get("/sys/module");
   if (modules === undefined) warn("SEV is unknown: /sys/module cannot be read");

@@ -1,28 +1,28 @@
-/** Where a path ended that was not read, so that a report can say why a value is unknown. */
+/** A path that could not be read and the reason, so that a report can say why a value is unknown. */
 export interface UnreadFile {
   readonly path: string;
   readonly reason: string;
 }
 
 /**
- * A copy of the files of /proc and /sys that describe a Linux host. Paths are absolute on the host, without a sysroot before them.
- * A path that is in none of the maps did not exist, or could not be read; `unread` has those that existed and could not be read.
+ * A copy of the files of /proc and /sys that describe a Linux host. Paths are absolute on the host, without a sysroot before them. A path
+ * that is in none of the maps did not exist or could not be read; `unread` lists those that existed and could not be read.
  */
 export interface HostFiles {
   readonly texts: ReadonlyMap<string, string>;
-  /** Names in a directory. */
+  /** Names of the entries in a directory. */
   readonly entries: ReadonlyMap<string, readonly string[]>;
   /** The last part of a link's target, for example the name of a device's driver. */
   readonly links: ReadonlyMap<string, string>;
   readonly unread: readonly UnreadFile[];
-  /** The size of the file system that holds the guests' disks; null: it could not be asked. */
+  /** The size of the file system that holds the guests' disks, or null when it could not be determined. */
   readonly diskBytes: number | null;
 }
 
 /** Receives one sentence for each value that could not be read or that contradicts another one. */
 export type Warn = (warning: string) => void;
 
-/** The numbers N of the directory's entries that are called `<prefix>N`, in ascending order; null if there is no such directory. */
+/** The numbers N of the directory's entries named `<prefix>N`, in ascending order, or null when there is no such directory. */
 export function numberedEntries(files: HostFiles, directory: string, prefix: string): readonly number[] | null {
   const names = files.entries.get(directory);
   if (names === undefined) return null;

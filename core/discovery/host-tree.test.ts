@@ -24,7 +24,7 @@ const NO_DEVICE: PciDevice = {
   ...{ nics: [], mdevTypes: [], vgpu: null },
 };
 
-/** Two nodes of 8 GiB and four CPUs each, with huge pages of 1 GiB on node 0, and 100 GiB of disk. */
+/** A host with two nodes of 8 GiB and four CPUs each, huge pages of 1 GiB on node 0, and 100 GiB of disk. */
 function twoNodes(changes: Partial<InspectedHost> = {}): InspectedHost {
   const unknown = inspectHost(NO_FILES);
   const node = (id: number, cpus: readonly number[]) => ({ id, cpus, memoryBytes: 8 * GIB, distances: null });
@@ -70,7 +70,7 @@ function below(root: TreeProvider): Record<string, TreeProvider["inventories"]> 
 }
 
 describe("the tree of a host", () => {
-  test("has CPU and memory in NUMA nodes, with huge pages as part of the memory", () => {
+  test("has CPU and memory in NUMA nodes, and counts huge pages as part of the memory", () => {
     const root = rootOf(twoNodes());
     expect(root.inventories).toEqual({ DISK_GB: { total: 100 } });
     expect(root.children).toEqual([
@@ -87,7 +87,7 @@ describe("the tree of a host", () => {
     ]);
   });
 
-  test("has room for as many guests with pages as it has pages for, also when nearly all memory is in pages", () => {
+  test("has room for as many guests with huge pages as it has pages, even when nearly all memory is in pages", () => {
     const pool = { sizeKib: 1048576, total: 14, free: 14, nodes: [0, 1].map((id) => ({ id, total: 7, free: 7 })) };
     const { inventories } = rootOf(twoNodes({ hugepages: [pool] }), { flat: true });
     const query = queryOf(asked({ "hw:mem_page_size": "1GB" }));
@@ -97,7 +97,7 @@ describe("the tree of a host", () => {
     expect([guests("CUSTOM_MEMORY_PAGES_1048576KB"), guests("MEMORY_MB")]).toEqual([3, 4]);
   });
 
-  test("has all of it in the root when it is flat", () => {
+  test("has CPU and memory in the root when it is flat", () => {
     const root = rootOf(twoNodes(), { flat: true, cpuSharedSet: [0, 1], cpuDedicatedSet: [4, 5, 6] });
     expect(root).toEqual({
       name: "h1",
@@ -112,7 +112,7 @@ describe("the tree of a host", () => {
     });
   });
 
-  test("offers VCPU of the shared set and PCPU of the dedicated one, and leaves a class out whose set is not given", () => {
+  test("offers VCPU of the shared set and PCPU of the dedicated one, and leaves out a class whose set is not given", () => {
     const both = below(rootOf(twoNodes(), { cpuSharedSet: [0, 1, 4], cpuDedicatedSet: [2, 5, 6] }));
     expect(both.numa0).toMatchObject({ VCPU: { total: 2 }, PCPU: { total: 1 } });
     expect(both.numa1).toMatchObject({ VCPU: { total: 1 }, PCPU: { total: 2 } });
@@ -121,7 +121,7 @@ describe("the tree of a host", () => {
     expect(Object.values(dedicated).some((inventories) => "VCPU" in inventories)).toBe(false);
   });
 
-  test("refuses sets that name a CPU which is not online, or the same CPU", () => {
+  test("refuses sets that name a CPU which is not online, or that name the same CPU", () => {
     const offline = build(twoNodes(), { cpuDedicatedSet: [7, 8] }).tree;
     expect(offline).toEqual({
       kind: "refused",
@@ -130,7 +130,7 @@ describe("the tree of a host", () => {
     expect(build(twoNodes(), { cpuSharedSet: [1, 2], cpuDedicatedSet: [2, 3] }).tree.kind).toBe("refused");
   });
 
-  test("shares what is reserved for the host out over the nodes", () => {
+  test("distributes what is reserved for the host over the nodes", () => {
     const root = rootOf(twoNodes({ hugepages: [] }), {
       ...{ reservedHostMemoryMb: 512, reservedHostCpus: 3, reservedHostDiskMb: 1025 },
     });
@@ -141,7 +141,7 @@ describe("the tree of a host", () => {
     });
   });
 
-  test("says when more is reserved than there is", () => {
+  test("warns when more is reserved than the host has", () => {
     const { tree, warnings } = build(twoNodes(), { reservedHostCpus: 9, reservedHostMemoryMb: 20_000 });
     expect(tree.kind).toBe("tree");
     expect(warnings).toEqual([
@@ -150,7 +150,7 @@ describe("the tree of a host", () => {
     ]);
   });
 
-  test("shares the memory of the host by what the nodes say that they have", () => {
+  test("divides the memory of the host in proportion to the nodes' own numbers", () => {
     const host = twoNodes({ memoryBytes: 24 * GIB, hugepages: [] });
     expect(below(rootOf(host))).toMatchObject({
       numa0: { MEMORY_MB: { total: 12_288 } },
@@ -158,7 +158,7 @@ describe("the tree of a host", () => {
     });
   });
 
-  test("makes no inventory of what is unknown, nor of a total of 0", () => {
+  test("makes no inventory of an unknown value, nor of a total of 0", () => {
     expect(rootOf(inspectHost(NO_FILES))).toEqual({ name: "h1", inventories: {}, traits: [] });
     const [first, second] = twoNodes().numaNodes ?? [];
     const host = twoNodes({ memoryBytes: 8 * GIB, numaNodes: [{ ...first!, memoryBytes: 0 }, second!], hugepages: [] });
@@ -171,7 +171,7 @@ describe("the tree of a host", () => {
     expect(Object.keys(below(rootOf(empty)))).toEqual(["numa1"]);
   });
 
-  test("gives CPUs that no node has to the root, without the pages and the memory", () => {
+  test("gives the CPUs that belong to no node to the root, without the pages and the memory", () => {
     const [first] = twoNodes().numaNodes ?? [];
     const two = [first!, { id: 1, cpus: [4, 5], memoryBytes: 8 * GIB, distances: null }];
     expect(rootOf(twoNodes({ numaNodes: two })).inventories).toEqual({ DISK_GB: { total: 100 }, VCPU: { total: 2 } });
@@ -213,7 +213,7 @@ describe("PCI devices in the tree", () => {
     });
   });
 
-  test("a physical function without virtual ones is a device, and one of another kind has virtual ones by their id", () => {
+  test("a physical function without virtual ones is a device, and one of another kind has its virtual ones by their id", () => {
     expect(below(rootOf(twoNodes({ pci: [card] }), { pciDevices: ["0000:3b:00.0"] }))["0000:3b:00.0"]).toEqual({
       CUSTOM_PCI_8086_1572: { total: 1 },
     });
@@ -223,7 +223,7 @@ describe("PCI devices in the tree", () => {
     });
   });
 
-  test("without a choice only virtual functions and accelerators are offered, under the root where no node is near", () => {
+  test("without a choice of the operator only virtual functions and accelerators are offered, under the root when no node is near", () => {
     const root = rootOf(twoNodes({ pci: [{ ...NO_DEVICE, class: "060000" }, gpu] }));
     expect(root.children?.at(-1)).toEqual({
       ...{ name: "0000:84:00.0", inventories: { CUSTOM_PCI_10DE_13BB: { total: 1 } } },
@@ -232,7 +232,7 @@ describe("PCI devices in the tree", () => {
     expect(root.children).toHaveLength(3);
   });
 
-  test("a card is divided into the first of its enabled types, and is then no device itself", () => {
+  test("a card is divided into the first of its enabled types, and is then not offered as a device itself", () => {
     const type = (name: string, available: number | null) => ({
       ...{ type: name, name: null, deviceApi: null, description: null, available, existing: 1 },
     });
@@ -243,7 +243,7 @@ describe("PCI devices in the tree", () => {
     expect(unknown.warnings).toEqual(["0000:84:00.0 offers no nvidia-36: how many exist or can be made is unknown"]);
   });
 
-  test("a virtual function that is divided is not offered whole as well", () => {
+  test("a virtual function that is divided is not also offered whole", () => {
     const mdevTypes = [{ type: "t", name: null, deviceApi: null, description: null, available: 1, existing: 0 }];
     const pci = [{ ...card, class: "030200" }, { ...vfs[0]!, mdevTypes }, vfs[1]!];
     expect(below(rootOf(twoNodes({ pci }), { enabledMdevTypes: ["t"] }))).toMatchObject({
@@ -252,7 +252,7 @@ describe("PCI devices in the tree", () => {
     });
   });
 
-  test("names devices and types that the host does not have", () => {
+  test("warns of named devices and types that the host does not have", () => {
     const { warnings } = build(twoNodes({ pci: [gpu] }), { pciDevices: ["8086:0001"], enabledMdevTypes: ["t"] });
     expect(warnings).toEqual([
       "pci-devices names devices that the host does not have: 8086:0001",
@@ -262,7 +262,7 @@ describe("PCI devices in the tree", () => {
 });
 
 describe("values of files", () => {
-  test("lists are read as they are written", () => {
+  test("lists in the kernel's format are read", () => {
     const numbers = fc.uniqueArray(fc.integer({ min: 0, max: 65_535 }), { maxLength: 50 });
     fc.assert(
       fc.property(numbers, (some) => {
@@ -272,7 +272,7 @@ describe("values of files", () => {
     );
   });
 
-  test("whatever a file holds, it is read or unknown", () => {
+  test("any content of a file is either read or unknown", () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         for (const parse of [parseNumberList, parseNumberMask, parseCpuSet]) {
@@ -299,7 +299,7 @@ describe("values of files", () => {
     expect(parseNumberMask(undefined)).toBeNull();
   });
 
-  test("sets of CPUs leave out what stands behind ^", () => {
+  test("sets of CPUs leave out the CPUs that follow ^", () => {
     expect(parseCpuSet("0-7, ^3,^5-6")).toEqual([0, 1, 2, 4, 7]);
     for (const text of ["", "^1", "1,^1", "a", "1-"]) expect(parseCpuSet(text)).toBeNull();
   });
@@ -311,7 +311,7 @@ describe("values of files", () => {
     expect(parsePciId("0x12345", 4)).toBeNull();
   });
 
-  test("a share is never more than its place has, and no unit is lost", () => {
+  test("a share never exceeds the size of its place, and no unit is lost", () => {
     fc.assert(
       fc.property(fc.nat(10_000), fc.array(fc.nat(1_000), { maxLength: 20 }), (amount, sizes) => {
         const shares = spread(amount, sizes);

@@ -10,14 +10,14 @@ import type { TreeInventory, TreeProvider } from "./tree-provider.ts";
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 
-/** What an operator decides about a host, by Nova's names. */
+/** What an operator decides about a host, under Nova's names. */
 export interface TreeOptions extends PciOffer {
   readonly name: string;
-  /** CPU and memory in the root provider instead of one provider for each NUMA node. */
+  /** Puts CPU and memory in the root provider instead of one provider for each NUMA node. */
   readonly flat: boolean;
-  /** CPUs of guests that share them; null: not set. */
+  /** CPUs that guests share, or null when the option is not set. */
   readonly cpuSharedSet: readonly number[] | null;
-  /** CPUs that guests have for themselves; null: not set. */
+  /** CPUs that guests have for themselves, or null when the option is not set. */
   readonly cpuDedicatedSet: readonly number[] | null;
   readonly reservedHostCpus: number;
   readonly reservedHostMemoryMb: number;
@@ -26,12 +26,12 @@ export interface TreeOptions extends PciOffer {
 
 export type HostTree =
   | { readonly kind: "tree"; readonly root: TreeProvider }
-  /** A sentence for the operator: a set names CPUs that it may not name. */
+  /** `reason` is a sentence for the operator: a CPU set names CPUs that it may not name. */
   | { readonly kind: "refused"; readonly reason: string };
 
 /**
- * Builds the tree of resource providers of a host. Huge pages are inventories of their own and are taken off MEMORY_MB, so that no memory is
- * promised twice. A value that is unknown makes no inventory and a warning. A class with a total of 0 is left out, as in Nova.
+ * Builds the tree of resource providers of a host. Huge pages have inventories of their own besides MEMORY_MB. An unknown value makes no
+ * inventory but a warning. A class with a total of 0 is left out, as in Nova.
  */
 export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn): HostTree {
   const reason = wrongCpuSet(host, options);
@@ -52,7 +52,7 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
       Object.assign(inventories, node.inventories);
       return [];
     }
-    // The kernel makes nodes for devices that only start transfers: they have neither memory nor CPUs.
+    // The kernel also makes nodes for devices that only start transfers. Such nodes have neither memory nor CPUs.
     if (Object.keys(node.inventories).length === 0 && below.length === 0) return [];
     const traits = ["HW_NUMA_ROOT", ...node.traits];
     return [
@@ -73,7 +73,7 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
   };
 }
 
-/** Nova refuses to start for the same reasons. */
+/** Why the CPU sets are wrong, or null. Nova refuses to start for the same reasons. */
 function wrongCpuSet({ cpu }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: TreeOptions): string | null {
   for (const [name, set] of [
     ["cpu-shared-set", cpuSharedSet],
@@ -90,13 +90,13 @@ function wrongCpuSet({ cpu }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: 
 }
 
 interface NodeOffer {
-  /** Null: the root provider's. */
+  /** Id of the NUMA node, or null for the root provider. */
   readonly id: number | null;
   readonly inventories: Readonly<Record<string, TreeInventory>>;
   readonly traits: readonly string[];
 }
 
-/** Offers of each NUMA node, or one offer for the whole host; CPUs that no node has are the root's. */
+/** One offer for each NUMA node, or one for the whole host. CPUs that belong to no node are offered by the root. */
 function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): readonly NodeOffer[] {
   const { shared, dedicated } = cpuSets(host, options, warn);
   const places = options.flat || host.numaNodes === null ? [wholeHost(host)] : placesOf(host, host.numaNodes);
@@ -106,7 +106,8 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
     dedicated: dedicated.filter((cpu) => place.cpus.includes(cpu)).length,
     pages: knownPages(place, warn),
   }));
-  // Huge pages are memory, too, and whoever claims pages claims their MEMORY_MB as well, as in Nova: without them here it would count twice.
+  // MEMORY_MB includes huge pages, since whoever claims pages also claims their MEMORY_MB, as in Nova. If it left them out, they would
+  // count twice.
   const memory = parts.map(({ memoryBytes }) => Math.floor((memoryBytes ?? 0) / MIB));
   const reservedCpus = spread(
     options.reservedHostCpus,
@@ -133,7 +134,7 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
   }));
 }
 
-/** With only one of the sets given the other class is left out; with none all CPUs are VCPU. */
+/** When only one of the two sets is given, the class of the other is left out. When none is given, all CPUs are VCPU. */
 function cpuSets({ cpu }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: TreeOptions, warn: Warn) {
   const isolated = cpu.isolated?.filter((one) => cpu.online?.includes(one)) ?? [];
   if (cpuSharedSet !== null || cpuDedicatedSet !== null) {
@@ -154,7 +155,7 @@ interface Place {
   readonly id: number | null;
   readonly cpus: readonly number[];
   readonly memoryBytes: number | null;
-  /** Null: unknown. */
+  /** A `count` of null means unknown. */
   readonly pages: readonly { readonly sizeKib: number; readonly count: number | null }[];
 }
 
@@ -163,7 +164,7 @@ function wholeHost(host: InspectedHost): Place {
   return { id: null, cpus: host.cpu.online ?? [], memoryBytes: host.memoryBytes, pages };
 }
 
-/** The nodes share the memory of the host in proportion to what they say that they have. */
+/** Divides the memory of the host among the nodes in proportion to the sizes that they report. */
 function placesOf(host: InspectedHost, nodes: readonly NumaNode[]): readonly Place[] {
   const isOne = nodes.length === 1;
   const stated = nodes.map((node) => node.memoryBytes);
@@ -190,7 +191,7 @@ function knownPages({ id, pages }: Place, warn: Warn): readonly { readonly sizeK
   });
 }
 
-/** Guests whose memory AMD's SEV encrypts, as in Nova. */
+/** Providers for guests whose memory AMD's SEV encrypts, as in Nova. */
 function sevProviders({ sev }: InspectedHost, warn: Warn): readonly TreeProvider[] {
   if (sev.sev !== true) return [];
   if (sev.sevGuestsMax === null) {

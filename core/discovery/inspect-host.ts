@@ -6,7 +6,7 @@ import type { HostFiles } from "./host-files.ts";
 
 const WARNINGS_MAX = 200;
 
-/** Everything that a host's files say of it. Null is unknown, and a warning says why. */
+/** Everything that a host's files say about it. Null means unknown, and a warning says why. */
 export interface InspectedHost extends Pick<CpuTopology, "packages" | "cores" | "threads">, HostMemory, Platform {
   readonly diskBytes: number | null;
   readonly pci: readonly PciDevice[] | null;

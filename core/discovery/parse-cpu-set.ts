@@ -1,6 +1,6 @@
 import { parseNumberList } from "./parse-values.ts";
 
-/** A set of CPUs as Nova's options have it (`0-7,^3,^5-6`); null if it is none, or if nothing is left of it. */
+/** Reads a set of CPUs in the format of Nova's options (`0-7,^3,^5-6`). Null when the text is not a set, or when nothing is left of it. */
 export function parseCpuSet(text: string): readonly number[] | null {
   const kept = new Set<number>();
   const left = new Set<number>();

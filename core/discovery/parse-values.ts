@@ -1,19 +1,25 @@
-/** The kernel numbers CPUs and NUMA nodes from 0; a list that names a greater number than this is not believed. */
+/** The greatest number that is accepted in a list. The kernel numbers CPUs and NUMA nodes from 0 and stays far below this. */
 const NUMBER_MAX = 65_535;
 
-/** A whole number of a file; null if the file is missing or holds anything else. A minus sign is read, too: the kernel says -1 for none. */
+/**
+ * A whole number from a file, or null when the file is missing or holds anything else. Negative numbers are valid: the kernel writes -1 for
+ * none.
+ */
 export function parseInteger(text: string | undefined): number | null {
   const trimmed = text?.trim() ?? "";
   return /^-?\d{1,15}$/.test(trimmed) ? Number(trimmed) : null;
 }
 
-/** A number that counts things: as `parseInteger`, and not negative. */
+/** A number that counts things: like `parseInteger`, but null for a negative number. */
 export function parseCount(text: string | undefined): number | null {
   const read = parseInteger(text);
   return read === null || read < 0 ? null : read;
 }
 
-/** A list as `0-3,8,10-11`, in ascending order. An empty text is an empty list; null if the file is missing or is no such list. */
+/**
+ * Reads a list like `0-3,8,10-11` into ascending numbers. An empty text is an empty list. Null when the file is missing or is not such a
+ * list.
+ */
 export function parseNumberList(text: string | undefined): readonly number[] | null {
   if (text === undefined) return null;
   const trimmed = text.trim();
@@ -29,7 +35,10 @@ export function parseNumberList(text: string | undefined): readonly number[] | n
   return [...found].sort((a, b) => a - b);
 }
 
-/** A bit mask as `ff,00000003`, of groups of 32 bits: the numbers of its bits in ascending order. Null as for a list. */
+/**
+ * Reads a bit mask like `ff,00000003`, in groups of 32 bits, into the ascending numbers of its bits. Null when the file is missing or is
+ * not a mask.
+ */
 export function parseNumberMask(text: string | undefined): readonly number[] | null {
   const groups = text?.trim().split(",") ?? [""];
   if (groups.length > (NUMBER_MAX + 1) / 32 || !groups.every((group) => /^(0x)?[0-9a-f]{1,8}$/i.test(group)))
@@ -42,19 +51,19 @@ export function parseNumberMask(text: string | undefined): readonly number[] | n
   });
 }
 
-/** Bytes of a line as `MemTotal: 16384 kB`, with or without `Node 0` before it; null if there is no such line. */
+/** The bytes in a line like `MemTotal: 16384 kB`, with or without `Node 0` before it, or null when there is no such line. */
 export function parseMemoryLine(text: string | undefined, field: string): number | null {
   const pattern = new RegExp(`^(?:Node +\\d+ +)?${field}:\\s+(\\d{1,12}) kB\\s*$`, "m");
   const kib = pattern.exec(text ?? "")?.[1];
   return kib === undefined ? null : Number(kib) * 1024;
 }
 
-/** The text without spaces around it; null if it is missing or empty. */
+/** The text without surrounding spaces, or null when it is missing or empty. */
 export function parseWord(text: string | undefined): string | null {
   return text?.trim() || null;
 }
 
-/** A hexadecimal id of PCI as `0x8086`, without the 0x and in lower case; null if the file is missing or holds anything else. */
+/** A hexadecimal PCI id like `0x8086`, without the 0x and in lower case, or null when the file is missing or holds anything else. */
 export function parsePciId(text: string | undefined, digits: number): string | null {
   const [, id] = /^0x([0-9a-f]+)$/i.exec(text?.trim() ?? "") ?? [];
   return id === undefined || id.length > digits ? null : id.toLowerCase().padStart(digits, "0");

@@ -3,27 +3,27 @@ import type { Warn } from "./host-files.ts";
 import type { InspectedHost } from "./inspect-host.ts";
 import type { TreeProvider } from "./tree-provider.ts";
 
-/** Which devices are for guests. */
+/** Which devices are offered to guests. */
 export interface PciOffer {
-  /** Devices by `vendor:product` or by address, in lower case; null: virtual functions, and accelerators without a display. */
+  /** Devices by `vendor:product` or by address, in lower case. Null offers virtual functions, and accelerators without a display. */
   readonly pciDevices: readonly string[] | null;
-  /** Types of mediated devices that are for guests, in the order of preference: a card is divided into one type only. */
+  /** Types of mediated devices that are offered to guests, in order of preference: a card is divided into one type only. */
   readonly enabledMdevTypes: readonly string[];
 }
 
-/** The provider of a device, and the NUMA node that it is near to; null: none. */
+/** The provider of a device, and the NUMA node near it, or null when no node is near. */
 export interface DeviceProvider {
   readonly numaNode: number | null;
   readonly provider: TreeProvider;
 }
 
 const NETWORK_CLASS = "02";
-/** 3D controllers and processing accelerators: a host has no use of its own for them. */
+/** PCI classes of 3D controllers and processing accelerators, which a host does not use itself. */
 const ACCELERATOR_CLASSES = ["0302", "1200"];
 
 /**
- * One provider for each device, called by its address. Virtual functions count on the provider of their physical function, as in Nova, and
- * a physical function that has some is not offered itself. Those of network cards are SRIOV_NET_VF, other devices
+ * Makes one provider for each device, named by its address. Virtual functions count on the provider of their physical function, as in Nova,
+ * and a physical function that has some is not offered itself. Virtual functions of network cards are SRIOV_NET_VF, other devices are
  * CUSTOM_PCI_<VENDOR>_<PRODUCT>.
  */
 export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn): readonly DeviceProvider[] {
@@ -43,7 +43,7 @@ export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn
   });
 }
 
-/** A device is for guests if it is named, and a virtual function if its physical function is named, too. */
+/** Whether a device is offered to guests. A virtual function is also offered when its physical function is named. */
 function isOffered(device: PciDevice, { pciDevices }: PciOffer, parent: PciDevice | null = null): boolean {
   if (pciDevices !== null)
     return [device, parent].some((one) => one !== null && namesOf(one).some((name) => pciDevices.includes(name)));
@@ -58,7 +58,7 @@ function vfInventories(parent: PciDevice, vfs: readonly PciDevice[], offer: PciO
   const counts = new Map<string, number>();
   for (const vf of vfs) {
     const resourceClass = parent.class?.startsWith(NETWORK_CLASS) ? "SRIOV_NET_VF" : classOf(vf);
-    // A virtual function that is divided into mediated devices is a provider of its own.
+    // A virtual function that is divided into mediated devices has its own provider.
     const isDivided = vf.mdevTypes.some(({ type }) => offer.enabledMdevTypes.includes(type));
     if (!isDivided && isOffered(vf, offer, parent) && resourceClass !== null)
       counts.set(resourceClass, (counts.get(resourceClass) ?? 0) + 1);
@@ -68,7 +68,7 @@ function vfInventories(parent: PciDevice, vfs: readonly PciDevice[], offer: PciO
 
 function ownInventory(device: PciDevice): TreeProvider["inventories"] {
   const resourceClass = classOf(device);
-  // A virtual function whose physical function is not there (in a guest, for example) counts as a device.
+  // A virtual function whose physical function is not visible (in a guest, for example) counts as a device.
   return resourceClass === null || device.physicalFunction !== null ? {} : { [resourceClass]: { total: 1 } };
 }
 
@@ -76,7 +76,10 @@ function classOf({ vendor, device }: PciDevice): string | null {
   return vendor === null || device === null ? null : `CUSTOM_PCI_${vendor}_${device}`.toUpperCase();
 }
 
-/** Null: the device has none of the enabled types. Its capacity is what exists and what can still be made. */
+/**
+ * The device's inventory of mediated devices, or null when it has none of the enabled types. Its total is the existing ones plus those that
+ * can still be created.
+ */
 function mdevInventory(device: PciDevice, offer: PciOffer, warn: Warn): TreeProvider["inventories"] | null {
   const enabled = offer.enabledMdevTypes.flatMap((name) => device.mdevTypes.find((one) => one.type === name) ?? []);
   const [chosen] = enabled;

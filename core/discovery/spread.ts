@@ -1,13 +1,13 @@
 /**
- * Shares an amount out in proportion to what each place has, in whole units and never more than it has. The shares add up to the amount, or
- * to all that there is.
+ * Divides an amount in proportion to the size of each place, in whole units, without exceeding any size. The shares add up to the amount,
+ * or to all sizes together when the amount is greater.
  */
 export function spread(amount: number, sizes: readonly number[]): readonly number[] {
   const all = sizes.reduce((sum, size) => sum + size, 0);
   const given = Math.min(amount, all);
   let [sizeBefore, givenBefore] = [0, 0];
   return sizes.map((size) => {
-    // By running sums, so that rounding never loses a unit.
+    // Running sums ensure that rounding never loses a unit.
     sizeBefore += size;
     const share = Math.floor((given * sizeBefore) / Math.max(1, all)) - givenBefore;
     givenBefore += share;

@@ -1,11 +1,11 @@
-/** An inventory as the hosts file of the compute agent has it; what is left out has the defaults of that file. */
+/** An inventory in the format of the compute agent's hosts file. A missing field has that file's default. */
 export interface TreeInventory {
   readonly total: number;
   readonly reserved?: number;
   readonly max_unit?: number;
 }
 
-/** A resource provider and those below it, in the form of the hosts file. The provider of a child is called `<parent>_<name>`. */
+/** A resource provider and those below it, in the format of the hosts file. The provider of a child is named `<parent>_<name>`. */
 export interface TreeProvider {
   readonly name: string;
   readonly inventories: Readonly<Record<string, TreeInventory>>;

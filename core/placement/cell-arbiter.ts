@@ -1,4 +1,4 @@
-/** What is unique over all cells. */
+/** A name that must be unique over all cells. */
 export interface ClaimedName {
   readonly kind: "provider-uuid" | "provider-name" | "consumer";
   readonly key: string;
@@ -7,29 +7,34 @@ export interface ClaimedName {
 export type CellClaim =
   | {
       readonly kind: "claimed";
-      /** Given to `release`, and of no use for anything else. */
+      /** A token for `release`, which has no other use. */
       readonly token: string;
-      /** False when so much time has passed that the claim may end before a write that begins now: it must not begin. */
+      /**
+       * Returns false when so much time has passed that the claim could expire during a write that begins now. Such a write must not begin.
+       */
       readonly mayWrite: () => boolean;
     }
   /**
-   * Another process has claimed one of the names a moment ago, for the cell that is named here. That is the cell of this claim when the
-   * other process came between and its cell is not known.
+   * Another process has claimed one of the names a moment ago, for the cell that `cell` names. `cell` is this claim's own cell when the two
+   * processes claimed at the same moment and the other's cell is not known.
    */
   | { readonly kind: "refused"; readonly cell: string };
 
 /**
- * Decides between processes that write one name in two cells at once. A process first claims the name, *then* looks into the other cells, and
- * writes soon after. A claim counts longer than such a write can take, so the next process that gets the claim sees what was written under
- * the one before. When a process dies between its claim and its write, the name is free for every cell once the claim has run out. Claims need
- * not last longer: a name that a cell has is found by looking into that cell.
+ * Decides between processes that write one name in two cells at once. A process first claims the name, *then* looks into the other cells,
+ * and writes soon afterwards. A claim lasts longer than such a write can take, so the next process that gets the claim sees what was
+ * written under the previous one. When a process dies between its claim and its write, the name is free for every cell once the claim has
+ * expired. Claims need not last longer, because a look into a cell finds the names that it already has.
  */
 export interface CellArbiter {
   /**
-   * All of the names for one cell; a refused claim leaves the others free, unless two processes claim at the same moment. Claims of the same cell
-   * do not refuse each other: its database tells them apart.
+   * Claims all the names for one cell. A refused claim leaves the other names free, unless two processes claim at the same moment. Claims
+   * for the same cell do not refuse each other, since that cell's database decides between them.
    */
   claim(names: readonly ClaimedName[], cell: string): Promise<CellClaim>;
-  /** The cell has the names no more, so another one may have them at once. Leaves alone what was claimed again since. */
+  /**
+   * Frees names that the cell has given up, so that another cell may have them at once. A name that has been claimed again since then stays
+   * claimed.
+   */
   release(names: readonly ClaimedName[], token: string): Promise<void>;
 }

@@ -4,10 +4,10 @@ import type { NamedSets } from "../ledger/named-sets.ts";
 import type { LedgerView } from "../ledger/view.ts";
 import type { CandidateQuery, QueryGroup } from "./candidate-query.ts";
 
-/** Whether a set of names serves, asked once a distinct set and then looked up by its number. */
+/** Whether a set of names serves. The answer is computed once for each distinct set and then looked up by its number. */
 export type SetTest = (set: number) => boolean;
 
-/** So much of one class. `index` numbers the classes of the whole query. */
+/** An amount of one class. `index` numbers the classes of the whole query. */
 export interface Need {
   readonly index: number;
   readonly resourceClass: ResourceClass;
@@ -15,25 +15,31 @@ export interface Need {
   readonly amount: number;
 }
 
-/** Some rules on traits that several providers have to keep together: which of them one set keeps, as bits, and all of them. */
+/**
+ * Rules on traits that several providers must satisfy together: `bitsOf` has a bit for each rule that a set satisfies, and `all` has the
+ * bits of all rules.
+ */
 export interface SharedOut {
   readonly bitsOf: (set: number) => number;
   readonly all: number;
 }
 
-/** A group made ready for one view, as it is now. */
+/** A group prepared for the current state of one view. */
 export interface CompiledGroup {
   readonly suffix: string;
   readonly needs: readonly Need[];
   readonly traitsServe: SetTest;
-  /** The set holds a forbidden trait. */
+  /** Whether the set holds a forbidden trait. */
   readonly traitsForbidden: SetTest;
-  /** For the group without suffix, whose providers may share out the required traits; in parts whose bits fit a number. */
+  /**
+   * Only for the group without suffix, whose providers may have the required traits between them. It is split into parts whose bits fit a
+   * number.
+   */
   readonly sharedOut: readonly SharedOut[];
   readonly isMember: SetTest;
   readonly hasMemberRules: boolean;
   readonly isForbiddenMember: SetTest;
-  /** Slot of the only tree's root; -1: any tree. */
+  /** Slot of the root of the only permitted tree, or -1 when any tree is permitted. */
   readonly treeRoot: number;
   /** Upstream finds no provider for a group without resources unless it requires traits or aggregates. */
   readonly findsNothing: boolean;
@@ -43,18 +49,18 @@ export interface CompiledQuery {
   readonly groups: readonly CompiledGroup[];
   readonly classCount: number;
   readonly isolate: boolean;
-  /** Two numbered groups or more ask for the same amounts of the same classes. */
+  /** Whether two or more numbered groups ask for the same amounts of the same classes. */
   readonly hasLikeGroups: boolean;
   readonly sameSubtrees: readonly (readonly string[])[];
   readonly rootServes: SetTest;
-  /** Only candidates with one provider a tree (API before 1.29, in a cloud that has trees). */
+  /** Admits only candidates with one provider of each tree (API before 1.29, in a cloud that has trees). */
   readonly flatOnly: boolean;
 }
 
-/** Rules whose bits fit a number, without its sign. */
+/** Maximum number of rules whose bits fit a 32-bit number without its sign. */
 const SHARED_OUT_RULES_MAX = 31;
 
-/** Makes a query ready for a view. Null: no provider of the view can serve (a class or tree it has never heard of). */
+/** Prepares a query for a view. Returns null when no provider of the view can serve it, because the view does not know a class or tree. */
 export function compileQuery(view: LedgerView, query: CandidateQuery): CompiledQuery | null {
   const classes = new Map<ResourceClass, number>();
   const groups: CompiledGroup[] = [];
@@ -104,7 +110,7 @@ function compileGroup(view: LedgerView, group: QueryGroup, classes: Map<Resource
   };
 }
 
-/** By what they ask for; the group without suffix is like no other. */
+/** Counts the groups that ask for different things. The group without suffix never equals another one. */
 function countDistinct(groups: readonly CompiledGroup[]): number {
   const marks = groups.map(({ suffix, needs }) =>
     suffix === "" ? "" : needs.map((need) => `${need.index}:${need.amount}`).join(),
@@ -112,7 +118,7 @@ function countDistinct(groups: readonly CompiledGroup[]): number {
   return new Set(marks).size;
 }
 
-/** Remembers the answer for each set: thousands of providers share a handful. */
+/** Remembers the result for each set, since thousands of providers share a few sets. */
 function memoised(compute: (set: number) => number): (set: number) => number {
   const known: (number | undefined)[] = [];
   return (set) => {
@@ -161,7 +167,7 @@ function sharedOut(sets: Readonly<NamedSets<Trait>>, rules: readonly (readonly T
   return parts;
 }
 
-/** Whether one provider alone has room for so much, units considered. Cost: a few array reads. */
+/** Whether one provider alone has room for the amount, with its unit rules considered. Cost: a few array reads. */
 export function hasRoomAlone(need: Need, slot: number): boolean {
   const { column, amount } = need;
   if (column.free[slot]! < amount || amount > column.maxUnit[slot]!) return false;

@@ -1,24 +1,24 @@
 /**
- * Keeps the promise of `group_policy=isolate`: numbered groups on different providers. Beside the choices made so far it
- * holds one full arrangement (a bipartite matching) that agrees with them; a choice after which there is none is refused at once,
- * so that a search never walks into a dead end for want of providers.
+ * Enforces `group_policy=isolate`, which puts numbered groups on different providers. Besides the choices made so far it keeps one full
+ * arrangement (a bipartite matching) that agrees with them. It refuses at once a choice that would leave no such arrangement, so a search
+ * never runs into a dead end for lack of providers.
  *
- * Source: Kuhn's augmenting paths. Cost: a choice other than the arrangement's own takes at most one augmenting path.
+ * Source: Kuhn's augmenting paths. Cost: a choice that differs from the arrangement takes at most one augmenting path.
  */
 export class DistinctProviders {
-  /** By variable and option: the provider, numbered from 0; null: the variable is not bound by the policy. */
+  /** By variable and option: the provider, numbered from 0. Null when the policy does not bind the variable. */
   readonly #options: readonly (readonly number[] | null)[];
   readonly #providerOf: Int32Array;
-  /** By provider; -1: nobody. */
+  /** By provider: the variable that the arrangement gives it, or -1 for none. */
   readonly #variableOf: Int32Array;
   readonly #fixed: Uint8Array;
-  /** By provider: the number of the last search for a path that came by. */
+  /** By provider: the number of the last search for a path that visited it. */
   readonly #seen: Int32Array;
   #paths = 0;
-  /** There is no arrangement at all. */
+  /** True when no arrangement exists at all. */
   readonly impossible: boolean;
 
-  /** By variable the slots it may have. */
+  /** `options` lists, by variable, the slots that the variable may take. */
   constructor(options: readonly (readonly number[] | null)[]) {
     const numbers = new Map<number, number>();
     const numbered = new Map<readonly number[], readonly number[]>();
@@ -37,7 +37,7 @@ export class DistinctProviders {
     this.impossible = options.some((list, at) => list !== null && !this.#findPath(at, -1));
   }
 
-  /** Whether another variable has taken this option for good. */
+  /** Whether another variable is fixed to this option. */
   isFixed(at: number, option: number): boolean {
     const options = this.#options[at]!;
     if (options === null) return false;
@@ -45,7 +45,7 @@ export class DistinctProviders {
     return holder >= 0 && holder !== at && this.#fixed[holder] === 1;
   }
 
-  /** Fixes a variable's option. False, and nothing changed, when the others could then not all be served. */
+  /** Fixes a variable's option. Returns false and changes nothing when the other variables could then not all be served. */
   choose(at: number, option: number): boolean {
     const options = this.#options[at]!;
     if (options === null) return true;
@@ -69,7 +69,7 @@ export class DistinctProviders {
     return false;
   }
 
-  /** Takes back the last `choose` of a variable; its provider stays in the arrangement until somebody else wants it. */
+  /** Takes back the last `choose` of a variable. The arrangement keeps its provider until another variable needs it. */
   undo(at: number): void {
     this.#fixed[at] = 0;
   }
@@ -79,14 +79,14 @@ export class DistinctProviders {
     this.#variableOf[provider] = at;
   }
 
-  /** Finds a provider for a variable, but not this one. */
+  /** Finds a provider other than `but` for a variable. */
   #findPath(at: number, but: number): boolean {
     this.#paths += 1;
     if (but >= 0) this.#seen[but] = this.#paths;
     return this.#augment(at);
   }
 
-  /** Finds a provider for a variable, moving others that are not fixed out of the way. */
+  /** Finds a provider for a variable, and moves variables that are not fixed out of its way. */
   #augment(at: number): boolean {
     const options = this.#options[at]!;
     if (options === null) return true;

@@ -11,22 +11,22 @@ export interface NamedStore {
 }
 
 /**
- * The ledgers of several cells as one: reads are the union, a provider's writes go to the cell that has it, a new root goes to the
- * cell that the request or the setting names, children follow their parent. A change of allocations stays within one cell.
- * Names (resource classes, traits) are the same in all cells. With one cell this adds nothing.
+ * Presents the ledgers of several cells as one. Reads return the union. Writes to a provider go to its cell, a new root goes to the cell
+ * that the request or the setting names, and a child follows its parent. A change of allocations stays within one cell. Names (resource
+ * classes, traits) are the same in all cells. With one cell this class adds nothing.
  *
- * Which cell a name or a consumer is in is looked up before it is written. An arbiter keeps processes apart that are sent the same one for two
- * cells in the same moment; within this process one write of a consumer waits for the other.
+ * The cell of a name or a consumer is looked up before each write. An arbiter decides between processes that write the same name or
+ * consumer in two cells at the same moment. Within this process, writes of one consumer wait for each other.
  *
- * Cost: a provider's cell is asked of all cells once and then remembered; a wrong memory heals itself at the next miss.
+ * Cost: all cells are asked once for a provider's cell, which is then remembered. A wrong memory is corrected at the next miss.
  */
 export class FederatedStore implements PlacementStore {
   readonly #cells: readonly NamedStore[];
   readonly #defaultCell: string;
   readonly #homes = new Map<ProviderUuid, NamedStore>();
-  /** Lest two first writes of one consumer go to two cells. */
+  /** Orders the writes of each consumer, so that two first writes cannot go to two cells. */
   readonly #turns = new Turns<ConsumerUuid>();
-  /** Null: no other process writes to these cells, or there is one cell only. */
+  /** Null when no other process writes to these cells, or when there is only one cell. */
   readonly #arbiter: CellArbiter | null;
 
   constructor(
@@ -63,7 +63,10 @@ export class FederatedStore implements PlacementStore {
     return this.#createIn(cell, provider);
   }
 
-  /** Uuids and names are unique: within a cell by its database, across cells by the arbiter and a look into the other cells. */
+  /**
+   * Creates the provider if its uuid and name are unique: the database ensures it within the cell, the arbiter and a look into the other
+   * cells ensure it across cells.
+   */
   async #createIn(cell: NamedStore, provider: Parameters<PlacementStore["createProvider"]>[0]) {
     const names: readonly ClaimedName[] = [
       { kind: "provider-uuid", key: provider.uuid },
@@ -79,7 +82,10 @@ export class FederatedStore implements PlacementStore {
     });
   }
 
-  /** `refused` is called with the cell for which another process has the names, or with this one when the claim ran out before the write. */
+  /**
+   * Runs a write under a claim. `refused` is called with the cell for which another process has the names, or with this cell when the claim
+   * expired before the write.
+   */
   async #underClaim<Outcome>(
     names: readonly ClaimedName[],
     cell: NamedStore,
@@ -126,7 +132,7 @@ export class FederatedStore implements PlacementStore {
             { kind: "provider-name", key: provider.name },
           ];
     const remove = () => cell.store.deleteProvider(uuid);
-    // What another process does with the name meanwhile is no reason to keep the provider.
+    // A refused claim does not prevent the removal, since no other process's use of the name is a reason to keep the provider.
     return this.#underClaim(names, cell, remove, async ({ release }) => {
       const outcome = await remove();
       if (outcome === "deleted") await release();
@@ -134,7 +140,7 @@ export class FederatedStore implements PlacementStore {
     });
   }
 
-  // --- what hangs on a provider
+  // --- inventories and other parts of a provider
 
   inventories(uuid: ProviderUuid) {
     return this.#ask(uuid, (store) => store.inventories(uuid));
@@ -172,7 +178,7 @@ export class FederatedStore implements PlacementStore {
     return this.#ask(uuid, (store) => store.usagesOfProvider(uuid));
   }
 
-  // --- names, the same everywhere
+  // --- names, which are the same in all cells
 
   async resourceClasses() {
     return mergeNames(await this.#all((store) => store.resourceClasses()));
@@ -180,7 +186,7 @@ export class FederatedStore implements PlacementStore {
   async allTraits(filter: Parameters<PlacementStore["allTraits"]>[0]) {
     const lists = await this.#all((store) => store.allTraits(filter));
     if (filter.associated !== false) return mergeNames(lists);
-    // Associated with none means with none in any cell.
+    // A name without associations has none in any cell.
     const everywhere = lists.slice(1).map((list) => new Set(list.map((row) => row.name)));
     return lists[0]!.filter((row) => everywhere.every((names) => names.has(row.name)));
   }
@@ -209,7 +215,7 @@ export class FederatedStore implements PlacementStore {
     );
   }
 
-  /** A name that one cell still uses stays in all of them. */
+  /** Deletes a name in all cells, or restores it in all of them when one cell still uses it. */
   async #deleteName(
     remove: (store: PlacementStore) => Promise<"deleted" | "not-found" | "in-use">,
     restore: (store: PlacementStore) => Promise<unknown>,
@@ -254,7 +260,10 @@ export class FederatedStore implements PlacementStore {
     return this.#inOneCell(reshape.change, providers, severalCells, (store) => store.reshape(reshape));
   }
 
-  /** Writes to the only cell that the change is about: that of the providers it names, and of what its consumers hold. */
+  /**
+   * Writes to the only cell that the change concerns: the cell of the providers that it names and of the allocations that its consumers
+   * hold.
+   */
   #inOneCell<Outcome>(
     change: AllocationChange,
     providers: readonly ProviderUuid[],
@@ -270,7 +279,7 @@ export class FederatedStore implements PlacementStore {
       const homes = await this.#homesNamed(change, providers);
       if (homes.length > 1) return severalCells(namesOf(homes));
       const [cell] = homes.length > 0 ? homes : await this.#holders(consumers);
-      // No cell has any of these providers and consumers, so every cell gives the same refusal.
+      // No cell knows any of these providers and consumers, so every cell would give the same refusal.
       if (cell === undefined) return write(this.#cells[0]!.store);
       const names = consumers.map((key): ClaimedName => ({ kind: "consumer", key }));
       const refused = (claimedFor: string) =>
@@ -294,13 +303,13 @@ export class FederatedStore implements PlacementStore {
     return [...new Set(homes.filter((home) => home !== null))];
   }
 
-  /** The cells where the consumers hold something now. */
+  /** The cells in which the consumers have allocations now. */
   async #holders(consumers: readonly ConsumerUuid[]): Promise<readonly NamedStore[]> {
     const held = await this.#all((store) => store.consumers(consumers));
     return this.#cells.filter((_, at) => held[at]!.length > 0);
   }
 
-  // --- where things are
+  // --- which cell has what
 
   #all<Result>(ask: (store: PlacementStore) => Promise<Result>): Promise<Result[]> {
     return Promise.all(this.#cells.map((cell) => ask(cell.store)));
@@ -331,14 +340,14 @@ export class FederatedStore implements PlacementStore {
 }
 
 interface HeldClaim {
-  /** False: the claim may run out before a write that begins now. */
+  /** Returns false when the claim may expire before a write that begins now. */
   readonly mayWrite: () => boolean;
   readonly release: () => Promise<void>;
 }
 
 const NO_CLAIM: HeldClaim = { mayWrite: () => true, release: async () => undefined };
 
-/** Afterwards its consumers hold nothing: they may begin again in any cell. */
+/** Whether the change leaves its consumers without allocations. They may then begin again in any cell. */
 function givesAllBack(change: AllocationChange): boolean {
   return change.steps.every((step) => step.kind === "replace" && step.items.length === 0);
 }
@@ -347,5 +356,5 @@ function consumersOf(change: AllocationChange): ReadonlySet<ConsumerUuid> {
   return new Set(change.steps.flatMap((step) => (step.kind === "replace" ? [step.consumer] : [step.from, step.to])));
 }
 
-/** Providers whose cell is remembered; past it the memory starts anew. */
+/** Maximum number of providers whose cell is remembered. Beyond it the memory is cleared. */
 const HOMES_MAX = 1_000_000;

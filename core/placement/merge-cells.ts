@@ -1,7 +1,7 @@
 import type { ResourceClass } from "../ledger/ids.ts";
 import type { ConsumerTypeUsage, NameRow } from "./placement-store.ts";
 
-/** The names of several cells as one list: each once, in the order of the first cell that has it, with its newest time. */
+/** Merges the names of several cells: each name occurs once, in the order of the first cell that has it, with its newest time. */
 export function mergeNames<Name extends string>(
   lists: readonly (readonly NameRow<Name>[])[],
 ): readonly NameRow<Name>[] {
@@ -14,7 +14,7 @@ export function mergeNames<Name extends string>(
   return [...byName.values()];
 }
 
-/** Usages of several cells added up. A consumer is in one cell, so consumers add up, too. */
+/** Adds up the usages of several cells. Each consumer is in one cell, so the numbers of consumers can be added, too. */
 export function mergeUsages(lists: readonly (readonly ConsumerTypeUsage[])[]): readonly ConsumerTypeUsage[] {
   if (lists.length === 1) return lists[0]!;
   const byType = Map.groupBy(lists.flat(), (usage) => usage.type);

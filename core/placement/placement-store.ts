@@ -3,16 +3,16 @@ import type { AggregateUuid, ConsumerUuid, ProviderUuid, ResourceClass, Trait } 
 import type { AllocationItem, Consumer, Inventory } from "../ledger/model.ts";
 
 /**
- * What the Placement API needs of one cell's ledger, beyond claims: every resource of that API, read and written one at a
- * time, with upstream's rules on generations. Times are milliseconds since the epoch; they become `last-modified`.
+ * What the Placement API needs of one cell's ledger, beyond claims: it reads and writes every resource of that API one at a time, with
+ * upstream's rules on generations. Times are milliseconds since the epoch and become `last-modified`.
  */
 export interface PlacementStore {
   // --- providers
   provider(uuid: ProviderUuid): Promise<ProviderRow | null>;
   providers(filter: ProviderFilter): Promise<readonly ProviderRow[]>;
-  /** `home`: the cell that a new root goes to, where there are several; a child follows its parent. */
+  /** `home` names the cell for a new root when there are several cells. A child follows its parent. */
   createProvider(provider: NewProvider, home?: string): Promise<CreateProviderOutcome>;
-  /** `parent` undefined: leave it. `reparent`: allow to change a parent that is set (API 1.37). */
+  /** An undefined `parent` leaves the parent unchanged. `reparent` permits changing a parent that is set (API 1.37). */
   updateProvider(
     uuid: ProviderUuid,
     change: { readonly name: string; readonly parent?: ProviderUuid | null; readonly reparent: boolean },
@@ -27,7 +27,10 @@ export interface PlacementStore {
     expected: number,
     inventories: ReadonlyMap<ResourceClass, Inventory>,
   ): Promise<InventoryOutcome>;
-  /** Creates (`create`: must not be there) or updates (must be there) one; `expected` undefined: no check (create). */
+  /**
+   * Creates one inventory, which must not exist yet (`create`), or updates one, which must exist. With `expected` undefined the generation
+   * is not checked (create).
+   */
   putInventory(
     uuid: ProviderUuid,
     expected: number | undefined,
@@ -35,14 +38,14 @@ export interface PlacementStore {
     inventory: Inventory,
     mode: "create" | "update",
   ): Promise<InventoryOutcome>;
-  /** Removes one class, or all with `resourceClass` null. */
+  /** Removes the inventory of one class, or all inventories when `resourceClass` is null. */
   deleteInventory(uuid: ProviderUuid, resourceClass: ResourceClass | null): Promise<InventoryOutcome>;
 
   // --- traits of a provider, aggregates of a provider
   traits(uuid: ProviderUuid): Promise<Dated<readonly Trait[]> | null>;
   setTraits(uuid: ProviderUuid, expected: number | undefined, traits: readonly Trait[]): Promise<SetOutcome<Trait>>;
   aggregates(uuid: ProviderUuid): Promise<Dated<readonly AggregateUuid[]> | null>;
-  /** `expected` undefined: neither checked nor raised (API before 1.19). */
+  /** With `expected` undefined the generation is neither checked nor raised (API before 1.19). */
   setAggregates(
     uuid: ProviderUuid,
     expected: number | undefined,
@@ -54,7 +57,7 @@ export interface PlacementStore {
   createResourceClass(name: ResourceClass): Promise<"created" | "exists">;
   renameResourceClass(from: ResourceClass, to: ResourceClass): Promise<"renamed" | "not-found" | "exists">;
   deleteResourceClass(name: ResourceClass): Promise<"deleted" | "not-found" | "in-use">;
-  /** `associated`: only those that some provider has (true) or none has (false). */
+  /** `associated` selects only the traits that some provider has (true) or that no provider has (false). */
   allTraits(filter: { readonly associated?: boolean }): Promise<readonly NameRow<Trait>[]>;
   createTrait(name: Trait): Promise<"created" | "exists">;
   deleteTrait(name: Trait): Promise<"deleted" | "not-found" | "in-use">;
@@ -65,7 +68,7 @@ export interface PlacementStore {
   allocationsOfProvider(
     uuid: ProviderUuid,
   ): Promise<{ readonly provider: ProviderRow; readonly allocations: readonly ProviderAllocation[] } | null>;
-  /** Batched with everybody else's; the answer is as if it had been alone. */
+  /** Runs in one batch with other callers' changes, with the same outcome as if it had run alone. */
   applyAllocations(change: AllocationChange): Promise<PlacementChangeOutcome>;
   reshape(reshape: Reshape): Promise<ReshapeOutcome>;
 
@@ -91,17 +94,17 @@ export interface NewProvider {
   readonly parent: ProviderUuid | null;
 }
 
-/** Rules combine by AND. An outer list is AND, an inner one OR. */
+/** Rules combine by AND. An outer list means AND, an inner list means OR. */
 export interface ProviderFilter {
   readonly name?: string;
   readonly uuid?: ProviderUuid;
-  /** Any provider of the tree in which this one is. */
+  /** Selects the providers of the tree that this provider belongs to. */
   readonly inTree?: ProviderUuid;
   readonly memberOf?: readonly (readonly AggregateUuid[])[];
   readonly forbiddenAggregates?: readonly AggregateUuid[];
   readonly requiredTraits?: readonly (readonly Trait[])[];
   readonly forbiddenTraits?: readonly Trait[];
-  /** The provider itself has room for each of these, units considered. */
+  /** Selects providers that have room for each of these amounts themselves, with unit rules considered. */
   readonly resources?: ReadonlyMap<ResourceClass, number>;
 }
 
@@ -130,7 +133,7 @@ export type UpdateProviderOutcome =
         | "reparent-refused"
         | "unparent-refused"
         | "loop"
-        /** The parent is in another cell; a tree is in one. */
+        /** The parent is in another cell, and a tree cannot span cells. */
         | "parent-elsewhere";
     };
 
@@ -148,7 +151,7 @@ export type SetOutcome<Name> =
   | { readonly kind: "generation-conflict"; readonly actual: number }
   | { readonly kind: "unknown-names"; readonly names: readonly Name[] };
 
-/** Type `unknown` is a consumer that was made before API 1.38. */
+/** A consumer that was created before API 1.38 has the type `unknown`. */
 export interface ConsumerAllocations extends Consumer {
   readonly items: readonly (AllocationItem & { readonly providerGeneration: number })[];
   readonly updatedAtMs: number;
@@ -166,14 +169,14 @@ export interface ConsumerTypeUsage {
   readonly usages: ReadonlyMap<ResourceClass, number>;
 }
 
-/** `several-cells`: a change cannot span two cells, and a consumer's allocations are all in one. */
+/** `several-cells`: a change cannot span two cells, and all of a consumer's allocations are in one cell. */
 export type PlacementChangeOutcome =
   | AllocationOutcome
   | { readonly kind: "several-cells"; readonly cells: readonly string[] }
-  /** The consumer is a server that a task of the cell works on (`what`: which), or a move of the cell that holds something. */
+  /** The consumer is a server that a task of the cell works on, or a move of the cell that holds allocations. `what` says which. */
   | { readonly kind: "under-way"; readonly consumer: ConsumerUuid; readonly what: string };
 
-/** Inventories of several providers and allocations of several consumers, replaced in one step (API 1.30). */
+/** Replaces inventories of several providers and allocations of several consumers in one step (API 1.30). */
 export interface Reshape {
   readonly inventories: readonly {
     readonly provider: ProviderUuid;

@@ -4,8 +4,8 @@ import type { CandidateQuery, QueryGroup } from "./candidate-query.ts";
 import type { FoundCandidate } from "./found-candidates.ts";
 
 /**
- * Placement's candidates the long way: every product of every group's choices, filtered afterwards, as upstream's
- * documentation describes the answer. Only for tests, which hold the search against it: its cost is the number of combinations.
+ * Computes Placement's candidates the slow way: it forms every product of every group's choices and filters them afterwards, as upstream's
+ * documentation describes the answer. It is only for tests, which compare the search with it. Its cost is the number of combinations.
  */
 export function referenceCandidates(providers: readonly Provider[], query: CandidateQuery): ReadonlySet<string> {
   return new ReferenceSearch(providers, query).candidates();
@@ -42,7 +42,7 @@ class ReferenceSearch {
     return found;
   }
 
-  /** Every way in which one group can be served for the tree of this root. */
+  /** Every way in which one group can be served in the tree of this root. */
   #choices(group: QueryGroup, root: Provider): readonly (readonly Part[])[] {
     const reach = this.#providers.filter((provider) => provider.root === root.uuid || this.#lendsTo(provider, root));
     const needs = [...group.resources];
@@ -101,7 +101,7 @@ class ReferenceSearch {
     );
   }
 
-  /** The rules that concern the groups together. */
+  /** Checks the rules that concern several groups together. */
   #serves(parts: readonly Part[]): boolean {
     const granular = parts.filter((part) => part.suffix !== "");
     if (
@@ -185,7 +185,7 @@ function describe(parts: readonly (Omit<Part, "provider"> & { provider: Pick<Pro
     .join()} | ${[...mappings].sort().join()}`;
 }
 
-/** What a search has found, in the same words. */
+/** Describes a candidate of the search in the same format as `referenceCandidates`. */
 export function describeCandidate({ view, choices, slots }: FoundCandidate): string {
   const parts = choices.map(({ group, needs }, at) => ({
     suffix: group.suffix,

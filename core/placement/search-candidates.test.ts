@@ -164,7 +164,7 @@ const arbitraryQuery = fc
   );
 
 describe("the search for Placement's candidates", () => {
-  test("finds the same set as trying every combination, whatever the trees and the query", () => {
+  test("finds the same candidates as trying every combination, for any trees and query", () => {
     fc.assert(
       fc.property(
         arbitraryProviders,
@@ -179,7 +179,7 @@ describe("the search for Placement's candidates", () => {
     );
   });
 
-  test("returns as many as were asked for, each of them one that an unlimited search returns", () => {
+  test("returns as many candidates as requested, each of them one that an unlimited search returns", () => {
     fc.assert(
       fc.property(arbitraryProviders, arbitraryQuery, fc.integer({ min: 1, max: 4 }), (providers, wanted, limit) => {
         const all = search(providers, wanted).found;
@@ -223,7 +223,7 @@ describe("the search for Placement's candidates", () => {
     },
   );
 
-  test("sees without trying that nine groups do not fit eight like children", () => {
+  test("finds without trying that nine groups do not fit eight like children", () => {
     for (const groupPolicy of ["none", "isolate"] as const) {
       const { found, bound } = search(wide(8), query(groupsOfOne(9), { groupPolicy }), "depth-first", 1_000, 1e6);
       expect(found).toEqual([]);
@@ -231,7 +231,7 @@ describe("the search for Placement's candidates", () => {
     }
   });
 
-  test("stops at its bound on work and returns what it has", () => {
+  test("stops at its bound on work and returns the candidates found so far", () => {
     const { found, bound } = search(
       wide(8),
       query(groupsOfOne(8), { groupPolicy: "isolate" }),
@@ -244,7 +244,7 @@ describe("the search for Placement's candidates", () => {
     expect(found.length).toBeLessThan(40_320);
   });
 
-  test("takes trees in turn breadth-first, and one after the other depth-first", () => {
+  test("alternates between trees breadth-first, and finishes one tree after the other depth-first", () => {
     const trees = ["a", "b"].flatMap((name) => {
       const root = provider(name, null, {});
       return [root, provider(`${name}1`, root, { VCPU: {} }), provider(`${name}2`, root, { VCPU: {} })];
@@ -255,7 +255,7 @@ describe("the search for Placement's candidates", () => {
     expect(roots(search(trees, wanted, "breadth-first").found)).toEqual(["a", "b", "a", "b"]);
   });
 
-  test("finds what is lent once, however many trees it is lent to", () => {
+  test("finds a candidate of shared inventory once, however many trees share it", () => {
     const aggregates = new Set([AGGREGATES[0]!]);
     const lender = provider("lender", null, { DISK_GB: {} }, { aggregates, traits: new Set([SHARING]) });
     const borrowers = ["x", "y"].map((name) => provider(name, null, { VCPU: {} }, { aggregates }));
@@ -263,7 +263,7 @@ describe("the search for Placement's candidates", () => {
     expect(search([lender, ...borrowers], query([group("", { DISK_GB: 1, VCPU: 1 })])).found).toHaveLength(2);
   });
 
-  test("lets providers share out a hundred required traits, and misses the one that none has", () => {
+  test("lets providers have a hundred required traits between them, and finds nothing when one trait is missing", () => {
     const traits = Array.from({ length: 100 }, (_, at) => trait(`CUSTOM_${at}`));
     const root = provider("root", null, { VCPU: {} }, { traits: new Set(traits.slice(0, 40)) });
     const child = provider("child", root, { DISK_GB: {} }, { traits: new Set(traits.slice(40)) });
@@ -273,7 +273,7 @@ describe("the search for Placement's candidates", () => {
     expect(search([root, poor], wanted).found).toEqual([]);
   });
 
-  test("tells every provider of the trees it took from, and no other", () => {
+  test("lists every provider of the trees that contributed, and no other", () => {
     const [root, child] = wide(1) as [Provider, Provider];
     const { providers } = search([root, child, provider("other", null, {})], query([group("1", { VGPU: 1 })]));
     expect(providers).toEqual([root.uuid, child.uuid]);

@@ -6,27 +6,27 @@ import { SharingProviders } from "./sharing.ts";
 import { TreeEnumerator, type WorkBound } from "./tree-enumerator.ts";
 import { treeVariables, type Variable } from "./tree-variables.ts";
 
-/** In which order candidates come: all of one tree before the next, or one of each tree in turn. Upstream's names. */
+/** The order of candidates, under upstream's names: all of one tree before the next (depth-first), or one of each tree in rotation. */
 export type GenerationStrategy = "depth-first" | "breadth-first";
 
 export interface PlacementSearchOptions {
   readonly strategy: GenerationStrategy;
-  /** Shuffles trees and providers: a number below 1 each call. Absent: the view's order. */
+  /** Shuffles trees and providers; each call returns a number below 1. Without it the view's order is kept. */
   readonly random?: () => number;
 }
 
 /**
- * The candidates of one cell for a Placement query, one at a time. Like children are distinct answers here, as upstream counts them;
- * nothing is enumerated that was not asked for. Must be drained within one turn of the event loop.
+ * Yields the candidates of one cell for a Placement query, one at a time. Like children make distinct candidates here, as upstream counts
+ * them. It enumerates only as many as are requested. It must be drained within one turn of the event loop.
  */
 export class PlacementSearch {
   readonly #view: LedgerView;
   readonly #query: CompiledQuery | null;
   readonly #sharing: SharingProviders;
   readonly #found: Iterator<TreeEnumerator>;
-  /** Candidates of nobody's own tree, which several trees' searches come upon. */
+  /** Keys of candidates that consist of shared inventory only, since the searches of several trees find them. */
   readonly #lent = new Set<string>();
-  /** Roots of the trees that gave something to a candidate. */
+  /** Roots of the trees that contributed to a candidate. */
   readonly #roots = new Set<number>();
   #lastRoot = -1;
   readonly #used = new Set<number>();
@@ -60,7 +60,7 @@ export class PlacementSearch {
     }
   }
 
-  /** Slots of every provider of every tree that gave something to the candidates returned so far. */
+  /** Slots of all providers of the trees that contributed to the candidates returned so far. */
   providers(): readonly number[] {
     if (this.#query?.flatOnly) return [...this.#used];
     const { slots } = this.#view;
@@ -87,7 +87,7 @@ export class PlacementSearch {
     }
   }
 
-  /** Each enumerator that comes out stands at a candidate. */
+  /** Yields an enumerator for each candidate; the enumerator then stands at that candidate. */
   *#depthFirst(bound: WorkBound, options: PlacementSearchOptions): Generator<TreeEnumerator> {
     for (const tree of this.#enumerators(bound, options)) while (tree.next()) yield tree;
   }
@@ -110,7 +110,7 @@ export class PlacementSearch {
     }
   }
 
-  /** Only what consists of lent inventory alone can be found from several trees. */
+  /** Whether the candidate was already found from another tree. Only a candidate that consists of shared inventory alone can be. */
   #isRepeated(choices: readonly Variable[], slots: readonly number[]): boolean {
     if (this.#sharing.slots.length === 0) return false;
     if (!slots.every((slot) => this.#sharing.isSharing(slot))) return false;
@@ -124,7 +124,7 @@ export class PlacementSearch {
   }
 }
 
-/** Fisher-Yates, in place. */
+/** Shuffles the list in place (Fisher-Yates). */
 function shuffled<List extends { [index: number]: number; readonly length: number }>(
   list: List,
   random: () => number,

@@ -5,20 +5,19 @@ import type { CandidateOutcome, FoundCandidate, FoundCandidates } from "./found-
 import { PlacementSearch, type PlacementSearchOptions } from "./search-candidates.ts";
 
 export interface CellsSearchOptions extends PlacementSearchOptions {
-  /** Most candidates of one answer; -1: as many as there are. Upstream's `max_allocation_candidates`. */
+  /** Maximum number of candidates of one answer, or -1 for no limit. Upstream's `max_allocation_candidates`. */
   readonly candidatesMax: number;
-  /** Most providers that one search tries; the answer says when it was reached. */
+  /** Maximum number of providers that one search tries. The answer says when it was reached. */
   readonly stepsMax: number;
 }
 
-/** One cell's view. */
 interface ViewedCell {
   readonly view: LedgerView;
 }
 
 /**
- * Answers a Placement query from the cells' views as they are now, as a union: the cells take turns, so that a limit favours none of them.
- * `present` makes of the candidates what the caller wants of them.
+ * Answers a Placement query from the current views of all cells, as a union. The cells alternate, so that a limit favours none of them.
+ * `present` turns the candidates into the caller's form.
  */
 export function searchCells<Presented>(
   cells: readonly ViewedCell[],
@@ -32,7 +31,7 @@ export function searchCells<Presented>(
   return { kind: "found", presented: present(search), boundReached: search.boundReached };
 }
 
-/** The names are the same in all cells; while one is being added, it is enough that one cell has it. */
+/** Finds names that no cell knows. All cells have the same names, but while a name is being added it is enough that one cell has it. */
 function unknownNames(cells: readonly ViewedCell[], query: CandidateQuery): CandidateOutcome<never> | null {
   const isKnownClass = (name: ResourceClass): boolean => cells.some(({ view }) => view.names.classes.has(name));
   for (const group of query.groups) {
@@ -46,7 +45,7 @@ function unknownNames(cells: readonly ViewedCell[], query: CandidateQuery): Cand
   return unknown.length > 0 ? { kind: "unknown-traits", traits: unknown } : null;
 }
 
-/** The cells take turns, until there are as many candidates as were asked for, or no more. */
+/** Takes one candidate of each cell in rotation, until there are as many as requested or no cell has more. */
 class CellsSearch implements FoundCandidates {
   readonly #bound: { stepsLeft: number };
   readonly #cells: readonly { readonly view: LedgerView; readonly search: PlacementSearch }[];

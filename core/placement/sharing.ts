@@ -5,14 +5,14 @@ import type { LedgerView } from "../ledger/view.ts";
 const SHARES = trait("MISC_SHARES_VIA_AGGREGATE");
 
 /**
- * The providers that lend their inventory to every tree with which they have an aggregate in common (shared storage, a pool of
- * addresses), and which trees those are.
+ * The providers that share their inventory with every tree with which they have an aggregate in common (shared storage, a pool of
+ * addresses), and the trees that each of them serves.
  */
 export class SharingProviders {
   /** Slots of all sharing providers. */
   readonly slots: readonly number[];
   readonly #view: LedgerView;
-  /** By two aggregate sets: have they a member in common? */
+  /** By pair of aggregate sets: whether the two have a member in common. */
   readonly #meets = new Map<number, boolean>();
 
   constructor(view: LedgerView) {

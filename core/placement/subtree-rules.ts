@@ -1,12 +1,12 @@
 import type { Variable } from "./tree-variables.ts";
 
 /**
- * `same_subtree`: of the providers that serve the named groups one must be at or above all the others.
+ * The rule `same_subtree`: of the providers that serve the named groups, one must be at or above all the others.
  * Source: Placement API 1.36.
  */
 export class SubtreeRules {
   readonly #parent: Int32Array;
-  /** For each rule the variables it names. */
+  /** By rule: the variables that it names. */
   readonly #rules: readonly (readonly number[])[];
   readonly #variables: readonly Variable[];
 
@@ -24,8 +24,8 @@ export class SubtreeRules {
   }
 
   /**
-   * Whether every rule that names variable `at` can still hold: a common ancestor-or-self of what is chosen is chosen, too, or
-   * could be by a variable whose turn is yet to come. `chosen`: slots by variable, -1 for not yet.
+   * Whether every rule that names variable `at` can still hold: a common ancestor-or-self of the chosen providers is itself chosen, or a
+   * variable without a choice yet could still take it. `chosen` holds slots by variable, or -1 for no choice yet.
    */
   canHold(chosen: readonly number[], at: number): boolean {
     for (const rule of this.#rules) if (rule.includes(at) && !this.#ruleCanHold(rule, chosen, at)) return false;

@@ -6,29 +6,29 @@ import type { Variable } from "./tree-variables.ts";
 
 const NOTHING: readonly SharedOut[] = [];
 
-/** Bounds the work of a whole search: each provider tried for a choice is one step. */
+/** Bounds the work of a whole search. Each provider that is tried for a choice costs one step. */
 export interface WorkBound {
   stepsLeft: number;
 }
 
 /**
- * All candidates of one tree, one at a time: depth-first over the choices, the scarcest first. A branch is left as soon as a
- * provider would be asked for more than it has, or the rules on distinct providers or subtrees can no longer hold; so the
- * cost of the next candidate does not depend on how many combinations there are.
+ * Enumerates all candidates of one tree, one at a time: depth-first over the choices, beginning with the scarcest. It leaves a branch as
+ * soon as a provider would have to give more than it has, or the rules on distinct providers or subtrees can no longer hold. So the cost of
+ * the next candidate does not depend on the number of combinations.
  *
- * `next` goes on to the following assignment, which `chosen` then is; false once all were there or the bound was reached
- * (`bound.stepsLeft` is 0 then).
+ * `next` advances to the following assignment, which `chosen` then returns. It returns false after the last one or when the bound is
+ * reached (`bound.stepsLeft` is then 0).
  */
 export class TreeEnumerator {
   readonly #view: LedgerView;
   readonly #query: CompiledQuery;
   readonly #bound: WorkBound;
   readonly #variables: readonly Variable[];
-  /** What the providers of the group without suffix have to have together. */
+  /** Traits that the providers of the group without suffix must have together. */
   readonly #sharedOut: readonly SharedOut[];
   readonly #distinct: DistinctProviders | null;
   readonly #subtrees: SubtreeRules | null;
-  /** By variable: the option being tried, -1 before the first. */
+  /** By variable: the option being tried, or -1 before the first. */
   readonly #tried: number[];
   readonly #chosen: number[];
   #depth = 0;
@@ -53,7 +53,7 @@ export class TreeEnumerator {
     return this.#variables;
   }
 
-  /** Slots by variable. */
+  /** The chosen slot of each variable. */
   get chosen(): readonly number[] {
     return this.#chosen;
   }
@@ -72,7 +72,7 @@ export class TreeEnumerator {
     return false;
   }
 
-  /** Tries the current variable's further options; true when one was taken and the next variable's turn has come. */
+  /** Tries the remaining options of the current variable. Returns true when it took one and moved to the next variable. */
   #advance(): boolean {
     const at = this.#depth;
     const { options } = this.#variables[at]!;
@@ -88,7 +88,7 @@ export class TreeEnumerator {
     return false;
   }
 
-  /** Back to the variable before, whose choice is undone. */
+  /** Returns to the previous variable and undoes its choice. */
   #retreat(): void {
     if (this.#depth < this.#variables.length) this.#tried[this.#depth] = -1;
     this.#depth -= 1;
@@ -110,7 +110,7 @@ export class TreeEnumerator {
     this.#chosen[at] = -1;
   }
 
-  /** What the groups take of one provider together must fit it, and be no more than its max_unit. */
+  /** Whether the amounts that all groups take from one provider fit it together and stay within its max_unit. */
   #fits(at: number, slot: number): boolean {
     for (const { index, column, amount } of this.#variables[at]!.needs) {
       const sum = this.#takenOf(at, slot, index) + amount;
@@ -119,7 +119,7 @@ export class TreeEnumerator {
     return true;
   }
 
-  /** So much of a class the choices before this one take of a provider. They are few: looking is quicker than keeping count. */
+  /** The amount of a class that earlier choices take from a provider. There are so few choices that a scan is faster than keeping count. */
   #takenOf(at: number, slot: number, index: number): number {
     let taken = 0;
     for (let before = 0; before < at; before += 1) {
@@ -129,7 +129,7 @@ export class TreeEnumerator {
     return taken;
   }
 
-  /** What can only be said of a whole assignment. */
+  /** Checks the conditions that only a complete assignment can meet or fail. */
   #isWhole(): boolean {
     return this.#hasRequiredTraits() && (!this.#query.flatOnly || this.#hasOneProviderPerTree());
   }
@@ -152,8 +152,8 @@ export class TreeEnumerator {
   }
 
   /**
-   * True when groups that ask for the same cannot all find room, however they are spread: counting is enough for that, where
-   * trying would go through every arrangement.
+   * True when groups that ask for the same cannot all find room in any arrangement. Counting shows this at once, whereas trying would go
+   * through every arrangement.
    */
   #cannotHold(): boolean {
     if (!this.#query.hasLikeGroups) return false;

@@ -3,19 +3,19 @@ import { type CompiledGroup, type CompiledQuery, hasRoomAlone, type Need } from 
 import type { SharingProviders } from "./sharing.ts";
 
 /**
- * One choice that a candidate has to make: the provider of a numbered group, or of one class of the group without suffix.
- * Making that group's classes choices of their own keeps the search lazy: their product is never listed.
+ * One choice that a candidate has to make: the provider of a numbered group, or of one class of the group without suffix. Each class of
+ * that group is a separate choice, which keeps the search lazy: their product is never listed.
  */
 export interface Variable {
   readonly group: CompiledGroup;
   readonly granular: boolean;
-  /** What the chosen provider has to give. */
+  /** Amounts that the chosen provider has to give. */
   readonly needs: readonly Need[];
-  /** Slots that could serve, each looked at alone. */
+  /** Slots that could serve, each considered alone. */
   readonly options: readonly number[];
 }
 
-/** The choices in the tree of this root; null: some group finds nobody. Cost: linear in the tree and its sharing providers. */
+/** The choices in the tree of this root, or null when a group has no provider there. Cost: linear in the tree and its sharing providers. */
 export function treeVariables(
   view: LedgerView,
   query: CompiledQuery,
@@ -42,7 +42,7 @@ export function treeVariables(
   return variables;
 }
 
-/** Providers that serve a numbered group alone: all its classes, traits and aggregates. */
+/** Providers that can serve a numbered group alone, with all its classes, traits and aggregates. */
 function granularOptions(
   view: LedgerView,
   group: CompiledGroup,
@@ -59,7 +59,7 @@ function granularOptions(
 function servesAlone({ slots }: LedgerView, group: CompiledGroup, slot: number): boolean {
   for (const need of group.needs) if (!hasRoomAlone(need, slot)) return false;
   return (
-    // Without resources upstream does not look at in_tree.
+    // Upstream ignores in_tree for a group without resources.
     (group.treeRoot < 0 || group.needs.length === 0 || slots.root[slot] === group.treeRoot) &&
     group.traitsServe(slots.traitSet[slot]!) &&
     group.isMember(slots.aggregateSet[slot]!) &&
@@ -68,8 +68,8 @@ function servesAlone({ slots }: LedgerView, group: CompiledGroup, slot: number):
 }
 
 /**
- * Providers that could give one class of the group without suffix. Here membership of the tree's root counts for all of the
- * tree, a provider with a forbidden trait is out, and the required traits may be spread over the group's providers.
+ * Providers that could give one class of the group without suffix. Here membership of the tree's root counts for the whole tree, a provider
+ * with a forbidden trait is excluded, and the required traits may be spread over the group's providers.
  */
 function classOptions(
   view: LedgerView,

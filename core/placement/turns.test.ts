@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Turns } from "./turns.ts";
 
-test("those who share a key go one after the other, also after one who failed; others do not wait", async () => {
+test("work on a shared key runs one after the other, also after a failure, and other work does not wait", async () => {
   const turns = new Turns<string>();
   const done: string[] = [];
   let open = (): void => {};

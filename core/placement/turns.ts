@@ -1,4 +1,4 @@
-/** Lets those who name a common key do their work one after the other, in the order in which they came; others at once. */
+/** Runs work that shares a key one after the other, in the order of the calls, and all other work at once. */
 export class Turns<Key> {
   readonly #last = new Map<Key, Promise<unknown>>();
 
@@ -6,14 +6,14 @@ export class Turns<Key> {
     const named = [...keys];
     const before = named.map((key) => this.#last.get(key)).filter((turn) => turn !== undefined);
     const turn = before.length === 0 ? work() : Promise.allSettled(before).then(work);
-    // Never rejects: whoever comes next only waits.
+    // Never rejects, so that the next work only waits for this one.
     const forget = (): void => this.#forget(named, over);
     const over: Promise<void> = turn.then(forget, forget);
     for (const key of named) this.#last.set(key, over);
     return turn;
   }
 
-  /** Keys that somebody works on or waits for. */
+  /** Number of keys with running or waiting work. */
   get size(): number {
     return this.#last.size;
   }
