@@ -8,7 +8,7 @@ import { postgresUrl, singleHostUrls } from "../adapters/postgres/postgres-url.t
 import { text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../runtime/settings.ts";
 
-/** Where the API database is, for commands that use it; spread into a declaration. */
+/** Settings that say where the API database is. Commands that use it spread them into their declaration. */
 export const apiDatabaseSettings = {
   databaseUrl: optional(postgresUrl, {
     about: "the API database; the embedded Postgres unless given",
@@ -16,18 +16,19 @@ export const apiDatabaseSettings = {
   dataDir: setting(text(), { about: "where the embedded Postgres keeps its data", default: ".berth" }),
 };
 
-/** The API database while a command runs. */
+/** The API database, opened for the run of a command. */
 export interface ApiDatabase {
   readonly url: string;
-  /** The URL for a cell's database, created when missing; null when databases are the user's own affair. */
+  /** Returns the URL of a cell's database, which is created when missing. Null when the user provides the databases. */
   readonly cellUrl: ((cell: string) => Promise<string>) | null;
   close(): Promise<void>;
 }
 
 /**
- * The API database of the settings, or the embedded one (`<data-dir>/postgres`; null: in a temporary directory that goes with it),
- * started now and stopped by `close`. With `beside`, one that another process has started (`berth dev`) will do, and is left running.
- * With `serverPerCell`, a temporary one has further servers, one for each cell, started by `cellUrl`.
+ * Opens the API database that the settings name, or starts an embedded one, which `close` stops. The embedded one is in
+ * `<data-dir>/postgres`, or in a temporary directory when the data directory is null. With `beside`, a database that another process has
+ * started (`berth dev`) is used if there is one, and is left running. With `serverPerCell`, `cellUrl` starts another temporary server for
+ * each cell.
  */
 export async function openApiDatabase(
   settings: { readonly databaseUrl: string | null; readonly dataDir: string | null },
@@ -64,7 +65,7 @@ async function requireReachable(url: string): Promise<void> {
   }
 }
 
-/** Commands that use the database of another process must not make an empty one because a directory's name is mistyped. */
+/** A command that uses the database of another process must not create an empty one because a directory's name is mistyped. */
 function requireDataDir(dataDir: string): void {
   if (existsSync(join(dataDir, "postgres"))) return;
   throw new SettingsError(
@@ -73,8 +74,8 @@ function requireDataDir(dataDir: string): void {
 }
 
 /**
- * A temporary server for the API database and one for each cell, as clouds have them: what follows a cell reads its server's
- * whole log, so on a shared one each cell's view costs as much as all of them.
+ * Starts a temporary server for the API database and one for each cell, as clouds have them. A follower of a cell reads its server's whole
+ * log, so on a shared server each cell's view would cost as much as all of them.
  */
 async function openServers(): Promise<ApiDatabase> {
   const starts = new Map<string, Promise<EmbeddedPostgres>>();
@@ -83,7 +84,7 @@ async function openServers(): Promise<ApiDatabase> {
     starts.set(name, start);
     return databaseOf(await start, name);
   };
-  // One that failed to start has nothing to stop, and has been told of.
+  // A server that failed to start has nothing to stop, and its error has been reported.
   const stopped = (start: Promise<EmbeddedPostgres>) =>
     start.then(
       (server) => server.stop(),

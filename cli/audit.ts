@@ -68,7 +68,7 @@ export function runAuditCommand(argv: readonly string[]): Promise<number> {
   });
 }
 
-/** Ends with SIGINT or SIGTERM, or when its time is over. */
+/** Watches until SIGINT, SIGTERM or the end of its time. */
 async function watch(settings: Settings, options: AuditOptions): Promise<number> {
   const ending = new AbortController();
   const end = (): void => ending.abort();

@@ -20,7 +20,7 @@ const declaration = {
   },
 };
 
-// It becomes part of NATS subjects and of names of databases.
+// Cell names become part of NATS subjects and of database names.
 const CELL_NAME = /^[a-z0-9][a-z0-9-]{0,39}$/;
 
 /** `berth cell add NAME`: migrates the cell's database, then tells the API database about it. */

@@ -55,7 +55,7 @@ const WORDS: Readonly<Record<CertificateReport["state"], string>> = {
   misnamed: "kept, but names another agent or other hosts",
 };
 
-/** `berth certs`: a line for each certificate; exit code 1 when some that are kept will not do. */
+/** `berth certs`: prints a line for each certificate. The exit code is 1 when a certificate that is kept is not usable. */
 export function runCertsCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const { out, days, renew, renewWithin, force } = settings;

@@ -20,7 +20,7 @@ const declaration = {
   },
 };
 
-/** `berth chaos-report HISTORY`: what a history tells, also of a run that was broken off. */
+/** `berth chaos-report HISTORY`: shows what a history says, even if its run was broken off. */
 export function runChaosReportCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, [path = ""]) => {
     const history = read(path);

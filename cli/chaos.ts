@@ -39,7 +39,7 @@ const declaration = {
 } as const;
 type Settings = ValuesOf<typeof declaration.settings>;
 
-/** `berth chaos`: exit code 0 when all laws and expectations held, 1 when not or when broken off, 2 after a bad plan. */
+/** `berth chaos`: exit code 0 when all laws and expectations held, 1 when one did not or the run was broken off, 2 after a bad plan. */
 export function runChaosCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const plan = planOf(settings);
@@ -67,7 +67,7 @@ function planOf({ plan }: Settings): Plan {
   }
 }
 
-/** What a long run has seen must not be lost in the end for want of a place. */
+/** Checked before the run, so that the results of a long run are not lost because their folder does not exist. */
 function requireFolders({ history, report, json }: Settings): void {
   for (const file of [history, report, json]) {
     if (file === null) continue;

@@ -1,6 +1,6 @@
 import { commands } from "./commands.ts";
 
-/** The commands with what each does: all, or those that begin with the group's word. */
+/** Lists the commands with what each does: all of them, or those whose first word is `group`. */
 export function commandList(group: string | null = null): string {
   const listed = commands.filter(({ name }) => group === null || name.startsWith(`${group} `));
   const width = Math.max(...listed.map((command) => command.name.length)) + 2;

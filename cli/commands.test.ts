@@ -6,7 +6,7 @@ const [add, dev] = ["cell add", "dev"].map((name): Command => ({ name, summary: 
   Command,
 ];
 
-test("finds a command by all of its words and hands on the rest", () => {
+test("finds a command by all of its words and passes the rest on", () => {
   expect(findCommand(["cell", "add", "c1", "--disabled"], [dev, add])).toEqual({
     kind: "command",
     command: add,
@@ -15,21 +15,21 @@ test("finds a command by all of its words and hands on the rest", () => {
   expect(findCommand(["dev"], [dev, add])).toEqual({ kind: "command", command: dev, argv: [] });
 });
 
-test("names the word that it does not know", () => {
+test("names the unknown word", () => {
   expect(findCommand(["cells"], [dev, add])).toEqual({ kind: "unknown", word: "cells", group: null });
   expect(findCommand(["cell", "remove"], [dev, add])).toEqual({ kind: "unknown", word: "cell remove", group: "cell" });
 });
 
-test("tells a group's commands to a person who gives its word alone or asks for help", () => {
+test("lists a group's commands when its word is given alone or with a request for help", () => {
   for (const argv of [["cell"], ["cell", "--help"]])
     expect(findCommand(argv, [dev, add])).toEqual({ kind: "group", group: "cell" });
 });
 
-test("helps who says nothing or asks", () => {
+test("shows help when there are no arguments, or on request", () => {
   for (const argv of [[], ["help"], ["--help"]]) expect(findCommand(argv, [dev])).toEqual({ kind: "help" });
 });
 
-test("names every command once, and none by the beginning of another", () => {
+test("names every command once, and no name is the beginning of another", () => {
   for (const { name } of commands) {
     expect(commands.filter((other) => `${other.name} `.startsWith(`${name} `)).map((other) => other.name)).toEqual([
       name,

@@ -3,7 +3,7 @@ export interface Command {
   /** The words after `berth`. */
   readonly name: string;
   readonly summary: string;
-  /** Runs it with the arguments after its name and resolves with the exit code. */
+  /** Runs the command with the arguments after its name and resolves with the exit code. */
   run(argv: readonly string[]): Promise<number>;
 }
 
@@ -21,7 +21,7 @@ export const commands: readonly Command[] = [
   {
     name: "replay",
     summary: "replay the trace of a data centre through the public API, then audit",
-    // Placing alone needs none of the services.
+    // `place-only` is loaded apart, because it needs none of the services.
     run: async (argv) =>
       argv.includes("--place-only")
         ? (await import("./replay/place-only/place-only.ts")).runPlaceOnlyCommand(
@@ -184,9 +184,9 @@ export const commands: readonly Command[] = [
 export type FoundCommand =
   | { readonly kind: "command"; readonly command: Command; readonly argv: readonly string[] }
   | { readonly kind: "help" }
-  /** The first word of several commands, alone or with a wish for help. */
+  /** The first word of several commands, alone or with a request for help. */
   | { readonly kind: "group"; readonly group: string }
-  /** With `group`, its first word is right. */
+  /** An unknown word; `group` is set when the word before it is the name of a group. */
   | { readonly kind: "unknown"; readonly word: string; readonly group: string | null };
 
 const HELP: readonly string[] = ["help", "--help", "-h"];

@@ -35,7 +35,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
     name: "dev",
     argv,
     declaration,
-    // Its Postgres has to be shut down, too.
+    // Longer than the default, because its Postgres has to be shut down, too.
     closeDeadlineMs: 25_000,
     create: ({ settings, logger, fail }) => {
       const listen = { host: "127.0.0.1", port: settings.port };
@@ -78,7 +78,7 @@ function cellsOf({ cells, hosts }: { readonly cells: number; readonly hosts: num
   });
 }
 
-/** What a caller's headers have to say. */
+/** The header that callers have to send, for each kind of authentication. */
 const TOKEN_OPTION: Readonly<Record<AuthKind, string>> = {
   none: "",
   noauth2: " -H 'x-auth-token: admin'",

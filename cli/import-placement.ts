@@ -31,7 +31,7 @@ const declaration = {
   },
 };
 
-/** `berth import-placement`: exit code 0 when the ledger is what the source was, 1 when not, after a report either way. */
+/** `berth import-placement`: prints a report. The exit code is 0 when the ledger equals the source, and 1 when it does not. */
 export function runImportPlacementCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const ledger = await openLedger(settings);
@@ -70,7 +70,7 @@ interface LedgerDatabase {
   close(): Promise<void>;
 }
 
-/** The database named, the cell's of the API database, or the one that `berth api --only placement` embeds. */
+/** Opens the database that the settings name, the database of the named cell, or the one that `berth api --only placement` embeds. */
 async function openLedger(settings: ValuesOf<typeof declaration.settings>): Promise<LedgerDatabase> {
   const close = async () => {};
   if (settings.cellDatabaseUrl !== null) {

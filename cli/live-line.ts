@@ -1,6 +1,6 @@
 import { everyMs, type ProgressOutput, showLine } from "./progress-line.ts";
 
-/** Shows the state of something while it runs, now and then; more often on a terminal. */
+/** Shows the state of running work at intervals, which are shorter on a terminal. */
 export class LiveLine {
   readonly #output: ProgressOutput;
   readonly #lineOf: (seconds: number, withBar: boolean) => string;
@@ -8,7 +8,7 @@ export class LiveLine {
   #timer: NodeJS.Timeout | null = null;
   #startedMs = 0;
 
-  /** `lineOf`: the state after so many seconds. `now`: in milliseconds. */
+  /** `lineOf` returns the state after the given number of seconds. `now` is in milliseconds. */
   constructor(output: ProgressOutput, lineOf: (seconds: number, withBar: boolean) => string, now: () => number) {
     this.#output = output;
     this.#lineOf = lineOf;

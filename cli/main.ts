@@ -25,7 +25,7 @@ async function main(argv: readonly string[]): Promise<number> {
 try {
   process.exit(await main(process.argv.slice(2)));
 } catch (error) {
-  // An operating failure has a message for the user; everything else is a bug, whose place matters.
+  // An operating failure has a code and a message for the user. Everything else is a bug, for which the stack matters.
   const known = error instanceof Error && "code" in error;
   const text = known ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.stderr.write(`berth: ${hidePasswords(text)}\n`);

@@ -79,7 +79,7 @@ function readWholeTrace(directory: string, settings: ReplaySettings): Trace {
   }
 }
 
-/** Replays a trace that was read, prints the table and the audit, and resolves with the exit code. */
+/** Replays a trace that has been read, prints the table and the audit, and resolves with the exit code. */
 export async function replayTrace(trace: Trace, settings: ReplaySettings): Promise<number> {
   const stop = new AbortController();
   const interrupt = (): void => stop.abort(new Error("interrupted"));
@@ -97,7 +97,7 @@ export async function replayTrace(trace: Trace, settings: ReplaySettings): Promi
         speed: settings.speed === "max" ? null : settings.speed,
         keep: settings.keep,
         inFlightMax: settings.inFlight,
-        // In one process outcomes are told; asking is for what got lost.
+        // In one process no event gets lost, so polling is needed only rarely.
         polls:
           settings.api === null
             ? { everyMs: 1_000, waitedMs: 5_000, serversMax: 20 }

@@ -2,12 +2,12 @@ import { withClient } from "../adapters/postgres/databases.ts";
 import { pendingMigrations } from "../adapters/postgres/migrate.ts";
 import { SettingsError } from "../runtime/settings.ts";
 
-/** A database without it has no table of Berth. */
+/** A database without this migration has no tables of Berth. */
 const FIRST_MIGRATION = "0001-api";
 
 /**
- * For commands that only read: they may be newer than the cloud that runs, and must not change its tables under it. Throws
- * `SettingsError` when the API database lacks migrations of this version, and says what to do.
+ * Used by commands that only read: they may be newer than the running cloud, and must not change its tables while it runs. Throws a
+ * `SettingsError` that says what to do when the API database lacks migrations of this version.
  */
 export async function requireMigrated(apiUrl: string): Promise<void> {
   const pending = await withClient(apiUrl, (client) => pendingMigrations(client, "api"));

@@ -1,7 +1,10 @@
 import { readProcessSettings } from "../runtime/secret-files.ts";
 import { type Declaration, type Setting, SettingsError, type ValuesOf } from "../runtime/settings.ts";
 
-/** Reads a command's settings and does its work: help is exit code 0, bad settings a line each and 2. */
+/**
+ * Reads a command's settings and runs it. A request for help ends with exit code 0. Bad settings are printed one line each, and the exit
+ * code is 2.
+ */
 export async function runCommand<Settings extends Readonly<Record<string, Setting<unknown>>>>(
   declaration: Declaration<Settings>,
   argv: readonly string[],

@@ -9,7 +9,7 @@ import { PROFILES } from "./sim/profiles.ts";
 import { SeedProgress } from "./sim/seed-progress.ts";
 import { type SimOptions, simulate } from "./sim/simulate.ts";
 
-/** No profile of its own. */
+/** The name for the mix of all profiles. */
 const MIXED = "mixed";
 
 const count = (min: number, max: number, about: string, initial: string) =>
@@ -47,7 +47,7 @@ const declaration = {
   },
 };
 
-/** What a shell says of a command that was interrupted. */
+/** The exit code that shells use for a command that was interrupted. */
 const INTERRUPTED = 130;
 
 /** `berth sim`: exit code 0 when every seed held, 1 when one failed, 130 when it was stopped before the last one. */
@@ -64,7 +64,7 @@ export function runSimCommand(argv: readonly string[]): Promise<number> {
       startedCpu: process.cpuUsage(),
     };
     let isStopped = false;
-    // The world that runs is ended first, so that what is printed is true; a second signal does not wait.
+    // The running world is finished first, so that what is printed is true. A second signal ends the process at once.
     process.once("SIGINT", () => (isStopped = true)).once("SIGTERM", () => (isStopped = true));
     const progress = settings.soak || one !== null ? null : new SeedProgress(process.stderr, last - first + 1);
     for (let seed = first; seed <= last && !isStopped; seed += 1) {
@@ -103,7 +103,7 @@ function worldOf(settings: SimSettings, seed: number): SimOptions {
   return { seed, profile, ...chosen, ...{ cells, apis, schedulers, conductors, hosts, operations, busyMs } };
 }
 
-/** Seeds that were never tried before, as good as without end. */
+/** A random range of seeds that is practically endless, so that new seeds are tried in each run. */
 function freshSeeds(): readonly [number, number] {
   return [Math.floor(Math.random() * 2 ** 30), 2 ** 31];
 }

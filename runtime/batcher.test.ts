@@ -19,7 +19,7 @@ function heldBatcher(options: {
   return { batcher, batches };
 }
 
-test("items of one turn go together, and those that come meanwhile in the next batch", async () => {
+test("items submitted in one turn of the event loop share a batch, and items that arrive later go in the next one", async () => {
   const { batcher, batches } = heldBatcher({ maxItems: 10 });
   const first = [batcher.submit(1), batcher.submit(2)];
   await eventually("1 batches", () => batches.length === 1);
@@ -35,7 +35,7 @@ test("items of one turn go together, and those that come meanwhile in the next b
   ]);
 });
 
-test("while batches are spaced, items gather in one, though none is out", async () => {
+test("while batches are spaced out, items gather in one batch although none is under way", async () => {
   const { batcher, batches } = heldBatcher({ maxItems: 3, spacingMs: 60_000 });
   const first = batcher.submit(1);
   await eventually("1 batches", () => batches.length === 1);
@@ -51,7 +51,7 @@ test("while batches are spaced, items gather in one, though none is out", async 
   batches[1]!.end();
 });
 
-test("a batch starts beside another only once enough items wait, or the other has ended", async () => {
+test("a batch starts beside a running one only when enough items wait; otherwise it starts when that one ends", async () => {
   const { batcher, batches } = heldBatcher({ maxItems: 10, concurrency: 2, besideItemsMin: 2 });
   const first = batcher.submit(1);
   await eventually("1 batches", () => batches.length === 1);
@@ -69,7 +69,7 @@ test("a batch starts beside another only once enough items wait, or the other ha
   expect(batches.map((batch) => batch.items)).toEqual([[1], [2, 3], [4]]);
 });
 
-test("spaced items go once the space is over", async () => {
+test("items that were held back for spacing are sent when the spacing is over", async () => {
   const { batcher, batches } = heldBatcher({ maxItems: 10, spacingMs: 5 });
   void batcher.submit(1);
   await eventually("1 batches", () => batches.length === 1);
@@ -80,7 +80,7 @@ test("spaced items go once the space is over", async () => {
   expect(await second).toBe(4);
 });
 
-test("one item more than may wait is refused, and the others are served", async () => {
+test("an item beyond the queue's limit is refused, and the other items are served", async () => {
   const { batcher, batches } = heldBatcher({ maxItems: 1, maxQueued: 1 });
   const served = batcher.submit(1);
   await expect(batcher.submit(2)).rejects.toBeInstanceOf(QueueFullError);

@@ -1,4 +1,4 @@
-/** As many items wait as may: the caller has to slow down, or there have to be more processes. */
+/** The queue is full: the caller has to slow down, or more processes are needed. */
 export class QueueFullError extends Error {
   constructor(maxQueued: number) {
     super(`more than ${maxQueued} items wait for a batch; slow down or add processes`);
@@ -7,24 +7,24 @@ export class QueueFullError extends Error {
 }
 
 /**
- * How far apart the batches of a step that commits start at least, in milliseconds. A commit costs the machine far more than a row in it; some
- * milliseconds between two let a few more rows in, and a caller that comes alone still never waits.
+ * Minimum spacing between the starts of two batches of a step that commits, in milliseconds. A commit costs the database machine far more
+ * than one more row in it. A few milliseconds between two commits let more rows share one, and a caller that comes alone still never waits.
  */
 export const COMMIT_SPACING_MS = 10;
 /**
- * … and farther while the other side is slow: so many times as long as the last batch took, within a bound. Steps share the database
+ * While the database is slow, the spacing grows to this many times the duration of the last batch, within a bound. Steps share the database
  * and its machine with a dozen others, so each may keep it busy for a tenth of the time; beyond that, batches grow instead.
  */
 const SPACING_PER_DURATION = 10;
 const SPACING_MS_MAX = 150;
 
 /**
- * Group commit: items that arrive while a batch is on its way go together in the next one, so that the batch size follows
- * the load and an idle caller never waits.
+ * Group commit: items that arrive while a batch is under way go together in the next one, so that the batch size follows the load and an
+ * idle caller never waits.
  *
- * Three modes: idle (the next item starts a batch at the end of this turn of the event loop), spaced (the last batch started less
- * than `spacingMs` ago: items gather until then, or until they fill a batch) and busy (`concurrency` batches are out: items
- * queue). A batch whose `run` rejects rejects all of its items; nothing is retried here.
+ * The batcher has three modes. Idle: the next item starts a batch at the end of this turn of the event loop. Spaced: the last batch started
+ * less than `spacingMs` ago, so items gather until then, or until they fill a batch. Busy: `concurrency` batches are under way and items
+ * queue. A batch whose `run` rejects rejects all of its items; nothing is retried here.
  */
 export class Batcher<Item, Result> {
   #queue: { item: Item; resolve: (result: Result) => void; reject: (error: unknown) => void }[] = [];
@@ -42,15 +42,17 @@ export class Batcher<Item, Result> {
 
   constructor(options: {
     readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
-    /** Most items of one batch. */
+    /** Maximum number of items in one batch. */
     readonly maxItems: number;
-    /** Most batches out at a time; 1 unless given. */
+    /** Maximum number of batches under way at a time; 1 by default. */
     readonly concurrency?: number;
-    /** Items that may wait; one more is refused. 100,000 unless given. */
+    /** Maximum number of items that may wait; one more is refused. 100,000 by default. */
     readonly maxQueued?: number;
-    /** Least time between the starts of two batches that are not full, in milliseconds; none unless given. */
+    /** Minimum time between the starts of two batches that are not full, in milliseconds; 0 by default. */
     readonly spacingMs?: number;
-    /** Fewest items for which a batch starts while another one is out; they wait for its end else. 1 unless given. */
+    /**
+     * Minimum number of items for which a batch starts while another one is under way; fewer items wait until that one ends. 1 by default.
+     */
     readonly besideItemsMin?: number;
   }) {
     this.#run = options.run;
@@ -65,7 +67,7 @@ export class Batcher<Item, Result> {
     return this.#queue.length;
   }
 
-  /** Resolves with the item's own answer. Rejects when the batch failed, or when too many items wait already. */
+  /** Resolves with the answer for this item. Rejects when the batch failed, or when too many items wait already. */
   submit(item: Item): Promise<Result> {
     if (this.#queue.length >= this.#maxQueued) {
       return Promise.reject(new QueueFullError(this.#maxQueued));

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { BoundedCache } from "./bounded-cache.ts";
 import { ManualClock } from "./manual-clock.ts";
 
-test("keeps a value until its time", () => {
+test("keeps a value until it expires", () => {
   const clock = new ManualClock();
   const cache = new BoundedCache<number>({ clock, entriesMax: 2 });
   cache.set("a", 1, 100);
@@ -13,7 +13,7 @@ test("keeps a value until its time", () => {
   expect(cache.size).toBe(0);
 });
 
-test("drops what was asked for longest ago", () => {
+test("evicts the least recently used entry", () => {
   const cache = new BoundedCache<number>({ clock: new ManualClock(), entriesMax: 2 });
   cache.set("a", 1, 100);
   cache.set("b", 2, 100);
@@ -22,7 +22,7 @@ test("drops what was asked for longest ago", () => {
   expect([cache.get("a"), cache.get("b"), cache.get("c")]).toEqual([1, undefined, 3]);
 });
 
-test("replaces a value, and forgets one that is put without time", () => {
+test("replaces a value, and does not keep one that has no time to live", () => {
   const cache = new BoundedCache<number>({ clock: new ManualClock(), entriesMax: 2 });
   cache.set("a", 1, 100);
   cache.set("a", 2, 100);

@@ -1,10 +1,13 @@
 import type { Clock } from "./clock.ts";
 
-/** Values by key, each until its time; past `entriesMax` the one goes that was asked for longest ago. Cost: constant. */
+/**
+ * Values by key, each until it expires. When there are more than `entriesMax` entries, the least recently used one is evicted. Cost:
+ * constant.
+ */
 export class BoundedCache<Value> {
   readonly #clock: Clock;
   readonly #entriesMax: number;
-  /** The least recently used first. */
+  /** The least recently used entry comes first. */
   readonly #entries = new Map<string, { readonly value: Value; readonly untilMs: number }>();
 
   constructor(options: { readonly clock: Clock; readonly entriesMax: number }) {
@@ -25,7 +28,7 @@ export class BoundedCache<Value> {
     return entry.value;
   }
 
-  /** Keeps the value for `ttlMs`; not at all when that is not positive. */
+  /** Keeps the value for `ttlMs`, or not at all when `ttlMs` is not positive. */
   set(key: string, value: Value, ttlMs: number): void {
     this.#entries.delete(key);
     if (ttlMs <= 0) return;

@@ -10,9 +10,9 @@ export interface Bus {
    */
   publish(subject: string, data: Uint8Array, options?: PublishOptions): Promise<void>;
   /**
-   * Take messages of a durable consumer shared by all who name it. At most `maxInFlight` are out at a time; one that is
-   * neither acknowledged nor retried within the consumer's ack wait is delivered again, to anybody. `onMessage` must not throw. Rejects with a
-   * `BusError`: `not-permitted`, `no-stream` (no such stream or consumer), `closed`, `timeout`.
+   * Takes messages of a durable consumer, which is shared by all who name it. At most `maxInFlight` messages are out at a time. A message
+   * that is neither acknowledged nor retried within the consumer's ack wait is delivered again, to any subscriber. `onMessage` must not
+   * throw. Rejects with a `BusError`: `not-permitted`, `no-stream` (no such stream or consumer), `closed`, `timeout`.
    */
   consume(
     consumer: ConsumerName,
@@ -20,25 +20,25 @@ export interface Bus {
     onMessage: (message: BusMessage) => void,
   ): Promise<Subscription>;
   /**
-   * Creates what is missing of the streams and their consumers and brings the rest up to the specs. Repeatable, and harmless
-   * when several processes do it at once. Only the API tier's users may; others get `not-permitted`. From then on the bus keeps them in
-   * being, also when the first try failed: after each reconnection, and whenever it notices that one is gone.
+   * Creates the streams and consumers that are missing, and updates the others to match the specs. Repeatable, and harmless when several
+   * processes do it at once. Only the API tier's users may do this; others get `not-permitted`. From then on, even when the first try
+   * failed, the bus checks the streams after each reconnection and whenever it notices that one is gone, and creates them again.
    */
   ensureStreams(specs: readonly StreamSpec[]): Promise<void>;
-  /** Whether the streams that this bus keeps are there, as far as it knows at this moment. */
+  /** Whether the streams that this bus maintains exist, as far as the bus knows at this moment. */
   streamState(): StreamState;
-  /** Stops every subscription of this connection, sends what is buffered, disconnects. Repeatable. */
+  /** Stops every subscription of this connection, sends what is buffered, and disconnects. Repeatable. */
   close(): Promise<void>;
 }
 
 /**
- * `full`: the streams are there, and what was published of late was refused for want of room. `missing`: a server answers, and a stream or a
- * consumer is not there. `away`: no server can be reached.
+ * `there`: the streams exist. `full`: the streams exist, but recent messages were refused for lack of room. `missing`: a server answers,
+ * but a stream or a consumer does not exist. `away`: no server can be reached.
  */
 export type StreamState = "there" | "full" | "missing" | "away";
 
 export interface PublishOptions {
-  /** Names the message for deduplication. */
+  /** Message id, by which the stream drops duplicates. */
   readonly id?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -52,34 +52,37 @@ export interface BusMessage {
   readonly subject: string;
   readonly data: Uint8Array;
   readonly headers: Readonly<Record<string, string>>;
-  /** 1 for the first delivery. */
+  /** Number of deliveries so far; 1 for the first one. */
   readonly deliveries: number;
-  /** When the stream stored it, milliseconds since the epoch. */
+  /** When the stream stored the message, in milliseconds since the epoch. */
   readonly storedAtMs: number;
-  /** Done with it. Of `ack` and `retry` the first call counts. Lost with the connection: then it is delivered again. */
+  /**
+   * Acknowledges the message. Only the first call of `ack` or `retry` counts. When the connection is lost before the call is sent, the
+   * message is delivered again.
+   */
   ack(): void;
-  /** Deliver again after `delayMs`. */
+  /** Asks for another delivery after `delayMs`. */
   retry(delayMs: number): void;
 }
 
 export interface Subscription {
-  /** No new messages after this resolves; messages that are out may still be acknowledged. */
+  /** No new messages arrive after this resolves. Messages already delivered may still be acknowledged. */
   stop(): Promise<void>;
 }
 
 /** A stream and its consumers, as the API tier sets them up. */
 export interface StreamSpec {
   readonly stream: string;
-  /** Exact subjects; each belongs to one stream. */
+  /** Exact subjects; each belongs to only one stream. */
   readonly subjects: readonly string[];
   /**
-   * `work`: a message goes when it is acknowledged, and at most one consumer takes them; `log`: every consumer sees every
-   * message, which goes when it is older than `maxAgeMs`.
+   * `work`: a message is removed when it is acknowledged, and at most one consumer takes each subject. `log`: every consumer sees every
+   * message, and a message is removed when it is older than `maxAgeMs`.
    */
   readonly retention: "work" | "log";
-  /** Messages older than this are dropped. 0: kept until acknowledged (`work`) or for ever. */
+  /** Messages older than this are dropped. 0 means that they are kept until acknowledged (`work`) or for ever (`log`). */
   readonly maxAgeMs: number;
-  /** Servers that keep a copy; what there is, or one, unless given. */
+  /** Number of servers that keep a copy. Without it, an existing stream keeps its number and a new one has 1. */
   readonly replicas?: number;
   readonly consumers: readonly ConsumerSpec[];
 }
@@ -87,11 +90,11 @@ export interface StreamSpec {
 export interface ConsumerSpec {
   readonly name: string;
   readonly ackWaitMs: number;
-  /** Most messages that are out over all who share the consumer. */
+  /** Maximum number of unacknowledged messages over all who share the consumer. */
   readonly maxAckPending: number;
 }
 
-/** All that a user of the bus may do; the NATS configuration and the in-process twin both go by it. */
+/** What a user of the bus may do. Both the NATS configuration and the in-process twin are derived from it. */
 export interface BusPermissions {
   readonly publish: readonly string[];
   readonly consume: readonly ConsumerName[];
@@ -99,23 +102,23 @@ export interface BusPermissions {
 }
 
 export type BusErrorCode =
-  /** The user of this connection may not do this; repeating it is pointless. */
+  /** The user of this connection may not do this, so repeating it is pointless. */
   | "not-permitted"
-  /** No stream takes the subject, or the stream or consumer named does not exist (yet). */
+  /** No stream takes the subject, or the named stream or consumer does not exist (yet). */
   | "no-stream"
-  /** The server did not answer in time; it may have done what it was asked. */
+  /** The server did not answer in time. The request may have been carried out. */
   | "timeout"
   /** The connection was closed by its owner. */
   | "closed"
   /** The server has no room to store the message. */
   | "full"
-  /** The server answered with an error of its own; the message has it. */
+  /** The server answered with an error of its own, which the message quotes. */
   | "refused";
 
-/** Every failure of a bus. */
+/** The error class of every failure of a bus. */
 export class BusError extends Error {
   readonly code: BusErrorCode;
-  /** The subject, stream or consumer that it is about. */
+  /** The subject, stream or consumer that the failure is about. */
   readonly about: string;
 
   constructor(code: BusErrorCode, about: string, detail: string, options?: ErrorOptions) {

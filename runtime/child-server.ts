@@ -11,33 +11,33 @@ const pollMs = 20;
 const logCharsMax = 4_000;
 const LAST_LINES = 2;
 
-/** What it takes to run a server as a child process on a port of 127.0.0.1. */
+/** How to run a server as a child process on a port of 127.0.0.1. */
 export interface ChildServerSpec {
   readonly command: string;
-  /** The arguments for a port; also the place to write a configuration that has it. */
+  /** Returns the arguments for a port. It may also write a configuration file that contains the port. */
   args(port: number): readonly string[];
-  /** Fixed when given; otherwise a free one. */
+  /** The port to use; a free one is chosen when it is absent. */
   readonly port?: number;
-  /** Sent on every new connection, when the server does not speak first. */
+  /** Bytes to send on every new connection, for servers that do not speak first. */
   readonly greeting?: string;
-  /** How the first answer of a server that serves begins. */
+  /** How the first answer of a ready server begins. */
   readonly answer: string;
 }
 
 export interface ChildServer {
   readonly port: number;
   readonly pid: number;
-  /** SIGTERM, and SIGKILL when it takes longer than 10 s. Resolves when the process is gone. Repeatable. */
+  /** Sends SIGTERM, and SIGKILL when the server takes longer than 10 s. Resolves when the process is gone. Repeatable. */
   stop(): Promise<void>;
-  /** SIGKILL: what a crash is like. Resolves when the process is gone. */
+  /** Sends SIGKILL, as in a crash. Resolves when the process is gone. */
   kill(): Promise<void>;
-  /** Resolves with how, if it ends without having been told to. */
+  /** Resolves with how the process ended when it was not told to. */
   readonly died: Promise<string>;
 }
 
 /**
- * Starts the server and resolves when it answers. Rejects when the command is missing, ends, or does not answer within 20 s; then
- * nothing is left running. It ends with this process, however that ends.
+ * Starts the server and resolves when it answers. Rejects when the command is missing, ends, or does not answer within 20 s; then nothing
+ * is left running. The server ends with this process, however this process ends.
  */
 export async function startChildServer(spec: ChildServerSpec): Promise<ChildServer> {
   for (let attempt = 1; ; attempt += 1) {
@@ -46,7 +46,7 @@ export async function startChildServer(spec: ChildServerSpec): Promise<ChildServ
     const failure = await waitUntilItAnswers(running, spec, port);
     if (failure === null) return handleOf(running, port);
     await end(running, "SIGKILL");
-    // Somebody else may have taken the port between our look and the server's bind.
+    // Another process may have taken the port between our check and the server's bind.
     const portTaken = /address already in use/i.test(running.log());
     if (spec.port === undefined && portTaken && attempt < startAttemptsMax) continue;
     throw new Error(`${spec.command} cannot be started: ${failure} ${running.log()}`.trim());
@@ -61,8 +61,8 @@ interface Running {
 }
 
 /**
- * The server takes the place of a shell that has left a watcher behind: the watcher reads from our pipe, whose end (our death,
- * SIGKILL included) makes it stop the server.
+ * The server replaces a shell that has started a watcher in the background. The watcher reads from a pipe of this process and stops the
+ * server when the pipe ends, which also happens when this process is killed.
  */
 const watched =
   'exec 3<&0; ( { read -r word; [ -n "$word" ] || kill -TERM $$; } <&3 >/dev/null 2>&1 & ); exec "$0" "$@" </dev/null 3<&-';
@@ -71,7 +71,7 @@ function spawnWatched(command: string, args: readonly string[]): Running {
   const child = spawn("/bin/sh", ["-c", watched, command, ...args], {
     stdio: ["pipe", "pipe", "pipe"],
     detached: true,
-    // Debian puts servers where only root looks for programs.
+    // Debian puts servers in directories that are only in root's PATH.
     env: { ...process.env, PATH: `${process.env.PATH}:/usr/local/sbin:/usr/sbin:/sbin` },
   });
   let log = "";
@@ -79,7 +79,7 @@ function spawnWatched(command: string, args: readonly string[]): Running {
   const keep = (chunk: Buffer) => {
     log = (log + chunk.toString()).slice(-logCharsMax);
   };
-  // A process that forgot to stop its server may end; the watcher sees to the rest.
+  // A process that forgot to stop its server may still exit, because the watcher stops the server then.
   child.unref();
   for (const pipe of [child.stdin, child.stdout, child.stderr]) (pipe as Socket | null)?.unref();
   child.stdout?.on("data", keep);
@@ -90,13 +90,13 @@ function spawnWatched(command: string, args: readonly string[]): Running {
   });
   child.once("exit", (code, signal) => {
     ended = signal === null ? `exit code ${code}` : `killed by ${signal}`;
-    // Its process id is free for others now: the watcher must not signal it.
+    // The process id may be reused from now on, so the watcher must not signal it.
     child.stdin?.end("gone\n");
   });
   return { child, exited: once(child, "close"), ended: () => ended, log: () => log };
 }
 
-/** Null when it answers; otherwise why not. */
+/** Resolves with null once the server answers, otherwise with the reason why it does not. */
 async function waitUntilItAnswers(running: Running, spec: ChildServerSpec, port: number): Promise<string | null> {
   const deadline = performance.now() + readyMsMax;
   while (performance.now() < deadline) {

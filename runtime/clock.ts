@@ -2,7 +2,7 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds on a clock that never jumps; for durations. */
+  /** Milliseconds on a clock that never jumps; use it for durations. */
   monotonic(): number;
   setTimer(delayMs: number, run: () => void): Timer;
 }
@@ -19,7 +19,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Milliseconds since the epoch with fractions, alike in all threads of a process: what latencies are measured by. */
+/** Milliseconds since the epoch with fractions, the same in all threads of a process. Latencies are measured with it. */
 export function preciseNow(): number {
   return performance.timeOrigin + performance.now();
 }

@@ -2,19 +2,19 @@ import { expect, test } from "vitest";
 import { DeadlineError, withDeadline } from "./deadline.ts";
 import { ManualClock } from "./manual-clock.ts";
 
-test("passes the value on and forgets its timer", async () => {
+test("passes the value on and clears its timer", async () => {
   const clock = new ManualClock();
   expect(await withDeadline(Promise.resolve(7), 100, "seven", clock)).toBe(7);
   expect(clock.pending).toBe(0);
 });
 
-test("passes the error on and forgets its timer", async () => {
+test("passes the error on and clears its timer", async () => {
   const clock = new ManualClock();
   await expect(withDeadline(Promise.reject(new Error("no")), 100, "it", clock)).rejects.toThrow("no");
   expect(clock.pending).toBe(0);
 });
 
-test("gives up at the deadline, and does not mind a failure after it", async () => {
+test("gives up at the deadline, and ignores a failure after it", async () => {
   const clock = new ManualClock();
   const late = Promise.withResolvers<number>();
   const guarded = withDeadline(late.promise, 100, "the cell", clock);

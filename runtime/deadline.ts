@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from "./clock.ts";
 
-/** Something took longer than it may. What it was doing goes on unheeded. */
+/** An operation took longer than allowed. The operation itself continues, and its result is ignored. */
 export class DeadlineError extends Error {
-  /** What was waited for. */
+  /** Name of the operation that was waited for. */
   readonly what: string;
   readonly deadlineMs: number;
 

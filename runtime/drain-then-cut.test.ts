@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { drainThenCut } from "./drain-then-cut.ts";
 import { ManualClock } from "./manual-clock.ts";
 
-test("what ends in time is not cut", async () => {
+test("a close that ends in time is not cut", async () => {
   const cut = vi.fn(async () => undefined);
   const clock = new ManualClock(0);
   await drainThenCut(Promise.resolve(), { graceMs: 100, cut, clock });
@@ -10,7 +10,7 @@ test("what ends in time is not cut", async () => {
   expect(cut).not.toHaveBeenCalled();
 });
 
-test("what waits in vain is cut, and waited for", async () => {
+test("a close that waits in vain is cut, and waited for", async () => {
   const clock = new ManualClock(0);
   const closing = Promise.withResolvers<void>();
   const order: string[] = [];
@@ -29,7 +29,7 @@ test("what waits in vain is cut, and waited for", async () => {
   expect(order).toEqual(["cut", "done"]);
 });
 
-test("tells of a failure of either", async () => {
+test("rejects when either the close or the cut fails", async () => {
   const clock = new ManualClock(0);
   const cut = async () => undefined;
   await expect(drainThenCut(Promise.reject(new Error("close")), { graceMs: 1, cut, clock })).rejects.toThrow("close");

@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from "./clock.ts";
 
 /**
- * Resolves when `closing` has ended. After `graceMs` of it `cut` ends what it may be waiting for in vain; what it does after
- * that must not take long. Rejects as either of them does.
+ * Resolves when `closing` has ended. If that takes longer than `graceMs`, `cut` ends what `closing` may be waiting for in vain; after that,
+ * `closing` must end soon. Rejects when `closing` or `cut` rejects.
  */
 export async function drainThenCut(
   closing: Promise<void>,
@@ -12,7 +12,7 @@ export async function drainThenCut(
   let cutting: Promise<unknown> = Promise.resolve();
   const timer = clock.setTimer(options.graceMs, () => {
     cutting = options.cut();
-    // Told of below; until then it is nobody's failure.
+    // The error is rethrown below; this only prevents an unhandled rejection until then.
     cutting.catch(() => undefined);
   });
   try {

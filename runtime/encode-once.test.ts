@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { decodeKept, encodeOnce } from "./encode-once.ts";
 
-/** Knows the first byte of its messages alone, as a version does that is older than the writer. */
+/** A codec that knows only the first byte of its messages, like a version older than the writer. */
 function countingCodec() {
   const counts = { encoded: 0 };
   const codec = {
@@ -14,7 +14,7 @@ function countingCodec() {
   return { codec, counts };
 }
 
-test("a message is encoded once, however often it is sent; an equal one is another", () => {
+test("a message is encoded once, however often it is sent, and an equal message is encoded separately", () => {
   const { codec, counts } = countingCodec();
   const message = { id: 7 };
   expect(encodeOnce(codec, message)).toBe(encodeOnce(codec, message));
@@ -22,7 +22,7 @@ test("a message is encoded once, however often it is sent; an equal one is anoth
   expect(counts.encoded).toBe(2);
 });
 
-test("a message that was decoded goes on as the bytes that it came in, also where this version does not know all of them", () => {
+test("a decoded message is sent on as the bytes that were received, even if this version does not know all of its fields", () => {
   const { codec, counts } = countingCodec();
   const message = decodeKept(codec, Uint8Array.of(7, 8));
   expect(message).toEqual({ id: 7 });

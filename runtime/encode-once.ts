@@ -1,14 +1,14 @@
 const known = new WeakMap<object, Uint8Array>();
 
-/** A kind of message, as protobuf code is generated. */
+/** The part of a generated protobuf message type that this module needs. */
 interface Codec<Message> {
   encode(message: Message): { finish(): Uint8Array };
   decode(bytes: Uint8Array): Message;
 }
 
 /**
- * The message's bytes, made once and kept as long as the message is: what goes to several places is dearer to encode than to send. The
- * message must not change any more.
+ * Encodes the message once and keeps its bytes as long as the message exists, because encoding costs more than sending and some messages go
+ * to several places. The message must not change after this call.
  */
 export function encodeOnce<Message extends object>(codec: Codec<Message>, message: Message): Uint8Array {
   let bytes = known.get(message);
@@ -20,8 +20,8 @@ export function encodeOnce<Message extends object>(codec: Codec<Message>, messag
 }
 
 /**
- * The message, whose bytes `encodeOnce` then knows: what is read from one place to be written to another is not encoded again, and keeps
- * what a newer version wrote and this one does not know. The bytes must not change any more.
+ * Decodes a message and remembers its bytes for `encodeOnce`. A message that is read from one place and written to another is then not
+ * encoded again, and keeps fields of newer versions that this one does not know. Neither message nor bytes may change after this call.
  */
 export function decodeKept<Message extends object>(codec: Codec<Message>, bytes: Uint8Array): Message {
   const message = codec.decode(bytes);

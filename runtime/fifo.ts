@@ -1,4 +1,6 @@
-/** A queue with cheap removal at the front. Cost: amortized O(1) an item; the spent part is dropped when it outgrows the rest. */
+/**
+ * A queue with cheap removal at the front. Cost: amortized O(1) an item; the spent part of the array is dropped when it outgrows the rest.
+ */
 export class Fifo<Item> {
   #items: Item[] = [];
   #head = 0;
@@ -18,7 +20,7 @@ export class Fifo<Item> {
   shift(): Item | undefined {
     if (this.#head === this.#items.length) return undefined;
     const item = this.#items[this.#head];
-    // Lets go of the item before the array is compacted.
+    // Drops the reference to the item before the array is compacted.
     this.#items[this.#head] = undefined as Item;
     this.#head += 1;
     if (this.#head > 1024 && this.#head * 2 > this.#items.length) {

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { freePort } from "./free-port.ts";
 
-test("a port that somebody took between two looks is refused, and any other is found", async () => {
+test("a port that another process took between two checks is refused, and any other free port is found", async () => {
   const port = await freePort();
   expect(await freePort(port)).toBe(port);
   const holder = createServer().listen(port, "127.0.0.1");

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 
 /**
- * The port of 127.0.0.1 itself when it can be bound; 0: any that can. Rejects when it is taken. Somebody else may take it
- * before the caller does.
+ * Resolves with the `wanted` port of 127.0.0.1 if it can be bound, or with any free one when `wanted` is 0. Rejects when the port is taken.
+ * Another process may still take the port before the caller binds it.
  */
 export async function freePort(wanted = 0): Promise<number> {
   const probe = createServer().listen(wanted, "127.0.0.1");

@@ -63,7 +63,7 @@ test("ends with 1 when it cannot start", async () => {
   expect(await exit).toBe(1);
 });
 
-test("an unexpected error closes it and ends with 1", async () => {
+test("an unexpected error closes the service, which then exits with 1", async () => {
   const close = vi.fn(async () => undefined);
   const { host, exit } = run({ close });
   await vi.waitFor(() => expect(host.out).toContain("ready"));
@@ -73,14 +73,14 @@ test("an unexpected error closes it and ends with 1", async () => {
   expect(close).toHaveBeenCalledOnce();
 });
 
-test("a service that cannot go on ends with 1", async () => {
+test("a service that cannot continue exits with 1", async () => {
   const { host, exit, context } = run({});
   await vi.waitFor(() => expect(host.out).toContain("ready"));
   context().fail(new Error("journal lost"));
   expect(await exit).toBe(1);
 });
 
-test("a close that hangs is cut off at its deadline", async () => {
+test("a close that hangs is cut short at its deadline", async () => {
   const { host, exit } = run({ close: () => new Promise(() => undefined) }, { closeDeadlineMs: 10 });
   host.emit("SIGTERM", "SIGTERM");
   expect(await exit).toBe(1);
@@ -93,7 +93,7 @@ test("a second signal cuts the close short", async () => {
   expect(await exit).toBe(1);
 });
 
-test("a bad setting is one line and 2, help is 0, and nothing is created", async () => {
+test("a bad setting is one line and exit code 2, help is exit code 0, and the service is not created", async () => {
   const bad = run({}, { argv: ["--log-level", "loud"] });
   expect(await bad.exit).toBe(2);
   expect(bad.host.err).toMatch(/^berth try: BERTH_LOG_LEVEL \(--log-level\) is bad: "loud"; allowed: .*\n$/);

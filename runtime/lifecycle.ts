@@ -5,7 +5,7 @@ import type { Service } from "./service.ts";
 import { oneOf } from "./setting-kinds.ts";
 import { type Declaration, type Setting, SettingsError, setting, type ValuesOf } from "./settings.ts";
 
-/** What every command that runs a service takes; spread it into the declaration. */
+/** Settings of every command that runs a service; spread them into the declaration. */
 export const processSettings = {
   logLevel: setting(oneOf(...LOG_LEVELS), { about: "least level that is logged", default: "info" }),
 };
@@ -19,25 +19,25 @@ export type ProcessPort = Pick<NodeJS.Process, "env" | "on" | "off"> & {
 export interface ServiceContext<Settings> {
   readonly settings: Settings;
   readonly logger: Logger;
-  /** For what the service cannot go on after: it is logged, the service closed, the process ends with 1. */
+  /** Reports an error after which the service cannot continue: the error is logged, the service is closed, and the process exits with 1. */
   readonly fail: (error: unknown) => void;
 }
 
 type ProcessDeclared = Readonly<Record<string, Setting<unknown>>> & typeof processSettings;
 
 export interface ServiceRun<Settings extends ProcessDeclared> {
-  /** The name in the logs. */
+  /** Name of the service in the logs. */
   readonly name: string;
   readonly argv: readonly string[];
   readonly declaration: Declaration<Settings>;
   create(context: ServiceContext<ValuesOf<Settings>>): Service | Promise<Service>;
-  /** What stands after `ready`, for example the address that was bound. */
+  /** Text to print after `ready`, for example the address that was bound. */
   readonly readyNote?: (service: Service) => string;
-  /** A close that takes longer is cut off. 8,000 unless given. */
+  /** A close that takes longer is cut short. 8,000 by default. */
   readonly closeDeadlineMs?: number;
 }
 
-/** Container engines kill what has not ended ten seconds after SIGTERM: this leaves time for the rest of the way out. */
+/** Container engines kill what has not ended ten seconds after SIGTERM. This leaves time for the rest of the shutdown. */
 const CLOSE_MS_MAX = 8_000;
 
 type Ending =
@@ -116,7 +116,7 @@ async function finish(
   }
 }
 
-/** The last line of a process: why it ends. */
+/** Logs the last line of a process: why it ends. */
 function tellEnd(ending: Ending, exitCode: number, logger: Logger): number {
   if (ending.kind === "signal") logger.info({ exitCode }, `ended, as ${ending.signal} ordered`);
   else logger.fatal({ exitCode }, `ended by itself: ${messageOf(ending.error)}`);
@@ -126,7 +126,7 @@ function tellEnd(ending: Ending, exitCode: number, logger: Logger): number {
 const messageOf = (error: unknown): string =>
   error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 
-/** The first and the second reason to end; the second only matters while the first is being obeyed. */
+/** The first and the second reason to end. The second one only matters while the service closes because of the first. */
 function listenForEndings(host: ProcessPort): {
   readonly first: Promise<Ending>;
   readonly second: Promise<Ending>;

@@ -13,7 +13,7 @@ test("writes one JSON object a line, with the process and the level by name", ()
   expect(JSON.parse(line)).toMatchObject({ level: "info", name: "api", server: "s1", msg: "accepted" });
 });
 
-test("lets no password out, in whatever field or text it stands", () => {
+test("shows no password, whatever field or text contains it", () => {
   const lines = logged((logger) => {
     logger.info({ url: "postgres://berth:s3cret@db:5432/api" }, "connecting");
     logger.error({ err: new Error("cannot reach nats://api:s3cret@nats:4222") }, "lost postgres://a:s3cret@b/c");
@@ -23,7 +23,7 @@ test("lets no password out, in whatever field or text it stands", () => {
   expect(lines).toContain("postgres://berth:[redacted]@db:5432/api");
 });
 
-test("lets no password out, whatever signs it holds, and keeps the rest of the line", () => {
+test("shows no password, whatever characters it contains, and keeps the rest of the line", () => {
   const scheme = fc.constantFrom("postgres", "nats", "redis", "https");
   const sign = fc.constantFrom(..."/@\"\\:?#%,;&='`{}[]()<>|^~$!*+-.é");
   const password = fc.string({ unit: fc.oneof(sign, fc.string({ minLength: 1, maxLength: 1 })), maxLength: 12 });
@@ -44,7 +44,7 @@ test("lets no password out, whatever signs it holds, and keeps the rest of the l
   );
 });
 
-test("hides the password of each URL of a list, and keeps their hosts", () => {
+test("hides the password of each URL of a list, and keeps the hosts", () => {
   const list = 'nats://api:a/b@one:4222,nats://api:c"d@two:4222,tls://api:e@f@three:4222?replicas=3';
   const redacted = "api:[redacted]@";
   expect(hidePasswords(list)).toBe(
@@ -63,7 +63,7 @@ test("hides the password of a URL that follows a word without a space", () => {
   expect(hidePasswords("URL_postgres://u:p@one/db")).toBe("URL_postgres://u:[redacted]@one/db");
 });
 
-// Each would take minutes if the cost grew with the square of the length.
+// Each of these would take minutes if the cost grew with the square of the length.
 test.each(["a.".repeat(500_000), `@${"a://b:".repeat(100_000)}`, "@a://b".repeat(100_000)])(
   "looks through a long text that others have chosen once: %#",
   (text) => {
@@ -71,6 +71,6 @@ test.each(["a.".repeat(500_000), `@${"a://b:".repeat(100_000)}`, "@a://b".repeat
   },
 );
 
-test("is silent below its level", () => {
+test("logs nothing below its level", () => {
   expect(logged((logger) => logger.debug("detail"))).toBe("");
 });

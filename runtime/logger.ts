@@ -6,14 +6,14 @@ export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /**
- * A logger that writes JSON lines to standard error (standard output is the command's own). Passwords in URLs, wherever in a
- * line, and fields named for secrets never get out.
+ * A logger that writes JSON lines to standard error (standard output is the command's own). Passwords in URLs, anywhere in a line, and
+ * fields named for secrets are never shown.
  */
 export function createLogger(options: {
-  /** Which process it is, for example `api`. */
+  /** Name of the process, for example `api`. */
   readonly name: string;
   readonly level: LogLevel;
-  /** Standard error unless given. */
+  /** Where to write; standard error by default. */
   readonly stream?: DestinationStream;
 }): Logger {
   return pino(
@@ -36,14 +36,14 @@ export function createLogger(options: {
 /** A string in JSON, with its quotes. */
 const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 /**
- * In a text that ends in @, a URL with a user and a password: from the scheme up to the end. The scheme has a bound, so that a long text
- * without any is looked through once.
+ * In a text that ends in @, matches a URL with a user and a password, from the scheme to the end. The scheme's length is bounded so that a
+ * long text without a match is scanned only once.
  */
 const URL_WITH_PASSWORD = /([a-z][a-z0-9+.-]{0,30}:\/\/[^:@]*):.+@$/i;
-/** Between two URLs of one list. */
+/** Separator between two URLs of one list. */
 const NEXT_URL = /,(?=(?:nats|tls|postgres|postgresql|rediss?|https?):\/\/)/i;
 
-/** `hidePasswords` for each string of a line of JSON, so that none reaches beyond its own. */
+/** Applies `hidePasswords` to each string of a line of JSON, so that no match extends beyond its own string. */
 function hidePasswordsInJson(line: string): string {
   if (!line.includes("://")) return line;
   return line.replace(JSON_STRING, (literal) =>
@@ -52,9 +52,9 @@ function hidePasswordsInJson(line: string): string {
 }
 
 /**
- * The same text with every `scheme://user:password@` without its password. A password may hold any sign but white space, also
- * those that a URL should have encoded, so all up to the last @ of a word is taken for it: rather too much is hidden than too little.
- * Cost: grows with the length of the text alone, which others may choose.
+ * Removes the password of every `scheme://user:password@` in the text. A password may hold any character but white space, even those that a
+ * URL should have encoded, so everything up to the last @ of a word is taken for it: it is better to hide too much than too little. Cost:
+ * linear in the length of the text, which outsiders may choose.
  */
 export function hidePasswords(text: string): string {
   if (!text.includes("://")) return text;

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "./clock.ts";
 
-/** A clock that stands still until it is told to go on: for tests and simulations. */
+/** A clock for tests and simulations, which advances only when told to. */
 export class ManualClock implements Clock {
   #nowMs: number;
   readonly #startMs: number;
@@ -29,12 +29,15 @@ export class ManualClock implements Clock {
     };
   }
 
-  /** How many timers are set. */
+  /** Number of timers that are set. */
   get pending(): number {
     return this.#timers.length;
   }
 
-  /** Goes on by `byMs`, running each timer at its own time, the earliest first, those of one time in the order they were set. */
+  /**
+   * Advances by `byMs` and runs each timer at its own time, the earliest first. Timers of the same time run in the order in which they were
+   * set.
+   */
   advance(byMs: number): void {
     const untilMs = this.#nowMs + byMs;
     for (let next = this.#nextUntil(untilMs); next !== undefined; next = this.#nextUntil(untilMs)) {

@@ -1,4 +1,4 @@
-/** Resolves in a later turn of the event loop: whatever waits to be received, answered or timed out has its turn first. */
+/** Resolves in a later turn of the event loop, after whatever waits to be received, answered or timed out. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

@@ -14,7 +14,7 @@ const noted = (path: string): string => {
   return path;
 };
 
-/** A process that has made a directory and goes on. */
+/** Starts a process that makes a directory and keeps running. */
 async function owner() {
   const script = `import { makeOwnedDir } from ${JSON.stringify(MODULE)}; console.log(makeOwnedDir(process.argv[1])); setInterval(() => {}, 1e9)`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", script, KIND]);
@@ -23,7 +23,7 @@ async function owner() {
   return { child, path: noted(line.toString().trim()) };
 }
 
-test("what a killed process left goes with the next start of its kind, what is in use or nobody's stays", async () => {
+test("directories of killed processes are removed by the next start of the same kind; those in use or of unknown owner stay", async () => {
   onTestFinished(() => {
     for (const path of made) rmSync(path, { recursive: true, force: true });
   });

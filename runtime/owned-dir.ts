@@ -5,8 +5,8 @@ import { join } from "node:path";
 const OWNER_FILE = ".berth-owner";
 
 /**
- * Makes a temporary directory `berth-<kind>-…` that this process has to remove, and removes those of the same kind whose processes are
- * gone and could not: they were killed. Cost: a look at the temporary files' directory.
+ * Makes a temporary directory `berth-<kind>-…` that this process has to remove. It also removes directories of the same kind that were left
+ * behind by killed processes. Cost: one listing of the directory for temporary files.
  */
 export function makeOwnedDir(kind: string): string {
   const prefix = `berth-${kind}-`;
@@ -15,23 +15,26 @@ export function makeOwnedDir(kind: string): string {
   try {
     writeFileSync(join(path, OWNER_FILE), ownerOf(process.pid));
   } catch {
-    // No /proc here: what a killed process leaves stays.
+    // There is no /proc here, so what killed processes left behind stays.
   }
   return path;
 }
 
-/** Nothing where it is not known whose it is, or is no longer there: others look, too. */
+/** Removes nothing when the owner is unknown, or when another process removed the directory meanwhile. */
 function removeIfOrphan(path: string): void {
   try {
     const { uid } = lstatSync(path);
     if (uid !== process.getuid?.() || !isGone(readFileSync(join(path, OWNER_FILE), "utf8"))) return;
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // Somebody else's to remove.
+    // Another process has to remove it.
   }
 }
 
-/** By process id, begin, and where both are valid: containers may share a directory and no processes. */
+/**
+ * Identifies a process by its id, its start time, and the machine or container in which both are valid: containers may share a directory
+ * but not their processes.
+ */
 function ownerOf(pid: number): string {
   return `${pid} ${startedAt(pid) ?? "unknown"} ${processSpace()}`;
 }
@@ -41,12 +44,15 @@ function isGone(owner: string): boolean {
   return Number.isSafeInteger(pid) && pid > 0 && owner.endsWith(` ${processSpace()}`) && owner !== ownerOf(pid);
 }
 
-/** Ticks since the machine's start; null: there is no such process. Throws where that cannot be known. */
+/**
+ * When the process started, in ticks since the machine's start, or null when there is no such process. Throws where that cannot be
+ * determined.
+ */
 function startedAt(pid: number): string | null {
   readFileSync("/proc/self/stat");
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The command in parentheses may have spaces in it.
+    // The command in parentheses may contain spaces.
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
   } catch {
     return null;

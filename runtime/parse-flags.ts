@@ -3,15 +3,15 @@ import { parseArgs } from "node:util";
 export interface Flags {
   readonly values: Readonly<Record<string, unknown>>;
   readonly positionals: readonly string[];
-  /** What is wrong with flags, a line each. Values and positionals are of what remains without them. */
+  /** What is wrong with the flags, one line each. Values and positionals come from the rest of the command line. */
   readonly faults: readonly string[];
-  /** Flags that have a fault, without dashes. */
+  /** Names of the faulty flags, without dashes. */
   readonly faulty: ReadonlySet<string>;
 }
 
 type FlagTypes = Readonly<Record<string, { type: "string" | "boolean"; short?: string }>>;
 
-/** Parses what stands on a command line. What the parser refuses is noted and left out, so that one error does not hide the next. */
+/** Parses a command line. Arguments that the parser refuses are noted and left out, so that one error does not hide the next. */
 export function parseFlags(argv: readonly string[], options: FlagTypes): Flags {
   const faults: string[] = [];
   const faulty = new Set<string>();
@@ -27,7 +27,7 @@ export function parseFlags(argv: readonly string[], options: FlagTypes): Flags {
       const flag = /'(-[^\s']*)/.exec(firstSentence)?.[1] ?? "";
       faulty.add(flag.replace(/^-+(no-)?/, ""));
       const others = args.filter((word) => !isOf(word, flag));
-      // Nothing was left out: the parser would say the same again.
+      // Nothing was left out, so the parser would fail in the same way again.
       if (others.length === args.length) return { values: {}, positionals: [], faults, faulty };
       args = others;
     }
@@ -36,7 +36,7 @@ export function parseFlags(argv: readonly string[], options: FlagTypes): Flags {
 
 function isOf(word: string, flag: string): boolean {
   if (flag === "" || word === flag || word.startsWith(`${flag}=`)) return flag !== "";
-  // Short flags may stand together, and before their value.
+  // Short flags may be combined, and may be followed directly by their value.
   const isShort = flag.length === 2;
   return isShort && /^-[^-]/.test(word) && word.includes(flag.slice(1));
 }

@@ -11,7 +11,7 @@ function patient() {
   const warn = vi.fn();
   const logger = { warn } as unknown as Logger;
   const patience = new Patience({ logger, isTransient: (error) => error instanceof Away, clock });
-  /** Lets the pause pass that is being made. */
+  /** Lets the current pause end. */
   const goOn = async (byMs = 5_000) => {
     await vi.waitFor(() => expect(clock.pending).toBe(1));
     clock.advance(byMs);
@@ -19,7 +19,7 @@ function patient() {
   return { patience, warn, clock, goOn };
 }
 
-test("asks until there is an answer, and says so once at first and then now and then", async () => {
+test("asks until there is an answer, and logs this at first and then at intervals", async () => {
   const { patience, warn, goOn } = patient();
   let tries = 0;
   const answer = patience.until("the database", async () => {
@@ -34,7 +34,7 @@ test("asks until there is an answer, and says so once at first and then now and 
   }
   expect(await answer).toBe("served");
   expect(patience.waitingFor).toEqual([]);
-  // At 0, 30 and 50 s: eleven failures in 55 s are two lines.
+  // The log lines come at 0 and 30 s: eleven failures in 55 s are two lines.
   expect(warn.mock.calls.map(([, text]) => text)).toEqual(Array(2).fill("not ready yet: waiting for the database"));
 });
 
@@ -53,7 +53,7 @@ test("waits for the bus as well, unless it refuses this user", async () => {
   await expect(patience.until("the bus", work)).rejects.toBe(error);
 });
 
-test("what waiting does not cure rejects at once", async () => {
+test("an error that waiting does not cure rejects at once", async () => {
   const { patience, warn } = patient();
   await expect(
     patience.until("the database", async () => Promise.reject(new Error("password refused"))),

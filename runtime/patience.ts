@@ -9,7 +9,7 @@ const DELAY_MS_MAX = 5_000;
 const LOG_EVERY_MS = 30_000;
 
 /**
- * Does what a service needs before it can serve, as often as it takes: a service that starts while its database or its bus is away waits for
+ * Repeats what a service needs before it can serve until it succeeds. A service that starts while its database or its bus is away waits for
  * them and is not ready meanwhile, instead of ending only to be started again. An error that waiting does not cure (a refused password, a
  * missing migration) rejects at once.
  */
@@ -21,7 +21,7 @@ export class Patience {
   readonly #toldAtMs = new Map<string, number>();
   readonly #waitingFor = new Set<string>();
 
-  /** `isTransient` says of an error that is not the bus' whether another try can help. */
+  /** `isTransient` says whether another try can help after an error that does not come from the bus. */
   constructor(options: {
     readonly logger: Logger;
     readonly isTransient: (error: unknown) => boolean;
@@ -32,12 +32,12 @@ export class Patience {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** What has failed at least once and is tried again. */
+  /** Names of the operations that failed at least once and are being retried. */
   get waitingFor(): readonly string[] {
     return [...this.#waitingFor];
   }
 
-  /** Resolves when `work` has. Rejects with its error when waiting does not help, or after `giveUp`. `what` is named in the log. */
+  /** Resolves when `work` succeeds. Rejects with its error when waiting does not help, or after `giveUp`. `what` is named in the log. */
   until<Value>(what: string, work: () => Promise<Value>): Promise<Value> {
     return retry(work, {
       delayMs: DELAY_MS,
@@ -49,7 +49,7 @@ export class Patience {
     }).finally(() => this.#waitingFor.delete(what));
   }
 
-  /** Ends all waiting: the service is being closed. */
+  /** Ends all waiting, because the service is being closed. */
   giveUp(): void {
     this.#stop.abort();
   }

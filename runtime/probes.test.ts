@@ -10,7 +10,7 @@ async function get(path: string): Promise<{ status: number; body: string }> {
   return { status: response.status, body: await response.text() };
 }
 
-test("tells life, readiness and metrics apart", async () => {
+test("reports liveness, readiness and metrics separately", async () => {
   let ready = false;
   probes = createProbes({
     listen: { host: "127.0.0.1", port: 0 },
@@ -37,14 +37,14 @@ test("says beside its readiness what does not work as it should", async () => {
   expect(await get("/readyz")).toEqual({ status: 200, body: "ready\ncell c1 is away\n" });
 });
 
-test("says why it cannot listen where something else does", async () => {
+test("says why it cannot listen when another process uses the port", async () => {
   const options = { registry: createProcessRegistry("try"), isReady: () => true };
   probes = createProbes({ listen: { host: "127.0.0.1", port: 0 }, ...options });
   await probes.start();
   await expect(createProbes({ listen: probes.address, ...options }).start()).rejects.toThrow("EADDRINUSE");
 });
 
-test("closes twice, and without having started", async () => {
+test("can be closed twice, and without having started", async () => {
   const unstarted = createProbes({
     listen: { host: "127.0.0.1", port: 0 },
     registry: createProcessRegistry("try"),

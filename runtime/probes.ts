@@ -5,11 +5,11 @@ import type { Service } from "./service.ts";
 import type { HostPort } from "./setting-kinds.ts";
 
 export interface Probes extends Service {
-  /** Where it listens; the port is the one that was bound. Only after `start`. */
+  /** The address on which it listens, with the port that was bound. Available only after `start`. */
   readonly address: HostPort;
 }
 
-/** A registry of metrics with the process's own (memory, event loop, …), each labelled with the service. */
+/** A registry with the metrics of the process itself (memory, event loop, …), each labelled with the service. */
 export function createProcessRegistry(service: string): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ service });
@@ -25,7 +25,7 @@ export function createProbes(options: {
   readonly listen: HostPort;
   readonly registry: Registry;
   readonly isReady: () => boolean | Promise<boolean>;
-  /** What else `/readyz` says, a line each: what does not work as it should though the service serves. */
+  /** Further lines of `/readyz`: what does not work as it should although the service serves. */
   readonly remarks?: () => readonly string[];
   /** Further pages by path; what they return is served as JSON. */
   readonly pages?: Readonly<Record<string, () => unknown>>;

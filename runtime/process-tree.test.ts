@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { expect, test } from "vitest";
 import { processTree, signalTree } from "./process-tree.ts";
 
-test("a tree is killed as a whole, whatever its processes do", async () => {
+test("a tree is killed as a whole, whatever its processes are doing", async () => {
   const shell = spawn("/bin/sh", ["-c", "trap '' TERM; (trap '' TERM; echo up; while :; do sleep 1; done) & wait"], {
     stdio: ["ignore", "pipe", "ignore"],
   });
@@ -14,7 +14,7 @@ test("a tree is killed as a whole, whatever its processes do", async () => {
   expect(tree.length).toBeGreaterThan(1);
   const closed = once(shell, "close");
   signalTree(pid, "SIGKILL");
-  // Its output is closed only when nobody below it holds it any more.
+  // The output is closed only when no descendant holds it open.
   await closed;
   expect(processTree(pid)).toEqual([pid]);
 });

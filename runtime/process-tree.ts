@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The process and all below it, parents first; only what runs at this moment. Cost: a look at every process. */
+/** The process and all of its descendants that run at this moment, parents first. Cost: a look at every process. */
 export function processTree(pid: number): readonly number[] {
   const children = Map.groupBy(parents(), ([, parent]) => parent);
   const found = [pid];
@@ -10,8 +10,8 @@ export function processTree(pid: number): readonly number[] {
 }
 
 /**
- * Sends the signal to the process and to all below it. The topmost gets SIGSTOP first, so that it starts nothing meanwhile.
- * Who is gone already is passed over.
+ * Sends the signal to the process and all of its descendants. The topmost process gets SIGSTOP first, so that it starts no others
+ * meanwhile. Processes that are already gone are skipped.
  */
 export function signalTree(pid: number, signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
   if (signal !== "SIGCONT") send(pid, "SIGSTOP");
@@ -36,11 +36,11 @@ function parents(): readonly (readonly [pid: number, parent: number])[] {
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => {
       try {
-        // The command stands in parentheses and may hold some itself; after it come the state and the parent.
+        // The command is in parentheses and may contain parentheses itself. The state and the parent follow it.
         const stat = readFileSync(`/proc/${name}/stat`, "latin1");
         return [[Number(name), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1])] as const];
       } catch {
-        return []; // ended meanwhile
+        return []; // the process ended meanwhile
       }
     });
 }

@@ -7,7 +7,7 @@ test("makes ids that it accepts, each a new one", () => {
   expect(newRequestId()).not.toBe(id);
 });
 
-test("accepts nothing that could not have come from OpenStack", () => {
+test("refuses ids that could not have come from OpenStack", () => {
   for (const header of [undefined, "", "req-1", `${newRequestId()}\n`, [newRequestId()]])
     expect(acceptRequestId(header)).toBeNull();
 });

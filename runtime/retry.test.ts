@@ -4,7 +4,7 @@ import { backoffMs, retry } from "./retry.ts";
 
 const backoff = { delayMs: 100, delayMsMax: 1_000 };
 
-test("doubles the pause up to the greatest, half of it by chance", () => {
+test("doubles the pause up to a maximum; half of each pause is random", () => {
   const pauses = [1, 2, 3, 4, 5, 60].map((attempt) => [
     backoffMs(attempt, backoff, () => 0),
     backoffMs(attempt, backoff, () => 1),
@@ -42,7 +42,7 @@ test("gives up with the last error after the last try", async () => {
   expect(work).toHaveBeenCalledTimes(3);
 });
 
-test("does not repeat what can never succeed", async () => {
+test("does not repeat what cannot succeed", async () => {
   const work = vi.fn(async () => Promise.reject(new Error("forbidden")));
   await expect(retry(work, { ...backoff, triesMax: 3, isTransient: () => false })).rejects.toThrow("forbidden");
   expect(work).toHaveBeenCalledTimes(1);

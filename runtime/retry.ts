@@ -1,20 +1,20 @@
 import { type Clock, systemClock } from "./clock.ts";
 
 export interface Backoff {
-  /** The pause after the first failure; doubles with each further one. */
+  /** Length of the pause after the first failure, which doubles with each further one. */
   readonly delayMs: number;
   readonly delayMsMax: number;
 }
 
 export interface RetryOptions extends Backoff {
-  /** Tries in all. */
+  /** Total number of tries. */
   readonly triesMax: number;
-  /** Whether another try can help; all errors unless given. */
+  /** Whether another try can help; true for all errors by default. */
   readonly isTransient?: (error: unknown) => boolean;
-  /** From 0 to 1; spreads those who failed together. */
+  /** Returns a number from 0 to 1, by which callers that failed together are spread out. */
   readonly random?: () => number;
   readonly clock?: Clock;
-  /** Ends the waiting: rejects with the last error. */
+  /** Ends the waiting when aborted: `retry` then rejects with the last error. */
   readonly signal?: AbortSignal;
 }
 
@@ -31,7 +31,7 @@ export async function retry<Value>(work: (attempt: number) => Promise<Value>, op
   }
 }
 
-/** How long to pause after the `attempt`th failure (from 1): half of the doubled delay is fixed, half is chance. */
+/** How long to pause after the `attempt`th failure (from 1): half of the doubled delay is fixed, half is random. */
 export function backoffMs(attempt: number, backoff: Backoff, random: () => number): number {
   const ceiling = Math.min(backoff.delayMsMax, backoff.delayMs * 2 ** Math.min(attempt - 1, 30));
   return (ceiling / 2) * (1 + random());

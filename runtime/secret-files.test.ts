@@ -33,7 +33,7 @@ test("a setting that may hold a password is read from the file that its variable
   expect(read({ BERTH_NAME_FILE: file })).toMatchObject({ settings: { name: null } });
 });
 
-test("both variables, and a file that cannot be read, are refused by name and without the secret", () => {
+test("setting both variables, or a file that cannot be read, is refused by name and without showing the secret", () => {
   const both = { BERTH_DATABASE_URL: "postgres://x:s3cret@y/z", BERTH_DATABASE_URL_FILE: file };
   expect(() => read(both)).toThrow(new SettingsError("give either BERTH_DATABASE_URL or BERTH_DATABASE_URL_FILE"));
   expect(() => read({ BERTH_DATABASE_URL_FILE: join(dir, "none") })).toThrow(/^BERTH_DATABASE_URL_FILE: ENOENT/);
@@ -47,7 +47,7 @@ test("a file that cannot be read does not hide the other errors", () => {
   );
 });
 
-test("the help names the variable with _FILE where there is one", () => {
+test("the help names the variable with _FILE for each setting that has one", () => {
   const help = helpText(declaration);
   expect(help).toContain("BERTH_DATABASE_URL, BERTH_DATABASE_URL_FILE");
   expect(help).not.toContain("BERTH_NAME_FILE");

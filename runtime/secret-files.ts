@@ -4,9 +4,9 @@ import { type Declaration, envOf, type Read, readSettings, type Setting } from "
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads a command's settings as `readSettings` does, with the contents of files in the place of secrets: where a setting may hold a
- * password, `BERTH_…_FILE` names a file with its value, as secrets are handed to containers. White space at the file's end does not count.
- * Throws a `SettingsError` with everything that is wrong, also when both variables are given, or a file cannot be read.
+ * Reads a command's settings as `readSettings` does, but can take secrets from files: for a setting that may hold a password,
+ * `BERTH_…_FILE` names a file with its value, as secrets are handed to containers. White space at the file's end is ignored. Throws a
+ * `SettingsError` with everything that is wrong, including when both variables are given or a file cannot be read.
  */
 export function readProcessSettings<Settings extends Readonly<Record<string, Setting<unknown>>>>(
   declaration: Declaration<Settings>,

@@ -1,7 +1,7 @@
-/** What every service is to its main: built by its `create…`, started once, closed once. */
+/** The interface between every service and its main: a service is built by its `create…`, started once, and closed once. */
 export interface Service {
-  /** Resolves when it serves. A failed start leaves nothing running. */
+  /** Resolves when the service serves. A failed start leaves nothing running. */
   start(): Promise<void>;
-  /** Stops taking work, finishes or hands over what is in flight, frees everything. Repeatable. */
+  /** Stops taking work, finishes or hands over what is in flight, and frees all resources. Repeatable. */
   close(): Promise<void>;
 }

@@ -1,14 +1,14 @@
 /** How the text of a setting becomes its value. */
 export interface Kind<Value> {
-  /** What is allowed, for error messages and `--help`. */
+  /** What values are allowed, for error messages and `--help`. */
   readonly allowed: string;
-  /** Stands for the value in `--help`. */
+  /** Placeholder for the value in `--help`. */
   readonly placeholder: string;
-  /** Undefined: not allowed. */
+  /** Returns undefined when the text is not allowed. */
   parse(text: string): Value | undefined;
-  /** The text may hold a password: never shown. */
+  /** Whether the text may hold a password, so that it must never be shown. */
   readonly secret?: boolean;
-  /** The flag stands without a value. */
+  /** Whether the flag takes no value. */
   readonly flagOnly?: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface HostPort {
   readonly port: number;
 }
 
-/** Any text but the empty one; `pattern` narrows it and `allowed` says how. */
+/** Any text except the empty one; `pattern` narrows it and `allowed` describes the pattern. */
 export function text(options?: { readonly pattern: RegExp; readonly allowed: string }): Kind<string> {
   return {
     allowed: options?.allowed ?? "text",
@@ -45,7 +45,7 @@ export function float(range: { readonly min: number; readonly max: number }): Ki
 
 const DURATION_UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** A time with its unit (`250ms`, `5s`, `1.5m`, `2h`); the value is in milliseconds. */
+/** A duration with its unit (`250ms`, `5s`, `1.5m`, `2h`); the value is in milliseconds. */
 export function duration(range: { readonly minMs: number; readonly maxMs: number }): Kind<number> {
   return {
     allowed: `a duration like 250ms, 5s or 2m, from ${range.minMs} to ${range.maxMs} ms`,
@@ -58,7 +58,7 @@ export function duration(range: { readonly minMs: number; readonly maxMs: number
   };
 }
 
-/** A URL of one of the schemes (without colon). Never shown, since it may hold a password. */
+/** A URL with one of the schemes (without colon). It is never shown, because it may hold a password. */
 export function url(...schemes: readonly [string, ...string[]]): Kind<string> {
   return {
     allowed: `a URL beginning with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}`,
@@ -69,7 +69,7 @@ export function url(...schemes: readonly [string, ...string[]]): Kind<string> {
   };
 }
 
-/** One such URL, or several with commas between them: servers that stand for each other. Never shown. */
+/** One such URL, or several separated by commas, for servers that replace each other. They are never shown. */
 export function urls(...schemes: readonly [string, ...string[]]): Kind<string> {
   const one = url(...schemes);
   return {
@@ -79,7 +79,7 @@ export function urls(...schemes: readonly [string, ...string[]]): Kind<string> {
   };
 }
 
-/** `host:port`, `[ipv6]:port` or `:port` (then of all addresses). Port 0: any free one. */
+/** `host:port`, `[ipv6]:port` or `:port` (all addresses). Port 0 means any free port. */
 export const hostPort: Kind<HostPort> = {
   allowed: "host:port, like 127.0.0.1:8774",
   placeholder: "HOST:PORT",
@@ -98,7 +98,7 @@ export function oneOf<const Choice extends string>(...choices: readonly Choice[]
   };
 }
 
-/** `--flag`, `--no-flag`; in the environment true, false, 1, 0, yes, no, on, off. */
+/** `--flag` or `--no-flag`; in the environment true, false, 1, 0, yes, no, on, off. */
 export const boolean: Kind<boolean> = {
   allowed: "true | false",
   placeholder: "BOOL",
@@ -109,7 +109,7 @@ export const boolean: Kind<boolean> = {
   },
 };
 
-/** Comma-separated; at least one. */
+/** A comma-separated list with at least one item. */
 export function listOf<Value>(item: Kind<Value>): Kind<readonly Value[]> {
   return {
     allowed: `a comma-separated list, each ${item.allowed}`,

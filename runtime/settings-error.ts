@@ -1,8 +1,8 @@
-/** Settings that are missing or bad: a line for each, which names it and says what is allowed. Exit code 2. */
+/** Settings that are missing or bad. Each has one line, which names the setting and says what is allowed. Exit code 2. */
 export class SettingsError extends Error {
   readonly faults: readonly string[];
 
-  /** `faults`: one or more, each a line. */
+  /** `faults` is one line, or several. */
   constructor(faults: string | readonly string[]) {
     const all = typeof faults === "string" ? [faults] : faults;
     super(all.length === 1 ? all[0] : [`${all.length} errors:`, ...all.map((fault) => `  ${fault}`)].join("\n"));
@@ -11,7 +11,7 @@ export class SettingsError extends Error {
   }
 }
 
-/** Throws a `SettingsError` with all of them, if there are any. */
+/** Throws a `SettingsError` with all of the faults, if there are any. */
 export function refuseFaults(faults: readonly string[]): void {
   if (faults.length > 0) throw new SettingsError(faults);
 }

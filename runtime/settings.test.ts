@@ -36,7 +36,7 @@ function read(argv: readonly string[], env: Record<string, string> = {}) {
   return result;
 }
 
-test("takes a last argument that may be given again as often as it comes, but at least once", () => {
+test("accepts one or more values for a last argument that may be repeated", () => {
   const several = { command: "berth x", about: "Does x.", positionals: ["A", "B…"], settings: {} };
   const positionalsOf = (argv: readonly string[]) => {
     const outcome = readSettings(several, { argv, env: {} });
@@ -51,7 +51,7 @@ test("takes a last argument that may be given again as often as it comes, but at
   }
 });
 
-test("takes the flag before the environment and the environment before the default", () => {
+test("prefers the flag to the environment and the environment to the default", () => {
   const { settings, positionals } = read(["x", "--cell", "c1", "--cells=5"], { BERTH_CELLS: "4", BERTH_LEASE: "1.5s" });
   expect(positionals).toEqual(["x"]);
   expect(settings).toEqual({
@@ -75,7 +75,7 @@ test("takes the flag before the environment and the environment before the defau
   expectTypeOf(settings.agents).toEqualTypeOf<readonly HostPort[]>();
 });
 
-test("takes an empty variable for one that is not set", () => {
+test("treats an empty variable as one that is not set", () => {
   expect(read(["x", "--cell", "c1"], { BERTH_CELLS: "" }).settings.cells).toBe(3);
 });
 
@@ -114,7 +114,7 @@ describe("names what is wrong and what is allowed, in one line", () => {
   });
 });
 
-test("names everything that is wrong at once, a line each", () => {
+test("names everything that is wrong at once, one line each", () => {
   const argv = ["--database-url=mysql://u:secret@h/d", "--cells=0", "--cels", "1", "-x", "--fsync=1", "--agents"];
   expect(() => read(argv, { BERTH_LEASE: "5" })).toThrow(
     [
@@ -147,7 +147,7 @@ test("never shows a bad URL, which may hold a password", () => {
   );
 });
 
-test("explains every flag, its variable, its default, when asked for help", () => {
+test("explains every flag, its variable and its default when asked for help", () => {
   const result = readSettings(declaration, { argv: ["--help"], env: {} });
   expect(result).toMatchObject({ kind: "help", text: expect.stringContaining("usage: berth try NAME [flags]") });
   for (const part of ["--database-url URL", "BERTH_DATABASE_URL", "default 5s", "--[no-]fsync", "required"]) {
@@ -155,7 +155,7 @@ test("explains every flag, its variable, its default, when asked for help", () =
   }
 });
 
-test("reads hosts with and without brackets, and all addresses from a bare port", () => {
+test("reads hosts with and without brackets, and reads a bare port as all addresses", () => {
   expect(hostPort.parse("[::1]:80")).toEqual({ host: "::1", port: 80 });
   expect(hostPort.parse(":80")).toEqual({ host: "0.0.0.0", port: 80 });
   expect(hostPort.parse("db.example.org:0")).toEqual({ host: "db.example.org", port: 0 });

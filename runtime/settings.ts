@@ -7,12 +7,14 @@ export { SettingsError } from "./settings-error.ts";
 /** One setting of a command, made by `setting` or `optional`. */
 export interface Setting<Value> {
   readonly kind: Kind<unknown>;
-  /** What it is for, half a sentence, for `--help`. */
+  /** What the setting is for: half a sentence for `--help`. */
   readonly about: string;
-  /** As it would be written on the command line; undefined: none, so it has to be given or is optional. */
+  /**
+   * The default as it would be written on the command line. Undefined means that there is none: the setting has to be given or is optional.
+   */
   readonly default: string | undefined;
   readonly optional: boolean;
-  /** Only carries the type. */
+  /** Exists only in the type, to carry the value's type. */
   readonly value?: Value;
 }
 
@@ -24,7 +26,7 @@ export function setting<Value>(
   return { kind, about: options.about, default: options.default, optional: false };
 }
 
-/** A setting that is null unless given. */
+/** A setting that is null when it is not given. */
 export function optional<Value>(kind: Kind<Value>, options: { readonly about: string }): Setting<Value | null> {
   return { kind, about: options.about, default: undefined, optional: true };
 }
@@ -32,17 +34,17 @@ export function optional<Value>(kind: Kind<Value>, options: { readonly about: st
 type Declared = Readonly<Record<string, Setting<unknown>>>;
 
 /**
- * What a command takes. The key of a setting names it everywhere: `databaseUrl` is the flag `--database-url` and the
- * variable `BERTH_DATABASE_URL`.
+ * The settings and arguments that a command takes. The key of a setting names it everywhere: `databaseUrl` is the flag `--database-url` and
+ * the variable `BERTH_DATABASE_URL`.
  */
 export interface Declaration<Settings extends Declared> {
-  /** As it is typed, for example `berth cell add`. */
+  /** The command as it is typed, for example `berth cell add`. */
   readonly command: string;
   /** One sentence for `--help`. */
   readonly about: string;
   /**
-   * Names of the arguments that stand without a flag; a last one that ends in … may be given again, one in brackets (`[NAME…]`) may be
-   * left out, and all others are required.
+   * Names of the positional arguments. A last one that ends in … may be repeated, one in brackets (`[NAME…]`) may be left out, and all
+   * others are required.
    */
   readonly positionals?: readonly string[];
   readonly settings: Settings;
@@ -57,9 +59,9 @@ export type Read<Settings extends Declared> =
   | { readonly kind: "help"; readonly text: string };
 
 /**
- * Reads a command's settings: a flag wins over the environment, the environment over the default. Pure. The result is
- * frozen. Throws a `SettingsError` with all that is missing, bad or unknown. `unreadable`: what is wrong with variables that could not be
- * read, by the variable.
+ * Reads a command's settings: a flag wins over the environment, and the environment over the default. Pure. The result is frozen. Throws a
+ * `SettingsError` with everything that is missing, bad or unknown. `unreadable` says, by variable, why a variable's value could not be
+ * read.
  */
 export function readSettings<Settings extends Declared>(
   declaration: Declaration<Settings>,
@@ -72,7 +74,7 @@ export function readSettings<Settings extends Declared>(
   const { values, positionals, faults: flagFaults, faulty } = parseFlags(source.argv, flagTypes(declaration));
   if (values.help === true) return { kind: "help", text: helpText(declaration) };
   const faults = flagFaults.map((fault) => `${fault}; see ${declaration.command} --help`);
-  // What a wrong flag leaves behind is not to be called an argument.
+  // The rest of a wrong flag must not be reported as an argument.
   if (faults.length === 0) faults.push(...positionalFaults(declaration, positionals));
   const settings: Record<string, unknown> = {};
   for (const [name, declared] of Object.entries(declaration.settings)) {
@@ -126,7 +128,7 @@ function flagTypes(
   return types;
 }
 
-/** What `--help` prints: every flag, its variable, what it allows and its default. */
+/** The text that `--help` prints: every flag, its variable, what it allows and its default. */
 export function helpText(declaration: Declaration<Declared>): string {
   const rows = Object.entries(declaration.settings).map(([name, declared]) => ({
     flag: declared.kind.flagOnly ? `--[no-]${flagOf(name)}` : `--${flagOf(name)} ${declared.kind.placeholder}`,
@@ -152,7 +154,7 @@ function flagOf(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** The variable of a setting: `databaseUrl` is `BERTH_DATABASE_URL`. */
+/** The variable of a setting, for example `BERTH_DATABASE_URL` for `databaseUrl`. */
 export function envOf(name: string): string {
   return `BERTH_${flagOf(name).replaceAll("-", "_").toUpperCase()}`;
 }

@@ -3,7 +3,7 @@ import { eventually } from "../test/eventually.ts";
 import { systemClock } from "./clock.ts";
 import { Ticker } from "./ticker.ts";
 
-test("goes on after an error, never runs twice at once, and ends with the work under way", async () => {
+test("continues after an error, never runs twice at once, and ends after the work under way", async () => {
   const errors: unknown[] = [];
   let runs = 0;
   let inside = 0;

@@ -8,8 +8,8 @@ export interface TickerOptions {
 }
 
 /**
- * Does `work` again and again, `pauseMs` after the last time ended; never twice at once. What `work` throws goes to
- * `onError`, and the next time comes all the same.
+ * Repeats `work`, each time `pauseMs` after the last run ended, so that it never runs twice at once. Errors of `work` go to `onError`, and
+ * the next run follows all the same.
  */
 export class Ticker {
   readonly #options: TickerOptions;
@@ -27,7 +27,7 @@ export class Ticker {
     });
   }
 
-  /** Resolves when the work under way has ended; none begins after that. */
+  /** Resolves when the work under way has ended; no run begins after that. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timer?.cancel();

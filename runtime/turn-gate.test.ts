@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { nextTurn } from "./next-turn.ts";
 import { TurnGate } from "./turn-gate.ts";
 
-test("lets so many on in each turn of the event loop, in the order in which they came", async () => {
+test("lets a limited number of callers through in each turn of the event loop, in their order of arrival", async () => {
   const gate = new TurnGate(2);
   const passed: number[] = [];
   const all = [1, 2, 3, 4, 5].map((caller) => gate.pass().then(() => passed.push(caller)));
@@ -17,7 +17,7 @@ test("lets so many on in each turn of the event loop, in the order in which they
   expect(passed).toEqual([1, 2, 3, 4, 5]);
 });
 
-test("lets a caller on that comes after the gate was empty", async () => {
+test("lets a caller through that arrives after the gate was empty", async () => {
   const gate = new TurnGate(1);
   await gate.pass();
   await gate.pass();

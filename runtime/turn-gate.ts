@@ -1,6 +1,6 @@
 /**
- * Lets only so many callers go on in each turn of the event loop, in the order in which they came: many that became ready at once, as the
- * items of one batch do, do not keep out whatever else waits to be received or answered.
+ * Lets only a limited number of callers through in each turn of the event loop, in their order of arrival. Many callers that become ready
+ * at once, as the items of one batch do, then do not keep out what else waits to be received or answered.
  */
 export class TurnGate {
   readonly #perTurn: number;
@@ -11,7 +11,7 @@ export class TurnGate {
     this.#perTurn = perTurn;
   }
 
-  /** Resolves in a later turn of the event loop, when it is the caller's. */
+  /** Resolves in a later turn of the event loop, when it is the caller's turn. */
   pass(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);

@@ -1,6 +1,6 @@
 /**
- * Gathers the items that are added within one turn of the event loop and hands them over together at its end: what makes
- * many small messages one frame.
+ * Gathers the items that are added within one turn of the event loop and hands them over together at its end, so that many small messages
+ * share one frame.
  */
 export class TurnQueue<Item> {
   #items: Item[] = [];
@@ -19,7 +19,7 @@ export class TurnQueue<Item> {
     });
   }
 
-  /** Forget what was added in this turn. */
+  /** Drops the items that were added in this turn. */
   clear(): void {
     this.#items = [];
   }
