@@ -3,10 +3,10 @@ import type { HostAggregate } from "./host-facts.ts";
 
 const NONE: readonly HostAggregate[] = [];
 
-/** The cloud's aggregates by host, as they were read at one moment. */
+/** The cloud's aggregates by host, as read at one moment. */
 export class AggregateIndex {
   readonly defaultZone: string;
-  /** By id. */
+  /** All aggregates in the order of their ids. */
   readonly all: readonly HostAggregate[];
   /** Every key of any aggregate's metadata. */
   readonly keys: ReadonlySet<string>;
@@ -32,7 +32,7 @@ export class AggregateIndex {
     this.#shareEqualLists(lists);
   }
 
-  /** By id. Hosts of the same aggregates share one list. */
+  /** The host's aggregates in the order of their ids. Hosts in the same aggregates share one list. */
   of(host: string): readonly HostAggregate[] {
     return this.#byHost.get(host) ?? NONE;
   }

@@ -4,11 +4,11 @@ import { chooseAlternates, type StandbyHosts } from "./choose-alternates.ts";
 interface Standby {
   readonly weight?: number;
   readonly ways?: number;
-  /** It fits there just once. */
+  /** The request fits on the host just once. */
   readonly tight?: boolean;
 }
 
-/** Host `at` has the root 100 + at. */
+/** The host at position `at` has the root 100 + at. */
 function standby(hosts: readonly Standby[]): StandbyHosts {
   return {
     count: hosts.length,
@@ -27,7 +27,7 @@ const positions = (...args: Parameters<typeof chooseAlternates>) =>
   chooseAlternates(...args).map(({ root }) => root - 100);
 
 describe("chooseAlternates", () => {
-  it("gives the best of few hosts, best first, none that is taken", () => {
+  it("gives the best of a few hosts, best first, and none that is taken", () => {
     const hosts = standby([{ weight: 1 }, { weight: 4 }, { weight: 2 }, { weight: 3 }]);
     expect(positions(hosts, { most: 2, seed: 1, taken: new Set([101]) })).toEqual([3, 2]);
     expect(positions(hosts, { most: 9, seed: 1, taken: new Set([101]) })).toEqual([3, 2, 0]);
@@ -53,7 +53,7 @@ describe("chooseAlternates", () => {
     expect(most).toBeLessThan(80);
   });
 
-  it("goes to failure domains that the server does not use yet, the chosen host's last of all", () => {
+  it("prefers failure domains that the server does not use yet, and the chosen host's domain last of all", () => {
     const hosts = standby(Array.from({ length: 12 }, (_, at) => ({ weight: 12 - at })));
     const domainOf = (root: number) => (root < 106 ? "rack-a" : root < 109 ? "rack-b" : "rack-c");
     const given = positions(hosts, { most: 2, seed: 3, taken: new Set([100]), domainOf });
@@ -62,7 +62,7 @@ describe("chooseAlternates", () => {
     expect(all).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
   });
 
-  it("prefers hosts with room to spare, as it may be needed only when others were placed there, best first among them", () => {
+  it("prefers hosts with room to spare, and among them the best first", () => {
     expect(
       positions(standby([{}, { tight: true, weight: 9 }, { weight: 1 }, { weight: 2 }]), {
         most: 2,
@@ -80,7 +80,7 @@ describe("chooseAlternates", () => {
     expect(positions(hosts, { most: 1, seed: 3, taken: new Set([100]), domainOf })).toEqual([2]);
   });
 
-  it("gives a few of the ways that a host offers, and passes over hosts that offer none", () => {
+  it("gives a few of the ways that a host offers, and skips hosts that offer none", () => {
     const hosts = standby([{}, { weight: 3, ways: 0 }, { weight: 2, ways: 8 }, { weight: 1, ways: 2 }]);
     const given = chooseAlternates(hosts, { most: 2, seed: 1, taken: new Set([100]) });
     expect(given.map(({ root, ways }) => [root - 100, ways.map((way) => way.mappings[""])])).toEqual([

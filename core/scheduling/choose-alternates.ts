@@ -1,53 +1,55 @@
 import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
 import { seededRandom } from "./seeded-random.ts";
 
-/** The hosts of one cell that passed the sieve and the filters, at positions 0 … count − 1 in an order that stays the same. */
+/** The hosts of one cell that passed the checks of the ledger and the filters, at positions 0 … count − 1 in a stable order. */
 export interface StandbyHosts {
   readonly count: number;
-  /** Slot of the root provider, in the cell's view, of the host at a position. By it the rest is asked. */
+  /** Slot, in the cell's view, of the root provider of the host at a position. The other methods take this root. */
   root(at: number): number;
-  /** More is better. */
+  /** The host's weight; more is better. */
   weight(root: number): number;
-  /** How often the request would fit there, as far as is worth counting: the more often, the likelier it fits later, too. */
+  /** How many such requests would fit there, up to a small maximum. The more would fit, the likelier one still fits later. */
   room(root: number): number;
-  /** Up to `most` ways in which the request fits there, the preferred one first; none: it does not fit after all. */
+  /**
+   * Up to `most` ways in which the request fits there, with the preferred one first. An empty list means that it does not fit after all.
+   */
   waysOn(root: number, most: number): readonly AllocationRequest[];
 }
 
 export interface AlternateOptions {
-  /** Most hosts. */
+  /** Maximum number of alternate hosts. */
   readonly most: number;
-  /** Of the server: servers of one burst draw differently. */
+  /** Seed of the server. Different seeds let the servers of one burst draw different hosts. */
   readonly seed: number;
   /** Roots of the hosts that were chosen for servers of the same request; the server's own comes first. */
   readonly taken: ReadonlySet<number>;
-  /** Name of the failure domain of the host with this root; undefined: it is in none. */
+  /** Name of the failure domain of the host with this root, or undefined when it is in none. */
   readonly domainOf?: (root: number) => string | undefined;
 }
 
-/** A host that stands by, with the ways to use it in the order to try them; at least one. */
+/** An alternate host with at least one way to use it, in the order in which to try them. */
 export interface Alternate {
   readonly root: number;
   readonly ways: readonly AllocationRequest[];
 }
 
-/** Hosts drawn for each alternate that is wanted; the best of them are taken. */
+/** Number of hosts drawn for each requested alternate. The best of them are taken. */
 const DRAWN_PER_ALTERNATE = 8;
 
-/** Hosts tried one by one when too few of the drawn ones fit after all. */
+/** Maximum number of hosts tried one by one when too few of the drawn ones fit after all. */
 const TRIED_AT_MOST = 256;
 
-/** Hosts whose failure domain is asked for beyond the drawn ones. */
+/** Maximum number of hosts, beyond the drawn ones, whose failure domain is looked up. */
 const LOOKED_AT_FOR_DOMAINS = 64;
 
-/** Ways kept of one host: another way helps only against a claim that came between, which seldom happens twice. */
+/** Number of ways kept for each host. Another way helps only against a claim made in between, which seldom happens twice. */
 const WAYS_PER_HOST = 2;
 
 /**
- * Chooses the hosts to go to when the chosen one fails: the best of a few that are drawn at random, best first. Were they the best of
- * all, a burst of requests would share two alternates. A host that the request only just fits on is likely to be taken by the time that
- * somebody has to go there: it comes after those with more room. A failure domain that is used already (the chosen host's above
- * all) comes only after those that are not.
+ * Chooses the hosts to try when the chosen one fails: the best of a few that are drawn at random, best first. If they were the best of all
+ * hosts, a burst of requests would share two alternates. A host with room for just one such request is likely to be full by the time it is
+ * needed, so it comes after hosts with more room. A host in a failure domain that the server already uses, above all the chosen host's
+ * domain, comes after hosts in other domains.
  *
  * Cost: independent of the number of hosts unless hardly any of them fits.
  */
@@ -72,7 +74,7 @@ export function chooseAlternates(hosts: StandbyHosts, options: AlternateOptions)
   return chosen.sort((a, b) => hosts.weight(b.root) - hosts.weight(a.root));
 }
 
-/** Roots of distinct hosts that are not taken: a part of all even when there are few, so that servers differ. */
+/** Draws roots of distinct hosts that are not taken. Even when there are few hosts it draws only a part of them, so that servers differ. */
 function drawHosts(hosts: StandbyHosts, { most, taken }: AlternateOptions, random: () => number): number[] {
   const { count } = hosts;
   const wanted = Math.min(most * DRAWN_PER_ALTERNATE, Math.max(most * 2, Math.ceil(count / 2)));
@@ -88,7 +90,7 @@ function drawHosts(hosts: StandbyHosts, { most, taken }: AlternateOptions, rando
   return drawn;
 }
 
-/** Few draws may miss a failure domain: so the first host of each is drawn, too, from a random place on. */
+/** A few random draws may miss a failure domain. So this also draws the first host of each further domain, from a random position on. */
 function drawOtherDomains(
   hosts: StandbyHosts,
   { domainOf, taken, most }: AlternateOptions,
@@ -98,7 +100,7 @@ function drawOtherDomains(
   const known = new Set(drawn.map((root) => domainOf?.(root)));
   const start = Math.floor(random() * hosts.count);
   const steps = Math.min(hosts.count, LOOKED_AT_FOR_DOMAINS);
-  // One more than there are alternates: the server's own host has a domain, too.
+  // The limit is one more than the number of alternates, because the server's own host has a domain too.
   for (let step = 0; step < steps && known.size <= most; step += 1) {
     const root = hosts.root((start + step) % hosts.count);
     const domain = domainOf?.(root);
@@ -108,7 +110,7 @@ function drawOtherDomains(
   }
 }
 
-/** Which of the roots has the least used failure domain, then the most room, then the highest weight; of like ones the first. */
+/** Index of the root with the least used failure domain, then the most room, then the highest weight. The first of equal roots wins. */
 function indexOfBest(
   roots: readonly number[],
   rooms: readonly number[],
@@ -132,7 +134,10 @@ function indexOfBest(
   }
 }
 
-/** The others one after the other from a place that the seed decides; bounded, as each costs a search in the host's tree. */
+/**
+ * Tries the other hosts one after the other, from a position that the seed decides. Their number is bounded, since each costs a search in
+ * the host's tree.
+ */
 function fillUp(hosts: StandbyHosts, options: AlternateOptions, chosen: Alternate[]): void {
   const start = options.seed % hosts.count;
   const known = new Set(chosen.map((alternate) => alternate.root));
@@ -145,7 +150,7 @@ function fillUp(hosts: StandbyHosts, options: AlternateOptions, chosen: Alternat
   }
 }
 
-/** How often each failure domain is used by one server's hosts. */
+/** How often each failure domain is used by the hosts of one server. */
 class DomainCounts {
   readonly #domainOf: (root: number) => string | undefined;
   readonly #counts = new Map<string, number>();

@@ -61,7 +61,7 @@ describe("HostChooser", () => {
     expect(hostsChosen([one], {}, { weighers: [{ weigher: freeCpu, multiplier: -1 }] })).toEqual(["a", "c", "b"]);
   });
 
-  it("chooses the same for the same seed, and spreads over about equal hosts for different ones", () => {
+  it("chooses the same host for the same seed, and spreads over about equal hosts for different seeds", () => {
     const cells = [
       cell("one", viewOf(...Array.from({ length: 20 }, (_, index) => flat(`h${index}`, 0)), flat("worse", 10))),
     ];
@@ -80,7 +80,7 @@ describe("HostChooser", () => {
     expect(chosen).not.toContain("worse");
   });
 
-  it("spreads the alternates of a burst, each request's best first, so that it does not share two of them", () => {
+  it("spreads the alternates of a burst, so that its requests do not share two of them, and gives each request its best first", () => {
     const hosts = Array.from({ length: 200 }, (_, index) => flat(`h${index}`, index % 8));
     const cells = [cell("one", viewOf(...hosts))];
     const used = (name: string) => Number(name.slice(1)) % 8;
@@ -111,7 +111,7 @@ describe("HostChooser", () => {
     }
   });
 
-  it("gives alternates to a server whose host is chosen already, as a choice of its own would", () => {
+  it("gives the same alternates to a server whose host is already chosen as it gives when it chooses the host", () => {
     const cells = [cell("one", viewOf(flat("a", 8), flat("b", 2), flat("c", 5), flat("d", 0)))];
     const outcome = translateFlavor(FLAVOR);
     if (outcome.kind !== "query") throw new Error("bad flavor");
@@ -128,7 +128,7 @@ describe("HostChooser", () => {
     expect(chooser.alternatesOf({ cell: "two", host: "d" }, outcome.query, cells, options)).toEqual([]);
   });
 
-  it("names what each provider gives and which group it serves", () => {
+  it("names the resources of each provider and the group that it serves", () => {
     const choice = choose([cell("one", viewOf(gpus("a", 2)))], {
       "resources1:CUSTOM_GPU_MILLI": "1000",
       "resources2:CUSTOM_GPU_MILLI": "1000",
@@ -192,7 +192,7 @@ describe("HostChooser", () => {
     });
   });
 
-  it("leaves out hosts that were tried, and room that is claimed and not yet seen", () => {
+  it("leaves out hosts that were tried, and room that is claimed but not yet visible", () => {
     const one = cell("one", viewOf(flat("a", 0), flat("b", 15)));
     expect(hostsChosen([one], {}, { excludedHosts: new Map([["one", new Set(["a"])]]) })).toEqual(["b"]);
     one.view.hold("claim", [{ provider: "b" as never, resourceClass: "VCPU" as never, amount: 1 }]);
@@ -231,7 +231,7 @@ describe("weighers", () => {
     expect(hostsChosen([cell("one", view)], {}, { weighers: by(freeMemory) })).toEqual(["b", "a"]);
   });
 
-  it("free-cpu counts what a host's NUMA nodes have together when its root offers none", () => {
+  it("free-cpu adds up a host's NUMA nodes when its root offers no CPU", () => {
     const numa = (name: string, used: number) => [
       ...provider(name, { MEMORY_MB: 10 }),
       ...provider(`${name}-0`, { VCPU: 8 }, { parent: name, used }),
@@ -280,7 +280,7 @@ describe("weighers", () => {
     current = new Map([["c", 1]]).set("b", 2);
     cells[0]!.view.touchAll();
     expect(hostsChosen(cells, {}, { weighers })).toEqual(["a", "c", "b"]);
-    // The host that failed least has got another root.
+    // The host with the fewest failures now has another root.
     cells[0]!.view.applyAll([...flat("other", 0), host("c", "other")]);
     expect(hostsChosen(cells, {}, { weighers })).toEqual(["a", "c", "b"]);
   });

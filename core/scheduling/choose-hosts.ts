@@ -19,24 +19,26 @@ import type { StageWatch } from "./stage-watch.ts";
 import type { WeighedBy } from "./weighers/weigher.ts";
 
 export interface ChoiceOptions {
-  /** Decides between hosts that are about as good: the same seed over the same views gives the same choice. */
+  /** Decides between hosts that are about equally good. The same seed over the same views gives the same choice. */
   readonly seed: number;
-  /** Most alternates beside the chosen host. */
+  /** Maximum number of alternates beside the chosen host. */
   readonly alternates: number;
-  /** Hosts by cell that are out of the question. */
+  /** By cell: hosts that must not be chosen. */
   readonly excludedHosts?: ReadonlyMap<string, ReadonlySet<string>>;
   readonly weighers: readonly WeighedBy[];
-  /** What host filters and weighers look at; without it no filter is asked. */
+  /** The server spec that host filters and weighers read. Without it no filter is applied. */
   readonly spec?: ServerSpec;
-  /** In the order in which hosts are asked. */
+  /** The host filters, in the order in which they are applied. */
   readonly filters?: readonly HostFilter[];
-  /** The chosen host is one of the best so many … */
+  /** Number of best hosts from which the chosen host is drawn. */
   readonly spread: number;
-  /** … whose weight is at most so much below the best. */
+  /** How far, at most, the weight of such a host may lie below the best one's. */
   readonly spreadTolerance: number;
-  /** What may be spent on hosts of several providers, over all calls for one decision; without it as many steps as by default. */
+  /**
+   * The budget for searching hosts with several providers, over all calls for one decision. Without it the default number of steps applies.
+   */
   readonly search?: SearchBudget;
-  /** Told of each stage; it does not change the choice. */
+  /** Called at the start of each stage; it does not influence the choice. */
   readonly watch?: StageWatch;
 }
 
@@ -50,31 +52,34 @@ export interface HostWeight {
 
 export type HostChoice =
   /**
-   * The chosen host, then its alternates, best first, all of one cell. An alternate that the request fits on in several ways
-   * comes several times, one after the other.
+   * The chosen host, then its alternates, best first, all in one cell. An alternate on which the request fits in several ways occurs
+   * several times in a row.
    */
   | {
       readonly kind: "chosen";
       readonly cell: string;
       readonly selections: readonly Selection[];
-      /** Hosts that were asked whether the request fits there. */
+      /** Number of hosts that were examined for whether the request fits there. */
       readonly lookedAt: number;
-      /** Hosts that fit, as far as those show that were not looked at. */
+      /** Number of hosts that fit. Hosts that were not examined count when nothing yet shows that they do not fit. */
       readonly feasible: number;
-      /** The weights of the chosen hosts and what they are made of, in order, each once. Call it before anything is awaited, or never. */
+      /**
+       * The weights of the chosen hosts with their parts, in order, each host once. Call it in the same turn of the event loop, before any
+       * await.
+       */
       readonly weights: () => readonly HostWeight[];
     }
-  /** No host fits now; why, counted. */
+  /** No host fits now. `refusals` counts the reasons. */
   | {
       readonly kind: "none";
       readonly refusals: readonly RefusalCount[];
       readonly trees: number;
-      /** The same, step by step. */
+      /** The same reasons, step by step. */
       readonly funnels: readonly CellFunnel[];
       readonly lookedAt: number;
     };
 
-/** The slice of the search is over, and nothing is decided: to be asked again after others had their turn. */
+/** The slice of the search has ended without a decision. Call again after other work has had its turn. */
 export interface PausedChoice {
   readonly kind: "paused";
   readonly lookedAt: number;
@@ -86,14 +91,15 @@ const NO_HOSTS: ReadonlySet<string> = new Set();
 const NO_ROOTS: ReadonlySet<number> = new Set();
 
 /**
- * Chooses a host and alternates for a request among cells, from the ranking of its class: the hosts that fit requests like this
- * one, sieved, filtered and weighed, kept up to date with the views from one request to the next (see ranking/host-class.ts).
- * What only this request decides, and how it fits on a tree of several providers, is found out for hosts that are looked at.
+ * Chooses a host and alternates for a request among cells, from the ranking of the request's class: the hosts that fit requests like this
+ * one, filtered and weighed, and kept up to date with the views from one request to the next (see ranking/host-class.ts). What only this
+ * request decides, and how it fits on a tree of several providers, is computed for the examined hosts only.
  *
- * The same seed over the same views gives the same choice, up to how far the ranges of weights have moved since a class was made.
+ * The same seed over the same views gives the same choice, except for the distance that ranges of weights have moved since the class was
+ * made.
  *
- * Cost: some microseconds whatever the number of hosts, plus half a microsecond for each host that changed since the class was
- * used last; some 100 ns a host when the class is new.
+ * Cost: a few microseconds regardless of the number of hosts, plus half a microsecond for each host that changed since the class was last
+ * used. A new class costs some 100 ns a host.
  */
 export class HostChooser {
   readonly #book: ClassBook;
@@ -102,12 +108,12 @@ export class HostChooser {
     this.#book = new ClassBook(limits);
   }
 
-  /** What is kept, for whoever watches over it. */
+  /** Size of the kept classes, for monitoring. */
   get classes(): Pick<ClassBook, "size" | "memoryBytes" | "timesMade"> {
     return this.#book;
   }
 
-  /** All slices of the search in one turn. */
+  /** Runs all slices of the search in one turn of the event loop. */
   choose(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions): HostChoice {
     const search = options.search ?? stepsOnly();
     for (;;) {
@@ -118,8 +124,8 @@ export class HostChooser {
   }
 
   /**
-   * One slice of the search. `paused`: call it again after `search.beginSlice()`; hosts that were found not to fit are left out until they
-   * change, so it goes on with the others, over the views as they are by then.
+   * Runs one slice of the search. After `paused`, call it again after `search.beginSlice()`. Hosts that did not fit stay left out until
+   * they change, so it continues with the others, over the views as they are by then.
    */
   chooseSlice(
     query: PlacementQuery,
@@ -143,8 +149,8 @@ export class HostChooser {
   }
 
   /**
-   * The alternates of a server whose host is chosen already, as `choose` would give them: for servers of one request, whose hosts are
-   * chosen all before any of their alternates. `chosen.cell` is one of the cells.
+   * The alternates of a server whose host is already chosen, as `choose` would give them. It serves requests for several servers, whose
+   * hosts are all chosen before any of their alternates. `chosen.cell` must be one of the cells.
    */
   alternatesOf(
     chosen: { readonly cell: string; readonly host: string },
@@ -160,7 +166,7 @@ export class HostChooser {
     return selections;
   }
 
-  /** The best hosts that the request fits on, `most` of them, as they would be asked one after the other. */
+  /** The best `most` hosts on which the request fits, in the order in which they would be tried. */
   best(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions, most: number): HostWeight[] {
     const { hosts, ranked } = this.#rank(query, cells, options, options.search ?? stepsOnly());
     const best: HostWeight[] = [];
@@ -189,7 +195,7 @@ export class HostChooser {
   }
 }
 
-/** The filters as they judge one request among the hosts of a cell; none without facts to ask about. */
+/** Binds the filters to one request and the hosts of a cell. Without a spec or facts there are no filters to apply. */
 export function boundTo(
   { name, view, facts }: CellHosts,
   spec: ServerSpec | null,
@@ -203,7 +209,7 @@ function rootsOf({ view }: CellHosts, hosts: ReadonlySet<string> | undefined): R
   return new Set(Array.from(hosts, (host) => view.hosts.slotOf(host)));
 }
 
-/** One of the best at random; the next one if it turns out not to fit. */
+/** Takes one of the best hosts at random, or the next one when that host turns out not to fit. */
 function pickBest(ranked: RankedHosts, { spread, spreadTolerance, seed }: ChoiceOptions): PlacedHost | null {
   const random = seededRandom(seed);
   const peers = ranked.takeBest(spread, spreadTolerance);
@@ -248,7 +254,7 @@ function standbysOf(ranked: RankedHosts, ranking: CellRanking, root: number, opt
     most: options.alternates,
     seed: options.seed,
     taken: new Set([root, ...rootsOf(cell, options.excludedHosts?.get(cell.name))]),
-    // Asked for many hosts, and for nothing where nobody made any.
+    // It is called for many hosts, so it is left out when the chosen host is in no failure domain.
     ...(failureDomainOf(cell.facts, root) !== undefined && {
       domainOf: (slot: number) => failureDomainOf(cell.facts, slot),
     }),

@@ -3,18 +3,18 @@ import type { MembersOnHost } from "../cell/group-rule.ts";
 const NO_MEMBERS: ReadonlyMap<string, MembersOnHost> = new Map();
 const NO_HOSTS: readonly string[] = [];
 
-/** A server of a group, as it is counted. */
+/** A server of a group with the hosts on which it counts. */
 interface Member {
   readonly group: string;
-  /** Each once. */
+  /** The hosts, each listed once. */
   readonly hosts: readonly string[];
   readonly settled: boolean;
 }
 
-/** How many servers of each server group every host has, homes and both ends of moves counted alike. */
+/** How many servers of each group every host has. Homes and both ends of moves count alike. */
 export class GroupPlaces {
   readonly #members = new Map<string, Member>();
-  /** By group, by host. */
+  /** By group, then by host. */
   readonly #groups = new Map<string, Map<string, MembersOnHost>>();
 
   membersOf(group: string): ReadonlyMap<string, MembersOnHost> {
@@ -25,7 +25,7 @@ export class GroupPlaces {
     return this.#members.get(serverUuid)?.hosts ?? NO_HOSTS;
   }
 
-  /** Replaces what was known of the server; null: it is of no group, or nowhere. Returns the hosts whose counts changed. */
+  /** Replaces what is known of the server; null means that it has no group or no host. Returns the hosts whose counts changed. */
   set(serverUuid: string, member: Member | null): readonly string[] {
     const before = this.#members.get(serverUuid) ?? null;
     if (isSame(before, member)) return NO_HOSTS;

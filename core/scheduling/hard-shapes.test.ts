@@ -31,7 +31,7 @@ describe("shapes of hard queries", () => {
     expect(shapes.limitsFor(query("A", 7, 9))).toEqual({ steps: 2_000, ms: 2, stepsPerSlice: 8_000 });
   });
 
-  test("are told apart by classes and by the number of groups", () => {
+  test("differ by classes and by the number of groups", () => {
     const shapes = new HardShapes(LIMITS);
     shapes.learn(query("A", 1, 2), search(64_000));
     expect([query("B", 1, 2), query("A", 1), query("A", 1, 2, 3)].map((one) => shapes.limitsFor(one).steps)).toEqual([
@@ -39,7 +39,7 @@ describe("shapes of hard queries", () => {
     ]);
   });
 
-  test("have their limits back, step by step, as searches come to their end", () => {
+  test("regain their limits, step by step, as searches complete", () => {
     const shapes = new HardShapes(LIMITS);
     for (let round = 0; round < 2; round += 1) shapes.learn(query("A", 1), search(64_000));
     shapes.learn(query("A", 2), search(10));

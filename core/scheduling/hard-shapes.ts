@@ -1,19 +1,18 @@
 import { DEFAULT_SEARCH_LIMITS, type SearchBudget, type SearchLimits } from "../candidates/search-budget.ts";
 import type { PlacementQuery } from "./placement-query.ts";
 
-/** Shapes that are remembered. */
+/** Maximum number of shapes that are remembered. */
 const SHAPES_MAX = 1_000;
-/** The smallest share of the limits that a shape comes down to: one in 2 to the power of this. */
+/** Maximum number of halvings: the smallest share of the limits for a shape is 2 to the power of minus this. */
 const HALVINGS_MAX = 5;
 
 /**
- * Shapes of queries whose searches were given up: what their groups ask for without the amounts, which whoever asks may vary at will.
- * Each time that the search for a shape is given up, the next one of that shape has half the limits; each time that one comes to its
- * end, twice as much again.
+ * Shapes of queries whose searches were given up. A shape is what the groups ask for without the amounts, which a client could vary at
+ * will. Each search of a shape that is given up halves the limits of the next one, and each one that completes doubles them again.
  */
 export class HardShapes {
   readonly #limits: SearchLimits;
-  /** By shape, how often its limits were halved; the one that was given up last comes last. */
+  /** By shape: how often its limits were halved. The shape that was given up most recently comes last. */
   readonly #halvings = new Map<string, number>();
   readonly #shapes = new WeakMap<PlacementQuery, string>();
 
@@ -28,7 +27,7 @@ export class HardShapes {
     return { steps: Math.ceil(steps * share), ms: ms * share, stepsPerSlice };
   }
 
-  /** How a decision's search ended. */
+  /** Learns from how a decision's search ended. */
   learn(query: PlacementQuery, search: SearchBudget): void {
     if (search.spentBy === null && this.#halvings.size === 0) return;
     const shape = this.#shapeOf(query);

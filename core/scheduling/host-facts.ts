@@ -1,7 +1,7 @@
 import type { MembersOnHost } from "../cell/group-rule.ts";
 import type { HypervisorFacts } from "../cell/hypervisor-facts.ts";
 
-/** A host aggregate as a filter or weigher sees it. `metadata` holds `availability_zone`, if the aggregate is one. */
+/** A host aggregate as filters and weighers see it. `metadata` holds `availability_zone` when the aggregate is a zone. */
 export interface HostAggregate {
   readonly id: number;
   readonly uuid: string;
@@ -9,53 +9,53 @@ export interface HostAggregate {
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** A server that is at home on a host, or on its way there. */
+/** A server whose home is this host, or that is on its way there. */
 export interface ServerOnHost {
   readonly uuid: string;
   readonly projectId: string;
   readonly flavorId: string;
   readonly imageRef: string;
-  /** Its image's properties. */
+  /** Properties of its image. */
   readonly imageProperties: Readonly<Record<string, string>>;
-  /** Uuid of its server group; "": none. */
+  /** Uuid of its server group, or "" when it has none. */
   readonly group: string;
-  /** It is being built, moved, snapshotted or the like: it counts as an I/O operation (Nova's num_io_ops). */
+  /** True while it is being built, moved, snapshotted and so on: it then counts as an I/O operation (Nova's num_io_ops). */
   readonly busy: boolean;
 }
 
 /**
- * One host, beyond what the ledger view's arrays say of its providers. Read it synchronously: it follows its cell.
- * `root`: slot of the host's root provider in the cell's view.
+ * Facts about one host beyond the view's arrays of its providers. They follow the cell's changes, so read them synchronously. `root` is the
+ * slot of the host's root provider in the cell's view.
  */
 export interface HostFacts {
   readonly name: string;
   readonly cell: string;
   readonly root: number;
-  /** Of the whole cloud, in the order of their ids. */
+  /** The host's aggregates in the order of their ids. Aggregates belong to the whole cloud, not to a cell. */
   readonly aggregates: readonly HostAggregate[];
-  /** Zone of its aggregates, or the default one. */
+  /** The zone of its aggregates, or the default zone. */
   readonly zone: string;
   readonly servers: ReadonlyMap<string, ServerOnHost>;
-  /** How many of `servers` are busy. */
+  /** Number of `servers` that are busy. */
   readonly ioOps: number;
   readonly hypervisor: HypervisorFacts;
 }
 
-/** The hosts of one cell. */
+/** Facts about the hosts of one cell. */
 export interface CellFacts {
   readonly cell: string;
-  /** By the slot of the host's root; undefined: no host has its root there. */
+  /** The host with its root at this slot, or undefined when there is none. */
   at(root: number): HostFacts | undefined;
-  /** Name of the host that has the server; undefined: none of this cell. */
+  /** Name of the host that has the server, or undefined when no host of this cell has it. */
   homeOf(serverUuid: string): string | undefined;
-  /** How many servers of a group each host has, by its name, both ends of moves counted; hosts without any are not here. */
+  /** By host name: number of servers of a group, with both ends of moves counted. Hosts without any are left out. */
   membersOf(group: string): ReadonlyMap<string, MembersOnHost>;
-  /** The hosts that a server is counted on for its group: its home and both ends of its move. Of a server without a group none. */
+  /** The hosts on which a server counts for its group: its home and both ends of its move. Empty for a server without a group. */
   placesOf(serverUuid: string): readonly string[];
-  /** The version that the hypervisors of all hosts have; null: they differ. */
+  /** The hypervisor version that all hosts have in common, or null when they differ. */
   readonly commonHypervisorVersion: number | null;
-  /** Whether metadata of any aggregate has the key: if not, rules about it have nothing to say. */
+  /** Whether the metadata of any aggregate has the key. If not, rules about the key do not apply. */
   hasMetadata(key: string): boolean;
-  /** Every key of any aggregate's metadata. */
+  /** All keys in the metadata of any aggregate. */
   metadataKeys(): Iterable<string>;
 }

@@ -4,7 +4,7 @@ import type { SchedulingSettings } from "./scheduling-settings.ts";
 import type { WeighedBy } from "./weighers/weigher.ts";
 import type { WeigherSet } from "./weighers/weigher-set.ts";
 
-/** How hosts are judged and weighed, and which of the best is taken. */
+/** How hosts are filtered and weighed, and from how many of the best the host is drawn. */
 export interface HostRules {
   readonly filters: readonly HostFilter[];
   readonly weighers: readonly WeighedBy[];
@@ -12,12 +12,11 @@ export interface HostRules {
   readonly spreadTolerance: number;
 }
 
-/** Hosts of the same weight that one is drawn from. */
+/** Number of hosts of equal weight from which one is drawn. */
 const EQUALS_MAX = 64;
 
 /**
- * The rules as operators want them, and the cloud's own filters. Filters and weighers are the same lists for the same settings and own
- * filters.
+ * Builds the rules from the operators' settings and the cloud's own filters. The same settings and own filters give the same list objects.
  */
 export function hostRules(
   settings: SchedulingSettings,

@@ -1,4 +1,4 @@
-/** What many servers have in common. */
+/** The properties that many servers have in common. */
 export interface ServerKind {
   readonly projectId: string;
   readonly flavorId: string;
@@ -7,10 +7,10 @@ export interface ServerKind {
   readonly group: string;
 }
 
-/** Kinds kept to be shared; beyond that it begins anew, and servers that are known keep theirs. */
+/** Maximum number of shared kinds. Beyond it the map is cleared, while known servers keep their kinds. */
 const KINDS_MAX = 100_000;
 
-/** One object for each kind of server, so that a million servers take the memory of some thousand kinds. */
+/** Keeps one object for each kind of server, so that a million servers take the memory of some thousand kinds. */
 export class InternedKinds {
   readonly #kinds = new Map<string, ServerKind>();
 

@@ -8,7 +8,7 @@ import type { LiveCellFacts } from "./live-cell-facts.ts";
 
 const HOSTS = ["a", "b", "c"];
 
-/** A move of one of a few servers, which has one at a time: between two hosts, from nowhere, or ended. */
+/** A move of one of a few servers: between two hosts, without a source, or ended. Each server has one move at a time. */
 const anyMove: fc.Arbitrary<RowChange> = fc
   .record({
     server: fc.integer({ min: 0, max: 4 }),
@@ -24,7 +24,7 @@ const anyMove: fc.Arbitrary<RowChange> = fc
       : { kind: "move-put", uuid, serverUuid: serverId(server), ...move };
   });
 
-/** A row of one of a few servers: at home somewhere or nowhere, building or not, in one of two groups or none; or its end. */
+/** A row of one of a few servers: with or without a home, building or not, in one of two groups or none; or the row's removal. */
 const anyServer: fc.Arbitrary<RowChange> = fc
   .record({
     server: fc.integer({ min: 0, max: 4 }),
@@ -48,7 +48,7 @@ function membersAt(facts: LiveCellFacts, host: string): string {
   return `${servers}/${settled}`;
 }
 
-test("facts are what the last row of each server and of each move says, and every host that changed was told of", () => {
+test("facts match the last row of each server and of each move, and every host that changed was reported", () => {
   fc.assert(
     fc.property(fc.array(anyRow, { maxLength: 60 }), (rows) => {
       const { view, facts } = sceneOf({ a: {}, b: {}, c: {} });

@@ -23,13 +23,13 @@ function sceneAt(hosts: Parameters<typeof sceneOf>[0], aggregates: Parameters<ty
 }
 
 describe("the facts of a cell", () => {
-  test("know each host by its root's slot, and no other slot", () => {
+  test("find each host by its root's slot, and none at any other slot", () => {
     const { at, facts, rootOf } = sceneAt({ a: {}, b: {} });
     expect(at("b")).toMatchObject({ name: "b", cell: "cell-1", root: rootOf("b"), zone: "nova", ioOps: 0 });
     expect(facts.at(99)).toBeUndefined();
   });
 
-  test("follow a server from its build over its host to its end", () => {
+  test("follow a server from its build through its time on a host to its end", () => {
     const { at, facts } = sceneAt({ a: {}, b: {} });
     const spec = specWith(1, { group: GROUP, imageRef: "image-1" });
     facts.apply(serverRow(spec, "a", { status: "BUILD", taskState: "scheduling" }));
@@ -44,7 +44,7 @@ describe("the facts of a cell", () => {
     expect([at("b").servers.size, facts.serverCount, facts.membersOf("group-1").size]).toEqual([0, 0, 0]);
   });
 
-  test("do not decode a spec again that is as it was, and do when it changed", () => {
+  test("decode a spec again only when it has changed", () => {
     const { at, facts } = sceneAt({ a: {} });
     const before = specWith(1, { imageRef: "before" });
     facts.apply(serverRow(before, "a"));
@@ -73,7 +73,7 @@ describe("the facts of a cell", () => {
     expect(at("a").ioOps).toBe(expected);
   });
 
-  test("survive rows that come twice, and servers before their host", () => {
+  test("handle rows that come twice, and servers that come before their host", () => {
     const { at, facts, view } = sceneAt({ a: { builds: [specWith(1)] } });
     facts.apply(serverRow(specWith(1), "a", { status: "BUILD" }));
     facts.apply({ kind: "server-removed", uuid: serverId(9) });
@@ -83,7 +83,7 @@ describe("the facts of a cell", () => {
     expect(at("late").servers.size).toBe(1);
   });
 
-  test("tell the view which host changed, and that all may have when aggregates do", () => {
+  test("tell the view which host changed, and that any host may have changed when aggregates do", () => {
     const { changesAfter, facts, rootOf } = sceneAt({ a: {}, b: {} });
     expect(changesAfter(() => facts.apply(serverRow(specWith(1), "b")))).toEqual([rootOf("b")]);
     expect(changesAfter(() => facts.apply(serverRow(specWith(1), "b")))).toEqual([]);
@@ -103,7 +103,7 @@ describe("the facts of a cell", () => {
     expect([at("a").aggregates, at("a").zone]).toEqual([[], "elsewhere"]);
   });
 
-  test("know the version that all hypervisors have, until one has another", () => {
+  test("know the version that all hypervisors share, until one has another", () => {
     const version = (of: number) => ({ hypervisor: { version: of } });
     const { facts } = sceneAt({ a: version(7), b: version(7) });
     expect(facts.commonHypervisorVersion).toBe(7);
@@ -120,7 +120,7 @@ describe("the facts of a cell", () => {
     expect(facts.commonHypervisorVersion).toBeNull();
   });
 
-  test("begin anew before a reload, aggregates kept", () => {
+  test("start over before a reload, but keep aggregates", () => {
     const { at, facts } = sceneAt({ a: { servers: [specWith(1)] } }, [
       aggregate(1, { availability_zone: "az" }, ["a"]),
     ]);

@@ -11,7 +11,7 @@ import { LiveHost } from "./live-host.ts";
 import { isBusy, LiveServer } from "./live-server.ts";
 import { DEFAULT_SCHEDULING_SETTINGS } from "./scheduling-settings.ts";
 
-/** For the one who feeds a view: what it is told goes to the facts beside it, too. */
+/** A view and its facts as one target for the feeder: each change goes to both. */
 export function viewWithFacts(
   view: LedgerView,
   facts: LiveCellFacts,
@@ -29,9 +29,9 @@ export function viewWithFacts(
 }
 
 /**
- * The hosts of one cell with their servers, aggregates and hypervisors, following the cell row by row beside its ledger view, which
- * it tells of every host whose facts changed. Rows may come twice, and a server before its host. Readers run synchronously
- * between two transactions.
+ * The hosts of one cell with their servers, aggregates and hypervisors. They follow the cell row by row beside its ledger view, and report
+ * to the view each host whose facts changed. Rows may come twice, and a server may come before its host. Readers run synchronously between
+ * two transactions.
  *
  * Memory: some 200 bytes a server.
  */
@@ -39,15 +39,15 @@ export class LiveCellFacts implements CellFacts {
   readonly cell: string;
   readonly #view: LedgerView;
   readonly #hosts = new Map<string, LiveHost>();
-  /** By the slot that the host's root had when it was asked for: a name says whether it still is that host's. */
+  /** By the slot that the host's root had when it was last looked up. The host's name shows whether the entry is still valid. */
   #bySlot: (LiveHost | undefined)[] = [];
   readonly #servers = new Map<string, LiveServer>();
-  /** By server, which has one at a time; those that have not ended. */
+  /** By server: its current move. A server has at most one, and ended moves are left out. */
   readonly #moves = new Map<string, MovePut>();
   readonly #groups = new GroupPlaces();
   readonly #kinds = new InternedKinds();
   #aggregates: AggregateIndex;
-  /** Undefined: it is to be found out. */
+  /** Undefined when it must be computed again. */
   #commonVersion: number | null | undefined;
 
   constructor(cell: string, view: LedgerView) {
@@ -96,7 +96,7 @@ export class LiveCellFacts implements CellFacts {
     return this.#servers.size;
   }
 
-  /** Changes of other kinds are the view's: let it have them first. */
+  /** Changes of other kinds concern the view only. The view must apply the change first. */
   apply(change: RowChange): void {
     switch (change.kind) {
       case "server-put":
@@ -112,7 +112,7 @@ export class LiveCellFacts implements CellFacts {
         this.#dropMove([...this.#moves.values()].find(({ uuid }) => uuid === change.uuid));
         break;
       case "host-put":
-        // The view tells of the change.
+        // The view itself records this change.
         this.#putHost(change.host, change.hypervisor);
         break;
       case "host-removed":
@@ -126,7 +126,7 @@ export class LiveCellFacts implements CellFacts {
     for (const change of changes) this.apply(change);
   }
 
-  /** Before a reload: the cell is told anew, aggregates stay. */
+  /** Call this before a reload, which sends the whole cell again. Aggregates are kept. */
   clear(): void {
     this.#hosts.clear();
     this.#bySlot = [];
@@ -137,7 +137,7 @@ export class LiveCellFacts implements CellFacts {
     this.#view.touchAll();
   }
 
-  /** The whole cloud's aggregates, when they have changed. */
+  /** Sets the whole cloud's aggregates after they have changed. */
   setAggregates(aggregates: AggregateIndex): void {
     this.#aggregates = aggregates;
     for (const host of this.#hosts.values()) {
@@ -174,7 +174,7 @@ export class LiveCellFacts implements CellFacts {
     return common;
   }
 
-  /** Its servers stay known: they may come before it. */
+  /** Keeps the host's servers, since they may also come before it. */
   #dropHost(name: string): void {
     const host = this.#hosts.get(name);
     if (host?.servers.size !== 0) return;
@@ -242,7 +242,7 @@ export class LiveCellFacts implements CellFacts {
     if (server) this.#countInGroup(server);
   }
 
-  /** Counts a server where it is and where it moves, if it is of a group. */
+  /** Counts a server of a group on its host and on both ends of its move. */
   #countInGroup({ uuid, host, kind: { group }, settled }: LiveServer): void {
     if (group === "") return;
     const hosts = placesOf(host.name, this.#moves.get(uuid) ?? null);

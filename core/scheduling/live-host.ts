@@ -3,13 +3,13 @@ import type { HostAggregate, HostFacts, ServerOnHost } from "./host-facts.ts";
 
 const NO_SERVERS: ReadonlyMap<string, ServerOnHost> = new Map();
 
-/** A server with what counts for its host. */
+/** A server with the fields that count for its host. */
 interface CountedServer extends ServerOnHost {
   readonly uuid: string;
   readonly busy: boolean;
 }
 
-/** A host as rows tell of it. */
+/** A host as the cell's rows describe it. */
 export class LiveHost implements HostFacts {
   readonly name: string;
   readonly cell: string;
@@ -17,7 +17,7 @@ export class LiveHost implements HostFacts {
   aggregates: readonly HostAggregate[];
   zone: string;
   servers: ReadonlyMap<string, ServerOnHost> = NO_SERVERS;
-  /** `servers` once there was one; hosts without any share an empty map. */
+  /** Created for the first server. Hosts without any share an empty map. */
   #servers: Map<string, CountedServer> | null = null;
   ioOps = 0;
   hypervisor: HypervisorFacts = UNKNOWN_HYPERVISOR;

@@ -4,7 +4,7 @@ import type { ServerOnHost } from "./host-facts.ts";
 import type { ServerKind } from "./interned-kinds.ts";
 import type { LiveHost } from "./live-host.ts";
 
-/** Task states that move or copy much data, as Nova counts them; and whatever is in BUILD. */
+/** Task states that move or copy much data, as Nova counts them. A server in BUILD counts, too. */
 const BUSY_STATES: ReadonlySet<string> = new Set([
   "resize_prep",
   "resize_migrating",
@@ -17,14 +17,14 @@ const BUSY_STATES: ReadonlySet<string> = new Set([
   "rescuing",
 ]);
 
-/** A server as its kind shares it with many others. */
+/** A server that shares the object of its kind with many others. */
 export class LiveServer implements ServerOnHost {
   readonly uuid: string;
   readonly host: LiveHost;
   readonly specRevision: number | null;
   kind: ServerKind;
   busy: boolean;
-  /** Nothing is about to take it to another host. */
+  /** True when nothing is about to move it to another host. */
   settled: boolean;
 
   constructor(host: LiveHost, change: ServerPut, kind: ServerKind) {
@@ -53,7 +53,7 @@ export class LiveServer implements ServerOnHost {
   }
 }
 
-/** It counts as an I/O operation of its host. */
+/** Whether the server counts as an I/O operation of its host. */
 export function isBusy({ status, taskState }: ServerPut): boolean {
   return status === "BUILD" || (taskState !== null && BUSY_STATES.has(taskState));
 }

@@ -11,7 +11,7 @@ import type { CellAsk } from "./examine-cell.ts";
 import { STEP_COMBINATION, STEP_HOST, STEP_PLACEMENT, stepOf } from "./funnel.ts";
 import { type Lack, lacksOf } from "./lacks.ts";
 
-/** What one step says of a host; null: it passes. */
+/** The result of one step for a host; `refusal` is null when the host passes. */
 export interface HostVerdict {
   readonly step: string;
   readonly refusal: Refusal | null;
@@ -20,22 +20,22 @@ export interface HostVerdict {
 export interface HostAnswer {
   readonly cell: string;
   readonly host: string;
-  /** Every step in order, also those after the first that it fails, as far as they can be judged then. */
+  /** The result of every step in order, including steps after the first failed one, as far as they can be judged then. */
   readonly verdicts: readonly HostVerdict[];
-  /** What its providers have too little of. */
+  /** The resources of which its providers have too little. */
   readonly lacks: readonly Lack[];
 }
 
 /**
- * Says of single hosts what each step would say of them: the answer to "why not this one". Bound to a cell and a request as they are
- * now; use it before the view changes.
+ * Reports what each step says about a single host, which answers "why not this one". It is bound to the current state of a cell and a
+ * request, so use it before the view changes.
  *
- * Cost: some microseconds a host, whatever the size of the cell.
+ * Cost: a few microseconds a host, regardless of the size of the cell.
  */
 export class HostAsker {
   readonly #cell: CellHosts;
   readonly #filters: readonly BoundFilter[];
-  /** As the search asks, and with a blind eye for whose hosts they are. */
+  /** The request as the search compiles it, and the same request without its restriction to certain hosts. */
   readonly #whole: CompiledRequest;
   readonly #anywhere: CompiledRequest;
   readonly #one = new Int32Array(1);
@@ -48,7 +48,7 @@ export class HostAsker {
     this.#anywhere = new CompiledRequest(cell.view, { ...asked, trees: ANY_TREE });
   }
 
-  /** `root`: slot of the host's root provider in the cell's view. */
+  /** Examines one host. `root` is the slot of its root provider in the cell's view. */
   ask(root: number): HostAnswer {
     const { view, name } = this.#cell;
     const byHost = this.#sieve(this.#whole, root);
@@ -86,7 +86,7 @@ export class HostAsker {
   }
 }
 
-/** The first step that a host fails; null: none. */
+/** The first refusal of a host, or null when it passes every step. */
 export function firstRefusal({ verdicts }: Pick<HostAnswer, "verdicts">): Refusal | null {
   return verdicts.find(({ refusal }) => refusal !== null)?.refusal ?? null;
 }

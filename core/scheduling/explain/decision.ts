@@ -3,15 +3,15 @@ import type { HostWeight } from "../choose-hosts.ts";
 import { type CellFunnel, type Funnel, sumFunnels } from "./funnel.ts";
 import type { Miss } from "./nearest-misses.ts";
 
-/** What deciding took. */
+/** The effort that a decision took. */
 export interface DecisionEffort {
-  /** Hosts chosen until one could be claimed. */
+  /** Number of hosts that were chosen until one could be claimed. */
   readonly tries: number;
-  /** Claims that did not fit any more when they were made. */
+  /** Number of claims that no longer fitted when they were made. */
   readonly lostRaces: number;
-  /** Times that the views were waited for before a refusal. */
+  /** How often the decision waited for newer views before it refused. */
   readonly looks: number;
-  /** How far the view of the cell was behind its database; null: not known. */
+  /** How far the cell's view was behind its database, or null when unknown. */
   readonly viewLagMs: number | null;
 }
 
@@ -21,36 +21,36 @@ export interface PlacedDecision extends DecisionEffort {
   readonly cell: string;
   readonly host: string;
   readonly alternates: readonly string[];
-  /** Hosts that it could have gone to. */
+  /** Number of hosts on which the server could have been placed. */
   readonly feasible: number;
-  /** The host's weight and those of its alternates, as far as they are kept. */
+  /** The weights of the host and its alternates, as far as they are kept. */
   readonly weights: readonly KeptWeight[];
 }
 
 export interface KeptWeight {
   readonly host: string;
   readonly weight: number;
-  /** By weigher: its raw weight, the same normalised, the multiplier. */
+  /** By weigher: its raw weight, the normalised weight, and the multiplier. */
   readonly parts: Readonly<Record<string, readonly [raw: number, normalised: number, multiplier: number]>>;
 }
 
 /** No host was found. */
 export interface RefusedDecision extends DecisionEffort {
   readonly outcome: "refused";
-  /** Trees looked at, of all cells. */
+  /** Number of provider trees examined in all cells. */
   readonly hosts: number;
   readonly steps: readonly KeptStep[];
-  /** By cell how many each step left. */
+  /** By cell: how many trees each step left. */
   readonly cells: readonly { readonly cell: string; readonly hosts: number; readonly left: readonly number[] }[];
   readonly nearest: readonly KeptMiss[];
-  /** Cells that did not answer. */
+  /** Names of the cells that did not answer. */
   readonly unseen: readonly string[];
 }
 
 export interface KeptStep {
   readonly step: string;
   readonly left: number;
-  /** Most frequent first; in words. */
+  /** The reasons in words, with the most frequent first. */
   readonly removed: readonly { readonly why: string; readonly hosts: number }[];
 }
 
@@ -66,10 +66,10 @@ export interface KeptMiss {
   }[];
 }
 
-/** How a scheduler decided, as it is kept for whoever asks why. Small by `trimDecision`. */
+/** How a scheduler decided, in the form that is stored for later questions. `trimDecision` limits its size. */
 export type Decision = PlacedDecision | RefusedDecision;
 
-/** Characters of a name or reason that are kept. */
+/** Maximum number of characters that are kept of a name or reason. */
 const TEXT_MAX = 120;
 
 export function placedDecision(
@@ -106,7 +106,7 @@ export function refusedDecision(
   };
 }
 
-/** Reasons in words. */
+/** The steps of a funnel, with the reasons in words. */
 export function keptSteps({ steps }: Pick<Funnel, "steps">): KeptStep[] {
   return steps.map(({ step, left, removed }) => ({
     step,

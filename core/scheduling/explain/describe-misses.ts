@@ -2,7 +2,7 @@ import type { KeptMiss } from "./decision.ts";
 
 const MISSES_MAX = 3;
 
-/** The hosts that nearly fitted and what each lacked, in a line for operators. "": none is known. */
+/** A line for operators with the hosts that nearly fitted and what each lacked, or "" when none is known. */
 export function describeMisses(misses: readonly KeptMiss[]): string {
   if (misses.length === 0) return "";
   const shown = misses.slice(0, MISSES_MAX).map(({ cell, host, why, lacks }) => {

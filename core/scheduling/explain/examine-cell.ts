@@ -8,11 +8,11 @@ import type { CellHosts } from "../ranking/cell-ranking.ts";
 import { placeOnTree } from "../ranking/place-on-tree.ts";
 import { type CellFunnel, funnelOf } from "./funnel.ts";
 
-/** What a cell's hosts are asked. */
+/** What a cell's hosts are examined for. */
 export interface CellAsk {
   readonly query: PlacementQuery;
   readonly bound: BoundFilters;
-  /** Hosts that are out of the question. */
+  /** Hosts that must not be chosen. */
   readonly excludedHosts: ReadonlySet<string>;
 }
 
@@ -25,11 +25,11 @@ export interface CellExamination {
 }
 
 /**
- * Why the hosts of a cell will not do, counted: the first reason of each, in the order in which a host is asked. `misfits`: codes
- * of roots whose groups are known not to fit together. `search`: what may be spent on finding that out of the others; a host that it does not
- * suffice for counts as not searched.
+ * Counts why the hosts of a cell do not serve: the first reason of each host, in the order of the steps. `misfits` holds codes of roots
+ * whose groups are known not to fit together. `search` is the budget for finding that out about the others; a host for which it does not
+ * suffice counts as not searched.
  *
- * Cost: some 20 ns a host, and a microsecond for each that the ledger alone does not refuse.
+ * Cost: some 20 ns a host, and a microsecond for each host that the ledger alone does not refuse.
  */
 export function examineCell(
   cell: CellHosts,
@@ -68,7 +68,7 @@ export function examineCell(
   };
 }
 
-/** For a flat tree without numbered groups the sieve is exact. */
+/** Whether the scan alone proves that the request fits, which is the case for a flat tree without numbered groups. */
 function fitsForSure({ numbered, view }: CompiledRequest, root: number): boolean {
   return numbered.length === 0 && view.slots.descendants(root).length === 0;
 }

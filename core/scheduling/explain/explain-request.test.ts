@@ -19,7 +19,7 @@ const many = (count: number, name: string, options: HostOptions): Record<string,
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`${name}-${index + 1}`, options]));
 
 function askFor(spec: ServerSpec, over: Partial<ExplainAsk> & { readonly choice?: Partial<ChoiceOptions> } = {}) {
-  // The zone is left to its filter here, so that there is something for filters to do.
+  // The zone is left to its filter here, so that the filters have something to do.
   const asked = askedOf({ ...spec, availabilityZone: "" });
   const read = asked && translateRequest(asked, PLAIN_CONTEXT);
   if (read?.kind !== "query") throw new Error("the request cannot be asked");
@@ -40,7 +40,7 @@ const wordsOf = (steps: ReturnType<typeof explain>["funnel"]["steps"]) =>
     return `${step} ${left}${why && `: ${why}`}`;
   });
 
-/** Each step removes a number of its own. */
+/** Each step removes a different number of hosts. */
 const neighbour = specWith(7);
 const funnelScene = () =>
   sceneOf(
@@ -61,7 +61,7 @@ const choosy = specWith(1, {
 });
 
 describe("explainRequest", () => {
-  it("tells how many hosts each step leaves, and which reason removed how many", () => {
+  it("reports how many hosts each step leaves, and how many each reason removed", () => {
     const { funnel, servers } = explain(funnelScene(), choosy);
     expect(funnel.trees).toBe(13);
     expect(wordsOf(funnel.steps)).toEqual([
@@ -75,7 +75,7 @@ describe("explainRequest", () => {
     expect([servers[0]?.host, ...(servers[0]?.alternates ?? [])].sort()).toEqual(["good-1", "good-2"]);
   });
 
-  it("adds up cells, each with its own funnel", () => {
+  it("adds up cells, each of which has its own funnel", () => {
     const other = { ...sceneOf(many(3, "tiny", { inventories: { ...BIG, VCPU: 0 } })), name: "cell-2" };
     const { funnel } = explainRequest([funnelScene(), other], askFor(choosy));
     expect(funnel.trees).toBe(16);
@@ -86,7 +86,7 @@ describe("explainRequest", () => {
     ]);
   });
 
-  it("names the hosts of which least was missing, with what they lacked", () => {
+  it("names the hosts that lacked least, and what they lacked", () => {
     const scene = sceneOf({
       far: { inventories: { ...BIG, MEMORY_MB: 100, VCPU: 1 } },
       near: { inventories: { ...BIG, MEMORY_MB: 1_000 } },
@@ -106,7 +106,7 @@ describe("explainRequest", () => {
     ]);
   });
 
-  it("says of hosts that fit what each weigher adds, in the order in which they would be taken", () => {
+  it("reports for the hosts that fit what each weigher adds, in the order in which they would be chosen", () => {
     const scene = sceneOf({
       little: { inventories: { ...BIG, VCPU: 2, MEMORY_MB: 2_048 } },
       most: { inventories: { ...BIG, VCPU: 16, MEMORY_MB: 4_096 } },
@@ -126,7 +126,7 @@ describe("explainRequest", () => {
     expect(misses).toEqual([]);
   });
 
-  it("places several in thought, one beside the other, and leaves the view as it was", () => {
+  it("simulates placing several servers beside each other, and leaves the view as it was", () => {
     const scene = sceneOf(many(2, "host", { inventories: { ...BIG, VCPU: 2 } }));
     const free = () => scene.view.column("VCPU" as never)?.free.slice();
     const before = free();
@@ -138,7 +138,7 @@ describe("explainRequest", () => {
 });
 
 describe("HostAsker", () => {
-  it("tells every step that a host fails, not only the first", () => {
+  it("reports every step that a host fails, not only the first", () => {
     const scene = sceneOf({ bad: { disabled: true, inventories: { ...BIG, VCPU: 0 }, servers: [neighbour] } });
     const { host } = explain(scene, choosy, { host: "bad" });
     expect(host?.verdicts.map(({ step, refusal }) => [step, refusal?.kind ?? null])).toEqual([
@@ -150,14 +150,14 @@ describe("HostAsker", () => {
     expect(host?.lacks).toMatchObject([{ resourceClass: "VCPU", requested: 1, free: 0 }]);
   });
 
-  it("knows hosts that would do, and says nothing of hosts that nobody knows", () => {
+  it("recognises hosts that would do, and says nothing about unknown hosts", () => {
     const scene = funnelScene();
     const { host } = explain(scene, choosy, { host: "good-2" });
     expect(host && firstRefusal(host)).toBeNull();
     expect(explain(scene, choosy, { host: "nobody" }).host).toBeNull();
   });
 
-  it("agrees with the search of all on the first reason of each", () => {
+  it("gives the same first reason for each host as the search of all hosts", () => {
     const scene = funnelScene();
     const { query } = askFor(choosy);
     const filters = { kind: [], request: [] };

@@ -11,12 +11,12 @@ import { type ExaminedCell, type Miss, nearestMisses } from "./nearest-misses.ts
 export interface ExplainAsk {
   readonly query: PlacementQuery;
   readonly options: ChoiceOptions;
-  /** Most hosts that are shown with their weights. */
+  /** Maximum number of hosts that are shown with their weights. */
   readonly hostsMax: number;
   readonly missesMax: number;
-  /** Servers that are to be placed one after the other. */
+  /** Number of servers to place one after the other. */
   readonly count: number;
-  /** A host that is asked about; it need not be known. */
+  /** A host that the caller asks about. It need not exist. */
   readonly host?: string | undefined;
 }
 
@@ -29,21 +29,21 @@ export interface ExplainedServer {
 
 export interface Explanation {
   readonly funnel: Funnel;
-  /** The best hosts for the first server, in order, with what their weights are made of. */
+  /** The best hosts for the first server, in order, with the parts of their weights. */
   readonly hosts: readonly HostWeight[];
   readonly misses: readonly Miss[];
-  /** Where the servers would go; fewer than asked for when no more fit. */
+  /** Where the servers would be placed. There are fewer than requested when no more fit. */
   readonly servers: readonly ExplainedServer[];
-  /** About the host that was asked about; null: no cell knows it, or none was asked about. */
+  /** The answer about `host`, or null when no cell knows that host or the caller named none. */
   readonly host: HostAnswer | null;
 }
 
 /**
- * What would become of a request, without placing anything: who is removed by which step and why, who is left in which order, whom
- * the request would go to. It asks the same functions as a decision does, and keeps nothing from one call to the next. What the servers
- * of one call take from each other is held in the views while it runs, and let go of at its end.
+ * Explains the outcome of a request without placing anything: which step removes which hosts and why, in which order the remaining hosts
+ * come, and which host would be chosen. It calls the same functions as a decision and keeps nothing between calls. What the servers of one
+ * call take from each other is held in the views while it runs and released at its end.
  *
- * Cost: some 200 ns a host, and a microsecond for each that the ledger alone does not refuse.
+ * Cost: some 200 ns a host, and a microsecond for each host that the ledger alone does not refuse.
  */
 export function explainRequest(cells: readonly CellHosts[], ask: ExplainAsk): Explanation {
   const { query, options, host } = ask;
@@ -58,7 +58,7 @@ export function explainRequest(cells: readonly CellHosts[], ask: ExplainAsk): Ex
   };
 }
 
-/** What the hosts of each cell answer. Use it before any of their views changes. */
+/** Examines the hosts of each cell. Use the result before any of the views changes. */
 export function examineCells(
   query: PlacementQuery,
   cells: readonly CellHosts[],

@@ -1,27 +1,27 @@
 import { type Refusal, type RefusalCount, sumRefusals } from "../../candidates/refusal.ts";
 
-/** The steps that are no host filter; those are called by their names, and come before `STEP_COMBINATION`. */
+/** The steps that are not host filters. Host filters are steps under their own names, and come before `STEP_COMBINATION`. */
 export const STEP_HOST = "host";
 export const STEP_PLACEMENT = "placement";
 export const STEP_COMBINATION = "combination";
 
-/** One step of the search for hosts: how many it left, and for which reasons it removed the others. */
+/** One step of the search for hosts: how many trees it left, and why it removed the others. */
 export interface FunnelStep {
   readonly step: string;
   readonly left: number;
-  /** Most frequent first. */
+  /** The reasons, with the most frequent first. */
   readonly removed: readonly RefusalCount[];
 }
 
-/** What became of the provider trees of one cell. Each tree is counted once, at the first step that it failed. */
+/** How many provider trees of one cell each step removed. Each tree is counted once, at the first step that it failed. */
 export interface CellFunnel {
   readonly cell: string;
   readonly trees: number;
-  /** In the order in which hosts are asked. */
+  /** The steps in the order in which they are applied. */
   readonly steps: readonly FunnelStep[];
 }
 
-/** Of all cells together. */
+/** The funnel of all cells together. */
 export interface Funnel {
   readonly trees: number;
   readonly steps: readonly FunnelStep[];
@@ -53,7 +53,7 @@ export function stepOf(refusal: Refusal): string {
   }
 }
 
-/** The funnel of one cell from what was counted there. `filters`: those that had something to say, in order. */
+/** Builds the funnel of one cell from its counts. `filters` names the filters that applied to the request, in order. */
 export function funnelOf(
   cell: string,
   trees: number,
@@ -69,10 +69,10 @@ export function funnelOf(
   return { cell, trees, steps };
 }
 
-/** Adds up the funnels of several cells. A filter that has nothing to say in one of them leaves all there. */
+/** Adds up the funnels of several cells. In a cell where a filter does not apply, it leaves all trees. */
 export function sumFunnels(cells: readonly CellFunnel[]): Funnel {
   const names = new Set(cells.flatMap(({ steps }) => steps.map(({ step }) => step)));
-  // Whatever filter only a later cell has comes before the end, too.
+  // A filter that only a later cell has must also come before the last step.
   const hasEnd = names.delete(STEP_COMBINATION);
   const order = hasEnd ? [...names, STEP_COMBINATION] : [...names];
   const trees = cells.reduce((sum, cell) => sum + cell.trees, 0);
@@ -86,7 +86,7 @@ export function sumFunnels(cells: readonly CellFunnel[]): Funnel {
   return { trees, steps, cells };
 }
 
-/** Every reason of a funnel, most frequent first. */
+/** Every reason of a funnel, with the most frequent first. */
 export function refusalsOf({ steps }: Pick<Funnel, "steps">): RefusalCount[] {
   return sumRefusals(steps.flatMap(({ removed }) => removed));
 }

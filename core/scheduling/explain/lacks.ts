@@ -1,26 +1,32 @@
 import { type CompiledRequest, type Demand, type GroupDemand, hasRoom } from "../../candidates/compiled-request.ts";
 import type { ResourceClass } from "../../ledger/ids.ts";
 
-/** Too little of one class in a host's providers. */
+/** A shortage of one class in a host's providers. */
 export interface Lack {
-  /** Of the request group; "" for the unnumbered one. */
+  /** Suffix of the request group, "" for the unnumbered one. */
   readonly suffix: string;
   readonly resourceClass: ResourceClass;
   readonly requested: number;
-  /** What the provider that has most of it still has; for several like groups, all providers together. */
+  /** The free amount of the provider that has most of it; for several like groups, of all providers together. */
   readonly free: number;
-  /** Name of that provider; null: none has the class. */
+  /** Name of that provider, or null when no provider has the class. */
   readonly provider: string | null;
 }
 
-/** What a tree has too little of, traits and aggregates aside; nothing: it is not room that it fails for. */
+/**
+ * The resources of which a tree has too little, apart from traits and aggregates. The list is empty when the tree does not fail for lack of
+ * room.
+ */
 export function lacksOf(request: CompiledRequest, root: number): Lack[] {
   const providers = [root, ...request.view.slots.descendants(root)];
   const groups = request.unnumbered ? [request.unnumbered, ...request.numbered] : request.numbered;
   return groups.flatMap((group) => group.demands.flatMap((demand) => lackOf(request, group, demand, providers) ?? []));
 }
 
-/** How far a tree is from having enough: for each lacking class the missing part of what is asked for, added up. Cost: as the sieve. */
+/**
+ * How far a tree is from having enough: the sum, over the classes it lacks, of the missing part of the requested amount. Cost: that of the
+ * scan.
+ */
 export function shortageOf(request: CompiledRequest, root: number): number {
   const descendants = request.view.slots.descendants(root);
   const groups = request.unnumbered ? [request.unnumbered, ...request.numbered] : request.numbered;

@@ -5,16 +5,16 @@ import { firstRefusal, HostAsker } from "./ask-host.ts";
 import type { CellAsk, CellExamination } from "./examine-cell.ts";
 import { type Lack, shortageOf } from "./lacks.ts";
 
-/** A host that would almost have done. */
+/** A host that almost fitted the request. */
 export interface Miss {
   readonly cell: string;
   readonly host: string;
-  /** The first step that it failed. */
+  /** The refusal of the first step that it failed. */
   readonly refusal: Refusal;
   readonly lacks: readonly Lack[];
 }
 
-/** A cell with what its hosts were asked and how they answered. */
+/** A cell with what its hosts were examined for and the result. */
 export interface ExaminedCell {
   readonly cell: CellHosts;
   readonly ask: CellAsk;
@@ -28,10 +28,10 @@ interface Near {
 }
 
 /**
- * The hosts of which least was missing: each class of which there is too little counts with the missing part of what is asked for, and
- * any other reason, a filter's or that the host is down, as much as a whole class. Of equally near ones the first.
+ * The hosts that lacked least. Each class of which there is too little counts with the missing part of the requested amount. Any other
+ * reason, such as a filter's or that the host is down, counts as a whole class. Of equally near hosts the first wins.
  *
- * Cost: some 30 ns a host that was refused.
+ * Cost: some 30 ns for each refused host.
  */
 export function nearestMisses(cells: readonly ExaminedCell[], most: number): Miss[] {
   const nearest: Near[] = [];
@@ -55,7 +55,7 @@ export function nearestMisses(cells: readonly ExaminedCell[], most: number): Mis
   });
 }
 
-/** Keeps the list sorted and no longer than `most`. */
+/** Inserts a miss, and keeps the list sorted and no longer than `most`. */
 function enter(nearest: Near[], near: Near, most: number): void {
   let place = nearest.length;
   while (place > 0 && nearest[place - 1]!.distance > near.distance) place -= 1;

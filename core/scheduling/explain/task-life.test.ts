@@ -19,24 +19,24 @@ function attempt(selection: number, startedAtMs: number, endedAtMs: number, resu
 }
 
 describe("the life of a task", () => {
-  it("hops over an alternate that no longer had room, which held nothing", () => {
+  it("reports a hop over an alternate that no longer had room and held no claim", () => {
     const attempts = [attempt(0, 0, 10, "failed"), attempt(1, 10, 10, "skipped"), attempt(2, 11, 50, "success")];
     const { hops } = taskLife(RECORD, attempts, []);
     expect(hops.map(({ from, to, atMs }) => [from, to, atMs])).toEqual([["host-0", "host-2", 11]]);
   });
 
-  it("hops from a host that was claimed and skipped because it did not come", () => {
+  it("reports a hop from a host that was claimed but skipped because it did not come", () => {
     const attempts = [attempt(0, 0, 10, "skipped"), attempt(1, 10, 50, "success")];
     expect(taskLife(RECORD, attempts, []).hops.map(({ from, to }) => [from, to])).toEqual([["host-0", "host-1"]]);
   });
 
-  it("names of each attempt the conductors that owned the task meanwhile, by their ids where they had no name", () => {
+  it("names for each attempt the conductors that owned the task meanwhile, by their ids when they had no name", () => {
     const attempts = [attempt(0, 0, 10, "failed"), attempt(1, 10, 40, "failed"), attempt(2, 40, 50, "success")];
     const told = taskLife(RECORD, attempts, []).attempts.map(({ conductors }) => conductors);
     expect(told).toEqual([["first"], ["first", "c2"], ["c2"]]);
   });
 
-  it("has nothing of other tasks, and of one that cannot be read only what stands beside it", () => {
+  it("contains nothing of other tasks, and of an unreadable task only the fields stored beside it", () => {
     const other = { ...attempt(0, 0, 10, "failed"), taskId: taskId(2) };
     expect(taskLife(RECORD, [other], []).attempts).toEqual([]);
     const unreadable = { ...RECORD, task: { id: taskId(1), server: undefined, work: undefined } };

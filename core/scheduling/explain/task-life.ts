@@ -5,16 +5,16 @@ import type { Migration } from "../../cell/operation-store.ts";
 import type { Attempt, AttemptResult } from "../../cell/server.ts";
 import type { Taking, TaskRecord } from "../../cell/task-record.ts";
 
-/** A build, an operation or a delete as it is told afterwards. Times are milliseconds since the epoch. */
+/** A build, an operation or a delete in the form in which it is reported afterwards. Times are milliseconds since the epoch. */
 export interface TaskLife extends Pick<TaskRecord, "createdAtMs" | "endedAtMs" | "outcome" | "stage" | "reason"> {
   readonly id: string;
   /** `build`, `delete`, or the kind of the operation. */
   readonly kind: string;
-  /** Null: nobody asked for it, or it was stored by a version that did not note who did. */
+  /** Null when no caller requested the task, or when a version stored it that did not note the caller. */
   readonly askedBy: Caller | null;
-  /** Each carried the task until the next one took it. */
+  /** The conductors that carried the task, each until the next one took it. */
   readonly conductors: readonly Taking[];
-  /** Of an operation; `host` is the destination that was being tried. */
+  /** Stages of an operation; `host` is the destination that was being tried. */
   readonly stages: readonly { readonly atMs: number; readonly stage: string; readonly host: string | null }[];
   readonly attempts: readonly AttemptLife[];
   readonly hops: readonly HopLife[];
@@ -27,13 +27,13 @@ export interface AttemptLife {
   readonly endedAtMs: number | null;
   readonly result: AttemptResult | null;
   readonly reason: string | null;
-  /** Names of the conductors that carried the task meanwhile. */
+  /** Names of the conductors that carried the task during the attempt. */
   readonly conductors: readonly string[];
-  /** What is claimed for it; of one that was skipped for want of room, what was asked for. */
+  /** The claim of the attempt. For a host that was skipped for lack of room, what was requested there. */
   readonly claim: readonly AllocationItem[];
 }
 
-/** The server left a host for an alternate: in one transaction the claim of the one was given back and that of the other made. */
+/** The server left a host for an alternate. One transaction released the claim on the first host and made that on the second. */
 export interface HopLife {
   readonly atMs: number;
   readonly from: string;
@@ -46,13 +46,13 @@ export interface HopLife {
 export interface MoveLife {
   readonly from: string | null;
   readonly to: string | null;
-  /** Nova's status of the migration; null: of a revert or a confirmation, which has none of its own. */
+  /** Nova's status of the migration; null for a revert or a confirmation, which has no status of its own. */
   readonly status: string | null;
-  /** What it waits for, or why it was not confirmed; "" if there is nothing to say. */
+  /** What the move waits for or why it was not confirmed; "" when there is nothing to add. */
   readonly note: string;
 }
 
-/** `attempts` and `migrations` are all of the server's. */
+/** Builds the report of a task. `attempts` and `migrations` are all those of the server. */
 export function taskLife(record: TaskRecord, attempts: readonly Attempt[], migrations: readonly Migration[]): TaskLife {
   const { task, kind, createdAtMs, endedAtMs, outcome, stage, reason, takings } = record;
   const tried = attempts.filter(({ taskId }) => taskId === task.id).toSorted((a, b) => a.selection - b.selection);
@@ -91,7 +91,7 @@ function claimOf({ task }: TaskRecord, selection: number): readonly AllocationIt
   return claimedAllocation(task, selection)?.items ?? [];
 }
 
-/** Those that owned the task at some moment of the attempt: each does until the next one takes it. */
+/** The conductors that owned the task at some moment of the attempt. Each owns it until the next one takes it. */
 function carriersOf(takings: readonly Taking[], { startedAtMs, endedAtMs }: Attempt): readonly string[] {
   const carried = takings.filter(({ atMs }, index) => {
     const leftAtMs = takings[index + 1]?.atMs ?? Number.POSITIVE_INFINITY;
@@ -100,7 +100,7 @@ function carriersOf(takings: readonly Taking[], { startedAtMs, endedAtMs }: Atte
   return [...new Set(carried.map(({ name, conductorId }) => (name === "" ? conductorId : name)))];
 }
 
-/** From each attempt that held a claim to the next one. An alternate that no longer had room began and ended at one moment. */
+/** The hops from each attempt that held a claim to the next such attempt. An alternate without room began and ended at the same moment. */
 function hopsOf(record: TaskRecord, attempts: readonly Attempt[]): readonly HopLife[] {
   const held = attempts.filter(
     ({ result, startedAtMs, endedAtMs }) => result !== "skipped" || startedAtMs !== endedAtMs,

@@ -49,7 +49,7 @@ const hugeRefused = (cells: number, reasons: number) =>
   );
 
 describe("trimDecision", () => {
-  it("leaves a small one as it is", () => {
+  it("leaves a small decision as it is", () => {
     const small = placedDecision(
       { cell: "one", feasible: 3, selections: [{ host: "a" }, { host: "b" }, { host: "b" }], weights: [] },
       EFFORT,
@@ -58,7 +58,7 @@ describe("trimDecision", () => {
     expect(small).toMatchObject({ host: "a", alternates: ["b"], tries: 3 });
   });
 
-  it("brings the biggest of placements and refusals under 2,000 bytes", () => {
+  it("brings the largest placements and refusals under 2,000 bytes", () => {
     for (const [hosts, parts] of [
       [3, 17],
       [20, 17],
@@ -74,14 +74,14 @@ describe("trimDecision", () => {
       expect(bytesOf(trimDecision(hugeRefused(cells, reasons)))).toBeLessThanOrEqual(2_000);
   });
 
-  it("keeps the chosen host's own weights longest, and of them what counted most", () => {
+  it("keeps the chosen host's own weights longest, and among them those that counted most", () => {
     const trimmed = trimDecision(hugePlaced(3, 17));
     if (trimmed.outcome !== "placed") throw new Error("it was placed");
     expect(trimmed.weights.map(({ host }) => host[0])).toEqual(["0"]);
     expect(Object.keys(trimmed.weights[0]?.parts ?? {})).toContain("weigher_of_some_name_0");
   });
 
-  it("loses no host of the counts", () => {
+  it("keeps the total number of hosts in the counts", () => {
     const whole = hugeRefused(2, 400);
     const trimmed = trimDecision(whole);
     if (trimmed.outcome !== "refused") throw new Error("it was refused");

@@ -1,16 +1,16 @@
 import type { Decision, KeptStep, PlacedDecision, RefusedDecision } from "./decision.ts";
 
-/** What a decision may take as JSON, in bytes. */
+/** Maximum size of a decision as JSON, in bytes. */
 export const DECISION_BYTES_MAX = 2_000;
 
-/** Reasons of one step beyond which they are added up. */
+/** Maximum number of reasons of one step. Further ones are added up. */
 const REASONS_MAX = 6;
 const STEPS_MAX = 12;
 
 /**
- * The decision, with as much left out as has to be for its JSON to take at most `bytesMax` bytes: first what is farthest from the
- * answer - of a placement the weights of the last alternates, of a refusal the numbers by cell and the farthest misses - and at last
- * the reasons that removed fewest. What is left out of counts is added up, never lost.
+ * Shortens a decision until its JSON takes at most `bytesMax` bytes. What is farthest from the answer goes first: of a placement the
+ * weights of the last alternates, of a refusal the numbers by cell and the farthest misses. The reasons that removed fewest hosts go last.
+ * Counts that are left out are added up and never lost.
  */
 export function trimDecision(decision: Decision, bytesMax = DECISION_BYTES_MAX): Decision {
   let trimmed = decision;
@@ -26,14 +26,14 @@ export function bytesOf(decision: Decision): number {
   return new TextEncoder().encode(JSON.stringify(decision)).length;
 }
 
-/** Null: there is nothing more to leave out. */
+/** Leaves out one thing, or returns null when nothing more can be left out. */
 function shortenPlaced(decision: PlacedDecision): PlacedDecision | null {
   const { weights, alternates } = decision;
   if (weights.length > 1) return { ...decision, weights: weights.slice(0, -1) };
   const [own] = weights;
   const parts = own ? Object.entries(own.parts) : [];
   if (own && parts.length > 0) {
-    // The smallest first: it decided least.
+    // The part with the smallest contribution decided least.
     const least = parts.reduce((a, b) => (worth(a[1]) <= worth(b[1]) ? a : b))[0];
     return { ...decision, weights: [{ ...own, parts: Object.fromEntries(parts.filter(([name]) => name !== least)) }] };
   }
@@ -67,7 +67,7 @@ const NO_STEP: KeptStep = { step: "", left: 0, removed: [] };
 const OTHERS = "other reasons";
 const OTHER_STEPS = "other steps";
 
-/** The numbers by cell go with the steps. */
+/** Removes a step together with its numbers by cell. */
 function withoutStep(decision: RefusedDecision, index: number): RefusedDecision {
   return {
     ...decision,
@@ -76,7 +76,7 @@ function withoutStep(decision: RefusedDecision, index: number): RefusedDecision 
   };
 }
 
-/** The last two steps as one. */
+/** Merges the last two steps into one. */
 function mergedEnd(steps: readonly KeptStep[]): KeptStep[] {
   const [one, other] = steps.slice(-2);
   if (!one || !other) return [...steps];
@@ -92,7 +92,7 @@ function shortened(step: KeptStep, longest: KeptStep): KeptStep {
   return step === longest ? withReasons(step, step.removed.length - 1) : step;
 }
 
-/** So many reasons, the last of which stands for all the others. */
+/** Keeps `count` reasons, where the last one stands for all the others. */
 function withReasons(step: KeptStep, count: number): KeptStep {
   const kept = step.removed.slice(0, count - 1);
   const rest = step.removed.slice(count - 1).reduce((sum, { hosts }) => sum + hosts, 0);

@@ -3,8 +3,8 @@ import { metadataOf } from "./aggregate-metadata.ts";
 import type { HostFilter } from "./host-filter.ts";
 
 /**
- * Hosts whose aggregates' metadata does not contradict the image: a key that the image has as a property, too, has the property's
- * value among its own. With a namespace only keys that begin with it (and the separator) count.
+ * Passes hosts whose aggregates' metadata does not contradict the image. When metadata and the image's properties have the same key, the
+ * property's value must be among the metadata's values. With a namespace, only keys that begin with it and the separator are compared.
  */
 export function aggregateImagePropertiesIsolation(settings: SchedulingSettings): HostFilter {
   const {

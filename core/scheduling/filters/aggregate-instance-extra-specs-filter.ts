@@ -5,8 +5,8 @@ import type { HostFilter } from "./host-filter.ts";
 const SCOPE = "aggregate_instance_extra_specs:";
 
 /**
- * Hosts whose aggregates' metadata has what the flavor's extra specs require: those in the scope `aggregate_instance_extra_specs`,
- * and those in none.
+ * Passes hosts whose aggregates' metadata satisfies the flavor's extra specs, both those in the scope `aggregate_instance_extra_specs` and
+ * those without a scope.
  */
 export const aggregateInstanceExtraSpecsFilter: HostFilter = {
   name: "AggregateInstanceExtraSpecsFilter",

@@ -4,7 +4,10 @@ type Metadata = ReadonlyMap<string, ReadonlySet<string>>;
 
 const known = new WeakMap<readonly HostAggregate[], Metadata>();
 
-/** The metadata of a host's aggregates together: by key every value, those with commas taken apart. Remembered by the list. */
+/**
+ * Merges the metadata of a host's aggregates: every value by key, with comma-separated values split. The result is remembered for each
+ * list.
+ */
 export function metadataOf(aggregates: readonly HostAggregate[]): Metadata {
   const remembered = known.get(aggregates);
   if (remembered) return remembered;
@@ -25,7 +28,7 @@ export function valuesOf(aggregates: readonly HostAggregate[], key: string): str
   return aggregates.map(({ metadata }) => metadata.get(key)).filter((value) => value !== undefined);
 }
 
-/** The lowest of the numbers that a host's aggregates have for a key; the fallback if they have none, or anything that is no number. */
+/** The lowest number that a host's aggregates have for a key, or the fallback when there is none or when a value is not a number. */
 export function lowestOf(aggregates: readonly HostAggregate[], key: string, fallback: number): number {
   let lowest = Number.POSITIVE_INFINITY;
   for (const { metadata } of aggregates) {

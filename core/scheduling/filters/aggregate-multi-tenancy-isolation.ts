@@ -1,10 +1,10 @@
 import { metadataOf } from "./aggregate-metadata.ts";
 import type { FilteredCell, HostFilter } from "./host-filter.ts";
 
-/** Also `filter_tenant_id2` and the like, since one value is too short for many projects. */
+/** The prefix also matches `filter_tenant_id2` and so on, since one value is too short for many projects. */
 const PREFIX = "filter_tenant_id";
 
-/** Hosts in aggregates that name projects are for those alone; other hosts are for everybody. */
+/** Reserves hosts in aggregates that name projects for those projects. Other hosts pass for every project. */
 export const aggregateMultiTenancyIsolation: HostFilter = {
   name: "AggregateMultiTenancyIsolation",
   decidedBy: "kind",

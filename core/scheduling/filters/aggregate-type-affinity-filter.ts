@@ -3,7 +3,7 @@ import type { HostFilter } from "./host-filter.ts";
 
 const KEY = "instance_type";
 
-/** Hosts whose aggregates' `instance_type`, if they have any, lists the flavor's name. */
+/** Passes hosts whose aggregates have no `instance_type`, or list the flavor's name in it. */
 export const aggregateTypeAffinityFilter: HostFilter = {
   name: "AggregateTypeAffinityFilter",
   decidedBy: "kind",

@@ -1,6 +1,6 @@
 import type { HostFilter } from "./host-filter.ts";
 
-/** Hosts of the zone that was asked for, if any was. */
+/** Passes hosts of the requested zone, or all hosts when no zone is requested. */
 export const availabilityZoneFilter: HostFilter = {
   name: "AvailabilityZoneFilter",
   decidedBy: "kind",

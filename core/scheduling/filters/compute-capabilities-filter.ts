@@ -6,8 +6,8 @@ const SCOPE = "capabilities:";
 const MAXPHYSADDR_BITS = "hw:maxphysaddr_bits";
 
 /**
- * Hosts with what the flavor's extra specs require of them: `capabilities:cpu_info:arch`, and keys without scope that are called
- * like an attribute of hosts. See host-attributes.ts for what there is.
+ * Passes hosts with the capabilities that the flavor's extra specs require: `capabilities:cpu_info:arch`, and keys without a scope that are
+ * named like a host attribute. host-attributes.ts lists the attributes.
  */
 export const computeCapabilitiesFilter: HostFilter = {
   name: "ComputeCapabilitiesFilter",
@@ -38,14 +38,17 @@ interface Requirement {
   readonly requirement: string;
 }
 
-/** Null: the key asks nothing of hosts. Asked for every key of every request, so it looks before it splits. */
+/**
+ * The path of a host attribute, or null when the key does not concern hosts. Every key of every request comes here, so it checks the key
+ * before it splits it.
+ */
 function pathOf(key: string): readonly string[] | null {
   if (key === MAXPHYSADDR_BITS) return ["cpu_info", "maxphysaddr", "bits"];
   if (key.startsWith(SCOPE)) return key.slice(SCOPE.length).split(":");
   return !key.includes(":") && isHostAttribute(key) ? [key] : null;
 }
 
-/** Lists with commas and quotes around, so that `<in>` finds whole items and parts alike. */
+/** Writes lists with their brackets, commas and quotes, so that `<in>` finds whole items as well as parts. */
 function textOf(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

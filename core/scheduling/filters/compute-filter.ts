@@ -1,7 +1,7 @@
 import { HOST_DISABLED, HOST_UP } from "../../ledger/view-hosts.ts";
 import type { HostFilter } from "./host-filter.ts";
 
-/** Hosts whose agent reports and that no operator has closed. */
+/** Passes hosts whose agent reports and that no operator has disabled. */
 export const computeFilter: HostFilter = {
   name: "ComputeFilter",
   decidedBy: "kind",

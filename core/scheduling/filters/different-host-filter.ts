@@ -1,7 +1,7 @@
 import type { HostFilter } from "./host-filter.ts";
 import { hintValues } from "./scheduler-hints.ts";
 
-/** Hosts with none of the servers that the hint `different_host` names. */
+/** Passes hosts with none of the servers that the hint `different_host` names. */
 export const differentHostFilter: HostFilter = {
   name: "DifferentHostFilter",
   decidedBy: "request",

@@ -1,8 +1,8 @@
-/** Compares a value that a host has with what is required of it. */
+/** Compares a host's value with the required ones. */
 type Comparison = (value: string, required: readonly string[]) => boolean;
 
 const OPERATORS: Readonly<Record<string, Comparison>> = {
-  // At least so much: as it always was, whatever the sign suggests.
+  // In Nova this operator has always meant "at least", whatever the sign suggests.
   "=": numbers((value, required) => value >= required),
   "==": numbers((value, required) => value === required),
   "!=": numbers((value, required) => value !== required),
@@ -20,8 +20,9 @@ const OPERATORS: Readonly<Record<string, Comparison>> = {
 };
 
 /**
- * Whether a value satisfies a requirement like `>= 4`, `s== fast`, `<in> gpu`, `<or> a <or> b`; without an operator they have to
- * be equal. An operator without operand, or numbers that are none, are never satisfied. Source: Nova's extra specs operators.
+ * Whether a value satisfies a requirement like `>= 4`, `s== fast`, `<in> gpu`, `<or> a <or> b`. Without an operator the two must be equal.
+ * An operator without an operand is never satisfied, nor is a comparison of text that is not a number. Source: Nova's extra specs
+ * operators.
  */
 export function satisfies(value: string, requirement: string): boolean {
   const [operator = "", ...operands] = requirement.split(/\s+/).filter((word) => word !== "");

@@ -1,4 +1,4 @@
-/** The host filters there are, under Nova's names. */
+/** All host filters, under Nova's names. */
 export const FILTER_NAMES = [
   "AggregateImagePropertiesIsolation",
   "AggregateInstanceExtraSpecsFilter",

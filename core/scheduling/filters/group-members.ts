@@ -2,20 +2,20 @@ import type { RefusalCount } from "../../candidates/refusal.ts";
 import type { MembersOnHost } from "../../cell/group-rule.ts";
 import type { CellFacts } from "../host-facts.ts";
 
-/** As server groups refuse a host: for good, and as long as one of the group's servers is on its way. */
+/** The reasons for which server groups refuse a host: for good, or while one of the group's servers is still moving or being built. */
 export const NOT_WITH_GROUP = "not where the affinity group is";
 export const GROUP_ON_ITS_WAY = "not where the affinity group is, which is on its way";
 export const FULL_OF_GROUP = "has as many servers of the anti-affinity group as it may";
 export const FULL_FOR_NOW = "has as many servers of the anti-affinity group as it may, one of them on its way";
 
-/** Whether a host that was refused may be free for the request once servers of its group that are on their way have settled. */
+/** Whether a refused host may become available once servers of the request's group have finished moving or building. */
 export function awaitsGroup(refusals: readonly RefusalCount[]): boolean {
   return refusals.some(
     ({ refusal }) => refusal.kind === "filtered" && (refusal.why === FULL_FOR_NOW || refusal.why === GROUP_ON_ITS_WAY),
   );
 }
 
-/** How many servers of a group each host has beside the one that is placed. */
+/** By host: the number of servers of a group, without the server that is being placed. */
 export function othersOf(facts: CellFacts, group: string, serverUuid: string): ReadonlyMap<string, MembersOnHost> {
   const members = facts.membersOf(group);
   const own = facts.placesOf(serverUuid);
@@ -24,7 +24,7 @@ export function othersOf(facts: CellFacts, group: string, serverUuid: string): R
   for (const host of own) {
     const here = others.get(host);
     if (here === undefined) continue;
-    // A server that is about to be placed rests until then.
+    // A server that is about to be placed counts as settled until then.
     if (here.servers > 1) others.set(host, { servers: here.servers - 1, settled: Math.max(0, here.settled - 1) });
     else others.delete(host);
   }

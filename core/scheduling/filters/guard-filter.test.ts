@@ -2,13 +2,13 @@ import { expect, test } from "vitest";
 import { guardFilter } from "./guard-filter.ts";
 import type { HostCheck } from "./host-filter.ts";
 
-/** Filters come from JavaScript, too, where nobody holds them to their types. */
+/** Filters may also come from JavaScript, where no compiler checks their types. */
 function boundTo(bind: () => unknown): HostCheck | null {
   const filter = guardFilter({ name: "Mine", decidedBy: "kind", bind: bind as () => HostCheck | null });
   return filter.bind({} as never, {} as never);
 }
 
-test("what a filter may say is passed on", () => {
+test("a valid answer of a filter is passed on", () => {
   expect(boundTo(() => null)).toBeNull();
   expect(boundTo(() => () => null)?.({} as never)).toBeNull();
   expect(boundTo(() => () => "is odd")?.({} as never)).toBe("is odd");

@@ -3,8 +3,8 @@ import type { HostCheck, HostFilter } from "./host-filter.ts";
 const MESSAGE_CHARS_MAX = 100;
 
 /**
- * A filter that may be wrong, and need not have been compiled: one that throws, or answers what no filter may, refuses the host instead, and
- * says so, so that the request ends with a reason that leads to the mistake.
+ * Wraps a filter that may be faulty and may not have been compiled. When it throws or gives an invalid answer, the wrapper refuses the host
+ * and states the fault, so that the request ends with a reason that points to the mistake.
  */
 export function guardFilter(filter: HostFilter): HostFilter {
   return {

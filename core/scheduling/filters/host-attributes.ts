@@ -2,9 +2,9 @@ import { resourceClass } from "../../ledger/ids.ts";
 import type { LedgerView } from "../../ledger/view.ts";
 import type { HostFacts } from "../host-facts.ts";
 
-/** What a host has of one class: of its root, or if that has none, of all its providers together. */
+/** A host's amounts of one class: those of its root, or of all its other providers together when the root has none. */
 export interface ClassSum {
-  /** With the allocation ratio. */
+  /** Capacity including the allocation ratio. */
   readonly capacity: number;
   readonly total: number;
   readonly used: number;
@@ -36,7 +36,7 @@ type Read = (host: HostFacts, view: LedgerView) => unknown;
 
 const MIB_PER_GIB = 1024;
 
-/** Attributes by the names that Nova's HostState has for them: the words of JsonFilter's queries and of capabilities. */
+/** Host attributes under the names of Nova's HostState, which JsonFilter's queries and capabilities use. */
 const ATTRIBUTES: Readonly<Record<string, Read>> = {
   host: (host) => host.name,
   nodename: (host) => host.name,
@@ -63,7 +63,7 @@ const ATTRIBUTES: Readonly<Record<string, Read>> = {
   total_usable_disk_gb: (host, view) => sumOfClass(view, host.root, "DISK_GB").total,
 };
 
-/** Without the allocation ratio, as Nova reckons these. */
+/** Ignores the allocation ratio, as Nova does for these attributes. */
 function freeOf({ total, used }: ClassSum): number {
   return total - used;
 }
@@ -72,7 +72,7 @@ export function isHostAttribute(name: string): boolean {
   return Object.hasOwn(ATTRIBUTES, name);
 }
 
-/** Follows a path like `cpu_info`, `topology`, `cores`; undefined when the host has nothing there. */
+/** Follows a path like `cpu_info`, `topology`, `cores`. Undefined when the host has no such attribute. */
 export function hostAttribute(host: HostFacts, view: LedgerView, path: readonly string[]): unknown {
   const [name = "", ...rest] = path;
   let value = isHostAttribute(name) ? ATTRIBUTES[name]?.(host, view) : undefined;

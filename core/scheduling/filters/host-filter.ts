@@ -4,21 +4,25 @@ import type { CellFacts, HostFacts } from "../host-facts.ts";
 import type { SpecPart } from "../ranking/spec-parts.ts";
 
 /**
- * Says whether one host may serve a request, where the ledger alone cannot say it. One rule a file, under Nova's name; a
+ * Decides whether one host may serve a request, where the ledger alone cannot decide. Each rule has its own file, under Nova's name, and a
  * setting lists the enabled ones in order.
  *
- * `decidedBy` tells what its verdict depends on beside the host, so that verdicts can be remembered:
- * - `kind`: on what equal requests have in common (flavor, image, zone, project, ports), never on the server itself
+ * `decidedBy` says what the verdict depends on beside the host, so that verdicts can be remembered:
+ * - `kind`: only on what equal requests have in common (flavor, image, zone, project, ports), never on the server itself
  * - `request`: also on this one request (hints, its server group, its named host)
  */
 export interface HostFilter {
   readonly name: string;
   readonly decidedBy: "kind" | "request";
-  /** Of kind `kind`: what it looks at of the spec; everything unless given. The less, the more requests share a ranking. */
+  /**
+   * The parts of the spec that a filter of kind `kind` reads; all parts by default. The fewer it reads, the more requests share a ranking.
+   */
   readonly reads?: readonly SpecPart[];
-  /** The search of the ledger lets no host through that it would refuse: who has searched need not ask it. */
+  /**
+   * True when the ledger search already excludes every host that the filter would refuse, so that the filter need not run after a search.
+   */
   readonly isSieved?: boolean;
-  /** Binds it to a request and a cell, as they are now. Null: it has nothing to say of this request. */
+  /** Binds the filter to the current state of a request and a cell. Returns null when it does not apply to this request. */
   bind(spec: ServerSpec, cell: FilteredCell): HostCheck | null;
 }
 
@@ -28,5 +32,5 @@ export interface FilteredCell {
   readonly facts: CellFacts;
 }
 
-/** Null: the host passes. Otherwise why not, in a few words that many hosts share ("in another availability zone"). */
+/** Returns null when the host passes, and otherwise the reason, in a few words that many hosts share ("in another availability zone"). */
 export type HostCheck = (host: HostFacts) => string | null;

@@ -202,7 +202,7 @@ describe("host filters", () => {
     expect(passing("NUMATopologyFilter", { title: "", hosts: { a: {} }, spec: asked, passes: "a" }, scene)).toBe("a");
   });
 
-  test("are asked in the order of the setting, and the first that refuses is named", () => {
+  test("are applied in the order of the setting, and the first that refuses is named", () => {
     const scene = sceneOf({ a: { up: false } });
     const facts = scene.facts.at(scene.view.slots.find(providerUuid("a")))!;
     const spec = specWith(9, { availabilityZone: "z" });
@@ -213,7 +213,7 @@ describe("host filters", () => {
     expect(first("")).toBeNull();
   });
 
-  test("are made once for the same settings, so that verdicts can be remembered by them", () => {
+  test("are made once for the same settings, so that verdicts can be remembered for each filter", () => {
     const settings = settingsOf({});
     expect(hostFilters(settings)).toBe(hostFilters(settings));
     expect(hostFilters(settings).map(({ name }) => name)).toEqual([...settings.enabledFilters, "MetricsFilter"]);

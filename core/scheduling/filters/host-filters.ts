@@ -26,7 +26,7 @@ import { serverGroupAffinityFilter } from "./server-group-affinity-filter.ts";
 import { serverGroupAntiAffinityFilter } from "./server-group-anti-affinity-filter.ts";
 import { simpleCidrAffinityFilter } from "./simple-cidr-affinity-filter.ts";
 
-/** Makes each filter there is as the settings want it. */
+/** Makes each filter from the settings. */
 const FILTERS: Readonly<Record<FilterName, (settings: SchedulingSettings) => HostFilter>> = {
   AggregateImagePropertiesIsolation: aggregateImagePropertiesIsolation,
   AggregateInstanceExtraSpecsFilter: () => aggregateInstanceExtraSpecsFilter,
@@ -57,8 +57,8 @@ const made = new WeakMap<SchedulingSettings, WeakMap<readonly HostFilter[], read
 const NO_FILTERS: readonly HostFilter[] = [];
 
 /**
- * The enabled filters, in order, after them what weighed metrics require, and at last the cloud's `own`, which no setting turns off and
- * which refuse where they throw. Remembered by both arguments.
+ * The filters in order: the enabled ones, then the filter for required metrics, and finally the cloud's `own` filters. No setting turns off
+ * the cloud's own filters, and they refuse a host when they throw. The list is remembered by both arguments.
  */
 export function hostFilters(
   settings: SchedulingSettings,
@@ -75,7 +75,7 @@ export function hostFilters(
   return filters;
 }
 
-/** Why these cannot be a cloud's own filters; null: they can. Verdicts are kept by name, so each has one of its own. */
+/** Why these cannot be a cloud's own filters, or null when they can. Verdicts are stored by filter name, so names must be unique. */
 export function nameClash(own: readonly HostFilter[]): string | null {
   const taken = new Set<string>(FILTER_NAMES);
   for (const { name } of own) {
@@ -85,27 +85,27 @@ export function nameClash(own: readonly HostFilter[]): string | null {
   return null;
 }
 
-/** A filter that has something to say of a request, as bound to it and a cell. */
+/** A filter that applies to a request, bound to it and to a cell. */
 export interface BoundFilter {
   readonly name: string;
   readonly check: HostCheck;
 }
 
-/** What the enabled filters say of one request and the hosts of one cell. Use it before the view changes. */
+/** The enabled filters, bound to one request and the hosts of one cell. Use them before the view changes. */
 export interface BoundFilters {
-  /** Whose verdicts equal requests share, as long as the host stays as it is. */
+  /** Filters whose verdicts equal requests share while the host does not change. */
   readonly kind: readonly BoundFilter[];
-  /** Whose verdicts are of this very request. */
+  /** Filters whose verdicts are valid for this request only. */
   readonly request: readonly BoundFilter[];
 }
 
-/** Why a host is out of the question, and by which filter. */
+/** The filter that refused a host, and its reason. */
 export interface FilterVerdict {
   readonly filter: string;
   readonly reason: string;
 }
 
-/** Binds filters to a request and a cell as they are now. A host that an administrator forced is asked of none. */
+/** Binds filters to the current state of a request and a cell. No filter applies to a host that an administrator forced. */
 export function bindFilters(filters: readonly HostFilter[], spec: ServerSpec, cell: FilteredCell): BoundFilters {
   const kind: BoundFilter[] = [];
   const request: BoundFilter[] = [];
@@ -117,7 +117,7 @@ export function bindFilters(filters: readonly HostFilter[], spec: ServerSpec, ce
   return { kind, request };
 }
 
-/** The first filter that a host does not pass; null: it passes all. */
+/** The verdict of the first filter that refuses a host, or null when the host passes all. */
 export function refusedBy(filters: readonly BoundFilter[], host: HostFacts): FilterVerdict | null {
   for (const { name, check } of filters) {
     const reason = check(host);

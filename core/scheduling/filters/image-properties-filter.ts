@@ -14,7 +14,7 @@ const HYPERVISORS: Readonly<Record<string, string>> = { xapi: "xen" };
 const VM_MODES: Readonly<Record<string, string>> = { pv: "xen", hv: "hvm", baremetal: "hvm" };
 
 /**
- * Hosts that support what the image names: architecture (`hw_architecture`), hypervisor (`img_hv_type`) and its version
+ * Passes hosts that support what the image names: architecture (`hw_architecture`), hypervisor (`img_hv_type`) and its version
  * (`img_hv_requested_version`, like `>=6.0,<8`), VM mode (`hw_vm_mode`), address bits (`hw_maxphysaddr_bits`).
  */
 export function imagePropertiesFilter({ imagePropertiesDefaultArchitecture }: SchedulingSettings): HostFilter {
@@ -47,7 +47,7 @@ function canonical(value: string | undefined, names: Readonly<Record<string, str
   return names[lower] ?? lower;
 }
 
-/** Nothing is asked, or nothing known: any will do. A rule that cannot be read is met by none. */
+/** Reads the version rules of an image. Without rules every version matches, and a rule that cannot be parsed matches none. */
 function versionRules(text: string | undefined): (version: number) => boolean {
   if (text === undefined || text === "") return () => true;
   const rules = text.split(",").map((rule) => /^\s*(<=|>=|<|>|!=|==)\s*(\d+(?:\.\d+)*)\s*$/.exec(rule));
@@ -74,7 +74,7 @@ function versionRules(text: string | undefined): (version: number) => boolean {
     });
 }
 
-/** 6.2 is 6002000. */
+/** Turns a version into a comparable number: 6.2 becomes 6002000. */
 function versionNumber(text: string): number {
   const [major = 0, minor = 0, patch = 0] = text.split(".").map(Number);
   return major * 1_000_000 + minor * 1_000 + patch;

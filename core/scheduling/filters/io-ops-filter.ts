@@ -5,7 +5,7 @@ import type { HostFilter } from "./host-filter.ts";
 const REASON = "builds and moves as much as it may";
 const KEY = "max_io_ops_per_host";
 
-/** Hosts with fewer servers being built, moved, snapshotted and the like than `max_io_ops_per_host`. */
+/** Passes hosts with fewer busy servers (being built, moved, snapshotted and so on) than `max_io_ops_per_host`. */
 export function ioOpsFilter({ maxIoOpsPerHost }: SchedulingSettings): HostFilter {
   return {
     name: "IoOpsFilter",
@@ -15,7 +15,7 @@ export function ioOpsFilter({ maxIoOpsPerHost }: SchedulingSettings): HostFilter
   };
 }
 
-/** The same, where metadata of a host's aggregates may set the number: the lowest counts. */
+/** Like `ioOpsFilter`, but metadata of a host's aggregates may set the number, and the lowest one counts. */
 export function aggregateIoOpsFilter({ maxIoOpsPerHost }: SchedulingSettings): HostFilter {
   return {
     name: "AggregateIoOpsFilter",

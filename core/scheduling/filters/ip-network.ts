@@ -1,9 +1,9 @@
-/** The bytes of an IPv4 or IPv6 address; null if the text is none. */
+/** The bytes of an IPv4 or IPv6 address, or null when the text is not an address. */
 export function parseAddress(text: string): readonly number[] | null {
   return text.includes(":") ? parseV6(text) : parseV4(text);
 }
 
-/** Whether both addresses are of one kind and agree in their first `bits` bits. */
+/** Whether both addresses have the same IP version and agree in their first `bits` bits. */
 export function inSameNetwork(a: readonly number[], b: readonly number[], bits: number): boolean {
   if (a.length !== b.length) return false;
   return a.every((byte, index) => {
@@ -30,7 +30,7 @@ function parseV6(text: string): number[] | null {
   return words.flatMap((word) => [word >> 8, word & 0xff]);
 }
 
-/** The 16-bit words of a part of an IPv6 address, whose end may be an IPv4 address. */
+/** The 16-bit words of a part of an IPv6 address, which may end with an IPv4 address. */
 function wordsOf(half: string): number[] | null {
   if (half === "") return [];
   const words: number[] = [];

@@ -2,8 +2,8 @@ import type { SchedulingSettings } from "../scheduling-settings.ts";
 import type { HostFilter } from "./host-filter.ts";
 
 /**
- * Isolated images only on isolated hosts; and unless the restriction is lifted, nothing else there. Without isolated images, only
- * the latter half.
+ * Allows isolated images on isolated hosts only. Unless the restriction is lifted, isolated hosts also refuse all other images. Without
+ * isolated images only the second rule applies.
  */
 export function isolatedHostsFilter(settings: SchedulingSettings): HostFilter {
   const hosts = new Set(settings.isolatedHosts);

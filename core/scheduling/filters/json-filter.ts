@@ -4,7 +4,7 @@ import { hostAttribute } from "./host-attributes.ts";
 import type { HostFilter } from "./host-filter.ts";
 import { hintValue } from "./scheduler-hints.ts";
 
-/** Queries come from users: how deep and how long they may be. */
+/** Limits on the depth and length of queries, since they come from users. */
 const DEPTH_MAX = 20;
 const LENGTH_MAX = 10_000;
 
@@ -23,9 +23,9 @@ const COMBINATIONS: Readonly<Record<string, (values: readonly unknown[]) => unkn
 };
 
 /**
- * Hosts that the query of the hint `query` is true of: `[">=", "$free_ram_mb", 1024]`, with `=`, `<`, `>`, `<=`, `>=`, `in`, `not`,
- * `and`, `or`; `$name.key` is an attribute of the host (host-attributes.ts). What the host does not have is left out of the
- * operands; fewer than two are never equal, lower or in anything.
+ * Passes hosts for which the query in the hint `query` is true: `[">=", "$free_ram_mb", 1024]`, with `=`, `<`, `>`, `<=`, `>=`, `in`,
+ * `not`, `and`, `or`. `$name.key` is an attribute of the host (host-attributes.ts). An attribute that the host lacks is left out of the
+ * operands, and a comparison with fewer than two operands is false.
  */
 export const jsonFilter: HostFilter = {
   name: "JsonFilter",
@@ -40,7 +40,7 @@ export const jsonFilter: HostFilter = {
   },
 };
 
-/** Null: it is none. */
+/** The parsed query, or null when the text is not a query. */
 function parseQuery(text: string): readonly unknown[] | null {
   if (text.length > LENGTH_MAX) return null;
   try {
@@ -77,7 +77,7 @@ function operandOf(operand: unknown, host: HostFacts, view: LedgerView): unknown
   return hostAttribute(host, view, operand.slice(1).split("."));
 }
 
-/** A list (what `not` of several gives) is true when one of it is. */
+/** A list (the result of `not` with several operands) is true when one of its items is. */
 function isTrue(value: unknown): boolean {
   return Array.isArray(value) ? value.some(isTrue) : Boolean(value);
 }

@@ -1,7 +1,7 @@
 import type { SchedulingSettings } from "../scheduling-settings.ts";
 import type { HostFilter } from "./host-filter.ts";
 
-/** Hosts that report every metric that the metrics weigher counts. */
+/** Passes hosts that report every metric that the metrics weigher uses. */
 export function metricsFilter({ metricsWeightSetting }: SchedulingSettings): HostFilter {
   const names = Object.keys(metricsWeightSetting);
   return {

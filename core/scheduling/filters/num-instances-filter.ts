@@ -5,7 +5,7 @@ import type { HostFilter } from "./host-filter.ts";
 const REASON = "has as many servers as it may";
 const KEY = "max_instances_per_host";
 
-/** Hosts with fewer servers than `max_instances_per_host`. */
+/** Passes hosts with fewer servers than `max_instances_per_host`. */
 export function numInstancesFilter({ maxInstancesPerHost }: SchedulingSettings): HostFilter {
   return {
     name: "NumInstancesFilter",
@@ -15,7 +15,7 @@ export function numInstancesFilter({ maxInstancesPerHost }: SchedulingSettings):
   };
 }
 
-/** The same, where metadata of a host's aggregates may set the number: the lowest counts. */
+/** Like `numInstancesFilter`, but metadata of a host's aggregates may set the number, and the lowest one counts. */
 export function aggregateNumInstancesFilter({ maxInstancesPerHost }: SchedulingSettings): HostFilter {
   return {
     name: "AggregateNumInstancesFilter",

@@ -7,8 +7,8 @@ import type { HostFilter } from "./host-filter.ts";
 const NUMA_ROOT = trait("HW_NUMA_ROOT");
 
 /**
- * Hosts with the NUMA nodes and the CPU threads that the request names, where no provider tells of them: a host whose providers
- * are NUMA nodes was judged by the search. By what its agent says of its CPUs' topology; a single node every host has.
+ * Passes hosts with the NUMA nodes and CPU threads that the request names, judged by the CPU topology that the agent reports. It is for
+ * hosts without NUMA providers, since the search has already judged the others. Every host has at least one node.
  */
 export const numaTopologyFilter: HostFilter = {
   name: "NUMATopologyFilter",

@@ -2,12 +2,12 @@ import type { SchedulingSettings } from "../scheduling-settings.ts";
 import { sumOfClass } from "./host-attributes.ts";
 import type { HostFilter } from "./host-filter.ts";
 
-/** The extra spec that asks for devices. */
+/** The extra spec that requests PCI devices. */
 export const PCI_ALIAS_SPEC = "pci_passthrough:alias";
 
 /**
- * Hosts with as many free devices as the flavor's `pci_passthrough:alias` (`gpu:1,nic:2`) asks. Devices are inventories of a class
- * for each kind; see `pciClassOf`.
+ * Passes hosts with as many free devices as the flavor's `pci_passthrough:alias` (`gpu:1,nic:2`) requests. Devices are inventories with a
+ * class for each kind; see `pciClassOf`.
  */
 export function pciPassthroughFilter({ pciAliases }: SchedulingSettings): HostFilter {
   return {
@@ -27,12 +27,12 @@ export function pciPassthroughFilter({ pciAliases }: SchedulingSettings): HostFi
   };
 }
 
-/** The resource class of a PCI alias: what the setting says, else made of its name. */
+/** The resource class of a PCI alias: the one in the setting, or one made from the alias's name. */
 export function pciClassOf(alias: string, pciAliases: Readonly<Record<string, string>>): string {
   return pciAliases[alias] ?? `CUSTOM_PCI_${alias.toUpperCase().replace(/[^A-Z0-9_]/g, "_")}`;
 }
 
-/** Devices by class; null: not to be read. */
+/** Number of devices by class, or null when the text cannot be parsed. */
 export function devicesWanted(
   text: string,
   pciAliases: Readonly<Record<string, string>>,

@@ -1,7 +1,7 @@
 import type { HostFilter } from "./host-filter.ts";
 import { hintValues } from "./scheduler-hints.ts";
 
-/** Hosts with at least one of the servers that the hint `same_host` names. */
+/** Passes hosts with at least one of the servers that the hint `same_host` names. */
 export const sameHostFilter: HostFilter = {
   name: "SameHostFilter",
   decidedBy: "request",

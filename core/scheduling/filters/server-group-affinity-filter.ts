@@ -3,9 +3,9 @@ import { GROUP_ON_ITS_WAY, NOT_WITH_GROUP, othersOf } from "./group-members.ts";
 import type { HostFilter } from "./host-filter.ts";
 
 /**
- * The host that servers of the request's affinity group are on, as soon as there is one in the cell: another than the one that is
- * placed, which may move. While one of them is moved there is none: the group would be torn apart, wherever the move ends. The claim
- * decides, since a view is always a little late.
+ * Passes only the host of the other servers of the request's affinity group, once the cell has such a server. While one of them is being
+ * moved, no host passes, because the group would be torn apart wherever the move ends. The claim decides in the end, since a view is always
+ * slightly behind.
  */
 export const serverGroupAffinityFilter: HostFilter = {
   name: "ServerGroupAffinityFilter",

@@ -3,8 +3,9 @@ import { FULL_FOR_NOW, FULL_OF_GROUP, othersOf } from "./group-members.ts";
 import type { HostFilter } from "./host-filter.ts";
 
 /**
- * Hosts with fewer servers of the request's anti-affinity group than may be on one, both ends of moves counted. Spares claims that are
- * pointless; the claim itself is what decides, since a view is always a little late. The server itself does not count (moves).
+ * Passes hosts with fewer servers of the request's anti-affinity group than one host may have, with both ends of moves counted. The server
+ * itself, which may be moving, does not count. The filter avoids pointless claims, but the claim itself decides, since a view is always
+ * slightly behind.
  */
 export const serverGroupAntiAffinityFilter: HostFilter = {
   name: "ServerGroupAntiAffinityFilter",

@@ -2,7 +2,10 @@ import type { HostFilter } from "./host-filter.ts";
 import { inSameNetwork, parseAddress } from "./ip-network.ts";
 import { hintValue } from "./scheduler-hints.ts";
 
-/** Hosts whose address is in the network of the hint `build_near_host_ip`, whose size the hint `cidr` gives (`/24` if it does not). */
+/**
+ * Passes hosts whose address is in the network around the hint `build_near_host_ip`. The hint `cidr` gives its prefix length (`/24` by
+ * default).
+ */
 export const simpleCidrAffinityFilter: HostFilter = {
   name: "SimpleCIDRAffinityFilter",
   decidedBy: "request",
