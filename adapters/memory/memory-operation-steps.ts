@@ -46,7 +46,7 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   const open = (tx.cell.tasksByServer.get(server.uuid) ?? []).find((row) => row.endedAtMs === null);
   if (open !== undefined) return { kind: "busy", running: runningOf(open) };
   if (server.revision !== revision || server.status !== status) return { kind: "changed" };
-  if (status === "ERROR" && migrationOf(begin) !== null && hasOpenMove(tx, server.uuid))
+  if (status === "ERROR" && hasOpenMove(tx, server.uuid))
     return { kind: "refused", why: MOVE_BROKEN_OFF, inFlight: false };
   const unfenced = evacuationRefusalOf(tx, write);
   if (unfenced !== null) return { kind: unfenced };

@@ -46,9 +46,13 @@ export type BeginOutcome =
   /** A provider, an inventory or the server's allocations are not as planned. */
   | { readonly kind: "stale"; readonly why: string };
 
-/** Why a server in ERROR cannot be moved after a move that was broken off. Everything that it holds was kept. */
+/**
+ * Only a delete is allowed for a server in ERROR whose last move was broken off. Its allocations are kept where they were, so another move would
+ * be planned from the wrong allocations. It may run at the destination, so a reboot could make it run at its home as well.
+ */
 export const MOVE_BROKEN_OFF =
-  "an earlier move of the server was broken off, and what it holds is kept: delete the server";
+  "an earlier move of the server was broken off, and nobody can tell where the server runs. Its guests and what it holds are kept: save what " +
+  "they hold, then delete the server";
 
 /** The allocations that a consumer holds now. */
 export interface Holding {

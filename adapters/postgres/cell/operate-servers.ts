@@ -91,14 +91,14 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
   return outcomes;
 }
 
-/** Servers in ERROR that are to move, and whose last move was broken off: what they hold is not all at their home. */
+/** Servers in ERROR whose last move was broken off: what they hold is not all at their home, and they may run elsewhere. */
 async function readBrokenOff(client: PoolClient, begins: readonly BeginOperation[]): Promise<ReadonlySet<string>> {
-  const moving = begins.filter((begin) => begin.status === "ERROR" && migrationOf(begin) !== null);
-  if (moving.length === 0) return new Set();
+  const failed = begins.filter(({ status }) => status === "ERROR");
+  if (failed.length === 0) return new Set();
   const rows = await queryRows<{ server_uuid: string }>(client, {
     name: "moves_broken_off",
     text: "select server_uuid from migrations where server_uuid = any ($1) and not ended",
-    values: [textArrayLiteral(moving.map(({ task }) => operationOf(task).server.uuid))],
+    values: [textArrayLiteral(failed.map(({ task }) => operationOf(task).server.uuid))],
   });
   return new Set(rows.map((row) => row.server_uuid));
 }
