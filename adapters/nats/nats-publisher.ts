@@ -207,7 +207,7 @@ function errorOf(answer: Msg, subject: string): { readonly refusal: BusError; re
   const { error } = answer.json<{ readonly error?: ApiFault }>();
   if (error === undefined) return null;
   const detail = error.description ?? "the stream refused the message";
-  // Also a 503, but room is not found within the time of a publish, and whoever publishes must not be held up for so long.
+  // Most of these are 503, too, but no room is made within the time of a publish, and its caller must not be held up for so long.
   if (isNoRoom(error.err_code)) return { refusal: new BusError("full", subject, detail), retry: false };
   const refusal = new BusError("refused", subject, detail);
   return { refusal, retry: error.code === unavailable };

@@ -3,8 +3,17 @@ import type { NatsEvent } from "./nats-link.ts";
 
 /** A refusal that is older than this tells nothing about the present: nobody has tried since. */
 const freshMs = 30_000;
-/** The server's codes for "the limit of all files is reached", "the limit of the account is reached", and "a write failed". */
-const noRoom: ReadonlySet<number> = new Set([10_023, 10_047, 10_077]);
+/** JetStream's error codes for a message that found no room. */
+const noRoom: ReadonlySet<number> = new Set([
+  // The account has used up what it may store.
+  10_002,
+  // The server has used up what it may store.
+  10_023,
+  // There is no storage left to reserve.
+  10_047,
+  // A write failed, or the stream is at its own limit.
+  10_077,
+]);
 
 /** Whether an answer to a publish, by its JetStream error code, says that the server has no room to store the message. */
 export function isNoRoom(errorCode: number | undefined): boolean {

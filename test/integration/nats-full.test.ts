@@ -77,6 +77,25 @@ test("a store that is full refuses at once, says so until there is room, and the
   expect(events).toEqual(["connected", "streams-full", "streams-have-room"]);
 });
 
+test("an account that has used up what it may store is full, too", async () => {
+  const limited = await startLocalNats({
+    cells: [],
+    writeConfig: (layout) =>
+      natsConfig(layout).replace(/jetstream: enabled/, "jetstream: { max_file: 16KB, max_mem: 0 }"),
+  });
+  const ofAccount = createNatsBus({ url: limited.apiUrl, name: "test", onEvent: ({ kind }) => events.push(kind) });
+  try {
+    await ofAccount.ensureStreams(apiStreams);
+    const publish = () => ofAccount.publish(schedulerRequestsSubject, new Uint8Array(4_096));
+    const refusal = await Promise.all([publish(), publish(), publish(), publish(), publish()]).catch((error) => error);
+    expect(refusal).toMatchObject({ code: "full" });
+    expect(ofAccount.streamState()).toBe("full");
+  } finally {
+    await ofAccount.close();
+    await limited.stop();
+  }
+});
+
 test.runIf(process.platform === "linux")(
   "a disk that takes no byte more lets nobody set up streams again: they are not taken for missing",
   async () => {
