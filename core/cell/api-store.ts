@@ -38,7 +38,7 @@ export interface PlaceableRequest extends OpenRequest {
   /** Null when the spec is larger than the reader accepts. */
   readonly spec: ServerSpec | null;
   readonly specBytes: number;
-  /** How often it was put off. */
+  /** How often the request was put off. */
   readonly putOffs: number;
   /** How long ago the request was accepted, by the store's own clock. It is never compared with the clock of another machine. */
   readonly ageMs: number;

@@ -9,27 +9,27 @@ const SILENT_HEARTBEATS = 3;
 
 export type AgentReport = Exclude<NonNullable<AgentMessage["body"]>, { $case: "hello" | "heartbeat" }>;
 
-/** One agent process that said hello, and its hosts. */
+/** An agent process that has said hello, with its hosts. */
 export interface AgentConnection {
   readonly agentId: string;
   readonly stream: AgentStream;
-  /** By name, as the hello had them. */
+  /** The hosts that the hello named, by host name. */
   readonly hosts: ReadonlyMap<string, HostState>;
 }
 
 export interface RegistryHandlers {
-  /** The connection's hosts can be reached from now on. */
+  /** Called when the connection's hosts have become reachable. */
   onArrived(connection: AgentConnection): void;
   onReport(report: AgentReport, connection: AgentConnection): void;
-  /** The connection is gone; `hosts` are those of it that no other connection has taken over. */
+  /** Called when the connection is gone. `hosts` are its hosts that no other connection has taken over. */
   onLost(connection: AgentConnection, hosts: readonly string[]): void;
 }
 
 /**
- * Which agent's stream carries which host. An agent that dials again replaces its old stream. A hello is refused when the agent's
- * certificate does not allow it, or when it names a host that a living connection of another agent carries. A connection lives until
- * its stream closes: the agent's process ended, or it was silent for three heartbeats. So an agent that comes back under another id
- * waits that long at most. Reports count only for hosts that their connection carries.
+ * Records which agent's stream carries which host. An agent that dials again replaces its old stream. A hello is refused when the agent's
+ * certificate does not allow it, or when it names a host that a live connection of another agent carries. A connection lives until its
+ * stream closes, because the agent's process ended or was silent for three heartbeats. So an agent that comes back under another id waits
+ * at most that long. Reports count only for hosts that their connection carries.
  */
 export class AgentRegistry {
   readonly #clock: Clock;
@@ -40,9 +40,9 @@ export class AgentRegistry {
   readonly #handlers: RegistryHandlers;
   readonly #byHost = new Map<string, AgentConnection>();
   readonly #byAgent = new Map<string, AgentConnection>();
-  /** When each open stream was last heard of, by the monotonic clock; streams without a hello, too. */
+  /** When each open stream was last heard, by the monotonic clock. Includes streams that have not said hello. */
   readonly #heardAtMs = new Map<AgentStream, number>();
-  /** When each host that was connected was lost, by the monotonic clock. */
+  /** When each disconnected host was lost, by the monotonic clock. */
   readonly #lostAtMs = new Map<string, number>();
   #timer: Timer | null = null;
   #watchedAtMs = 0;
@@ -51,7 +51,7 @@ export class AgentRegistry {
     readonly clock: Clock;
     readonly heartbeatMs: number;
     readonly conductorId: string;
-    /** Whether agents may come with a certificate that names no agent. */
+    /** Whether to accept agents whose certificate names no agent. */
     readonly allowCellWideCertificates: boolean;
     readonly events: ConductorEvents;
     readonly handlers: RegistryHandlers;
@@ -69,28 +69,28 @@ export class AgentRegistry {
     listener.onAgent((stream, permit) => this.#accept(stream, permit));
   }
 
-  /** The stream that reaches the host; null: it is not connected. */
+  /** The stream that reaches the host, or null when the host is not connected. */
   streamOf(host: string): AgentStream | null {
     return this.#byHost.get(host)?.stream ?? null;
   }
 
-  /** The connection that reaches the host; null: it is not connected. */
+  /** The connection that reaches the host, or null when the host is not connected. */
   connectionOf(host: string): AgentConnection | null {
     return this.#byHost.get(host) ?? null;
   }
 
-  /** How long ago the host was lost; null: it is connected, or never was. */
+  /** Milliseconds since the host was lost. Null when the host is connected or never was. */
   unconnectedMs(host: string): number | null {
     const lostAtMs = this.#lostAtMs.get(host);
     return lostAtMs === undefined ? null : this.#clock.monotonic() - lostAtMs;
   }
 
-  /** Agents that are connected, which means that they were heard of lately. */
+  /** Connections of agents that were heard within the last heartbeats. */
   connections(): readonly AgentConnection[] {
     return [...this.#byAgent.values()];
   }
 
-  /** Whether the connection is the one that reaches the host now. */
+  /** Whether this connection is the one that reaches the host now. */
   carries(connection: AgentConnection, host: string): boolean {
     return this.#byHost.get(host) === connection;
   }
@@ -120,7 +120,7 @@ export class AgentRegistry {
     });
   }
 
-  /** Null: the hello was refused, and the stream closed with the reason. */
+  /** Returns null when the hello is refused. The stream is then closed with the reason. */
   #greet(stream: AgentStream, permit: AgentPermit | null, hello: Hello): AgentConnection | null {
     const refused = this.#refusal(permit, hello);
     if (refused === null) {
@@ -150,7 +150,7 @@ export class AgentRegistry {
 
   #report(report: AgentReport, connection: AgentConnection): void {
     const { host } = report.value;
-    // The agent waits for a verdict on each tree, so the keeper of trees refuses those of other hosts itself.
+    // The agent waits for a verdict on each tree, so the TreeKeeper itself refuses trees of other hosts.
     if (report.$case === "tree" || this.carries(connection, host)) this.#handlers.onReport(report, connection);
     else this.#events.reportDropped(connection.agentId, host, report.$case);
   }
@@ -187,7 +187,7 @@ export class AgentRegistry {
     this.#handlers.onLost(connection, hosts);
   }
 
-  /** Closes silent streams; but when this process itself stood still, their messages may wait to be read: all get more time. */
+  /** Closes silent streams. After this process itself stood still, messages may be waiting to be read, so all streams get more time. */
   #watchSilence(): void {
     const nowMs = this.#clock.monotonic();
     const stoodStill = this.#watchedAtMs > 0 && nowMs - this.#watchedAtMs > this.#heartbeatMs * 2;

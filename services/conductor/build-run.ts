@@ -21,8 +21,8 @@ import type { TaskSpan } from "./ports.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
 /**
- * Carries one build through, as `stepBuild` says. Two timers: the grace for a host that is not connected, and the time
- * that the whole attempt may take here (waiting for a slot on the host, then building), in case the agent never answers.
+ * Carries out one build, following `stepBuild`. It has two timers. One is the grace period for a host that is not connected. The other
+ * limits the whole attempt (waiting for a slot on the host, then building), in case the agent never answers.
  */
 export class BuildRun implements TaskRun {
   readonly claim: TaskClaim;
@@ -36,11 +36,11 @@ export class BuildRun implements TaskRun {
   #abandoned = false;
   #grace: Timer | null = null;
   #deadline: Timer | null = null;
-  /** Selection that `#deadline` is for. */
+  /** The selection that `#deadline` belongs to. */
   #called = -1;
-  /** The latest selection whose host was called, or may have been by whoever had the task before. */
+  /** The latest selection whose host was called, or may have been called by the task's previous conductor. */
   #maybeCalled = -1;
-  /** The latest selection whose host has said itself that the attempt failed, and so that nothing is left of it. */
+  /** The latest selection whose host itself has reported that the attempt failed, so that nothing is left of it there. */
   #failedByWord = -1;
 
   constructor(taken: TakenTask, plan: BuildPlan, server: ServerSpec, span: TaskSpan, ports: RunPorts) {
@@ -57,7 +57,7 @@ export class BuildRun implements TaskRun {
     return this.#state?.kind === "preparing" ? this.#hostOf(this.#state.selection) : null;
   }
 
-  /** From where the database says that it is. `past`: what became of the selections before. */
+  /** Continues from the selection that the database names. `past` holds the outcomes of the selections before it. */
   begin(selection: number, past: readonly PastAttempt[]): void {
     if (this.#abandoned) return;
     if (this.claim.epoch > 1) this.#maybeCalled = selection;
@@ -79,7 +79,7 @@ export class BuildRun implements TaskRun {
     if (this.#state?.kind === "preparing") this.#awaitHost(this.#state.selection);
   }
 
-  /** An agent's word on one of this task's attempts. One that was left behind is settled by the database. */
+  /** Handles an agent's report on one of this task's attempts. The guest of an abandoned attempt is settled by the database. */
   reported(report: AttemptReport, selection: number): void {
     if (report.host !== this.#hostOf(selection) || report.serverUuid !== this.#server.uuid) {
       this.#ports.events.reportDropped(null, report.host, "attempt");
@@ -90,7 +90,7 @@ export class BuildRun implements TaskRun {
     switch (report.state) {
       case GuestState.GUEST_STATE_PREPARED:
       case GuestState.GUEST_STATE_RUNNING:
-      // It was built and has run, in commits that the database has lost.
+      // A stopped or paused guest was built and has run, but the database has lost those commits.
       case GuestState.GUEST_STATE_STOPPED:
       case GuestState.GUEST_STATE_PAUSED:
         if (selection === current) this.#step({ kind: "prepared", selection });
@@ -204,17 +204,17 @@ export class BuildRun implements TaskRun {
   #awaitHost(selection: number): void {
     const { clock, settings } = this.#ports;
     this.#grace ??= clock.setTimer(settings.hostGraceMs, () => {
-      // It only rejects when the conductor stops.
+      // The promise rejects only when the conductor stops.
       this.#leaveHost(selection).catch(() => this.abandon());
     });
   }
 
-  /** The grace is over: the task goes to a conductor that has the host connected, or else to the next host. */
+  /** Acts when the grace period is over: hands the task to a conductor that has the host connected, or goes on to the next host. */
   async #leaveHost(selection: number): Promise<void> {
     const grace = this.#grace;
     const unreached = await this.#ports.handOvers.tryHandOver(this.claim, this.#hostOf(selection), HAND_OVERS_MAX);
     if (unreached === "handed-over") this.#forgo();
-    // It was connected meanwhile.
+    // The host has connected in the meantime.
     if (this.#grace !== grace) return;
     const reason = "the host is not connected";
     if (this.#maybeCalled === selection) this.#giveUp(selection, reason);
@@ -251,14 +251,14 @@ export class BuildRun implements TaskRun {
     );
   }
 
-  /** Leaves the task as the database has it: whoever takes it next, this conductor too, carries on from there. */
+  /** Leaves the task as it is in the database. The next conductor to take it, possibly this one, continues from there. */
   #forgo(): void {
     if (this.#abandoned) return;
     this.#ports.ended(this);
     this.abandon();
   }
 
-  /** To a host that is not connected nothing is sent: its guests are compared with the database when it comes back. */
+  /** Sends nothing to a host that is not connected. Its guests are compared with the database when it comes back. */
   #send(selection: number, what: "start" | "destroy"): void {
     const host = this.#hostOf(selection);
     const value = { host, serverUuid: this.#server.uuid, attemptId: attemptIdOf(this.claim.taskId, selection) };
@@ -269,7 +269,7 @@ export class BuildRun implements TaskRun {
 
   #clear(selection: number): void {
     const name = { host: this.#hostOf(selection), serverUuid: this.#server.uuid };
-    // It only rejects when the conductor stops.
+    // The promise rejects only when the conductor stops.
     this.#ports.guests.clear({ ...name, attemptId: attemptIdOf(this.claim.taskId, selection) }).catch(() => {});
   }
 
@@ -290,10 +290,10 @@ export class BuildRun implements TaskRun {
   }
 }
 
-/** It comes from nowhere. */
+/** A new server was moved from nowhere, so these fields are empty. */
 const NEW_SERVER = { movedFromHost: "", movedFromAttemptId: "", movedBy: "" };
 
-/** A host that no other conductor reaches either is left after so many. */
+/** A build leaves a host after this many hand-overs, since no other conductor reaches it either. */
 const HAND_OVERS_MAX = 3;
 
 function failureOf(report: AttemptReport): AttemptFailure {

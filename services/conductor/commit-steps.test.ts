@@ -10,7 +10,7 @@ import { StepCommitter } from "./commit-steps.ts";
 import { ConductorEvents } from "./events.ts";
 import type { ConductorStore } from "./ports.ts";
 
-/** A taken build whose ACTIVE fails with these codes, one after the other, the last for ever; null succeeds. */
+/** A taken build whose commit to ACTIVE fails with these codes, one after the other. The last code repeats, and null means success. */
 async function takenBuild(codes: readonly (StoreErrorCode | null)[]) {
   const ledger = new MemoryLedger();
   const store = new MemoryCellStore({ clock: systemClock, ledger });
@@ -51,7 +51,7 @@ async function takenBuild(codes: readonly (StoreErrorCode | null)[]) {
   return { store, ledger, commits, claim, refused, tries: () => tries };
 }
 
-test("a commit that the database refuses for good ends the build in ERROR instead of being tried for ever", async () => {
+test("a commit that the database refuses permanently ends the build in ERROR and is not retried forever", async () => {
   const { store, ledger, commits, claim, refused, tries } = await takenBuild(["bug"]);
   expect(await commits.commitActive(claim)).toEqual({ kind: "fenced" });
   expect([tries(), await refused()]).toEqual([3, 1]);
@@ -61,7 +61,7 @@ test("a commit that the database refuses for good ends the build in ERROR instea
   expect((await ledger.dump()).consumers).toEqual([]);
 });
 
-test("a commit whose database is unavailable is tried until it is answered", async () => {
+test("a commit is retried until the unavailable database answers", async () => {
   const { store, commits, claim, refused, tries } = await takenBuild([
     "unavailable",
     "bug",

@@ -16,9 +16,9 @@ import { retry } from "../../runtime/retry.ts";
 import type { ConductorEvents } from "./events.ts";
 import { batcherOf, SharedStep } from "./shared-step.ts";
 
-/** A step that the database refuses to write, as it should never be asked, is tried so often. */
+/** How often a step is tried that the database refuses as a programming error (code `bug`). */
 const REFUSALS_MAX = 3;
-/** What the server's owner reads then. */
+/** The fault that the server's owner then reads. */
 const UNWRITABLE = "the cell's database refused to record what became of the build";
 const RETRY = { delayMs: 100, delayMsMax: 5_000 };
 
@@ -26,9 +26,10 @@ type ActiveCommit = Parameters<TaskStore["commitActive"]>[0][number];
 type ErrorCommit = Parameters<TaskStore["commitError"]>[0][number];
 
 /**
- * Writes the steps of many tasks in few transactions. A step that could not be written is tried again, alone (it may be
- * what its batch failed of), until it is answered or `stop` is raised: a task that is ours and not ended is swept by nobody
- * else while we live. A step of a build that is refused for good ends the build in ERROR instead. Repeating is safe: steps are fenced by the task's epoch, and one that was written is `committed` again.
+ * Writes the steps of many tasks in few transactions. A failed step is tried again alone, since it may be what made its batch fail, until
+ * the database answers or `stop` is raised. It must be retried because no other conductor sweeps this conductor's open tasks while it
+ * lives. A build step that is refused permanently ends the build in ERROR instead. Repeating is safe: steps are fenced by the task's epoch,
+ * and one that was written is `committed` again.
  */
 export class StepCommitter {
   readonly #clock: Clock;
@@ -67,13 +68,16 @@ export class StepCommitter {
     });
   }
 
-  /** Null: it has ended, or a living conductor has it. Rejects when the database does not answer; not repeated here. */
+  /**
+   * Takes a task. Resolves with null when the task has ended or belongs to a live conductor. Rejects when the database does not answer,
+   * without retrying.
+   */
   take(taskId: string): Promise<TakenTask | null> {
     return this.#take.submit(taskId);
   }
   /**
-   * A step of a build rejects when the conductor stops, or when the database refuses it and the ERROR in its place. One that
-   * ended in ERROR in its place is `fenced`: there is nothing more to do for the build.
+   * Commits a step of a build. Rejects when the conductor stops, or when the database refuses both the step and the ERROR in its place.
+   * When the ERROR was written in the step's place, the outcome is `fenced`, because there is nothing more to do for the build.
    */
   commitActive(commit: ActiveCommit): Promise<CommitOutcome> {
     return this.#writtenOrError("commit-active", this.#active, commit, commit.selection);
@@ -84,7 +88,7 @@ export class StepCommitter {
   commitError(commit: ErrorCommit): Promise<CommitOutcome> {
     return this.#writtenOrError("commit-error", this.#error, commit, commit.selection);
   }
-  /** A step of an operation. Rejects only when the conductor stops. */
+  /** Commits a step of an operation. Rejects only when the conductor stops. */
   commitStep(step: OperationStep): Promise<StepOutcome> {
     return this.answered("operation-step", this.#operation, step);
   }
@@ -92,17 +96,17 @@ export class StepCommitter {
   endUnreadable(end: UnreadableEnd): Promise<UnreadableOutcome> {
     return this.answered("end-unreadable", this.#unreadable, end);
   }
-  /** Rejects only when the conductor stops: what is deleted cannot end otherwise. */
+  /** Rejects only when the conductor stops, because a delete has no other way to end. */
   commitDeleted(claim: TaskClaim): Promise<CommitOutcome> {
     return this.answered("commit-deleted", this.#deleted, claim);
   }
 
-  /** Runs `work` until it succeeds or the conductor stops; then it rejects. For reads that a task cannot go on without. */
+  /** Runs `work` until it succeeds. Rejects when the conductor stops. Meant for reads that a task needs in order to continue. */
   insist<Value>(what: string, work: (attempt: number) => Promise<Value>): Promise<Value> {
     return this.#tried(what, work, Number.POSITIVE_INFINITY);
   }
 
-  /** Submits until it is answered, after the first time alone. */
+  /** Submits the item until it is answered. Every try after the first one runs alone. */
   answered<Item, Outcome>(what: string, step: SharedStep<Item, Outcome>, item: Item): Promise<Outcome> {
     return this.insist(what, (attempt) => step.submit(item, attempt > 1));
   }
@@ -125,7 +129,7 @@ export class StepCommitter {
     }
   }
 
-  /** Until it succeeds, was refused `refusalsMax` times, or the conductor stops. */
+  /** Tries until `work` succeeds, was refused `refusalsMax` times, or the conductor stops. */
   #tried<Value>(what: string, work: (attempt: number) => Promise<Value>, refusalsMax: number): Promise<Value> {
     let refusals = 0;
     const mayHelp = (error: unknown) => {
@@ -143,5 +147,5 @@ export class StepCommitter {
   }
 }
 
-/** The database was reached and will not do it, however often it is asked. */
+/** The database answered, and no repetition would change its refusal. */
 const isRefusal = (error: unknown): boolean => error instanceof StoreError && error.code === "bug";

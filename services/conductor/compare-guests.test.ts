@@ -26,7 +26,7 @@ import { ConductorEvents } from "./events.ts";
 import { GuestJudge } from "./judge-guests.ts";
 import { GuestSettler } from "./settle-guests.ts";
 
-/** No other agent has a host. */
+/** Holders for whom no other agent has the host. */
 const holders = { isFree: async () => true, isStillFree: async () => true };
 
 function setUp(unknownDestroysPerMinute = 10) {
@@ -59,7 +59,7 @@ function queryOf(message: ConductorMessage | undefined): number {
 }
 
 test.each(["SHUTOFF", "PAUSED", "SHELVED", "VERIFY_RESIZE"] as const)(
-  "a guest that its host does not know is missing of a server that is %s, too",
+  "reports the missing guest of a server that is %s",
   async (status) => {
     const { store, boot, compareEmpty, missing } = booting();
     await boot();
@@ -83,7 +83,7 @@ test.each(["SHUTOFF", "PAUSED", "SHELVED", "VERIFY_RESIZE"] as const)(
   },
 );
 
-test("a guest that its delete removed before the row is DELETED is not missing; without a delete it is", async () => {
+test("a missing guest is not reported while a delete that removed it is open, and is reported without a delete", async () => {
   const { store, boot, compareEmpty, missing } = booting();
   await boot();
   await compareEmpty("host-0");
@@ -93,7 +93,7 @@ test("a guest that its delete removed before the row is DELETED is not missing; 
   expect(await missing()).toBe(1);
 });
 
-test("unknown guests that wait for their turn count until they are gone, or their host is lost", async () => {
+test("counts unknown guests that wait for their turn until they are gone or their host is lost", async () => {
   const { registry, comparer, sent, connection: bare } = setUp(0);
   const state = { guests: [], incarnation: "" } as unknown as NonNullable<ReturnType<typeof bare.hosts.get>>;
   const connection = { ...bare, hosts: new Map([["host-0", state]]) };
@@ -122,7 +122,7 @@ test("unknown guests that wait for their turn count until they are gone, or thei
   expect(await waiting()).toBe(0);
 });
 
-/** Two hosts whose agent says that they have no guests; `boot`: server 1 is ACTIVE on the first. */
+/** Sets up two hosts whose agent reports no guests. `boot` makes server 1 ACTIVE on the first host. */
 function booting() {
   const { ledger, store, registry, comparer, sent, connection } = setUp();
   const missing = async () =>
@@ -146,7 +146,7 @@ function booting() {
   return { store, boot, compareEmpty, missing, comparer, connection, sent };
 }
 
-test("an answer counts when it comes from the agent and speaks of the host that were asked, and nobody can foresee the question's id", async () => {
+test("accepts an answer only from the asked agent and about the asked host, under an id that nobody can predict", async () => {
   const { comparer, connection, sent } = setUp();
   const other: AgentConnection = { ...connection, agentId: "b" };
   const ids: number[] = [];
@@ -170,12 +170,12 @@ test("an answer counts when it comes from the agent and speaks of the host that 
   expect(Math.max(...ids)).toBeGreaterThan(1_000_000);
 });
 
-test("what is held for a guest that came after the host was asked for its guests is not given back by that answer", async () => {
+test("a guest list does not release what is held for a guest that came after the host was asked", async () => {
   const { comparer, connection, sent, store, boot } = booting();
   await boot();
   const compared = comparer.compare(connection, "host-0");
   await eventually("the question", () => sent.length === 1);
-  // Meanwhile the server is deleted, and its host does not say that the guest is gone.
+  // In the meantime the server is deleted, and its host does not report that the guest is gone.
   await store.requestDelete([deleteTask(1, 2)]);
   const [taken] = await store.takeTasks(conductorId(1), [taskId(2)]);
   const claim = { taskId: taskId(2), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, left: ["host-0"] };
@@ -192,7 +192,7 @@ test("what is held for a guest that came after the host was asked for its guests
   expect(await store.holdings([leftoverUuid(taskId(2))])).toEqual([null]);
 });
 
-test("a list with a guest that no database can be asked about is refused", async () => {
+test("refuses a list with a guest whose id the database cannot store", async () => {
   const { comparer, connection, sent } = setUp();
   const compared = comparer.compare(connection, "host-0");
   compared.catch(() => {});

@@ -15,7 +15,7 @@ import type { GuestSettler } from "./settle-guests.ts";
 import { SharedStep } from "./shared-step.ts";
 
 const LIST_ANSWER_MS = 10_000;
-/** Query ids are random, so that nobody answers a question that it was not asked. */
+/** Query ids are random, so that an agent cannot answer a query that it was not sent. */
 const QUERY_MAX = 2 ** 47;
 
 interface Query {
@@ -25,7 +25,7 @@ interface Query {
   readonly reject: (error: Error) => void;
 }
 
-/** Compares what a host has with what the cell's database says that it should have. */
+/** Compares the guests of a host with the guests that it should have according to the cell's database. */
 export class GuestComparer {
   readonly #store: Pick<
     ConductorStore,
@@ -41,9 +41,9 @@ export class GuestComparer {
   readonly #holding: SharedStep<string, readonly string[]>;
   readonly #incarnation: SharedStep<string, string>;
   readonly #quarantine: SharedStep<{ readonly host: string; readonly attemptIds: readonly string[] }, undefined>;
-  /** With which incarnation of the database each host of a connection was last compared, as its agent knows it. */
+  /** The incarnation of the database with which each host of a connection was last compared, as its agent knows it. */
   readonly #compared = new WeakMap<AgentConnection, Map<string, string>>();
-  /** When the guests of each host's hello are settled. */
+  /** For each host, a promise that resolves when the guests of its hello are settled. */
   readonly #settled = new WeakMap<AgentConnection, Map<string, Promise<unknown>>>();
   readonly #queries = new Map<number, Query>();
 
@@ -84,37 +84,37 @@ export class GuestComparer {
     this.#events = options.events;
   }
 
-  /** Settles what the hello tells of; `afterHello` waits for it. */
+  /** Begins to settle the guests that the hello names. `afterHello` waits for the end. */
   arrived(connection: AgentConnection): void {
     const settled = new Map<string, Promise<unknown>>();
     const seen = this.#seen(connection);
-    // It only rejects when the conductor stops, or the connection had to give way to another agent.
+    // This rejects only when the conductor stops, or when another agent holds the hosts.
     seen.catch(() => {});
     for (const [host, state] of connection.hosts) {
       if (state.guests.length === 0) continue;
       const all = seen.then(() => this.#settle(connection, host, state.guests));
-      // As `seen`.
+      // Rejects in the same cases as `seen`.
       all.catch(() => {});
       settled.set(host, all);
     }
     this.#settled.set(connection, settled);
   }
 
-  /** The cell takes note of the agent, unless the hosts are another's. */
+  /** Records the agent in the cell's database, unless another agent holds the hosts. */
   async #seen(connection: AgentConnection): Promise<void> {
     const { agentId, hosts } = connection;
     if (!(await this.#holders.isFree(connection))) throw new Error(`the hosts of agent ${agentId} are another agent's`);
     await this.#commits.insist("agent-arrived", () => this.#store.agentArrived(agentId, [...hosts.keys()]));
   }
 
-  /** Resolves when what the agent brought along with its hello is settled. */
+  /** Resolves when the guests of the agent's hello are settled. */
   async afterHello(connection: AgentConnection, host: string): Promise<void> {
     await this.#settled.get(connection)?.get(host);
   }
 
   /**
-   * Gives back what is held on the host for guests that are gone from it. Asks the host for its guests now, if anything is held there: its
-   * hello may be older than what was held since. What cannot be asked now is left to the comparisons that follow.
+   * Releases what is held on the host for guests that are gone from it. If anything is held there, the host is asked for its guests now,
+   * because its hello may be older than the hold. When the host cannot be asked now, later comparisons release it.
    */
   async releaseHeld(connection: AgentConnection, host: string): Promise<void> {
     const held = await this.#commits.answered("holding", this.#holding, host);
@@ -128,10 +128,10 @@ export class GuestComparer {
   }
 
   /**
-   * Asks the host for its guests now, settles them, gives back what was held for guests that are gone, and reports servers that should have
-   * a guest there and are unknown to it; those are an operator's to judge, nothing is rebuilt. A server that somebody works on is left out:
-   * its guest may have been destroyed on purpose. Rejects when the agent does not answer, or when the database gives the host to another
-   * agent: two agents that came up at one moment may both have passed the checks of their arrival.
+   * Asks the host for its guests now, settles them, and releases what was held for guests that are gone. Reports servers whose guest is
+   * missing on the host. Nothing is rebuilt, because an operator has to judge these. A server with an open task is left out, since its
+   * guest may have been destroyed on purpose. Rejects when the agent does not answer, or when the database gives the host to another agent.
+   * That happens when two agents came up at the same moment and both passed the checks of their arrival.
    */
   async compare(connection: AgentConnection, host: string): Promise<void> {
     if (!(await this.#holders.isStillFree(connection, host)))
@@ -154,14 +154,14 @@ export class GuestComparer {
     }
   }
 
-  /** Only what was held before the host was asked: a guest that something is held for since may not have been there yet. */
+  /** Releases only what was held before the host was asked, because a guest with a later hold may not have been there yet. */
   async #release(compared: ComparedHost & { readonly held: readonly string[] }): Promise<void> {
     if (compared.held.length === 0) return;
     const released = await this.#commits.answered("evacuated", this.#evacuated, compared);
     if (released.length > 0) this.#events.evacuatedReleased(compared.host, released.length);
   }
 
-  /** Takes the answer to a question, if it comes from the connection and speaks of the host that were asked. */
+  /** Accepts the answer to a query if it comes from the asked connection and names the asked host. */
   listed(list: GuestList, connection: AgentConnection): void {
     const query = this.#queries.get(list.query);
     if (query === undefined) return;
@@ -181,7 +181,7 @@ export class GuestComparer {
     }
   }
 
-  /** What the host has now. Rejects when the agent does not answer. */
+  /** Asks the host for its guests. Rejects when the agent does not answer. */
   list(connection: AgentConnection, host: string): Promise<readonly Guest[]> {
     if (connection.stream.closed) return Promise.reject(new Error(`agent ${connection.agentId} was lost`));
     const query = randomInt(1, QUERY_MAX);
@@ -192,17 +192,17 @@ export class GuestComparer {
     return answer.finally(() => this.#queries.delete(query));
   }
 
-  /** With which incarnation of the database the host was last compared, as its agent knows; "": with none. */
+  /** The incarnation of the database with which the host was last compared, as its agent knows it, or "" when there was none. */
   incarnationOf(connection: AgentConnection, host: string): string {
     return this.#compared.get(connection)?.get(host) ?? connection.hosts.get(host)?.incarnation ?? "";
   }
 
   /**
-   * Settles the guests and resolves with those that remain there, which are all but the destroyed ones. Then the agent is told the incarnation
-   * of the database that they were compared with: the guests that this database has forgotten are in quarantine by then.
+   * Settles the guests and resolves with those that remain on the host, which are all except the destroyed ones. Then tells the agent the
+   * incarnation of the database that they were compared with. By then, guests that this database has lost are in quarantine.
    */
   async #settle(connection: AgentConnection, host: string, guests: readonly Guest[]): Promise<Remaining> {
-    // Read first: if the database becomes another one meanwhile, the next comparison is a careful one.
+    // The incarnation is read first. If the database is replaced during the comparison, the next comparison is again a careful one.
     const current = await this.#commits.answered("incarnation", this.#incarnation, host);
     const known = this.#compared.get(connection) ?? new Map<string, string>();
     this.#compared.set(connection, known);

@@ -6,7 +6,7 @@ import { serverId, taskId } from "../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../test/eventually.ts";
 import { ResizeConfirmer } from "./confirm-resizes.ts";
 
-test("a move whose record cannot be read is named once, and keeps no other from being confirmed", async () => {
+test("reports a move with an unreadable record once, and still confirms the others", async () => {
   const clock = new ManualClock();
   const unconfirmed = [1, 2].map((number) => {
     const columns = {

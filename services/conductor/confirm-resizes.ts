@@ -12,8 +12,8 @@ const LOOK_MS_MAX = 10_000;
 const CONFIRMS_MAX = 100;
 
 /**
- * Confirms resizes and cold migrations that nobody has confirmed or reverted in time. The conductors of a cell do it all at once:
- * one of them begins the confirmation, the others hear that it runs. Nobody is told of the task: a sweep takes it.
+ * Confirms resizes and cold migrations that were neither confirmed nor reverted in time. All conductors of the cell do this at once. One of
+ * them begins the confirmation, and the others find that it is already running. No message is sent for the task, so a sweep takes it.
  */
 export class ResizeConfirmer {
   readonly #ticker: Ticker;

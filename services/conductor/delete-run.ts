@@ -14,7 +14,7 @@ import type { Timer } from "../../runtime/clock.ts";
 import type { TaskSpan } from "./ports.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
-/** Carries one delete through, as `stepDelete` says. One timer: the grace for a host that is not connected, or a retry. */
+/** Carries out one delete, following `stepDelete`. Its one timer serves the grace period of a host that is not connected, or a retry. */
 export class DeleteRun implements TaskRun {
   readonly claim: TaskClaim;
   readonly #ports: RunPorts;
@@ -36,7 +36,7 @@ export class DeleteRun implements TaskRun {
     return this.#state?.kind === "destroying" ? this.#state.host : null;
   }
 
-  /** From the home, and from where a move may have brought the server. */
+  /** Begins to destroy the guest at the server's home, and at both hosts of an open move. */
   begin(home: Home | null): void {
     if (this.#abandoned) return;
     const places = [this.#home, home?.move?.source?.host, home?.move?.dest.host];
@@ -113,7 +113,7 @@ export class DeleteRun implements TaskRun {
     }
     const value = { host, serverUuid: this.claim.serverUuid, attemptId: "" };
     stream.send({ body: { $case: "destroy", value } });
-    // An agent answers within its driver's deadline; one that does not is treated as one that failed.
+    // An agent answers within its driver's deadline, so an agent that does not is treated like one that failed.
     const silence = this.#ports.clock.setTimer(DESTROY_ANSWER_MS, () =>
       this.#step({ kind: "destroy-failed", reason: "the agent did not answer" }),
     );
@@ -126,8 +126,8 @@ export class DeleteRun implements TaskRun {
   }
 
   /**
-   * The grace is over: the task goes to a conductor that has the host connected. A host that is not down may run the guest,
-   * so what the guest holds is not given back before it is.
+   * Acts when the grace period is over: hands the task to a conductor that has the host connected. A host that is not down may still run
+   * the guest, so the guest's allocation is kept until the host is down.
    */
   #leaveHost(): void {
     const { clock, handOvers } = this.#ports;
@@ -153,6 +153,6 @@ export class DeleteRun implements TaskRun {
   }
 }
 
-/** Between two looks at a host that is up and that nobody else could be given. */
+/** Pause between two looks at a host that is up but that no conductor could be found for. */
 const LOOK_AGAIN_MS = 500;
 const DESTROY_ANSWER_MS = 90_000;

@@ -6,11 +6,11 @@ import type { FoundGuest, GuestFate } from "../../core/tasks/guest-fate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 
-/** A fault that many tasks meet at once is logged once in so long; each is counted. */
+/** A fault that hits many tasks at once is logged at most once in this time. Every occurrence is counted. */
 const REPEATED_LOG_MS = 1_000;
 const HELD_UP_LOG_MS = 30_000;
 
-/** One method for each thing that is worth telling an operator: a log line, a counter, or both. */
+/** Reports what is worth telling an operator. Each method writes a log line, updates a metric, or does both. */
 export class ConductorEvents {
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -50,7 +50,7 @@ export class ConductorEvents {
     );
   }
 
-  /** An agent speaks of a host that its connection does not carry, or of another host's attempt. */
+  /** An agent reported on a host that its connection does not carry, or on another host's attempt. */
   reportDropped(agentId: string | null, host: string, what: string): void {
     this.#metrics.reportsDropped.inc({ what });
     this.#nowAndThen("report dropped", () =>
@@ -65,7 +65,7 @@ export class ConductorEvents {
     );
   }
 
-  /** Hosts that are unseen and stay up for the limit's sake; none: as it should be. */
+  /** The unseen hosts that stay up because of the limit. The list is normally empty. */
   hostsHeldUp(hosts: readonly string[]): void {
     this.#metrics.heldUp.set(hosts.length);
     if (hosts.length === 0) return;
@@ -100,7 +100,7 @@ export class ConductorEvents {
     );
   }
 
-  /** So many guests of unknown servers have to wait until others have been destroyed. */
+  /** This number of guests of unknown servers must wait until others have been destroyed. */
   unknownGuestsWait(count: number, perMinute: number): void {
     this.#metrics.unknownWaiting.set(count);
     if (count === 0) return;
@@ -164,7 +164,7 @@ export class ConductorEvents {
     );
   }
 
-  /** Told once of each task. */
+  /** Called once for each task. */
   stageUnknown(claim: { readonly taskId: string; readonly serverUuid: string }, kind: string, stage: string): void {
     this.#logger.error(
       { task: claim.taskId, server: claim.serverUuid, kind, stage },
@@ -172,7 +172,7 @@ export class ConductorEvents {
     );
   }
 
-  /** Told once of each move. */
+  /** Called once for each move. */
   moveUnreadable({ uuid, serverUuid, note }: Pick<Migration, "uuid" | "serverUuid" | "note">): void {
     this.#logger.error(
       { migration: uuid, server: serverUuid, note },
@@ -230,7 +230,7 @@ export class ConductorEvents {
     this.#logger.debug({ server: serverUuid }, "server deleted");
   }
 
-  /** Those that are known to be of nobody now. */
+  /** The consumers that are currently known to be strays. */
   strays(consumers: readonly string[]): void {
     this.#metrics.strays.set(consumers.length);
     if (consumers.length === 0) return;

@@ -5,7 +5,7 @@ import { ManualClock } from "../../runtime/manual-clock.ts";
 import { ConductorEvents } from "./events.ts";
 import { StrayFinder } from "./find-strays.ts";
 
-test("an allocation of nobody is counted when two looks in a row have seen it, and no longer when it is gone", async () => {
+test("counts a stray allocation after two looks in a row have found it, until it is gone", async () => {
   const registry = new Registry();
   const clock = new ManualClock(0);
   const events = new ConductorEvents({ logger: pino({ level: "silent" }), registry, clock, taskCount: () => 0 });
@@ -20,7 +20,7 @@ test("an allocation of nobody is counted when two looks in a row have seen it, a
   expect(counts).toEqual([0, 1, 1, 1, 0]);
 });
 
-test("each look goes on where the one before ended, and looks again at what that one found", async () => {
+test("each look continues where the previous one ended, and repeats what that one found", async () => {
   const clock = new ManualClock(0);
   const events = new ConductorEvents({
     logger: pino({ level: "silent" }),

@@ -5,12 +5,12 @@ import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 
 const STRAYS_MAX = 100;
-/** How many consumers one look goes through; the next look goes on from there. */
+/** How many consumers one look examines. The next look continues after them. */
 const LOOK_AT = 10_000;
 
 /**
- * Looks for allocations, some thousands at a time, that match no server and no move of the cell, and reports those that two looks in a row have seen. Gives nothing
- * back: that is `berth audit --heal`, which an operator asks for.
+ * Looks for allocations that match no server and no move of the cell, some thousands at a time, and reports those that two looks in a row
+ * have found. It releases nothing. That is done by `berth audit --heal` at an operator's request.
  */
 export class StrayFinder {
   readonly #store: Pick<ConductorStore, "strays">;
@@ -44,7 +44,7 @@ export class StrayFinder {
     return this.#ticker.stop();
   }
 
-  /** One look. Rejects when the database does not answer. */
+  /** Performs one look. Rejects when the database does not answer. */
   async look(): Promise<void> {
     const look = { after: this.#after, lookAt: LOOK_AT, again: [...this.#seen], limit: STRAYS_MAX };
     const { strays, next } = await this.#store.strays(look);

@@ -7,17 +7,17 @@ import type { ConductorEvents } from "./events.ts";
 import type { ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
 
-/** So long a conductor leaves a task that it handed over to the others. */
+/** How long a conductor's sweep ignores a task that it handed over to the other conductors. */
 const REST_MS = 10_000;
-/** How often it was handed over is known for so long after the last time. */
+/** How long after the last hand-over the count of a task's hand-overs is remembered. */
 const REMEMBER_MS = 300_000;
-/** A sighting of our own may be written this long after the connection was lost. */
+/** This conductor's own sighting of a host may still be written this long after the connection was lost. */
 const LATE_SIGHTING_MS = 200;
 
 /**
- * What becomes of a task whose host is not connected here: `handed-over` - another conductor saw the host's agent, and the
- * task is free for it; `down` - the host is down or unknown; `fenced` - an operator has forced it down; `up` - its row says up, but
- * nobody could be given the task.
+ * The outcome for a task whose host is not connected to this conductor. `handed-over`: another conductor has seen the host's agent, and the
+ * task is free for it. `down`: the host is down or unknown. `fenced`: an operator has forced the host down. `up`: the host's row says up,
+ * but no conductor could take the task.
  */
 export type Unreached = "handed-over" | "down" | "fenced" | "up";
 
@@ -28,8 +28,8 @@ interface HandedOver {
 }
 
 /**
- * Not connected here is not gone: the agent's list may lack this conductor, or one link is cut. Such a task goes to the
- * others, and this conductor's sweep leaves it alone for a while.
+ * Hands tasks over to other conductors. A host that is not connected here need not be down: the agent's list may lack this conductor, or
+ * one link may be cut. Its tasks go to the other conductors, and this conductor's sweep ignores them for a while.
  */
 export class HandOvers {
   readonly #clock: Clock;
@@ -39,7 +39,7 @@ export class HandOvers {
   readonly #unconnectedMs: (host: string) => number | null;
   readonly #sightings: SharedStep<string, HostSighting | null>;
   readonly #release: SharedStep<TaskClaim, boolean>;
-  /** By task, the latest last. */
+  /** Hand-overs by task, the latest last. */
   readonly #done = new Map<string, HandedOver>();
 
   constructor(options: {
@@ -49,7 +49,7 @@ export class HandOvers {
     readonly commits: StepCommitter;
     readonly events: ConductorEvents;
     readonly streamOf: (host: string) => AgentStream | null;
-    /** How long ago the host's connection was lost; null: it never was connected here. */
+    /** Milliseconds since the host's connection was lost. Null when the host is connected here or never was. */
     readonly unconnectedMs: (host: string) => number | null;
   }) {
     const { store, conductorId } = options;
@@ -65,20 +65,20 @@ export class HandOvers {
     this.#release = new SharedStep((claims) => store.handOver(conductorId, claims));
   }
 
-  /** Gives the task to the others if one of them sees the host, at most `timesMax` times. Rejects when the conductor stops. */
+  /** Hands the task over if another conductor sees the host, at most `timesMax` times. Rejects when the conductor stops. */
   async tryHandOver(claim: TaskClaim, host: string, timesMax: number): Promise<Unreached> {
     const sighting = await this.#commits.answered("sightings", this.#sightings, host);
     if (sighting?.forcedDown) return "fenced";
     if (sighting === null || !sighting.up) return "down";
     const lostMs = this.#unconnectedMs(host);
-    // Not seen since we lost it: its row is only not down yet.
+    // No conductor has seen the host since it was lost here. Its row just does not say down yet.
     if (lostMs !== null && sighting.seenAgoMs > lostMs - LATE_SIGHTING_MS) return "up";
     return (await this.#handOver(claim, host, timesMax)) ? "handed-over" : "up";
   }
 
   /**
-   * The same of a host whose word is wanted although it may be down or fenced: true if another conductor has seen its agent lately and got the
-   * task. Rejects when the conductor stops.
+   * Hands over a task whose host must be asked even if it is down or fenced. Returns true if another conductor has seen the host's agent
+   * lately and got the task. Rejects when the conductor stops.
    */
   async tryHandOverSeen(
     claim: TaskClaim,
@@ -92,7 +92,10 @@ export class HandOvers {
     return this.#handOver(claim, host, timesMax);
   }
 
-  /** Gives the task to whichever other conductor lives. False: there is none, or the task is not ours any more. Rejects when the conductor stops. */
+  /**
+   * Releases the task to any other live conductor. Returns false when there is none or this conductor no longer owns the task. Rejects when
+   * the conductor stops.
+   */
   async pass(claim: TaskClaim, restMs: number): Promise<boolean> {
     if (!(await this.#commits.answered("hand-over", this.#release, claim))) return false;
     const times = this.#done.get(claim.taskId)?.times ?? 0;
@@ -111,7 +114,7 @@ export class HandOvers {
     return true;
   }
 
-  /** Tasks that were handed over a short while ago. */
+  /** Tasks that were handed over a short time ago. */
   resting(): readonly string[] {
     const nowMs = this.#clock.monotonic();
     const resting: string[] = [];

@@ -16,7 +16,7 @@ const hello = (over: Partial<Hello["hosts"][number]> = {}, agentId = "a"): Hello
   ],
 });
 
-test("takes a hello whose texts a database can keep", () => {
+test("accepts a hello whose texts the database can store", () => {
   expect(helloFault(hello())).toBeNull();
   expect(helloFault({ agentId: "a", hosts: [] })).toBeNull();
 });
@@ -35,7 +35,7 @@ test.each([
   expect(helloFault(said)).toMatch(fault);
 });
 
-test("a list of guests is held to the same", () => {
+test("checks the guests of a list in the same way", () => {
   expect(guestsFault([guest])).toBeNull();
   expect(guestsFault([guest, { ...guest, attemptId: "\0" }])).toMatch(/is no id of an attempt$/);
 });

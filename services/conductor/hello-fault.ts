@@ -1,14 +1,17 @@
 import type { Guest, Hello } from "../../proto/gen/berth/agent.ts";
 
-/** No control character: the database refuses U+0000, and a person has to read the others. */
+/** Control characters are excluded. The database refuses U+0000, and the others would make log lines hard to read. */
 const AGENT_ID = /^\P{Cc}{1,200}$/u;
 const HOST = /^\P{Cc}{1,500}$/u;
 const ID = /^\P{Cc}{1,300}$/u;
 const INCARNATION = /^\P{Cc}{0,200}$/u;
-/** Orders of a server are counted from 1, so nobody gets here honestly. The database has room for some more orders beyond. */
+/** Orders of a server are numbered from 1, so no honest agent reaches this number. The database has room for more orders above it. */
 const REVISION_MAX = 1_000_000_000;
 
-/** What is wrong with a hello, in words for its agent; null: nothing. What the database cannot keep would be asked of it for ever. */
+/**
+ * What is wrong with a hello, as a text for its agent, or null. Values that the database cannot store must be refused here, because writing
+ * them would be retried forever.
+ */
 export function helloFault({ agentId, hosts }: Hello): string | null {
   if (!AGENT_ID.test(agentId)) return `${shown(agentId)} is no agent id`;
   for (const { host, guests, incarnation } of hosts) {
@@ -20,7 +23,7 @@ export function helloFault({ agentId, hosts }: Hello): string | null {
   return null;
 }
 
-/** The same for a list of guests. */
+/** What is wrong with a list of guests, as a text for its agent, or null. */
 export function guestsFault(guests: readonly Guest[]): string | null {
   for (const { serverUuid, attemptId, revision } of guests) {
     if (!ID.test(serverUuid)) return `${shown(serverUuid)} is no id of a server`;

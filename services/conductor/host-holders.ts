@@ -6,8 +6,8 @@ import type { ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
 
 /**
- * Keeps a host with one agent when two agents reach different conductors. The registry of each conductor knows its own connections
- * only, so the cell's database decides: the connection of an agent that is not the host's agent there is closed.
+ * Ensures that only one agent holds a host when two agents reach different conductors. Each conductor's registry knows only its own
+ * connections, so the cell's database decides. The connection of an agent that is not the host's agent in the database is closed.
  */
 export class HostHolders {
   readonly #store: Pick<ConductorStore, "sightings">;
@@ -15,14 +15,14 @@ export class HostHolders {
   readonly #events: ConductorEvents;
   readonly #unseenMs: number;
   readonly #sighting: SharedStep<string, HostSighting | undefined>;
-  /** For each connection whether the database had no other agent for its hosts when it arrived. */
+  /** For each connection, whether the database had no other agent for its hosts when the connection arrived. */
   readonly #free = new WeakMap<AgentConnection, Promise<boolean>>();
 
   constructor(options: {
     readonly store: Pick<ConductorStore, "sightings">;
     readonly commits: StepCommitter;
     readonly events: ConductorEvents;
-    /** An agent that no conductor has seen for so long lives no longer. */
+    /** An agent that no conductor has seen for this long counts as dead. */
     readonly unseenMs: number;
   }) {
     const { store } = options;
@@ -37,8 +37,8 @@ export class HostHolders {
   }
 
   /**
-   * Resolves with whether no other living agent has one of the hosts; else the connection is closed with the reason. It asks once
-   * for each connection. Rejects when the conductor stops.
+   * Resolves with true when no other live agent has one of the hosts. Otherwise closes the connection with the reason. The database is
+   * asked once for each connection. Rejects when the conductor stops.
    */
   isFree(connection: AgentConnection): Promise<boolean> {
     const known = this.#free.get(connection);
@@ -52,8 +52,8 @@ export class HostHolders {
   }
 
   /**
-   * Like `isFree`, but for one host, and it asks again each time. Two agents may come up at the same moment: the later one keeps the host, and
-   * the earlier one learns of it here, when its host is up or when its guests are compared.
+   * Checks a single host like `isFree`, but asks the database each time. When two agents come up at the same moment, the later one keeps
+   * the host. The earlier one is detected here, when its host is brought up or its guests are compared.
    */
   async isStillFree(connection: AgentConnection, host: string): Promise<boolean> {
     const sighting = await this.#commits.answered("sightings", this.#sighting, host);

@@ -11,7 +11,7 @@ const report: HypervisorReport = {
   cpuInfo: '{"arch":"x86_64","topology":{"cells":2}}',
 };
 
-test("takes over what an agent says of its hypervisor", () => {
+test("accepts what an agent reports about its hypervisor", () => {
   expect(hypervisorOfReport(report)).toEqual({
     type: "QEMU",
     version: 7_002_000,

@@ -1,11 +1,11 @@
 import type { HypervisorFacts } from "../../core/cell/hypervisor-facts.ts";
 import type { HypervisorReport } from "../../proto/gen/berth/agent.ts";
 
-/** All of it is sent to every scheduler, and kept there for each host. */
+/** Limits cpu_info, because all of it is sent to every scheduler and kept there for each host. */
 const CPU_INFO_LENGTH_MAX = 20_000;
 const ENTRIES_MAX = 1_000;
 
-/** What a report says of the hypervisor; else what is wrong with it. Undefined: it says nothing. */
+/** The hypervisor facts of a report, or what is wrong with them. Undefined when the report contains none. */
 export function hypervisorOfReport(
   report: HypervisorReport | undefined,
 ): HypervisorFacts | undefined | { readonly refused: string } {
@@ -16,7 +16,7 @@ export function hypervisorOfReport(
   if (supportedInstances.length > ENTRIES_MAX || Object.keys(metrics).length > ENTRIES_MAX)
     return { refused: "the hypervisor tells of too many metrics or supported instances" };
   if (!Object.values(metrics).every(Number.isFinite)) return { refused: "a metric of the hypervisor is no number" };
-  // The database refuses both. JSON writes nothing but half a pair in this way.
+  // The database refuses both U+0000 and half of a surrogate pair. In JSON only an unpaired surrogate appears as a \u escape.
   if (JSON.stringify(report).includes("\\u0000")) return { refused: "the hypervisor's report has a character U+0000" };
   if (/\\ud[89a-f]/.test(JSON.stringify(cpuInfo)))
     return { refused: "the hypervisor's cpu_info has half of a surrogate pair" };

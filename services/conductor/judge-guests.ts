@@ -9,13 +9,13 @@ import { WaitingGuests } from "./waiting-guests.ts";
 
 const MINUTE_MS = 60_000;
 
-/** What a comparison knows of a guest beside its name. */
+/** What a comparison knows of a guest in addition to its name. */
 export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation">;
 
 /**
- * Decides whether a comparison may destroy a guest. A database that has forgotten something keeps it in quarantine (law 6). Of guests that
- * the database does not know at all only a few may go in a minute: one that was set up anew, or an agent that was pointed at the wrong cell, would
- * otherwise cost every guest of every host at once.
+ * Decides whether a comparison may destroy a guest. When the database has lost commits, it keeps the guest in quarantine (law 6). Guests of
+ * servers that the database does not know at all are destroyed at a limited rate. Otherwise an empty new database, or an agent that is
+ * connected to the wrong cell, would cost every guest of every host at once.
  */
 export class GuestJudge {
   readonly #commits: StepCommitter;
@@ -24,9 +24,9 @@ export class GuestJudge {
   readonly #perMinute: number;
   readonly #judging: SharedStep<DoomedGuest, GuestVerdict>;
   readonly #raising: SharedStep<{ readonly serverUuid: string; readonly revision: number }, undefined>;
-  /** When unknown guests were let go, by the monotonic clock; of the last minute. */
+  /** When unknown guests were allowed to be destroyed during the last minute, by the monotonic clock. */
   #letGoAtMs: number[] = [];
-  /** Unknown guests that wait for their turn. */
+  /** Unknown guests that wait for their turn to be destroyed. */
   readonly #waiting = new WaitingGuests();
   readonly #quarantined = new Set<string>();
 
@@ -67,23 +67,25 @@ export class GuestJudge {
     return mayGo;
   }
 
-  /** The database wants the guest where it is, or is content with it. */
+  /** Called for a guest that the database does not want to be destroyed. */
   wanted(guest: Pick<DoomedGuest, "host" | "attemptId">): void {
     this.#quarantined.delete(keyOf(guest));
     if (this.#waiting.delete(guest)) this.#tellWaiting();
   }
 
-  /** The host has these guests and no others, or nobody hears of it here any more: what waited and is gone counts no longer. */
+  /** Forgets waiting guests of the host except these ones. Called with the host's complete list, or with none when the host is lost. */
   onlyThere(host: string, attemptIds: readonly string[]): void {
     if (this.#waiting.keepOnly(host, attemptIds)) this.#tellWaiting();
   }
 
-  /** Whether the last look at the guest has left it in quarantine. */
+  /** Whether the last judgement left the guest in quarantine. */
   isQuarantined(guest: Pick<DoomedGuest, "host" | "attemptId">): boolean {
     return this.#quarantined.has(keyOf(guest));
   }
 
-  /** A guest has obeyed a later order than its server's row knows of; the next order has to be later still. */
+  /**
+   * Raises the revision of a server whose guest has obeyed a later order than the row knows of, because the next order must be later still.
+   */
   async raise(serverUuid: string, revision: number): Promise<void> {
     await this.#commits.answered("raise-revisions", this.#raising, { serverUuid, revision });
     this.#events.revisionRaised(serverUuid, revision);

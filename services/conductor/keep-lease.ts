@@ -4,7 +4,7 @@ import type { ConductorEvents } from "./events.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 
-/** Keeps this conductor alive in the eyes of the others; they take over its tasks when it stops renewing. */
+/** Renews this conductor's lease. When it stops renewing, other conductors take over its tasks. */
 export class LeaseKeeper {
   readonly #renew: () => Promise<void>;
   readonly #giveUp: () => Promise<void>;
@@ -36,7 +36,7 @@ export class LeaseKeeper {
     this.#ticker.start();
   }
 
-  /** Others may take over at once; without the database, when the lease runs out. */
+  /** Gives up the lease, so that others may take over at once. If the database does not answer, they take over when the lease runs out. */
   async stop(): Promise<void> {
     await this.#ticker.stop();
     await this.#giveUp().catch((error) => this.#events.databaseFailed("lease", error));

@@ -4,20 +4,20 @@ import { foundGuest, type GuestComparer } from "./compare-guests.ts";
 import type { GuestJudge } from "./judge-guests.ts";
 import type { GuestSettler } from "./settle-guests.ts";
 
-/** One attempt's guest on one host. */
+/** Names the guest of one attempt on one host. */
 export interface LookedAt {
   readonly host: string;
   readonly serverUuid: string;
   readonly attemptId: string;
 }
 
-/** `silent`: the host is not connected here, or does not answer. */
+/** `silent` means that the host is not connected here or does not answer. */
 export type DestroyVerdict = "may" | "kept" | "silent";
 
 /**
- * Looks at guests that tasks are about to destroy, or have had trouble with. A task goes by what the cell's database says, and that may have
- * forgotten commits (a restore, a failover): so before a task has a guest destroyed, its host is asked what the guest is, and the same judge
- * decides as for the comparisons.
+ * Inspects guests that tasks are about to destroy or have had trouble with. A task acts on the cell's database, which may have lost commits
+ * in a restore or a failover. So before a task has a guest destroyed, the host is asked for the guest's state, and the judge of the
+ * comparisons decides here too.
  */
 export class GuestLooker {
   readonly #comparer: Pick<GuestComparer, "list" | "incarnationOf">;
@@ -43,7 +43,7 @@ export class GuestLooker {
     return { kind: "found", state: found.state, revision: found.revision };
   }
 
-  /** Whether a task may have the guest destroyed; one that is not there may go. Rejects when the conductor stops. */
+  /** Decides whether a task may have the guest destroyed. A guest that is not there may be destroyed. Rejects when the conductor stops. */
   async mayDestroy(name: LookedAt): Promise<DestroyVerdict> {
     const found = await this.#find(name);
     if (found === "silent") return "silent";
@@ -51,13 +51,13 @@ export class GuestLooker {
   }
 
   /**
-   * Starts it, destroys it or leaves it alone, as the cell's database has it and its judge lets. A guest whose host is silent is left to the
-   * comparison that follows. Rejects when the conductor stops.
+   * Starts the guest, destroys it or leaves it alone, as the cell's database says and the judge allows. If the host is silent, the next
+   * comparison decides. Rejects when the conductor stops.
    */
   async clear(name: LookedAt): Promise<void> {
     const found = await this.#find(name);
     if (found === "silent") return;
-    // Also of one that is not there: no late order may make it.
+    // An absent guest is settled too, so that an order that arrives late cannot create it.
     if (found === "absent") await this.#settler.settle({ ...name, state: "prepared" });
     else await this.#settler.settle(found, found);
   }

@@ -3,7 +3,7 @@ import { runService } from "../../runtime/lifecycle.ts";
 import { type ConductorProcess, openConductor } from "./open-conductor.ts";
 import { conductorDeclaration } from "./settings.ts";
 
-/** `berth conductor`: resolves with the exit code. */
+/** Runs `berth conductor` and resolves with the exit code. */
 export function runConductor(argv: readonly string[]): Promise<number> {
   return runService(process, {
     name: "conductor",

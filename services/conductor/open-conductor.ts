@@ -18,13 +18,13 @@ import type { Service } from "../../runtime/service.ts";
 import { createConductor } from "./service.ts";
 import { type ConductorOptions, conductorSettings } from "./settings.ts";
 
-/** A conductor on the real parts, with its probes; it owns them all. */
+/** A conductor with its real adapters and its probes, all of which it owns. */
 export interface ConductorProcess extends Service {
-  /** Where agents connect, and where the probes are; after `start`. */
+  /** The addresses of the agents' port and of the probes, known after `start`. */
   readonly note: string;
 }
 
-/** Binds the agents' port; everything else begins with `start`. */
+/** Binds the agents' port. Everything else begins with `start`. */
 export async function openConductor(
   { settings: options, logger }: ServiceContext<ConductorOptions>,
   otlpEndpoint: string | null,

@@ -7,12 +7,12 @@ import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
 export type AskEffect = Extract<OperationEffect, { kind: "ask" }>;
 
-/** The id of the order that a step gives: the same for each repeat, another when it is to be done by force. */
+/** The id of the order that a step gives. Repetitions of the order have the same id, and the forced form has another one. */
 export function orderIdOf(taskId: string, { step, force }: Pick<AskEffect, "step" | "force">): string {
   return `${taskId}/${step * 2 + (force ? 1 : 0)}`;
 }
 
-/** The guest that a stage asks about. Null: nobody is asked. */
+/** The guest that a stage asks about, or null when no host is asked. */
 export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): PlaceOf | null {
   switch (ask) {
     case "prepare":
@@ -45,7 +45,7 @@ const VERBS: Partial<Record<OperationKind, string>> = {
   unpause: "unpause",
 };
 
-/** What the agent of the guest's host is told. */
+/** The message for the agent of the guest's host. */
 export function orderOf(
   facts: OperationFacts,
   effect: AskEffect,
@@ -71,10 +71,10 @@ export function orderOf(
     case "start-destination":
     case "start-source":
       return power("start");
-    // Done already is done: the guest's host answers only whether there is such a guest, in the state that it should be in.
+    // A check asks only whether the host has the guest in its proper state. If so, the order changes nothing.
     case "check-destination":
       return power(facts.runs ? "start" : "stop");
-    // The destination is home, and may run, until the source is.
+    // The destination stays the home, and may run, until the source becomes the home. So the source must be stopped.
     case "check-source":
       return power("stop");
     case "destroy-destination":

@@ -31,9 +31,9 @@ import { EvacuatedSource } from "./stop-evacuated.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
 /**
- * Carries one operation through, as `stepOperation` says. Two timers: one for a host that is not connected or is to be asked again,
- * and the time that a host may take. Only what cannot harm is given up when that time is over (to prepare, to hand over); a host that
- * was told to start or destroy a guest is asked until it answers, or until the route can do without its answer.
+ * Carries out one operation, following `stepOperation`. It has two timers: one for a host that is not connected or must be asked again, and
+ * a deadline for the host's work. Only harmless orders (prepare, hand over) are given up at the deadline. A host that was told to start or
+ * destroy a guest is asked until it answers, or until the route can do without its answer.
  */
 export class OperationRun implements TaskRun {
   readonly claim: TaskClaim;
@@ -43,7 +43,7 @@ export class OperationRun implements TaskRun {
   #state: OperationState | null = null;
   #abandoned = false;
   #asked: AskedGuest | null = null;
-  /** Of an evacuation: its source, while it is being stopped. */
+  /** The source of an evacuation, while its guest is being stopped. */
   #source: EvacuatedSource | null = null;
   #wait: Timer | null = null;
   #deadline: Timer | null = null;
@@ -64,12 +64,12 @@ export class OperationRun implements TaskRun {
     return this.#world.facts.kind;
   }
 
-  /** Whether this version has the stage on the operation's route. */
+  /** Whether this version's route of the operation has the stage. */
   knows(stage: string): boolean {
     return edgesOf(this.#world.facts.kind, stage) !== null;
   }
 
-  /** From where the database says that it is. */
+  /** Continues from the position that the database has. */
   begin(position: OperationPosition, past: readonly PastAttempt[]): void {
     if (!this.#abandoned) this.#apply(beginOperation(this.#world, position, past));
   }
@@ -89,7 +89,7 @@ export class OperationRun implements TaskRun {
     if (this.#asked !== null) this.#awaitHost(this.#asked);
   }
 
-  /** An agent's word on what it prepares. One that was left behind is settled by the database. */
+  /** Handles an agent's report on a guest that it prepares. The guest of an abandoned attempt is settled by the database. */
   reported(report: AttemptReport, selection: number): void {
     const asked = this.#asked;
     const expected = destinationOf(this.#world.facts, selection)?.host;
@@ -113,17 +113,17 @@ export class OperationRun implements TaskRun {
     if (asked === null || report.orderId !== orderIdOf(this.claim.taskId, asked)) return;
     if (report.host !== asked.place.host) this.#ports.events.reportDropped(null, report.host, "ordered");
     else if (report.failed === "") this.#answered(asked, "");
-    // It only rejects when the conductor stops.
+    // The promise rejects only when the conductor stops.
     else this.#refused(asked, report.failed).catch(() => this.abandon());
   }
 
-  /** A guest that refuses an order may know more of its server than the database does. */
+  /** Interprets a refused order, because the guest may have obeyed later orders than the database knows of. */
   async #refused(asked: AskedGuest, failed: string): Promise<void> {
     const { facts } = this.#world;
     const meaning = await meaningOfRefusal(facts, asked, (place) => this.#ports.guests.look(guestOf(facts, place)));
     if (this.#asked?.step !== asked.step || this.#abandoned) return;
     if (meaning === "plain") this.#answered(asked, failed);
-    // Until the time for the hand-over is over.
+    // The host is asked again until the deadline of the hand-over.
     else if (meaning === "unclear") this.#setWait(LOOK_AGAIN_MS, () => this.#send());
     else this.#step(meaning);
   }
@@ -139,7 +139,7 @@ export class OperationRun implements TaskRun {
     else if (asked.tries >= triesMax(asked.ask)) {
       if (asked.ask.startsWith("destroy") && asked.tries === triesMax(asked.ask))
         this.#ports.events.leftBehind(this.claim.serverUuid, asked.place.host, failed);
-      // For a stage that goes on until the host has done it; any other is left with the step.
+      // A stage that waits for success uses this retry. Any other stage cancels it when the step changes.
       this.#askAgainLater(asked);
       this.#step({ kind: "failed", step: asked.step, reason: keptReason(failed), final: false });
     } else this.#askAgainLater(asked);
@@ -207,7 +207,7 @@ export class OperationRun implements TaskRun {
     }
   }
 
-  /** Anew each time the stage is entered, or its host is back. */
+  /** Called each time the stage is entered and each time its host comes back. */
   #ask(asked: AskedGuest): void {
     const { clock, settings } = this.#ports;
     if (isGivenUp(asked.ask)) {
@@ -217,19 +217,19 @@ export class OperationRun implements TaskRun {
       );
     }
     if (asked.ask === "start-destination" && this.#world.facts.kind === "evacuate") {
-      // It only rejects when the conductor stops.
+      // The promise rejects only when the conductor stops.
       this.#startEvacuated(asked).catch(() => this.abandon());
     } else this.#send();
   }
 
   /**
-   * A host that was forced down may be connected all the same: it was not really fenced, or it is back. Its guest is stopped before the
-   * destination may start, so that the server does not run twice even for a moment, and kept, so that a copy is left if no destination starts.
+   * Stops the guest at the source before the destination may start, because a host that was forced down may still be connected: it was not
+   * really fenced, or it is back. So the server never runs twice. The guest is kept, so that a copy is left if no destination starts.
    */
   async #startEvacuated(asked: AskedGuest): Promise<void> {
     const { facts } = this.#world;
     if (facts.source !== null) {
-      // The question may be put again while the source is being stopped: the host has come back.
+      // This may be called again while the source is being stopped, because the host has come back.
       if (this.#source !== null) return;
       this.#source = new EvacuatedSource(facts.source, this.#ports);
       const order = { orderId: orderIdOf(this.claim.taskId, asked), revision: asked.revision };
@@ -251,7 +251,7 @@ export class OperationRun implements TaskRun {
       return;
     }
     if (asked.ask.startsWith("destroy")) {
-      // It only rejects when the conductor stops.
+      // The promise rejects only when the conductor stops.
       this.#destroyJudged(asked, stream).catch(() => this.abandon());
       return;
     }
@@ -260,7 +260,7 @@ export class OperationRun implements TaskRun {
       orderOf(this.#world.facts, asked, { place: asked.place, timeoutMs, traceparent: this.#span.traceparent }),
     );
     if (isGivenUp(asked.ask)) this.#setWait(null, () => {});
-    // An agent answers within its driver's deadline; one that does not is asked again.
+    // An agent answers within its driver's deadline, so an agent that does not is asked again.
     else this.#setWait(ANSWER_MS, () => this.#send());
   }
 
@@ -273,20 +273,20 @@ export class OperationRun implements TaskRun {
       const given = { place: asked.place, timeoutMs: 0, traceparent: this.#span.traceparent };
       stream.send(orderOf(this.#world.facts, asked, given));
     }
-    // A host that was lost meanwhile is awaited already.
+    // If the host was lost in the meantime, the run is already waiting for it.
     else if (this.#ports.streamOf(asked.place.host) !== null) this.#setWait(RETRY_MS_MAX, () => this.#send());
   }
 
   #awaitHost(asked: AskedGuest): void {
     this.#setWait(this.#ports.settings.hostGraceMs, () => {
-      // It only rejects when the conductor stops.
+      // The promise rejects only when the conductor stops.
       this.#leaveHost(asked).catch(() => this.abandon());
     });
   }
 
   /**
-   * The grace is over: the task goes to a conductor that has the host connected; a host that is down is gone, unless an operator has said
-   * that nothing runs there.
+   * Acts when the grace period is over: hands the task to a conductor that has the host connected. Otherwise a host that is down counts as
+   * gone, or as fenced when an operator has forced it down.
    */
   async #leaveHost(asked: AskedGuest): Promise<void> {
     const wait = this.#wait;
@@ -297,7 +297,7 @@ export class OperationRun implements TaskRun {
     else if (unreached === "fenced") {
       this.#step({ kind: "host-fenced", step: asked.step, reason: `${asked.place.host} was forced down` });
     } else {
-      // For a stage that waits for its host; any other is left with the step.
+      // A stage that waits for its host uses this retry. Any other stage cancels it when the step changes.
       this.#setWait(LOOK_AGAIN_MS, () => this.#leaveHostOrAsk());
       if (unreached === "down" || asked.ask === "prepare")
         this.#step({ kind: "gone", step: asked.step, reason: `${asked.place.host} is not connected` });
@@ -325,11 +325,11 @@ export class OperationRun implements TaskRun {
     const host = destinationOf(this.#world.facts, selection)?.host;
     if (host === undefined) return;
     const attemptId = attemptIdOf(this.claim.taskId, selection);
-    // It only rejects when the conductor stops.
+    // The promise rejects only when the conductor stops.
     this.#ports.guests.clear(guestOf(this.#world.facts, { host, attemptId })).catch(() => {});
   }
 
-  /** Leaves the task as the database has it: whoever takes it next, this conductor too, carries on from there. */
+  /** Leaves the task as it is in the database. The next conductor to take it, possibly this one, continues from there. */
   #forgo(): void {
     if (this.#abandoned) return;
     this.#ports.ended(this);
@@ -350,7 +350,7 @@ export class OperationRun implements TaskRun {
 
 type AskedGuest = AskEffect & { readonly place: PlaceOf; readonly tries: number };
 
-/** A guest that has run is there, too: it was prepared and started in commits that the database has lost. */
+/** A guest in one of these states exists. A guest that has run was prepared and started in commits that the database has lost. */
 const EXISTS: readonly GuestState[] = [
   GuestState.GUEST_STATE_PREPARED,
   GuestState.GUEST_STATE_RUNNING,
@@ -360,18 +360,18 @@ const EXISTS: readonly GuestState[] = [
 const IN_QUARANTINE =
   "the guest is in quarantine, since the cell's database has lost commits about it (see berth cell quarantine, which can have it destroyed)";
 
-/** Between two looks at a host that is up and that nobody else could be given. */
+/** Pause between two looks at a host that is up but that no conductor could be found for. */
 const LOOK_AGAIN_MS = 500;
 const ANSWER_MS = 90_000;
 const RETRY_MS = 200;
 const RETRY_MS_MAX = 10_000;
-/** A host that no other conductor reaches either is left after so many. */
+/** A stage leaves a host after this many hand-overs, since no other conductor reaches it either. */
 const HAND_OVERS_MAX = 3;
 
-/** Whether a host that does not answer in time has failed. */
+/** Whether a host that does not answer in time counts as failed. */
 const isGivenUp = (ask: AskEffect["ask"]): boolean => ask === "prepare" || ask === "hand-over";
 
-/** How often a host may fail before that is its answer. */
+/** How often a host may fail before the failure counts as its answer. */
 function triesMax(ask: AskEffect["ask"]): number {
   if (ask.startsWith("destroy")) return 5;
   return ask === "start-source" || ask === "check-source" || ask === "check-destination" ? 3 : 1;

@@ -15,10 +15,10 @@ export type ConductorStore = TaskStore &
 export type ConductorLedger = Pick<Ledger, "putTrees">;
 export type ConductorBus = Pick<Bus, "publish" | "consume">;
 
-/** A task as part of its request's trace. */
+/** The span of a task within the trace of its request. */
 export interface TaskSpan {
-  /** W3C traceparent, for what is done on the task's behalf elsewhere; empty when nothing is traced. */
+  /** W3C traceparent for work that other processes do for the task. Empty when tracing is off. */
   readonly traceparent: string;
-  /** `error` null: it went well. */
+  /** Ends the span. `error` is null after a success. */
   end(error: string | null): void;
 }

@@ -4,10 +4,10 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { ConductorBus } from "./ports.ts";
 
-/** Events on their way at a time; more are dropped. */
+/** Maximum number of events in flight. Further events are dropped. */
 const PUBLISHES_OUT_MAX = 5_000;
 
-/** Tells the API tier what happened, best effort: whoever needs to know for sure reads the cell's database. */
+/** Tells the API tier what happened, without a guarantee. A reader that needs certainty reads the cell's database. */
 export class EventPublisher {
   readonly #bus: ConductorBus;
   readonly #cell: string;

@@ -14,8 +14,8 @@ export function guestOf(facts: OperationFacts, place: Pick<PlaceOf, "host" | "at
 }
 
 /**
- * What it means that a host refuses an order, by looks at the server's guests. `plain`: nothing but what the host said. `unclear`: the
- * destination may be the only copy, and its host does not answer.
+ * Interprets a host's refusal of an order by looking at the server's guests. `plain`: the refusal means only what the host said. `unclear`:
+ * the destination may be the only copy, and its host does not answer.
  */
 export async function meaningOfRefusal(
   facts: OperationFacts,

@@ -6,8 +6,8 @@ import type { ConductorStore } from "./ports.ts";
 const PAUSE_MS = 5_000;
 
 /**
- * Gives back what is held, for guests that moved away or could not be destroyed, at hosts that an operator has forced down: that is the word
- * that such a host runs nothing. A host that comes back after all is compared before it is up, like any other.
+ * Releases what is held on hosts that an operator has forced down, for guests that moved away or could not be destroyed. Forcing a host
+ * down asserts that it runs nothing. If such a host comes back, its guests are compared before it is up, like those of any other host.
  */
 export class FencedRelease {
   readonly #store: Pick<ConductorStore, "fencedSources" | "releaseEvacuated">;
@@ -37,7 +37,7 @@ export class FencedRelease {
     return this.#ticker.stop();
   }
 
-  /** One round. Rejects when the database does not answer. */
+  /** Performs one round. Rejects when the database does not answer. */
   async release(): Promise<void> {
     const hosts = await this.#store.fencedSources();
     const fenced = hosts.map((host) => ({ host, remaining: [] }));

@@ -29,7 +29,10 @@ import { TreeKeeper } from "./take-trees.ts";
 import { TaskRuns } from "./task-runs.ts";
 import { AgentWatch } from "./watch-agents.ts";
 
-/** Nothing here reaches above the cell (law 3). The service closes the listener; the others are the caller's. */
+/**
+ * The conductor's dependencies, none of which reaches above the cell (law 3). The service closes the listener, and the caller closes the
+ * others.
+ */
 export interface ConductorDeps {
   readonly store: ConductorStore;
   readonly ledger: ConductorLedger;
@@ -42,13 +45,13 @@ export interface ConductorDeps {
 }
 
 export interface Conductor extends Service {
-  /** It holds its lease and takes tasks. */
+  /** True while the conductor holds its lease and takes tasks. */
   readonly ready: boolean;
-  /** Tasks in the works. */
+  /** Number of tasks in progress. */
   readonly taskCount: number;
 }
 
-/** One conductor of a cell: takes its tasks and carries them through with the agents that are connected to it. */
+/** Creates one conductor of a cell. It takes the cell's tasks and carries them out with the agents that are connected to it. */
 export function createConductor(deps: ConductorDeps, settings: ConductorSettings): Conductor {
   const stop = new AbortController();
   const events = new ConductorEvents({
@@ -68,7 +71,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
     stop.abort();
     parts.runs.abandonAll();
     await parts.lease.stop();
-    // With the streams closed, nothing that the watch waits for is still to come.
+    // Closing the streams first rejects everything that the watch still waits for.
     parts.registry.close();
     await parts.watch.stop();
     await deps.listener.close();
@@ -152,7 +155,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
       return connection === null ? null : comparer.list(connection, host).catch(() => null);
     },
     homeOf: (serverUuid: string) => settler.homeOf(serverUuid),
-    // It only rejects when the conductor stops.
+    // The promise rejects only when the conductor stops.
     settleGuest: (guest: Parameters<GuestSettler["settle"]>[0]) =>
       settler.settle(guest).then(
         () => {},
@@ -196,7 +199,7 @@ function dispatchReport(
       parts.comparer.listed(report.value, connection);
       break;
     case "tree":
-      // It only rejects when the conductor stops.
+      // The promise rejects only when the conductor stops.
       parts.trees.take(report.value, connection).catch(() => {});
       break;
     default:

@@ -3,46 +3,48 @@ import { processSettings } from "../../runtime/lifecycle.ts";
 import { boolean, duration, hostPort, integer, text, urls } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
-/** How a conductor behaves. All times in milliseconds. */
+/** Settings of a conductor. All times are in milliseconds. */
 export interface ConductorSettings {
-  /** The cell that it serves. */
+  /** Name of the conductor's cell. */
   readonly cell: string;
-  /** New for each process: a lease and the ownership of tasks go by it. */
+  /** A new id for each process. The lease and the ownership of tasks are tied to it. */
   readonly conductorId: string;
-  /** For operators. */
+  /** The conductor's name in logs and listings. */
   readonly name: string;
-  /** A conductor that did not renew for so long is taken for dead. */
+  /** A conductor that has not renewed its lease for this long counts as dead. */
   readonly leaseMs: number;
   readonly renewMs: number;
   readonly sweepMs: number;
-  /** A task that nobody has taken so long after it was stored is swept up: its message was lost. */
+  /** A task that no conductor has taken this long after it was stored is swept up, because its message was lost. */
   readonly untakenMs: number;
-  /** Agents send a heartbeat this often; after three silent ones they are given up. */
+  /** Interval of the agents' heartbeats. A connection is closed after three missing heartbeats. */
   readonly heartbeatMs: number;
-  /** Hosts of agents that no conductor has seen for so long are down. */
+  /** Hosts of agents that no conductor has seen for this long are down. */
   readonly unseenMs: number;
-  /** No larger share of the cell's hosts (0 to 1) is down for silence alone at a time; in a small cell so many may be. */
+  /** The largest share of the cell's hosts (0 to 1) that may be down for silence alone. `downCountMin` hosts may be down in any case. */
   readonly downShareMax: number;
   readonly downCountMin: number;
-  /** How long a host that is not connected may take to connect before a build goes elsewhere. */
+  /** How long a build waits for a host that is not connected before it goes elsewhere. */
   readonly hostGraceMs: number;
   /** How long one attempt may take on its host. */
   readonly attemptTimeoutMs: number;
-  /** How long a task that cannot be read rests before it is given to another conductor, or taken once more. */
+  /** How long a task that cannot be read waits before it is passed to another conductor or taken again. */
   readonly unreadableMs: number;
-  /** Messages taken from the queue and not acknowledged yet. */
+  /** Maximum number of messages taken from the queue and not yet acknowledged. */
   readonly messagesInFlightMax: number;
-  /** Tasks in the works; beyond them messages stay in the queue, for other conductors. */
+  /** Maximum number of tasks in progress. Further messages stay in the queue for other conductors. */
   readonly tasksMax: number;
-  /** A resize or cold migration that has waited so long is confirmed; 0: never. */
+  /** A resize or cold migration that has waited this long for its confirmation is confirmed automatically. 0 disables this. */
   readonly confirmAfterMs: number;
-  /** Accept agents whose certificate names no agent and no hosts, as `berth certs` made them once for a whole cell. */
+  /**
+   * Accept agents whose certificate names no agent and no hosts. Older versions of `berth certs` made such certificates for a whole cell.
+   */
   readonly allowCellWideCertificates: boolean;
-  /** How often it is looked for allocations that belong to nobody. */
+  /** Interval of the search for allocations that belong to no server and no move. */
   readonly strayLookMs: number;
-  /** Guests of servers that the cell's database does not know: so many are destroyed in a minute; the others wait. */
+  /** How many guests of servers unknown to the cell's database are destroyed per minute. The others wait. */
   readonly unknownDestroysPerMinute: number;
-  /** Hosts whose guests are compared with the database each second, in turn. */
+  /** How many hosts are compared with the database each second, in rotation. */
   readonly auditHostsPerSecond: number;
 }
 
@@ -67,7 +69,7 @@ export const CONDUCTOR_DEFAULTS = {
   allowCellWideCertificates: false,
 } as const satisfies Omit<ConductorSettings, "cell" | "conductorId" | "name">;
 
-/** All that a conductor is told; no address or password of anything above its cell (law 3). */
+/** All settings of a conductor process. They contain no address or password of anything above its cell (law 3). */
 export const conductorDeclaration = {
   command: "berth conductor",
   about: "Carries through the tasks of one cell, with the agents that connect to it.",
@@ -132,7 +134,7 @@ export const conductorDeclaration = {
 
 export type ConductorOptions = ValuesOf<typeof conductorDeclaration.settings>;
 
-/** What a process was given, as the service wants it. */
+/** Converts the process's options into the service's settings. */
 export function conductorSettings(options: ConductorOptions, conductorId: string): ConductorSettings {
   return Object.freeze({
     ...CONDUCTOR_DEFAULTS,

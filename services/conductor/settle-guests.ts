@@ -10,13 +10,13 @@ import type { FoundKnowledge, GuestJudge } from "./judge-guests.ts";
 import type { ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
 
-/** Agents answer within their driver's deadline, which is shorter. */
+/** Longer than any driver's deadline, within which agents answer. */
 const DESTROY_ANSWER_MS = 90_000;
 
 /**
- * Makes a guest what its server's row says: starts the one whose starter died, stops the one that runs and should not, destroys the one
- * that is not at home (law 4), leaves the others alone. Its orders have the revision of the row, so that a guest which has obeyed a later
- * order refuses them.
+ * Makes a guest match its server's row. It starts a guest whose starter died, stops one that runs and should not, destroys one that is not
+ * at home (law 4), and leaves the others alone. Its orders carry the revision of the row, so that a guest that has obeyed a later order
+ * refuses them.
  */
 export class GuestSettler {
   readonly #commits: StepCommitter;
@@ -26,7 +26,7 @@ export class GuestSettler {
   readonly #streamOf: (host: string) => AgentStream | null;
   readonly #homes: SharedStep<string, Home | null>;
   readonly #forcedDown: SharedStep<string, boolean>;
-  /** Who waits for the answer to a destroy, by guest. */
+  /** The callers that wait for the answer to a destroy, by guest. */
   readonly #destroys = new Map<
     string,
     { readonly host: string; readonly done: (isGone: boolean) => void; readonly promise: Promise<boolean> }
@@ -58,13 +58,14 @@ export class GuestSettler {
   }
 
   /**
-   * A host that an operator has forced down is one where nothing runs: a comparison does not start guests there until that word is taken back,
-   * which is followed by another comparison.
+   * Settles one guest.
    *
-   * `found`: a comparison has found the guest; then it is destroyed only if its judge lets it. Null: a task is done with it.
+   * `found` is what a comparison knows of the guest, which is then destroyed only if the judge allows it. It is null when a task is done
+   * with the guest. A comparison starts no guest on a host that is forced down. When the operator takes that back, another comparison
+   * follows.
    *
-   * Resolves when it is settled: a destroy was answered, or the host is lost. True: the host said that the guest is gone; false: it may
-   * be there. Rejects when the conductor stops.
+   * Resolves when the guest is settled, a destroy was answered, or the host is lost: with true when the host has reported that the guest is
+   * gone, and with false when the guest may still be there. Rejects when the conductor stops.
    */
   async settle(guest: FoundGuest, found: FoundKnowledge | null = null): Promise<boolean> {
     const home = await this.homeOf(guest.serverUuid);
@@ -77,7 +78,7 @@ export class GuestSettler {
     if (found !== null && fate === "start" && (await this.#commits.answered("forced-down", this.#forcedDown, host)))
       return false;
     const stream = this.#streamOf(host);
-    // Nobody to ask and nobody to wait for: its guests are compared with the database when it comes back.
+    // The host cannot be asked, and nothing waits for it. Its guests are compared with the database when it comes back.
     if (stream === null) return false;
     this.#events.guestSettled(guest, fate);
     const name = { host, serverUuid, attemptId };
@@ -86,7 +87,7 @@ export class GuestSettler {
       return false;
     }
     if (fate === "stop" || fate === "pause") {
-      // Nobody waits for the answer: if the guest still runs, the next comparison finds it.
+      // Nothing waits for the answer. If the guest still runs, the next comparison finds it.
       const orderId = `settled/${fate}/${revision}`;
       stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision } } });
       return false;
@@ -96,9 +97,9 @@ export class GuestSettler {
   }
 
   /**
-   * The revision for an order that makes the guest what its row says. Where the guest has obeyed a later order than the row knows of, the row
-   * is raised above that order: the guest refuses another order of the same revision, too. While an operation is open nothing is raised: that
-   * the guest refuses what the operation orders is how the operation learns that the database has lost commits.
+   * The revision for an order that makes the guest match its row. If the guest has obeyed a later order than the row knows of, the row is
+   * raised above that order, since the guest refuses an order of the same revision as well. While an operation is open nothing is raised:
+   * the guest's refusal tells the operation that the database has lost commits.
    */
   async #revisionFor(guest: FoundGuest, home: Home | null, obeyed: number): Promise<number> {
     const known = home?.revision ?? 0;
@@ -108,22 +109,22 @@ export class GuestSettler {
     return revision;
   }
 
-  /** Whether the last comparison has left the guest in quarantine. */
+  /** Whether the last comparison left the guest in quarantine. */
   isQuarantined(guest: Pick<FoundGuest, "host" | "attemptId">): boolean {
     return this.#judge.isQuarantined(guest);
   }
 
-  /** The host has these guests and no others, or nobody hears of it here any more. */
+  /** Forgets waiting guests of the host except these ones. Called with the host's complete list, or with none when the host is lost. */
   onlyThere(host: string, attemptIds: readonly string[]): void {
     this.#judge.onlyThere(host, attemptIds);
   }
 
-  /** The server's row, read together with others'. */
+  /** The server's row, read in one batch with the rows of others. */
   homeOf(serverUuid: string): Promise<Home | null> {
     return this.#commits.answered("homes", this.#homes, serverUuid);
   }
 
-  /** An agent's answer to a destroy of one attempt. */
+  /** Handles an agent's answer to the destroy of one attempt. */
   reported(report: DestroyReport): void {
     if (report.failed !== "") this.#events.leftBehind(report.serverUuid, report.host, report.failed);
     this.#destroys.get(keyOf(report))?.done(report.failed === "");
@@ -133,7 +134,7 @@ export class GuestSettler {
     for (const waiting of this.#destroys.values()) if (waiting.host === host) waiting.done(false);
   }
 
-  /** Whether the host said that the guest is gone. */
+  /** Resolves with whether the host reported that the guest is gone. */
   async #destroyed(guest: FoundGuest): Promise<boolean> {
     const key = keyOf(guest);
     let waiting = this.#destroys.get(key);

@@ -1,11 +1,11 @@
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 
 const BATCH_MAX = 500;
-/** Batches of one kind that are on their way at a time: the next one fills while the first is written. */
+/** Maximum number of batches of one kind in flight. The next batch fills while the previous ones are written. */
 const BATCHES_OUT_MAX = 2;
 const ITEMS_QUEUED_MAX = 200_000;
 
-/** One call of a store, made for many callers at once; or, for a caller whose batch failed, for it alone. */
+/** Combines the calls of many callers into one call of a store. A caller whose batch failed can repeat its call alone. */
 export class SharedStep<Item, Outcome> {
   readonly #together: Batcher<Item, Outcome>;
   readonly #alone: Batcher<Item, Outcome>;
@@ -20,7 +20,7 @@ export class SharedStep<Item, Outcome> {
   }
 }
 
-/** A batcher with this service's limits. */
+/** Creates a batcher with this service's limits. */
 export function batcherOf<Item, Outcome>(
   run: (items: readonly Item[]) => Promise<readonly Outcome[]>,
   maxItems = BATCH_MAX,

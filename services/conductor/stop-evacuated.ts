@@ -3,18 +3,18 @@ import type { PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { type ConductorMessage, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { RunPorts } from "./task-run.ts";
 
-/** An agent answers within its driver's deadline, which is shorter. */
+/** Longer than any driver's deadline, within which agents answer. */
 const ANSWER_MS = 90_000;
-/** Between two looks at whether the agent is still connected. */
+/** Pause between two checks whether the agent is still connected. */
 const LOOK_MS = 1_000;
 const TRIES_MAX = 5;
 const RETRY_MS = 500;
-/** A task goes at most so often to the conductors that see the source's agent. */
+/** How often a task is handed over at most to conductors that see the source's agent. */
 const HAND_OVERS_MAX = 3;
 
 /**
- * How an evacuation makes sure that the guest at its source does not run: `stands` - it does not, or the operator's fence is the only word
- * on it; `runs` - its host says that it runs and cannot be stopped; `handed-over` - another conductor has the host's agent connected and
+ * The outcome of stopping the guest at the source of an evacuation. `stands`: the guest does not run, or only the operator's fence says so.
+ * `runs`: the host reports that the guest runs and cannot be stopped. `handed-over`: another conductor has the host's agent connected and
  * gets the task.
  */
 export type SourceStop =
@@ -26,8 +26,8 @@ const STANDS: SourceStop = { kind: "stands" };
 const LOST = "the agent was lost";
 
 /**
- * Stops the guest that an evacuation leaves behind, where the host's agent is connected although an operator has forced the host down. The
- * guest is stopped and kept: until the destination has said that it runs, it may be the only copy of the server (law 6).
+ * Stops the guest that an evacuation leaves behind, when the host's agent is connected although an operator has forced the host down. The
+ * guest is stopped and kept, because it may be the server's only copy until the destination reports that it runs (law 6).
  */
 export class EvacuatedSource {
   readonly #source: PlaceOf;
@@ -39,7 +39,7 @@ export class EvacuatedSource {
     this.#ports = ports;
   }
 
-  /** An answer of the source's host. True: it was to this order. */
+  /** Handles an answer of the source's host. Returns true when the answer belongs to this order. */
   ordered(report: OrderReport): boolean {
     const { host, attemptId } = this.#source;
     if (report.host !== host || report.attemptId !== attemptId || report.orderId !== this.#waiting?.orderId)
@@ -48,7 +48,7 @@ export class EvacuatedSource {
     return true;
   }
 
-  /** Repeatable: a guest that stands is told to stop once more. Rejects when the conductor stops. */
+  /** Stops the guest. Repeatable, because a stopped guest may be told to stop again. Rejects when the conductor stops. */
   async stop(claim: TaskClaim, order: { readonly orderId: string; readonly revision: number }): Promise<SourceStop> {
     const { host, attemptId } = this.#source;
     const value = { host, serverUuid: claim.serverUuid, attemptId, verb: "stop", ...order };
@@ -61,14 +61,20 @@ export class EvacuatedSource {
     }
   }
 
-  /** A conductor that has the agent connected stops the guest. Without one there is nobody to ask: the fence is believed. */
+  /**
+   * Hands the task to a conductor that has the agent connected, which then stops the guest. If there is none, the operator's fence is
+   * trusted.
+   */
   async #elsewhere(claim: TaskClaim): Promise<SourceStop> {
     const { handOvers, settings } = this.#ports;
     const seen = { withinMs: settings.unseenMs, timesMax: HAND_OVERS_MAX };
     return (await handOvers.tryHandOverSeen(claim, this.#source.host, seen)) ? { kind: "handed-over" } : STANDS;
   }
 
-  /** Why it failed; "": the guest stands, or the agent stays silent, for which there is the fence. `LOST`: the agent has left. */
+  /**
+   * Resolves with the reason of a failure. "" means that the guest has stopped, or that the agent stayed silent, in which case the fence is
+   * trusted. `LOST` means that the agent disconnected.
+   */
   async #ask(message: ConductorMessage, orderId: string): Promise<string> {
     const { host } = this.#source;
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -91,7 +97,10 @@ export class EvacuatedSource {
     return new Promise((resolve) => this.#ports.clock.setTimer(forMs, () => resolve(undefined)));
   }
 
-  /** By the host's own list: a guest that is gone, or stands, cannot be stopped either. A host that gives no list is silent. */
+  /**
+   * Whether the guest may run according to the host's own list. A guest that is gone or stopped need not be stopped. A host that gives no
+   * list counts as silent, and its guest as stopped.
+   */
   async #mayRun(): Promise<boolean> {
     const { host, attemptId } = this.#source;
     const guests = await this.#ports.guestsOn(host);

@@ -3,7 +3,7 @@ import { Task } from "../../proto/gen/berth/cell.ts";
 import { dispatchOf, taskId } from "../../test/contract/cell-fixtures.ts";
 import { taskIdOf } from "./take-tasks.ts";
 
-test("finds a task's id in its bytes", () => {
+test("reads a task's id from its encoded bytes", () => {
   const { task } = dispatchOf({ server: 1, task: 7, hosts: [1, 2] });
   expect(taskIdOf(Task.encode(task).finish())).toBe(taskId(7));
 });

@@ -12,7 +12,7 @@ import type { ConductorSettings } from "./settings.ts";
 import type { TaskRuns } from "./task-runs.ts";
 
 const SWEEP_MAX = 500;
-/** Every so many sweeps it looks for tasks that it owns without knowing: the answer to a take was lost. */
+/** Every so many sweeps, the conductor looks for tasks that it owns without knowing it, because the answer to a take was lost. */
 const OWNED_EVERY = 10;
 const RETRY_MS = 1_000;
 const SUBSCRIBE_RETRY = { delayMs: 200, delayMsMax: 2_000 };
@@ -32,14 +32,14 @@ export interface TaskIntakeOptions {
 }
 
 /**
- * Where tasks come in: by message, and by a sweep for those whose message was lost or whose conductor died. A message is
- * acknowledged when its task is taken, or turns out to be somebody else's; the rows are the truth. A signal's message is for whoever
- * carries the operation out, too: he takes it anew, and so learns what he was told.
+ * Receives the conductor's tasks: from messages, and from a sweep that finds tasks whose message was lost or whose conductor died. A
+ * message is acknowledged when its task is taken, or belongs to another conductor, because the rows hold the truth. The message of a signal
+ * is also meant for the conductor that already carries the operation. It takes the task again, and so reads the signal.
  */
 export class TaskIntake {
   readonly #options: TaskIntakeOptions;
   readonly #sweeper: Ticker;
-  /** Tasks whose take is on its way; resolves when it is answered, or failed. */
+  /** Tasks that are being taken. Each promise resolves when the take is answered or has failed. */
   readonly #taking = new Map<string, Promise<boolean>>();
   #subscription: Subscription | null = null;
   #sweeps = 0;
@@ -57,19 +57,21 @@ export class TaskIntake {
     });
   }
 
-  /** True while messages come in. Without them the sweep still finds every task, only later. */
+  /** True while messages come in. Without messages the sweep still finds every task, only later. */
   get subscribed(): boolean {
     return this.#subscription !== null;
   }
 
-  /** Resolves when tasks are swept up; messages follow as soon as the bus has the stream. Rejects when it never will. */
+  /**
+   * Resolves when tasks are being swept. Messages follow as soon as the bus has the stream. Rejects when the bus can never deliver them.
+   */
   async start(): Promise<void> {
     try {
       await this.#subscribe();
     } catch (error) {
       if (!isTransient(error)) throw error;
       this.#options.events.busFailed(error);
-      // It only rejects when the conductor stops.
+      // The promise rejects only when the conductor stops.
       retry(() => this.#subscribe(), {
         ...SUBSCRIBE_RETRY,
         triesMax: Number.MAX_SAFE_INTEGER,
@@ -109,7 +111,10 @@ export class TaskIntake {
     }
   }
 
-  /** After the take that is on its way, which may have missed what this one is about. False: the database did not answer. */
+  /**
+   * Takes the task after any take that is in flight, since that one may have missed a newer signal. Resolves with false when the database
+   * did not answer.
+   */
   #take(taskId: string, headers: Readonly<Record<string, string>>): Promise<boolean> {
     const before = this.#taking.get(taskId) ?? Promise.resolve(true);
     const taking = before.then(() => this.#takeNow(taskId, headers));
@@ -154,7 +159,7 @@ function isTransient(error: unknown): boolean {
   return error instanceof BusError && busErrorIsTransient[error.code];
 }
 
-/** The id in a Task's bytes, without reading the rest: the row has it all. Null: these are no Task. */
+/** Reads the id from a Task's bytes without decoding the rest, which is read from the row. Returns null when the bytes are no Task. */
 export function taskIdOf(data: Uint8Array): string | null {
   try {
     const reader = new BinaryReader(data);

@@ -24,7 +24,7 @@ const report = (revision: number): TreeReport => ({
   hypervisor: undefined,
 });
 
-/** No other agent has a host. */
+/** Holders for whom no other agent has the host. */
 const holders = { isFree: async () => true, isStillFree: async () => true };
 
 function setUp() {
@@ -57,7 +57,7 @@ function setUp() {
   return { ledger, store, events, commits, settler, comparer, connection, sent };
 }
 
-test("reports that are repeated while the database does not answer are taken over once", async () => {
+test("takes over a repeated report once while the database does not answer", async () => {
   const { ledger, store, events, commits, comparer, connection, sent } = setUp();
   const answer = Promise.withResolvers<void>();
   let puts = 0;
@@ -79,7 +79,7 @@ test("reports that are repeated while the database does not answer are taken ove
   expect([puts, sent]).toEqual([2, [verdict(1), verdict(51)]]);
 });
 
-test("a guest whose host is lost before it could be told is not waited for", async () => {
+test("does not wait for a guest whose host is lost before the order was sent", async () => {
   const { settler } = setUp();
   await settler.settle({ host: "h", serverUuid: uuid, attemptId: "t/0", state: "prepared" });
   expect(clock.pending).toBe(0);

@@ -12,7 +12,7 @@ import type { ConductorLedger, ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
 import { describeTreeRefusal, foreignRoot, treeOfReport } from "./tree-of.ts";
 
-/** Hosts that are compared at a time before they are brought up again. */
+/** How many hosts are compared at a time before they are brought up again. */
 const RAISES_AT_A_TIME = 50;
 
 const NOT_CARRIED = "the host is connected by another stream now";
@@ -25,9 +25,9 @@ interface HostUp {
 }
 
 /**
- * Takes over what hosts report, and has them up only then and only when nothing is left on them that should not be there.
- * An agent reports to one conductor, which from then on stands for its hosts being up: it brings them up again when they
- * were taken for dead wrongly, and compares their guests with the database from time to time.
+ * Stores the provider trees that hosts report. A host comes up only after its tree is stored and no unwanted guest is left on it. An agent
+ * reports to one conductor, which is responsible for its hosts from then on. It brings them up again when they were wrongly declared down,
+ * and compares their guests with the database from time to time.
  */
 export class TreeKeeper {
   readonly #comparer: GuestComparer;
@@ -38,10 +38,10 @@ export class TreeKeeper {
   readonly #hostUp: SharedStep<HostUp, undefined>;
   readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
   readonly #carries: (connection: AgentConnection, host: string) => boolean;
-  /** The hosts that this conductor has brought up, with their roots. */
+  /** The hosts that this conductor has brought up, with their root providers. */
   readonly #up = new Map<AgentConnection, Map<string, HostUp>>();
   readonly #raising = new Set<AgentConnection>();
-  /** Hosts whose report is being taken over. */
+  /** Hosts whose report is being processed. */
   readonly #taking = new WeakMap<AgentConnection, Set<string>>();
 
   constructor(options: {
@@ -69,8 +69,9 @@ export class TreeKeeper {
   }
 
   /**
-   * Answers with a verdict, when the host is up or cannot be. Agents repeat a report until they hear one; while it is being
-   * taken over a repetition is dropped, so that they don't pile up while the database is away. Rejects when the conductor stops.
+   * Processes a report, and answers with a verdict when the host is up or cannot come up. Agents repeat a report until they get a verdict.
+   * Repetitions are dropped while the report is processed, so that they do not pile up while the database is away. Rejects when the
+   * conductor stops.
    */
   async take(report: TreeReport, connection: AgentConnection): Promise<void> {
     const taking = this.#taking.get(connection) ?? new Set<string>();
@@ -124,12 +125,12 @@ export class TreeKeeper {
     this.#up.delete(connection);
   }
 
-  /** Hosts that this conductor stands for, each with its connection. */
+  /** Hosts for which this conductor is responsible, each with its connection. */
   hosts(): { readonly connection: AgentConnection; readonly host: string }[] {
     return [...this.#up].flatMap(([connection, hosts]) => [...hosts.keys()].map((host) => ({ connection, host })));
   }
 
-  /** These agents live, and yet hosts of theirs are down: after a comparison of their guests they are up again. */
+  /** Brings up hosts of these agents again, after comparing their guests. The agents are alive although some of their hosts are down. */
   async raise(agentIds: readonly string[]): Promise<void> {
     const wanted = new Set(agentIds);
     const connections = [...this.#up.keys()].filter(
@@ -146,7 +147,7 @@ export class TreeKeeper {
         await this.#comparer.compare(connection, up.name);
         if (this.#carries(connection, up.name)) await this.#commits.answered("hosts-up", this.#hostUp, up);
       };
-      // Each takes the next host when it is done with one: hosts that hang or fail don't hold up the others.
+      // Each worker takes the next host when it has finished one, so that a host that hangs or fails does not delay the others.
       const raiseOneByOne = async () => {
         for (let up = hosts.pop(); up !== undefined; up = hosts.pop())
           await raise(up).catch((error) => this.#events.comparisonFailed(error));

@@ -12,22 +12,22 @@ import type { GuestLooker } from "./look-at-guests.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 
-/** What a task in the works is told by the world around it. */
+/** One task in progress, with the events that it reacts to. */
 export interface TaskRun {
   readonly claim: TaskClaim;
-  /** The host that it waits for; null: none. */
+  /** The host that the task waits for, or null. */
   readonly host: string | null;
   hostConnected(): void;
   hostLost(): void;
-  /** An agent's answer to one of this task's orders. */
+  /** Handles an agent's answer to one of this task's orders. */
   ordered?(report: OrderReport): void;
-  /** An agent's answer to the destroy of one attempt. */
+  /** Handles an agent's answer to the destroy of one attempt. */
   destroyed?(report: DestroyReport): void;
-  /** It is no longer ours to carry on: nothing more is done or written for it here. */
+  /** Stops the run, because this conductor may no longer do or write anything for the task. */
   abandon(): void;
 }
 
-/** What a run acts through. */
+/** The collaborators of a run. */
 export interface RunPorts {
   readonly store: Pick<ConductorStore, "attempts" | "positions">;
   readonly commits: StepCommitter;
@@ -36,19 +36,19 @@ export interface RunPorts {
   readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs" | "unseenMs" | "unreadableMs">;
   readonly handOvers: HandOvers;
   streamOf(host: string): AgentStream | null;
-  /** What the host says now that it has; null: it is not connected, or does not answer. */
+  /** Asks the host for its guests. Resolves with null when the host is not connected or does not answer. */
   guestsOn(host: string): Promise<readonly Guest[] | null>;
-  /** The server's row, read together with others'. */
+  /** The server's row, read in one batch with the rows of others. */
   homeOf(serverUuid: string): Promise<Home | null>;
   /**
-   * Starts it, destroys it or leaves it alone, as the cell's database has it: a guest whose host has just said what it is. Resolves when that was
-   * answered, or its host is lost.
+   * Starts the guest, destroys it or leaves it alone, as the cell's database says. Its host must have just reported the guest's state.
+   * Resolves when the host has answered or is lost.
    */
   settleGuest(guest: FoundGuest): Promise<void>;
-  /** Guests that nobody has spoken of lately are looked at before anything is done to them. */
+  /** For guests without a recent report. It asks their host about them before anything is done to them. */
   readonly guests: Pick<GuestLooker, "look" | "mayDestroy" | "clear">;
   tell(event: Pick<CellEvent, "kind" | "serverUuid" | "host" | "reason">): void;
-  /** The run's host changed, or the run ended (`ended`). */
+  /** Called when the run's host has changed. `ended` is called when the run has ended. */
   moved(run: TaskRun, from: string | null): void;
   ended(run: TaskRun): void;
 }

@@ -20,7 +20,7 @@ test.each<[string, Partial<TakenTask["task"]>]>([
       },
     },
   ],
-])("a task %s is named with the reason, and keeps nobody from beginning the next", (_, change) => {
+])("reports a task %s with the reason, and still begins the next one", (_, change) => {
   const named: (readonly [string, string])[] = [];
   const events = { taskMalformed: (...word: [string, string]) => void named.push(word) };
   const ports = { events, clock: new ManualClock(), settings: { unreadableMs: 1_000 } };
@@ -29,11 +29,11 @@ test.each<[string, Partial<TakenTask["task"]>]>([
   const taken = { task: { ...task, ...change }, epoch: 1, selection: 0, host: null, attemptId: null };
   expect(() => runs.begin(taken, {})).not.toThrow();
   expect(named).toEqual([[taskId(1), expect.stringMatching(/./)]]);
-  // It is ours until another conductor gets it, or it ends.
+  // The task belongs to this conductor until another one takes it, or it ends.
   expect(runs.has(taskId(1))).toBe(true);
 });
 
-test("an operation at a stage that this version does not know is taken again later and later, and named once", async () => {
+test("retries an operation at an unknown stage at growing intervals, and reports it once", async () => {
   const clock = new ManualClock();
   const named: string[] = [];
   const rests: number[] = [];
@@ -60,7 +60,7 @@ test("an operation at a stage that this version does not know is taken again lat
         return takenNow();
       },
     },
-    // No other conductor lives.
+    // There is no other live conductor.
     handOvers: { pass: async (_: unknown, restMs: number) => void rests.push(restMs) },
   };
   const runs = new TaskRuns(ports as unknown as ConstructorParameters<typeof TaskRuns>[0], noTracing);

@@ -12,7 +12,7 @@ import { traceTask } from "./trace-task.ts";
 import { UnknownStageRun } from "./unknown-stage-run.ts";
 import { UnreadableRun } from "./unreadable-run.ts";
 
-/** The tasks in the works at this conductor, found by id, by the host they wait for, and by the server they delete. */
+/** This conductor's tasks in progress, indexed by id, by the host they wait for, and by the server they delete. */
 export class TaskRuns {
   readonly #ports: RunPorts;
   readonly #tracing: Tracing;
@@ -35,7 +35,7 @@ export class TaskRuns {
     return this.#byTask.has(taskId);
   }
 
-  /** Carries on with a task under the epoch that it was taken with; a run under an older one is abandoned. */
+  /** Continues a task under the epoch with which it was taken. A run under an older epoch is abandoned. */
   begin(taken: TakenTask, headers: Readonly<Record<string, string>>): void {
     const { id, server, work } = taken.task;
     const before = this.#byTask.get(id);
@@ -51,7 +51,7 @@ export class TaskRuns {
     try {
       this.#beginRun(taken, { work, server, headers });
     } catch (error) {
-      // One task that this version does not understand must not keep the others of its batch waiting.
+      // One task that this version does not understand must not delay the others of its batch.
       this.#beginUnreadable(taken, (error as Error).message);
     }
   }
@@ -113,7 +113,7 @@ export class TaskRuns {
     for (const run of [...(this.#byHost.get(host) ?? [])]) run.hostLost();
   }
 
-  /** A guest that no task here speaks for is settled by the database, if it waits for somebody's word. */
+  /** Passes an agent's report to the task of the attempt. If no task here owns the attempt, a prepared guest is settled by the database. */
   attemptReported(report: AttemptReport): void {
     const attempt = parseAttemptId(report.attemptId);
     const run = attempt === null ? undefined : this.#byTask.get(attempt.taskId);
@@ -125,13 +125,15 @@ export class TaskRuns {
     }
   }
 
-  /** Of a whole server: the answer to its delete. Of one attempt: perhaps an operation's. */
+  /**
+   * Handles the answer to a destroy. A report on a whole server belongs to its delete. A report on one attempt may belong to an operation.
+   */
   destroyReported(report: DestroyReport): void {
     if (report.attemptId === "") this.#deletes.get(report.serverUuid)?.reported(report);
     else for (const run of [...(this.#byHost.get(report.host) ?? [])]) run.destroyed?.(report);
   }
 
-  /** The answer to an order: its id names the task that gave it. */
+  /** Passes the answer to an order to the task that the order's id names. */
   orderReported(report: OrderReport): void {
     const order = parseAttemptId(report.orderId);
     if (order !== null) this.#byTask.get(order.taskId)?.ordered?.(report);
@@ -174,7 +176,7 @@ export class TaskRuns {
 
   #beginUnknownStage(operation: OperationRun, stage: string): void {
     const { claim, kind } = operation;
-    // It was abandoned while its position was read.
+    // The operation was abandoned while its position was being read.
     if (this.#byTask.get(claim.taskId) !== operation) return;
     this.#drop(operation);
     operation.abandon();
@@ -185,7 +187,7 @@ export class TaskRuns {
     run.begin(takes).catch(() => run.abandon());
   }
 
-  /** What a crash, a hop or a takeover left in the database of the selections before. */
+  /** Reads the outcomes of the earlier selections, which a crash, a hop or a takeover left in the database. */
   async #pastOf(taken: TakenTask, serverUuid: string): Promise<readonly PastAttempt[]> {
     const attempts = await this.#ports.commits.insist("attempts", () => this.#ports.store.attempts(serverUuid));
     return attempts.flatMap(({ taskId, selection, host, result, reason }) => {

@@ -4,7 +4,7 @@ import { failSpan, type Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { TaskSpan } from "./ports.ts";
 
-/** Continues the trace that the message's headers name; a task that was swept up has none and begins a new one. */
+/** Continues the trace that the message's headers name. A task that was swept up has no headers and begins a new trace. */
 export function traceTask(tracing: Tracing, task: Task, headers: Readonly<Record<string, string>>): TaskSpan {
   const span = tracing.start(`conductor ${task.work?.$case ?? "task"}`, {
     parent: contextOf(headers),

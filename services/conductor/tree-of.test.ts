@@ -22,7 +22,7 @@ function traits(...names: string[]): TreeReport["providers"] {
   return report({}).providers.map((provider) => ({ ...provider, traits: names }));
 }
 
-test("takes a report over as the agent's own", () => {
+test("accepts a report as the tree of the agent", () => {
   expect(treeOfReport(report({}))).toMatchObject({ root: uuid, providers: [{ parent: null, expected: "any" }] });
 });
 
@@ -46,7 +46,7 @@ test.each([
   expect(treeOfReport(given)).toEqual({ refused: expect.stringContaining(why) });
 });
 
-test("says why the ledger refused, in words", () => {
+test("describes in words why the ledger refused a tree", () => {
   const provider = uuid as never;
   expect(describeTreeRefusal({ kind: "in-use", provider, resourceClass: "VCPU" as never })).toContain("still use VCPU");
   expect(describeTreeRefusal({ kind: "unchanged", generations: new Map() })).toBeNull();

@@ -6,11 +6,11 @@ import type { InventoryReport, TreeReport } from "../../proto/gen/berth/agent.ts
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const INT_MAX = 2_147_483_647;
-/** No control character: the ledger's database refuses U+0000, and a person has to read the others. */
+/** Control characters are excluded. The ledger's database refuses U+0000, and the others would make log lines hard to read. */
 const NAME = /^\P{Cc}{1,500}$/u;
 const CLASS_OR_TRAIT = /^[A-Z0-9_]{1,255}$/;
 
-/** The tree that a report speaks of; the agent owns it, so it overwrites. Else what is wrong with the report. */
+/** The tree of a report, or what is wrong with the report. The agent owns the tree, so the tree overwrites whatever is stored. */
 export function treeOfReport(report: TreeReport): ProviderTree | { readonly refused: string } {
   if (!NAME.test(report.host)) return { refused: `${JSON.stringify(report.host)} is no name of a host` };
   for (const provider of report.providers) {
@@ -53,8 +53,8 @@ export function treeOfReport(report: TreeReport): ProviderTree | { readonly refu
 }
 
 /**
- * Why the root of a report cannot be the reporting host's, by what the cell knows of that provider; null: it can. A root belongs to the
- * host that it has come up with. One that has not yet (an operator imported it, or the host never came up) goes by its name.
+ * Why the root of a report cannot belong to the reporting host, or null when it can. A root belongs to the host that came up with it. Until
+ * a host has come up with it (an operator imported it, or the host never came up), the root belongs to the host of the same name.
  */
 export function foreignRoot(report: TreeReport, known: KnownRoot): string | null {
   const { host, rootProvider } = report;
@@ -64,7 +64,7 @@ export function foreignRoot(report: TreeReport, known: KnownRoot): string | null
   return `provider ${rootProvider} is ${JSON.stringify(known.name)} in the ledger, and not host ${host}: give the host another uuid, or rename the provider`;
 }
 
-/** Within what the Placement API allows of an inventory. */
+/** Whether the values are within the Placement API's limits for an inventory. */
 function isSound(inventory: InventoryReport): boolean {
   const { total, reserved, minUnit, maxUnit, stepSize, allocationRatio } = inventory;
   const counts = [total, reserved, minUnit, maxUnit, stepSize].every(
@@ -76,7 +76,7 @@ function isSound(inventory: InventoryReport): boolean {
   );
 }
 
-/** Why the ledger did not take a tree; null: it did. */
+/** Why the ledger refused a tree, or null when it accepted the tree. */
 export function describeTreeRefusal(outcome: TreeOutcome): string | null {
   switch (outcome.kind) {
     case "replaced":

@@ -5,16 +5,16 @@ import type { RunPorts, TaskRun } from "./task-run.ts";
 const REST_MS = 1_000;
 const REST_MS_MAX = 60_000;
 
-/** What an operation at a stage that this conductor does not know acts through. */
+/** The collaborators of an operation's run at an unknown stage. */
 export interface UnknownStagePorts extends Pick<RunPorts, "clock" | "handOvers" | "ended"> {
   /** Takes the task once more, under a new epoch. */
   retake(taskId: string): Promise<void>;
 }
 
 /**
- * An operation at a stage that this conductor's version does not know: a newer conductor has brought it there. It is given to the other
- * conductors, and this one leaves it alone for a while that grows with each time that it has taken it. A conductor that is alone keeps it for
- * that while. It never ends here: nobody of this version can say what is true of the guests at that stage.
+ * An operation at a stage that this conductor's version does not know, because a newer conductor brought it there. The task is passed to
+ * the other conductors, and this one leaves it alone for a time that grows with each take. If there is no other conductor, this one keeps
+ * the task for that time. The operation never ends here, because this version cannot say what is true of the guests at that stage.
  */
 export class UnknownStageRun implements TaskRun {
   readonly host = null;
@@ -28,7 +28,7 @@ export class UnknownStageRun implements TaskRun {
     this.#ports = ports;
   }
 
-  /** `takes`: how often this conductor has taken the task, with this time. Rejects when the conductor stops. */
+  /** `takes` counts how often this conductor has taken the task, including this time. Rejects when the conductor stops. */
   async begin(takes: number): Promise<void> {
     const restMs = Math.min(REST_MS * 2 ** Math.min(takes - 1, 10), REST_MS_MAX);
     const isPassed = await this.#ports.handOvers.pass(this.claim, restMs);
@@ -48,7 +48,7 @@ export class UnknownStageRun implements TaskRun {
 
   #takeAgain(): void {
     this.#drop();
-    // It only rejects when the conductor stops.
+    // The promise rejects only when the conductor stops.
     this.#ports.retake(this.claim.taskId).catch(() => {});
   }
 

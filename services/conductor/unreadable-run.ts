@@ -3,20 +3,21 @@ import { EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
-/** So often a conductor takes a task that it cannot read; the others have their turns in between. */
+/** How often a conductor takes a task that it cannot read. Other conductors may take the task in between. */
 const TAKES_MAX = 5;
-/** So long it leaves the task to them at most. */
+/** The longest time for which it leaves the task to other conductors. */
 const REST_MS = 10_000;
 
-/** What a conductor keeps of tasks that it cannot read. */
+/** The collaborators of the run of an unreadable task. */
 export interface UnreadablePorts extends RunPorts {
   /** Takes the task once more, under a new epoch. */
   retake(taskId: string): Promise<void>;
 }
 
 /**
- * A task whose payload this conductor cannot read: it is damaged, or of a newer version. For a while it is given to other conductors again and again,
- * so that one of a newer version can take it during an upgrade. Then it ends, with its server in ERROR, since every request ends (law 5).
+ * A task whose payload this conductor cannot read, because it is damaged or of a newer version. For a while the task is passed to other
+ * conductors repeatedly, so that one of a newer version can take it during an upgrade. Then the task ends with its server in ERROR, since
+ * every request must end (law 5).
  */
 export class UnreadableRun implements TaskRun {
   readonly host = null;
@@ -32,12 +33,12 @@ export class UnreadableRun implements TaskRun {
     this.#ports = ports;
   }
 
-  /** `takes`: how often this conductor has taken the task, with this time. */
+  /** `takes` counts how often this conductor has taken the task, including this time. */
   begin(takes: number): void {
     const { clock, settings } = this.#ports;
     const next = () => (takes >= TAKES_MAX ? this.#end() : this.#pass());
     this.#timer = clock.setTimer(settings.unreadableMs, () => {
-      // It only rejects when the conductor stops.
+      // The promise rejects only when the conductor stops.
       next().catch(() => this.abandon());
     });
   }
@@ -51,7 +52,7 @@ export class UnreadableRun implements TaskRun {
     this.#timer?.cancel();
   }
 
-  /** To another conductor, if one lives. */
+  /** Passes the task to another conductor, or takes it again when there is none. */
   async #pass(): Promise<void> {
     const { handOvers, retake, settings } = this.#ports;
     const isPassed = await handOvers.pass(this.claim, Math.min(REST_MS, settings.unreadableMs));

@@ -1,4 +1,4 @@
-/** Guests that wait for something, by their hosts. */
+/** Guests that wait for something, by host. */
 export class WaitingGuests {
   readonly #byHost = new Map<string, Set<string>>();
 
@@ -14,12 +14,12 @@ export class WaitingGuests {
     else ofHost.add(attemptId);
   }
 
-  /** Whether it waited. */
+  /** Removes the guest. Returns whether it was waiting. */
   delete({ host, attemptId }: { readonly host: string; readonly attemptId: string }): boolean {
     return this.#byHost.get(host)?.has(attemptId) === true && this.#keepWhere(host, (one) => one !== attemptId);
   }
 
-  /** The host has these guests and no others. Whether one of the others waited. */
+  /** Removes all waiting guests of the host except these ones. Returns whether any was removed. */
   keepOnly(host: string, attemptIds: readonly string[]): boolean {
     if (!this.#byHost.has(host)) return false;
     const there = new Set(attemptIds);

@@ -12,7 +12,7 @@ import { AgentWatch } from "./watch-agents.ts";
 
 const SETTINGS = { unseenMs: 5_000, heartbeatMs: 1_000, downShareMax: 0.25, downCountMin: 1, auditHostsPerSecond: 1 };
 
-test("a host whose comparison hangs keeps no other from its turn, and has a turn again after its deadline", async () => {
+test("a comparison that hangs does not delay other hosts, and its host gets another turn after the deadline", async () => {
   const clock = new ManualClock();
   const store = new MemoryCellStore({ clock, ledger: new MemoryLedger() });
   const events = new ConductorEvents({
@@ -59,7 +59,7 @@ test("a host whose comparison hangs keeps no other from its turn, and has a turn
 
 test.each([
   10,
-  // For less time than an agent may be unseen: the other conductors have not written down their agents yet.
+  // This is shorter than an agent may be unseen, but other conductors may not have recorded their agents yet.
   4,
 ])(
   "no host goes down before the conductor has listened for long enough, at its start and after the database was away for %d s",
@@ -80,7 +80,7 @@ test.each([
     const stream = { closed: false, send: () => {}, onMessages: () => {}, onClose: () => {}, close: () => {} };
     const watch = new AgentWatch({
       store: { expireAgents, agentsSeen },
-      // Another agent, so that each round is seen.
+      // Another agent, so that each round is recorded.
       registry: { connections: () => [{ agentId: "other", stream, hosts: new Map() }] },
       trees: { hosts: () => [], raise: async () => {} },
       comparer: { compare: async () => {} },
@@ -94,7 +94,7 @@ test.each([
       settings: SETTINGS,
     });
     const isUp = async () => (await store.hosts())[0]?.up;
-    /** One round, a second after the one before. */
+    /** Runs one round, one second after the previous one. */
     const round = async () => {
       const before = rounds;
       clock.advance(1_000);

@@ -9,19 +9,23 @@ import type { ConductorSettings } from "./settings.ts";
 import type { TreeKeeper } from "./take-trees.ts";
 
 const WATCH_MS = 1_000;
-/** A host whose comparison takes longer (a guest that cannot be removed) makes room for others; it has its turn again. */
+/**
+ * After this time a comparison that hangs (for example because a guest cannot be removed) makes room for others. Its host gets another turn
+ * later.
+ */
 const COMPARE_MS = 30_000;
-/** Agents that were silent for so many heartbeats are given up; so many they get to dial a conductor that has started. */
+/** A connection is closed after this many missing heartbeats. Agents get the same time to dial a conductor that has started. */
 const SILENT_HEARTBEATS = 3;
-/** Rounds of the watch that another conductor may be behind when this one judges the agents that are connected there. */
+/** How many rounds another conductor may lag behind when this one judges the agents that are connected there. */
 const ROUNDS_BEHIND = 2;
-/** Fewer rounds than this may be missed on a busy machine, and mean nothing. */
+/** A busy machine may miss fewer rounds than this, which means nothing. */
 const MISSED_ROUNDS = 3;
 const COMPARISONS_MAX = 200;
 
 /**
- * Since when this conductor has listened to agents without a break. Silence tells nothing of a host while nobody was there to hear it: after a
- * start, a pause of the process or a database that was away, agents get as long to be heard of as before they are given up.
+ * How long this conductor has listened to agents without a break. The silence of a host means nothing while no conductor was listening.
+ * After a start, a pause of the process or an outage of the database, agents therefore get the full time to be heard before their hosts go
+ * down.
  */
 class ListeningTime {
   readonly #clock: Clock;
@@ -35,8 +39,8 @@ class ListeningTime {
   }
 
   /**
-   * To be asked in each round in which the agents that are connected were written down as seen. After a break, other conductors may not yet
-   * have written down theirs, so a break that is a little shorter than the silence that counts interrupts the listening, too.
+   * Must be called in each round in which the connected agents were recorded as seen. After a break, other conductors may not have recorded
+   * their agents yet. So a break that is slightly shorter than the permitted silence also restarts the listening time.
    */
   isLongEnough(): boolean {
     const nowMs = this.#clock.monotonic();
@@ -47,11 +51,13 @@ class ListeningTime {
   }
 }
 
-/** Each second: says which agents live, declares hosts of the others down, and compares some hosts' guests with the database. */
+/**
+ * Each second, records which agents are alive, declares the hosts of silent agents down, and compares some hosts' guests with the database.
+ */
 export class AgentWatch {
   readonly #liveness: Ticker;
   readonly #audit: Ticker;
-  /** Hosts that are being compared, each with the end of it. */
+  /** The comparisons in progress, by host. Each promise resolves when its comparison ends. */
   readonly #comparing = new Map<string, Promise<void>>();
   #nextHost = 0;
 
@@ -72,7 +78,7 @@ export class AgentWatch {
     const limit = { shareMax: settings.downShareMax, countMin: settings.downCountMin };
     const liveness = async () => {
       const agentIds = registry.connections().map((connection) => connection.agentId);
-      // Seen first: after a pause of the database nobody may be declared dead who is connected here.
+      // Connected agents are recorded first, so that after a pause of the database no connected agent is declared dead.
       const down = agentIds.length > 0 ? await store.agentsSeen(agentIds) : [];
       trees.raise(down).catch((error) => events.comparisonFailed(error));
       if (!listening.isLongEnough()) return;
@@ -86,7 +92,7 @@ export class AgentWatch {
         .finally(() => this.#comparing.delete(host));
       this.#comparing.set(host, compared);
     };
-    // Begins comparisons and does not wait for them: one host that hangs must not keep the others from their turn.
+    // Comparisons are started without waiting for them, so that one host that hangs does not delay the others.
     const audit = async () => {
       const hosts = trees.hosts();
       for (let count = Math.min(settings.auditHostsPerSecond, hosts.length); count > 0; count -= 1) {
