@@ -4,7 +4,7 @@ import type { Logger } from "../../runtime/logger.ts";
 
 const SECONDS_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** What happens in the api that somebody may want to know: a counter each, and a line in the log where a person should look. */
+/** Events of the api that an operator may want to know. Each has a counter, and those that need attention also write a log line. */
 export class ApiEvents {
   readonly #logger: Logger;
   readonly #requestSeconds: QuickHistogram<"method" | "route" | "status">;
@@ -97,7 +97,7 @@ export class ApiEvents {
     );
   }
 
-  /** Its series begins at 0: a rate says nothing of a series whose first value is a failure. */
+  /** Starts the cell's failure counter at 0, because a rate ignores the first value of a series, which would otherwise be a failure. */
   cellKnown(cell: string): void {
     this.#unreachable.inc({ cell }, 0);
   }
@@ -125,7 +125,7 @@ export class ApiEvents {
   }
 }
 
-/** A label is text; making it for each answer would cost an allocation. */
+/** The texts of common status codes for metric labels, kept so that no string is allocated for each answer. */
 const STATUS_TEXTS: Readonly<Record<number, string>> = {
   200: "200",
   202: "202",

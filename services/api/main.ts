@@ -5,7 +5,7 @@ import { runOnlyPlacement } from "./placement/only-placement.ts";
 import type { ApiService } from "./service.ts";
 import { apiDeclaration } from "./settings.ts";
 
-/** `berth api`: serves until SIGTERM or SIGINT; resolves with the exit code. With `--only placement`, that API alone. */
+/** Runs `berth api` until SIGTERM or SIGINT, and resolves with the exit code. With `--only placement`, only that API is served. */
 export function runApi(argv: readonly string[]): Promise<number> {
   if (argv.some((word) => word === "--only" || word.startsWith("--only="))) return runOnlyPlacement(process, argv);
   return runService(process, {

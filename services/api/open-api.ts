@@ -48,12 +48,12 @@ import type { CellPort, OperatorStores } from "./ports.ts";
 import { type ApiService, createApi } from "./service.ts";
 import { type ApiOptions, apiSettings } from "./settings.ts";
 
-/** What was opened, to be closed the other way round. */
+/** Functions that close what was opened, to be called in reverse order. */
 type Closers = (() => Promise<unknown>)[];
 
 /**
- * The api over Postgres and NATS, for the cells that the API database names now (docs/cells.md: those added later need a restart). Closing it closes all that was opened for it.
- * A failed opening leaves nothing open.
+ * Opens the api over Postgres and NATS for the cells that the API database names now; cells that are added later need a restart
+ * (docs/cells.md). Closing the api closes everything that was opened for it. A failed opening leaves nothing open.
  */
 export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint: string | null): Promise<ApiService> {
   const { settings, logger } = context;
@@ -125,7 +125,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
   }
 }
 
-/** The api, which starts with its metrics and closes with all that was opened for it. */
+/** Combines the api with its metrics: both start together, and closing it closes everything that was opened for it. */
 function apiWith(api: ApiService, metrics: Service, close: () => Promise<void>): ApiService {
   return {
     http: api.http,
@@ -175,7 +175,7 @@ function openOperators(pool: Pool, redisUrl: string | null, logger: Logger, clos
   };
 }
 
-/** Without Redis nothing is known of builds that failed. */
+/** Used without Redis: no failed builds are known. */
 const NO_SOFT_STATE: OperatorStores["softState"] = {
   buildFailures: async () => new Map(),
   clearBuildFailures: async () => undefined,

@@ -10,12 +10,12 @@ import { openMetrics } from "./open-metrics.ts";
 const followerOf = (cell: string) => {
   const view = new LedgerView();
   const events = { loaded: () => {}, lost: () => {} };
-  // It is never started, so it is not connected and keeps saying why it does not follow.
+  // The follower is never started, so it is not connected and keeps reporting why it does not follow.
   const follower = new LedgerFollower({ cell, databaseUrl: "postgres://nowhere", view, clock: systemClock, events });
   return { follower, view };
 };
 
-test("why a view does not follow its cell is said at the address of the metrics, and to clients only that it is so", async () => {
+test("the metrics address reports why a view does not follow its cell, and clients only read that it does not", async () => {
   const followers = [followerOf("secret-east"), followerOf("secret-west")];
   const addresses: { readonly host: string; readonly port: number }[] = [];
   const logger = pino({}, { write: (line: string) => void addresses.push(JSON.parse(line)) });

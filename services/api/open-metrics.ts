@@ -5,9 +5,9 @@ import type { Service } from "../../runtime/service.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
 
 /**
- * Serves /metrics on an address of its own: they tell of the whole cloud and do not ask who reads them, while the API's address is for
- * clients. Its /readyz says `ready` as soon as it serves, with the `remarks` that are not for clients; whether the API serves is asked at the
- * API's own address.
+ * Serves /metrics on a separate address, because metrics describe the whole cloud without authentication, while the API's address is for
+ * clients. Its /readyz reports `ready` as soon as it serves, with the `remarks` that are not for clients. Whether the API serves is
+ * reported at the API's own address.
  */
 export function openMetrics(
   listen: HostPort,

@@ -27,7 +27,7 @@ export type ServerGroupsPort = Pick<
   "createGroup" | "groups" | "group" | "deleteGroup" | "addMembers"
 >;
 
-/** What operators set, in the API tier. */
+/** The stores of the API tier that hold what operators set. */
 export interface OperatorStores {
   readonly aggregates: AggregateStore;
   readonly ratios: RatioStore;
@@ -38,17 +38,19 @@ export interface OperatorStores {
 
 export type ReservationsPort = Pick<ReservationStore, "reserve">;
 
-/** A cell, as far as this service reaches into it. */
+/** The parts of a cell that this service uses. */
 export interface CellPort {
   readonly name: string;
   readonly store: ServerStore & BeginStore & MigrationStore;
-  /** What operators say of its hosts; without it this process cannot be asked to change them. */
+  /** What operators have set for the cell's hosts. Without it, this process cannot change these settings. */
   readonly admin?: HostAdminStore;
-  /** The cell's own bus: its tasks go down there, its events come up. */
+  /** The cell's bus, on which tasks are published and events arrive. */
   readonly bus: Pick<Bus, "publish" | "consume" | "ensureStreams">;
-  /** The cell's ledger view, for what hosts offer and have in use; null: this process follows none. */
+  /** The cell's ledger view, which shows what hosts offer and have in use. Null when this process follows no view of the cell. */
   readonly view: LedgerView | null;
-  /** What host filters and weighers look at beside the view, and whether both are up to date, for `berth explain`. */
+  /**
+   * What host filters and weighers read beside the view, and the source that tells whether both are up to date. Both serve `berth explain`.
+   */
   readonly facts?: LiveCellFacts;
   readonly source?: Pick<ViewSource, "ready" | "waitUntilSeen">;
 }

@@ -51,7 +51,7 @@ import { registerServerRoutes } from "./servers/server-routes.ts";
 import { CellWatch } from "./servers/watch-cells.ts";
 import type { ApiSettings } from "./settings.ts";
 
-/** How often the cells are looked at for what operators have set since, and compared as a whole. */
+/** How often changes of operators are written to the cells, and how often all of them are compared. */
 const SYNC_MS = 1_000;
 const FULL_SYNC_MS = 60_000;
 
@@ -60,19 +60,19 @@ export interface ApiDeps {
   readonly groups: ServerGroupsPort;
   readonly reservations: ReservationsPort;
   readonly cells: readonly CellPort[];
-  /** What operators set. Without it there are no aggregates, zones or ratios, and settings are the defaults. */
+  /** The stores of what operators set. Without them there are no aggregates, zones or ratios, and settings have their defaults. */
   readonly operators?: OperatorStores;
-  /** Why servers are where they are; without it nobody can say. */
+  /** The decisions of schedulers. Without this store, they cannot be explained. */
   readonly decisions?: Pick<DecisionStore, "decisionsOf">;
   /** The schedulers' own filters, for explanations. */
   readonly filters?: readonly HostFilter[];
-  /** Without it nobody registers images here, and servers take any. */
+  /** The registered images. Without this store, images are not registered and servers may name any image. */
   readonly images?: ImageStore;
-  /** Without it there are no ports. */
+  /** The network ports. Without this store, there are none. */
   readonly networkPorts?: PortStore;
-  /** Accepted moves. Without it no server is moved to another host. */
+  /** The accepted moves. Without this store, no server is moved to another host. */
   readonly moves?: MoveStore;
-  /** Whose tokens are; needed where callers are known by Keystone. */
+  /** Finds the identity behind a token; required where Keystone authenticates callers. */
   readonly keystone?: AuthenticateToken | null;
   /** The API tier's own bus. */
   readonly bus: Pick<Bus, "publish" | "ensureStreams" | "streamState">;
@@ -80,24 +80,24 @@ export interface ApiDeps {
   readonly logger: Logger;
   readonly registry: Registry;
   readonly tracing: Tracing;
-  /** What `/readyz` says beside whether the api serves, a line each. */
+  /** Further lines in the answer of `/readyz`. */
   readonly remarks?: () => readonly string[];
-  /** Done when everything but listening is done. */
+  /** Called after everything else has started, just before the api listens. */
   readonly beforeListening?: () => Promise<void>;
   /** Other APIs to serve on the same address, each under a path of its own. */
   readonly mounts?: readonly ((http: FastifyInstance) => Promise<void>)[];
 }
 
 export interface ApiService extends Service {
-  /** Where it listens; the port is the one that was bound. Only after `start`. */
+  /** The address that the api listens on, with the port that was bound. Available only after `start`. */
   readonly address: HostPort;
-  /** The server itself: for calls without a socket, in tests and in compositions of one process. */
+  /** The HTTP server, for calls without a socket in tests and in compositions of one process. */
   readonly http: FastifyInstance;
-  /** All of `start` but listening: for those who call `http` alone. */
+  /** Does everything that `start` does except listening, for callers that use only `http`. */
   open(): Promise<void>;
 }
 
-/** Builds the api. The deps stay the caller's: `close` ends what the api does, not its stores and buses. */
+/** Builds the api. The caller owns the deps: `close` ends the work of the api, not its stores and buses. */
 export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   const parts = createParts(deps, settings);
   const { http, events, server, syncer } = parts;
@@ -107,7 +107,8 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
 
   registerProbes(http, {
     registry: settings.http.metrics ? deps.registry : null,
-    // Without any NATS server requests are accepted, and sweeps find them; one without the work queue is to be repaired first.
+    // Requests are accepted even while NATS is unreachable, since the schedulers' sweeps find them. A NATS server without the work queue
+    // must be repaired first.
     isServing: () => serving && deps.bus.streamState() !== "missing",
     ping: () => deps.store.ping(),
     remarks: () => [...queueRemarks(deps.bus), ...(deps.remarks?.() ?? [])],
@@ -134,7 +135,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   };
   const open = async () => {
     await http.ready();
-    // Without the bus requests are accepted all the same: it must not keep the api from starting.
+    // Requests are accepted without the bus, so an unreachable bus must not keep the api from starting.
     const streams = deps.bus.ensureStreams(apiStreams).catch((error: unknown) => events.streamsMissing(error));
     await Promise.all([streams, watch.start()]);
     syncer?.start();
@@ -166,7 +167,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   };
 }
 
-/** What `/readyz` says of the work queue; nothing while it is there. */
+/** Returns what `/readyz` reports of the work queue, or nothing while the queue is usable. */
 function queueRemarks(bus: Pick<Bus, "streamState">): readonly string[] {
   switch (bus.streamState()) {
     case "there":
@@ -184,7 +185,7 @@ interface Parts {
   readonly http: Http;
   readonly events: ApiEvents;
   readonly server: ActionDeps;
-  /** Null: this process knows of nothing that operators set. */
+  /** Null when this process has no stores of what operators set. */
   readonly syncer: HostSyncer | null;
 }
 
@@ -224,7 +225,7 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
   };
 }
 
-/** Only where it is known what operators set. */
+/** Registers the operators' routes, if this process has the stores of what operators set. */
 function registerOperatorRoutes(
   { operators: stores, cells, groups, decisions, filters: ownFilters = [] }: ApiDeps,
   { http, server, syncer }: Parts,
@@ -238,7 +239,7 @@ function registerOperatorRoutes(
   registerOperators(http, { stores, cells: server.cells, syncer }, explain, resolveIdentity);
 }
 
-/** What is served of the Image and the Networking API. */
+/** Registers the parts of the Image and Networking APIs that are served. */
 function registerNeighbours(
   http: Http,
   { images, networkPorts, clock }: ApiDeps,

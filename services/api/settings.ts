@@ -19,40 +19,40 @@ import { openNetworkOptions } from "./identity/open-network.ts";
 import { placementApiSettings } from "./placement/settings.ts";
 import { IMAGE_RULES, type ImageRule } from "./servers/image-rule.ts";
 
-/** Settings of the HTTP server. Times in milliseconds. */
+/** Settings of the HTTP server. All times are in milliseconds. */
 export interface HttpSettings {
   readonly listen: HostPort;
-  /** What links in answers start with; null: the host that each request names. */
+  /** The start of links in answers. When it is null, links start with the host that the request names. */
   readonly publicUrl: string | null;
   readonly bodyBytesMax: number;
-  /** The same for the Compute API. */
+  /** Most bytes of a request body of the Compute API. */
   readonly computeBodyBytesMax: number;
   readonly jsonDepthMax: number;
   readonly requestTimeoutMs: number;
   readonly keepAliveMs: number;
-  /** Serve /metrics on the same address; a process has an address of its own for it, which its clients need not reach. */
+  /** Whether /metrics is served on the same address. A separate process serves it on another address, which clients need not reach. */
   readonly metrics: boolean;
-  /** Where the Compute API hangs: the same API under each of them. */
+  /** The path prefixes of the Compute API. Each of them serves the same API. */
   readonly computePrefixes: readonly string[];
 }
 
-/** How requests are accepted. */
+/** Limits for accepting requests. */
 export interface IntakeSettings {
   /** Most calls of one transaction. */
   readonly batchMax: number;
   readonly batchesInFlight: number;
-  /** Calls that may wait for a transaction; one more is answered with 503. */
+  /** Most calls that wait for a transaction. A further call is answered with 503. */
   readonly queuedMax: number;
-  /** Requests of one project that are accepted and not placed yet; one more is refused. Null: any number. */
+  /** Most requests of one project that are accepted and not placed yet; a further one is refused. Null for no limit. */
   readonly openRequestsMax: number | null;
-  /** Publishes that may wait for the bus; past it the schedulers' sweep finds what is not published. */
+  /** Most publishes that wait for the bus. Beyond it nothing is published, and the schedulers' sweep finds the requests. */
   readonly publishesInFlightMax: number;
 }
 
-/** How cells are asked. */
+/** Limits for questions to cells. */
 export interface CellSettings {
   readonly deadlineMs: number;
-  /** How long a cell that did not answer is not asked again. */
+  /** How long no question is sent to a cell after it did not answer. */
   readonly retryMs: number;
 }
 
@@ -61,22 +61,25 @@ export interface ApiSettings {
   readonly auth: AuthKind;
   readonly intake: IntakeSettings;
   readonly cells: CellSettings;
-  /** How old a flavor, an image or a zone that new servers name may be. */
+  /** For how long a flavor, image or zone that new servers name may be cached. */
   readonly flavorCacheMs: number;
   readonly imageRule: ImageRule;
-  /** Servers that one call may create. */
+  /** Most servers that one call may create. */
   readonly serversPerCallMax: number;
-  /** Server groups of one project. */
+  /** Most server groups of one project. */
   readonly serverGroupsMax: number;
-  /** Servers of one server group. */
+  /** Most servers of one server group. */
   readonly serverGroupMembersMax: number;
-  /** A resize may stay on the host that the server is on. */
+  /** Whether a resize may keep the server on its host. */
   readonly resizeToSameHost: boolean;
-  /** Whether servers may be evacuated from a host that nobody sees and that nobody has forced down: it may run on. */
+  /**
+   * Whether servers may be evacuated from a host whose agent is unseen but that no operator has forced down. Such a host may still be
+   * running its guests.
+   */
   readonly evacuateUnfenced: boolean;
-  /** Elements of one page of a list. */
+  /** Most items on one page of a list. */
   readonly pageMax: number;
-  /** Answers with many elements that are under way at once. */
+  /** Limits for list answers that are under way at the same time. */
   readonly lists: ListBudgetSettings;
 }
 
@@ -151,7 +154,7 @@ export const apiDeclaration = {
 
 export type ApiOptions = ValuesOf<typeof apiDeclaration.settings>;
 
-/** What a process was given, as the service wants it. */
+/** Derives the service's settings from the command line options. */
 export function apiSettings(
   options: Pick<
     ApiOptions,
@@ -199,7 +202,7 @@ export function apiSettings(
   });
 }
 
-/** For compositions in one process, and for tests. Listens on loopback, on a free port. */
+/** The default settings for compositions in one process and for tests. The api listens on loopback, on a free port. */
 export const DEFAULT_API_SETTINGS: ApiSettings = {
   http: {
     listen: { host: "127.0.0.1", port: 0 },

@@ -23,7 +23,7 @@ function serve(handler: (reply: FastifyReply) => Promise<unknown>) {
   return { http, errors };
 }
 
-it("answers for a handler that takes too long, and heeds the handler no more", async () => {
+it("answers for a handler that takes too long, and ignores its late answer", async () => {
   const work = Promise.withResolvers<unknown>();
   const began = Promise.withResolvers<void>();
   const { http, errors } = serve(() => {
@@ -42,7 +42,7 @@ it("answers for a handler that takes too long, and heeds the handler no more", a
   await http.close();
 });
 
-it("lets a request with a body take its time: what it changes is not given up on", async () => {
+it("sets no time limit for a request with a body, since it may be changing something", async () => {
   const work = Promise.withResolvers<unknown>();
   const began = Promise.withResolvers<void>();
   const { http, errors } = serve(() => {
@@ -75,7 +75,7 @@ it("ends the connection of an answer that has begun", async () => {
   await http.close();
 });
 
-it("says nothing to who has gone", async () => {
+it("sends nothing to a client that has disconnected", async () => {
   const began = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
   const { http, errors } = serve((reply) => {

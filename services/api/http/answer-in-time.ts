@@ -3,15 +3,15 @@ import { errorCodes, type FastifyInstance } from "fastify";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Runs while the request waits for its answer. */
+    /** The timer that runs while the request waits for its answer. */
     deadline: NodeJS.Timeout | null;
   }
 }
 
 /**
- * Answers with FST_ERR_HANDLER_TIMEOUT what takes longer than `limitMs`; what it was doing goes on unheeded. A request that brings
- * a body asks for a change and is told what came of it, however long that takes; reading it is bounded by `requestTimeout`.
- * As Fastify's own `handlerTimeout`, without its AbortSignal, which nobody here listens to: aborting one makes an exception for
+ * Answers a request with FST_ERR_HANDLER_TIMEOUT when its handler takes longer than `limitMs`; the result of the handler is then ignored. A
+ * request with a body asks for a change, so it gets the real outcome however long that takes; reading the body is limited by
+ * `requestTimeout`. This replaces Fastify's own `handlerTimeout`, whose AbortSignal nothing here uses: aborting it creates an exception for
  * each request that ends well.
  */
 export function answerInTime(http: Pick<FastifyInstance, "decorateRequest" | "addHook">, limitMs: number): void {
@@ -19,14 +19,14 @@ export function answerInTime(http: Pick<FastifyInstance, "decorateRequest" | "ad
   http.addHook("onRequest", (request, reply, done) => {
     if (bringsBody(request.raw)) return done();
     request.deadline = setTimeout(() => {
-      // Nobody waits any more once the connection is gone.
+      // After the connection is closed, no client waits for the answer.
       if (reply.sent || reply.raw.destroyed) return;
       const error = new errorCodes.FST_ERR_HANDLER_TIMEOUT(String(limitMs), request.routeOptions.url);
-      // An answer that has begun cannot become another.
+      // An answer whose head was sent can only be broken off.
       if (reply.raw.headersSent) reply.raw.destroy(error);
       else reply.send(error);
     }, limitMs);
-    // A request that hangs does not keep the process.
+    // The timer of a request that hangs must not keep the process running.
     request.deadline.unref();
     done();
   });

@@ -35,7 +35,7 @@ it("counts the rows of a list from its first read until it is sent, and nothing 
       expect(budget.rows).toBe(0);
     }
     expect(during).toEqual([10, 3, 10, 0, 0, 0]);
-    // Its answer of 13 bytes counts as 13 rows.
+    // The answer of 13 bytes counts as 13 rows.
     expect(sent).toEqual([13, 13, 13]);
   } finally {
     await http.close();

@@ -5,20 +5,20 @@ import { AnyQuery } from "./schema.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** What the answer may hold until it is sent; null: it is none of many rows. */
+    /** The share of the budget that the answer holds until it is sent. Null for an answer that is not a list. */
     listShare: ListShare | null;
   }
 }
 
 export interface BoundListOptions {
   readonly pageMax: number;
-  /** A client that does not take its answer for so long loses it: it would keep others waiting. */
+  /** A client that has not received its answer after this time is disconnected, because its answer would keep other lists waiting. */
   readonly sendMsMax: number;
 }
 
 /**
- * Lets list answers be made, and be on their way, within the budget. To be called before the routes are registered. Its hooks are those of
- * list routes alone: a hook of the server costs every other call a turn through it.
+ * Limits the list answers that are being made or sent to a budget. Call this before the routes are registered. Only list routes get the
+ * hooks, because a hook of the whole server would cost every other call too.
  */
 export function boundLists(http: Http, budget: ListBudget, options: BoundListOptions): void {
   http.decorateRequest("listShare", null);
@@ -60,7 +60,7 @@ function enter(
       if (raw.closed) return share.release();
       const tooSlow = setTimeout(() => raw.destroy(), options.sendMsMax);
       tooSlow.unref();
-      // Also where the client goes away: then nothing else tells of the end.
+      // The connection also closes when the client goes away, and no other event reports that.
       raw.once("close", () => {
         clearTimeout(tooSlow);
         share.release();
@@ -74,7 +74,7 @@ function enter(
   if (request.listShare === null) raw.once("close", () => leave());
 }
 
-/** As many as the query asks for, at most a page. What the query says wrong is refused later. */
+/** Returns the number of rows that the query asks for, at most one page. Invalid queries are refused later. */
 function rowsOf({ query }: FastifyRequest, pageMax: number): number {
   const { limit } = query as { readonly limit?: string | readonly string[] };
   const rows = Number([limit].flat().at(-1));

@@ -3,13 +3,13 @@ import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import { Fault } from "./fault.ts";
 import type { Identity } from "./identity.ts";
 
-/** What is known of a call before its route runs. */
+/** Data of a call that is known before its route runs. */
 export interface Call {
   /** `req-<uuid>`, as `x-openstack-request-id` of the answer says. */
   readonly requestId: string;
   /** The microversion is 2.<minor>. */
   readonly minor: number;
-  /** Null on the few routes that anybody may call. */
+  /** Null on the few routes that do not require authentication. */
   readonly identity: Identity | null;
 }
 
@@ -23,19 +23,19 @@ export interface KnownCall extends Call {
   readonly identity: Identity;
 }
 
-/** The call of a route that only known callers reach. */
+/** Returns the call of a route that requires authentication. */
 export function callOf(request: FastifyRequest): KnownCall {
   const call = request.call;
   if (call === null || call.identity === null) throw new Error(`${request.url} was reached without an identity`);
   return call as KnownCall;
 }
 
-/** Who makes the call, as tasks in cells keep it. */
+/** Returns the caller in the form that tasks in cells keep. */
 export function callerOf({ requestId, identity }: KnownCall): Caller {
   return { requestId, userId: identity.userId, projectId: identity.projectId };
 }
 
-/** Refuses callers that are no admins. `action` names what they may not do, as upstream's policies do. */
+/** Refuses callers who are not admins. `action` names the refused action as upstream's policies do. */
 export function requireAdmin(call: KnownCall, action: string): void {
   if (!call.identity.isAdmin) throw new Fault(403, `Policy doesn't allow os_compute_api:${action} to be performed.`);
 }

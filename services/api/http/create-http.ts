@@ -37,13 +37,13 @@ export interface HttpDeps {
   readonly tracing: Tracing;
 }
 
-/** Where the Placement API is mounted, if it is: it has words of its own for paths that cannot be read. */
+/** The path under which the Placement API may be mounted. It words errors for unreadable paths in its own way. */
 const PLACEMENT_PATH = "/placement/";
 const WRONG_METHOD = "The method specified is not allowed for this resource.";
 
 /**
- * The HTTP server without its routes: limits, request ids, the error envelope, 405s, metrics. Does not listen yet. Fastify's
- * own logger is off: it costs a child logger a request; what is worth a line is in events.ts.
+ * Creates the HTTP server without its routes: limits, request ids, the error envelope, 405s and metrics. It does not listen yet. Fastify's
+ * logger is off because it creates a child logger for each request; events.ts logs what is worth a line.
  */
 export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: UnsupportedFields): Http {
   const http = Fastify({
@@ -119,7 +119,7 @@ type BodyDone = (error: Error | null, body?: unknown) => void;
 
 const NO_CARRIER: Readonly<Record<string, string>> = Object.freeze({});
 
-/** Headers that carry the request's trace on with a message. */
+/** Returns the message headers that continue the request's trace. */
 export function carrierFor(request: FastifyRequest): Readonly<Record<string, string>> {
   return request.span === null ? NO_CARRIER : carrierOf(request.span);
 }
@@ -129,7 +129,7 @@ function nameRequest(request: FastifyRequest, reply: FastifyReply): void {
   reply.header("x-compute-request-id", request.id);
 }
 
-/** An empty body is no body: some clients send a content type with every call. */
+/** Treats an empty body as no body, because some clients send a content type with every call. */
 function parseJsonUpTo(http: Http, depthMax: number): void {
   const parse = http.getDefaultJsonParser("error", "error");
   http.decorate("parseJson", (request: FastifyRequest, body: Buffer, done: BodyDone) => {
@@ -148,7 +148,7 @@ function parseJsonUpTo(http: Http, depthMax: number): void {
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Null when nothing is traced. */
+    /** Null when tracing is off. */
     span: Span | null;
   }
   interface FastifyInstance {
@@ -179,7 +179,7 @@ function answerError(
   reply.code(fault.status).send(faultBody(fault.status, fault.message));
 }
 
-/** What Fastify refuses on its own, in words for the caller; null: a fault of this program or of what it stands on. */
+/** Translates an error of Fastify into a fault for the caller. Returns null for an error of this program or of its dependencies. */
 function faultOf(error: FastifyError | Fault, request: FastifyRequest, unsupported: UnsupportedFields): Fault | null {
   if (error instanceof Fault) return error;
   const overload = unavailability(error);
@@ -202,7 +202,7 @@ function faultOf(error: FastifyError | Fault, request: FastifyRequest, unsupport
   return null;
 }
 
-/** What passes: the caller may ask again. */
+/** Returns a 503 for a temporary failure, after which the caller may try again. */
 function unavailability(error: unknown): Fault | null {
   if (error instanceof StoreError && error.code === "unavailable")
     return unavailable("The database does not answer.", error);

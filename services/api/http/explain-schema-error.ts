@@ -2,12 +2,12 @@ import type { FastifySchemaValidationError } from "fastify";
 import { badRequest, type Fault, invalidField, invalidQuery } from "./fault.ts";
 
 /**
- * Fields that the Compute API has and Berth does not (yet), by their name alone, with the error for a request that sends
- * one, or that sends one with a value that asks for something.
+ * Fields of the Compute API that Berth does not support, by their name, with the error for a request that sends one, or sends one with a
+ * value that asks for something.
  */
 export type UnsupportedFields = Readonly<Record<string, string>>;
 
-/** Turns the first thing a schema found wrong into the 400 that names it, worded as the Compute API words it. */
+/** Turns the first schema error into a 400 that names the field, worded as in the Compute API. */
 export function explainSchemaError(
   errors: readonly FastifySchemaValidationError[],
   value: unknown,
@@ -37,7 +37,7 @@ export function explainSchemaError(
     : invalidField(path.join("."), found, why);
 }
 
-/** The schema takes the field, but only with one of a few values, or only as an empty list. */
+/** Whether the schema accepts the field only with one of a few values, or only as an empty list. */
 function asksForMoreThanNothing({ keyword, params }: FastifySchemaValidationError): boolean {
   return keyword === "enum" || (keyword === "maxItems" && params.limit === 0);
 }
@@ -48,7 +48,7 @@ function enumText(allowed: unknown): string {
     : "must be one of the allowed values";
 }
 
-/** A JSON pointer's parts. */
+/** Returns the parts of a JSON pointer. */
 function pathOf(pointer: string): string[] {
   return pointer
     .split("/")

@@ -1,4 +1,4 @@
-/** The names under which the Compute API puts an error, by status; every other status is a `computeFault`. */
+/** The names of errors in the Compute API by status. Every other status is a `computeFault`. */
 const FAULT_NAMES: Readonly<Record<number, string>> = {
   400: "badRequest",
   401: "unauthorized",
@@ -22,7 +22,7 @@ export function faultBody(status: number, message: string): FaultBody {
   return { [FAULT_NAMES[status] ?? "computeFault"]: { code: status, message } };
 }
 
-/** An answer other than success. `message` is shown to the caller: it names the field or the thing it is about. */
+/** An error answer. `message` is shown to the caller, so it names the field or the resource that it is about. */
 export class Fault extends Error {
   readonly status: number;
 
@@ -38,19 +38,21 @@ export const notFound = (message: string): Fault => new Fault(404, message);
 export const conflict = (message: string): Fault => new Fault(409, message);
 export const unavailable = (message: string, cause?: unknown): Fault => new Fault(503, message, { cause });
 
-/** The wording that the Compute API's clients know for a bad field of a body. */
+/** Returns a 400 for a bad field of a body, in the wording that clients of the Compute API know. */
 export function invalidField(field: string, value: unknown, why: string): Fault {
   return badRequest(`Invalid input for field/attribute ${field}. Value: ${describeValue(value)}. ${why}`);
 }
 
-/** The same for a query parameter. */
+/** Returns a 400 for a bad query parameter, in the wording that clients of the Compute API know. */
 export function invalidQuery(parameter: string, value: unknown, why: string): Fault {
   return badRequest(`Invalid input for query parameters ${parameter}. Value: ${describeValue(value)}. ${why}`);
 }
 
 const SHOWN_CHARACTERS_MAX = 120;
 
-/** A value as an error message shows it: short, and never walked into (it may be nested as deeply as its sender liked). */
+/**
+ * Describes a value for an error message in few characters. It does not descend into the value, which the sender may have nested deeply.
+ */
 export function describeValue(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`;
   if (value !== null && typeof value === "object") return "an object";

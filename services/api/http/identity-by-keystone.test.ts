@@ -39,7 +39,7 @@ test.each([{ systemScope: "all" }, { domainId: "d" }, {}])(
   },
 );
 
-test("a token that is refused is answered with where to get one, one that cannot be looked at with 503", async () => {
+test("a refused token is answered with the place to get a valid one, and a token that cannot be checked with 503", async () => {
   const failing = (error: Error) => identityByKeystone(() => Promise.reject(error))({}, "GET");
   const where = { "www-authenticate": 'Keystone uri="http://k/v3"' };
   const outcome = await failing(new TokenRefused(401, "why", where));

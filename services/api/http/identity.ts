@@ -5,7 +5,7 @@ import type { TokenIdentity } from "../identity/token-identity.ts";
 import { TokenRefused } from "../identity/token-refused.ts";
 import { Fault } from "./fault.ts";
 
-/** Who calls, and for which project. */
+/** The caller and the project of a call. */
 export interface Identity {
   readonly projectId: string;
   readonly userId: string;
@@ -15,26 +15,26 @@ export interface Identity {
 
 export type IdentityOutcome =
   | { readonly kind: "known"; readonly identity: Identity }
-  /** `authenticate`: what the header `www-authenticate` says. */
+  /** `authenticate` is the value of the header `www-authenticate`. */
   | { readonly kind: "unauthorized"; readonly why: string; readonly authenticate?: string }
-  /** The caller is known, and may not do this whatever it is about. */
+  /** The caller is known but may make no call at all, or no call with this method. */
   | { readonly kind: "forbidden"; readonly why: string }
-  /** It cannot be found out now. */
+  /** The caller cannot be determined now. */
   | { readonly kind: "unavailable"; readonly why: string };
 
-/** Finds out who calls. May answer later (a token that has to be asked about), or at once. */
+/** Determines the caller. Returns a promise when a token has to be checked with Keystone. */
 export type ResolveIdentity = (
   headers: IncomingHttpHeaders,
   method: string,
 ) => IdentityOutcome | Promise<IdentityOutcome>;
 
-/** Refuses a caller who is not known, or may not do this. */
+/** Returns the fault for a caller who is unknown or may not make the call. */
 export function faultOf(outcome: Exclude<IdentityOutcome, { kind: "known" }>): Fault {
   const status = { unauthorized: 401, forbidden: 403, unavailable: 503 }[outcome.kind];
   return new Fault(status, outcome.why);
 }
 
-/** The resolver for a `BERTH_AUTH` setting; `keystone` knows callers by their tokens, where that is set. */
+/** Returns the resolver for a `BERTH_AUTH` setting. `keystone` authenticates tokens under the setting `keystone`. */
 export function identityResolver(auth: AuthKind, keystone: AuthenticateToken | null): ResolveIdentity {
   switch (auth) {
     case "none":
@@ -51,7 +51,7 @@ export function identityResolver(auth: AuthKind, keystone: AuthenticateToken | n
 
 const NAME = /^[A-Za-z0-9._@-]{1,255}$/;
 
-/** No authentication: an admin of the project that `X-Project-Id` names, `default` without it. */
+/** Without authentication, every caller is an admin of the project that `X-Project-Id` names, or of `default`. */
 export function everybodyIsAdmin(headers: IncomingHttpHeaders): IdentityOutcome {
   const projectId = single(headers["x-project-id"]) ?? "default";
   const userId = single(headers["x-user-id"]) ?? "admin";
@@ -60,7 +60,7 @@ export function everybodyIsAdmin(headers: IncomingHttpHeaders): IdentityOutcome 
   return { kind: "known", identity: { projectId, userId, isAdmin: true } };
 }
 
-/** For tests and trials, as upstream's `noauth2`: `X-Auth-Token` is `user:project`; the user `admin` is an admin. */
+/** Authentication for tests and trials, as upstream's `noauth2`: `X-Auth-Token` is `user:project`, and the user `admin` is an admin. */
 export function identityFromPlainToken(headers: IncomingHttpHeaders): IdentityOutcome {
   const token = single(headers["x-auth-token"]);
   if (token === undefined || token === "")
@@ -73,15 +73,16 @@ export function identityFromPlainToken(headers: IncomingHttpHeaders): IdentityOu
   return { kind: "known", identity: { projectId, userId, isAdmin: userId === "admin" } };
 }
 
-/** Whose a request's token is. Throws `TokenRefused`. */
+/** Returns the identity behind a request's token. Throws `TokenRefused`. */
 export type AuthenticateToken = (asking: { readonly headers: IncomingHttpHeaders }) => Promise<TokenIdentity>;
 
 const READ_METHODS = ["GET", "HEAD", "OPTIONS"];
 
 /**
- * Callers as Keystone knows them, in the project of their token. `admin` may do everything; `member` whatever a project may do with
- * what is its own; `reader` may look at it. A token without a project (unscoped, of a domain, of the system) may do nothing.
- * Source: Nova's secure RBAC defaults; roles that a role implies are those that Keystone names.
+ * Identifies callers by Keystone, in the project of their token. `admin` may do everything, `member` may change the resources of the
+ * project, and `reader` may read them. A token without a project (unscoped, or of domain or system scope) may do nothing.
+ *
+ * Source: Nova's secure RBAC defaults. Keystone itself adds the roles that a role implies.
  */
 export function identityByKeystone(authenticate: AuthenticateToken): ResolveIdentity {
   return async (headers, method) => {

@@ -6,8 +6,10 @@ const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
 
 /**
- * Whether a JSON text nests deeper than `maxDepth`: asked before it is parsed, so that nothing that walks the value later
- * can run out of stack. Cost: one pass over the text, no allocation.
+ * Whether a JSON text is nested deeper than `maxDepth`. This is checked before parsing, so that no later recursion over the value can
+ * exhaust the stack.
+ *
+ * Cost: one pass over the text, no allocation.
  */
 export function nestsDeeperThan(text: string, maxDepth: number): boolean {
   let depth = 0;

@@ -4,14 +4,16 @@ export interface KnownRoute {
 }
 
 /**
- * The paths of all routes and their methods, to tell a wrong method (405) from a wrong path (404). Looked through for what no route
- * took, and only then: a route for each wrong method would double what a start costs.
+ * The paths of all routes and their methods, to distinguish a wrong method (405) from a wrong path (404). It is searched only for requests
+ * that no route has matched. Registering a route for each wrong method instead would double the start time.
  */
 export class KnownPaths {
   readonly #methods = new Map<string, Set<string>>();
   #patterns: readonly { readonly pattern: RegExp; readonly url: string }[] | null = null;
 
-  /** A route, with its parameters as `:name`. What takes every path below it knows itself what is there. */
+  /**
+   * Adds a route, with its parameters as `:name`. Routes with a wildcard are skipped, since they handle every path below them themselves.
+   */
   add(url: string, methods: readonly string[]): void {
     if (url.includes("*")) return;
     const known = this.#methods.get(url) ?? new Set();
@@ -20,12 +22,12 @@ export class KnownPaths {
     this.#patterns = null;
   }
 
-  /** Every route, with its parameters as `:name`. */
+  /** Returns every route, with its parameters as `:name`. */
   routes(): readonly KnownRoute[] {
     return [...this.#methods].flatMap(([url, methods]) => Array.from(methods, (method) => ({ method, url })));
   }
 
-  /** The methods of the path of a request, with or without its query; null: no route has it. */
+  /** Returns the methods of a request's path, with or without its query, or null when no route has this path. */
   methodsAt(requestUrl: string): readonly string[] | null {
     const path = requestUrl.replace(/[?#].*$/, "").replace(/\/+$/, "");
     this.#patterns ??= Array.from(this.#methods.keys(), (url) => ({ pattern: patternOf(url), url }));

@@ -5,17 +5,17 @@ export interface ResourceLink {
   readonly href: string;
 }
 
-/** Where this API is reached, as its caller reached it. */
+/** The base URLs of this API as its caller reaches it. */
 export interface Place {
   /** `http://host:port/v2.1`, without a slash at its end. */
   readonly versioned: string;
-  /** The same without the version: what Nova's `bookmark` links use. */
+  /** The URL without the version, which Nova uses in `bookmark` links. */
   readonly unversioned: string;
 }
 
 /**
- * The place that links of an answer start with: `publicUrl` if there is one (a proxy may hide how the caller came in), else
- * the host that the request names. `prefix` is what the routes hang under: `/v2.1` or `/compute/v2.1`.
+ * Returns the base of links in an answer: `publicUrl` if it is set (a proxy may hide the address that the caller used), else the host that
+ * the request names. `prefix` is the path of the API: `/v2.1` or `/compute/v2.1`.
  */
 export function placeOf(request: FastifyRequest, prefix: string, publicUrl: string | null): Place {
   const versioned = `${publicUrl ?? `${request.protocol}://${request.host}`}${prefix}`;
@@ -34,7 +34,7 @@ export function bookmark(place: Place, collection: string, id: string): Resource
   return { rel: "bookmark", href: `${place.unversioned}/${collection}/${encodeURIComponent(id)}` };
 }
 
-/** The link to the next page: this query, from `marker` on. */
+/** Returns the link to the next page, which is the same query from `marker` on. */
 export function nextLink(
   place: Place,
   path: string,

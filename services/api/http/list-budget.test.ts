@@ -5,7 +5,7 @@ const SETTINGS: ListBudgetSettings = {
   ...{ rowsMax: 20, projectRowsMax: 10, waitingMax: 5, projectWaitingMax: 3, rowBytes: 100 },
 };
 
-/** A budget whose admissions are noted by name, in their order. */
+/** Creates a budget and records by name, in order, which lists it admits. */
 function world(settings: Partial<ListBudgetSettings> = {}) {
   const budget = new ListBudget({ ...SETTINGS, ...settings });
   const shares = new Map<string, ListShare>();
@@ -20,7 +20,7 @@ function world(settings: Partial<ListBudgetSettings> = {}) {
 }
 
 describe("ListBudget", () => {
-  it("admits what fits at once, and the rest when what was before it is sent", () => {
+  it("admits lists that fit at once, and the others when earlier ones have been sent", () => {
     const { budget, enter, share, admitted } = world();
     for (const [name, project] of [
       ["a1", "a"],
@@ -38,7 +38,7 @@ describe("ListBudget", () => {
     expect([budget.rows, budget.waiting]).toEqual([0, 0]);
   });
 
-  it("keeps a project within its part, and lets others pass it", () => {
+  it("keeps a project within its share, and lets other projects overtake it", () => {
     const { enter, admitted } = world();
     enter("a1", "a", 6);
     enter("a2", "a", 6);
@@ -56,7 +56,7 @@ describe("ListBudget", () => {
     expect(admitted()).toEqual(["x", "a1", "b1", "a2", "b2", "a3"]);
   });
 
-  it("refuses with 503 what finds too many waiting, of its project or of all", () => {
+  it("refuses a list with 503 when too many wait, of its project or of all", () => {
     const { enter } = world();
     for (const name of ["a0", "a1", "a2", "a3"]) enter(name, "a", 10);
     expect(() => enter("a4", "a", 10)).toThrow(expect.objectContaining({ status: 503 }));
@@ -64,7 +64,7 @@ describe("ListBudget", () => {
     expect(() => enter("c0", "c", 10)).toThrow(expect.objectContaining({ status: 503 }));
   });
 
-  it("admits one that is bigger than its project's part when nothing else of the project is under way", () => {
+  it("admits a list that exceeds its project's share when no other list of the project is under way", () => {
     const { enter, share, admitted } = world();
     enter("b1", "b", 1);
     enter("b2", "b", 1_000);
@@ -74,7 +74,7 @@ describe("ListBudget", () => {
     expect(admitted()).toEqual(["b1", "a1", "b2"]);
   });
 
-  it("counts an answer by its bytes once they are known, fewer or more", () => {
+  it("counts an answer by its bytes once its size is known", () => {
     const { budget, enter, share, admitted } = world();
     enter("a1", "a", 10);
     enter("b1", "b", 10);
@@ -85,7 +85,7 @@ describe("ListBudget", () => {
     expect(budget.rows).toBe(11);
     enter("b2", "b", 1);
     share("a1").release();
-    // Against others' it counts as its project's part, against its project's own as all that it is.
+    // For other projects it counts as its project's share. For its own project it counts in full.
     expect(admitted()).toEqual(["a1", "b1", "c1"]);
     share("c1").release();
     expect(admitted()).toEqual(["a1", "b1", "c1"]);
@@ -95,7 +95,7 @@ describe("ListBudget", () => {
     expect(budget.rows).toBe(1);
   });
 
-  it("forgets a waiter that has gone", () => {
+  it("forgets a waiting list whose client has gone", () => {
     const { budget, enter, share, admitted } = world();
     enter("a1", "a", 10);
     const leave = enter("a2", "a", 10);

@@ -1,22 +1,24 @@
 import { unavailable } from "./fault.ts";
 
 export interface ListBudgetSettings {
-  /** Rows of all answers that are under way. */
+  /** Most rows in all list answers that are under way. */
   readonly rowsMax: number;
-  /** The same for one project. Its lists wait for each other, so that they do not make other projects' lists wait. */
+  /**
+   * Most rows in the list answers of one project. Its further lists wait for its earlier ones, and do not delay those of other projects.
+   */
   readonly projectRowsMax: number;
-  /** Lists that wait, of all projects and of one. */
+  /** Most lists that wait, of all projects and of one project. */
   readonly waitingMax: number;
   readonly projectWaitingMax: number;
-  /** An answer with longer rows counts as one with more of them. */
+  /** Bytes that count as one row, so that an answer with longer rows counts as more rows. */
   readonly rowBytes: number;
 }
 
-/** Rows that an answer may hold until it is sent. */
+/** The rows of the budget that an answer holds until it is sent. */
 export interface ListShare {
-  /** How many bytes the answer has become: from here on it counts by them. Nobody waits for it. */
+  /** Sets the size of the answer in bytes, by which it counts from now on. Never waits. */
   grow(bytes: number): void;
-  /** The answer is sent, or nobody wants it any more. Repeatable. */
+  /** Ends the share when the answer was sent or its client has gone. Repeatable. */
   release(): void;
 }
 
@@ -27,15 +29,16 @@ interface Waiter {
 }
 
 /**
- * Bounds the memory of list answers that are under way, in rows: from the first read until the last byte is with the client. What does not
- * fit waits, the projects in turn and each project's lists in their order; what finds too many waiting is refused with 503. An answer
- * that turns out bigger than it was reckoned is finished all the same, and counts with its size against the next ones of its project;
- * against others' it counts as its project's part at most, so that nobody shuts others out.
+ * Limits the memory of list answers that are under way, in rows, from the first read until the last byte was sent. Lists that do not fit
+ * wait: projects take turns, and lists of one project keep their order. A list that finds too many waiting is refused with 503.
+ *
+ * An answer that turns out bigger than estimated is still finished. It then counts with its full size for its own project, but with at most
+ * the project's share for other projects, so that no project can block the others.
  */
 export class ListBudget {
   readonly #settings: ListBudgetSettings;
   readonly #rowsOf = new Map<string, number>();
-  /** By project, in the order in which their turns come. */
+  /** The waiting lists by project, in the order of the projects' turns. */
   readonly #waiting = new Map<string, Waiter[]>();
   #rows = 0;
   #waitingCount = 0;
@@ -44,23 +47,23 @@ export class ListBudget {
     this.#settings = settings;
   }
 
-  /** Rows that are under way, of each project no more than its part. */
+  /** Number of rows under way, counting at most its share for each project. */
   get rows(): number {
     return this.#rows;
   }
 
-  /** Lists that wait. */
+  /** Number of lists that wait. */
   get waiting(): number {
     return this.#waitingCount;
   }
 
   /**
-   * Calls `admit` with the share, at once or when its turn comes; never after the function that this returns was called. Throws 503 when
-   * too many wait.
+   * Calls `admit` with the share, at once or when the list's turn comes. The returned function cancels the wait; `admit` is never called
+   * after it. Throws 503 when too many lists wait.
    */
   enter(projectId: string, rows: number, admit: (share: ListShare) => void): () => void {
     const waiter: Waiter = { projectId, rows, admit };
-    // Those who wait already come first.
+    // Lists of the project that already wait come first.
     if (!this.#waiting.has(projectId) && this.#fits(waiter)) {
       admit(this.#take(waiter));
       return () => {};
@@ -74,7 +77,7 @@ export class ListBudget {
     return () => this.#leave(waiter);
   }
 
-  /** A list that is larger than its project's part is let in while the project has no other under way. */
+  /** Whether the list may start now. A list that exceeds its project's share may start while the project has no other list under way. */
   #fits({ projectId, rows }: Waiter): boolean {
     const own = this.#rowsOf.get(projectId) ?? 0;
     const { rowsMax, projectRowsMax } = this.#settings;
@@ -116,7 +119,7 @@ export class ListBudget {
       if (next === undefined || !this.#fits(next)) continue;
       waiters.shift();
       this.#waitingCount -= 1;
-      // Its next turn comes after everybody else's.
+      // The project's next turn comes after those of all other projects.
       this.#waiting.delete(projectId);
       if (waiters.length > 0) this.#waiting.set(projectId, waiters);
       next.admit(this.#take(next));

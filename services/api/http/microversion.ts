@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** Minor numbers of the Compute API's microversions 2.x that are spoken. */
+/** The range of supported microversions 2.x of the Compute API, by minor number. */
 export const MINOR_MIN = 1;
 export const MINOR_MAX = 96;
 
@@ -14,8 +14,9 @@ export type MicroversionOutcome =
   | { readonly kind: "not-spoken"; readonly text: string };
 
 /**
- * Which microversion a call asks for: `OpenStack-API-Version: compute 2.61` (a list for several services is allowed),
- * else `X-OpenStack-Nova-API-Version: 2.61`, else the oldest. `latest` is the newest spoken.
+ * Returns the microversion that a call asks for: `OpenStack-API-Version: compute 2.61` (a list for several services is allowed), else
+ * `X-OpenStack-Nova-API-Version: 2.61`, else the oldest. `latest` is the newest supported one.
+ *
  * Source: Nova's api-guide, "Microversions".
  */
 export function readMicroversion(headers: IncomingHttpHeaders): MicroversionOutcome {
@@ -50,7 +51,7 @@ const spoken: readonly VersionHeaders[] = Array.from({ length: MINOR_MAX + 1 }, 
   legacy: `2.${minor}`,
 }));
 
-/** The header values that tell a client which microversion it was answered with. */
+/** Returns the headers that tell a client which microversion its answer has. */
 export function versionHeaders(minor: number): VersionHeaders {
   const headers = spoken[minor];
   if (headers === undefined) throw new RangeError(`microversion 2.${minor} is not spoken`);

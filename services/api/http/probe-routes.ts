@@ -6,17 +6,17 @@ import type { Http } from "./create-http.ts";
 const PING_MS_MAX = 2_000;
 
 export interface Probed {
-  /** Null: /metrics is served elsewhere. */
+  /** Null when /metrics is served elsewhere. */
   readonly registry: Registry | null;
-  /** False while it starts or closes. */
+  /** Returns false while the service starts or closes. */
   readonly isServing: () => boolean;
-  /** Resolves when the API database answers: without it nothing can be accepted. */
+  /** Resolves when the API database answers. Without the database, no request can be accepted. */
   readonly ping: () => Promise<void>;
-  /** What else `/readyz` says, a line each. */
+  /** Returns further lines for the answer of `/readyz`. */
   readonly remarks?: () => readonly string[];
 }
 
-/** `/healthz`, `/readyz` and, unless it has an address of its own, `/metrics`, as on every service. */
+/** Registers `/healthz`, `/readyz` and, unless metrics have a separate address, `/metrics`, as on every service. */
 export function registerProbes(http: Http, probed: Probed): void {
   http.get("/healthz", async (_request, reply) => reply.type("text/plain").send("ok\n"));
 

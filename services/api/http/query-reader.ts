@@ -5,8 +5,8 @@ import { readFlag } from "./schema.ts";
 const STRICT_FROM_MINOR = 75;
 
 /**
- * Reads the parameters of a query, refusing what is none of their values. A parameter given several times counts by its
- * last. What no database keeps (the character NUL) is refused before, for every route (readable-input.ts).
+ * Reads the parameters of a query and refuses invalid values. Of a repeated parameter the last value counts. Text that no database stores
+ * (the character NUL) has already been refused for every route (readable-input.ts).
  */
 export class QueryReader {
   readonly #query: Readonly<Record<string, string | readonly string[]>>;
@@ -32,7 +32,7 @@ export class QueryReader {
     return Number(text);
   }
 
-  /** An empty value is yes, as in `?all_tenants`. */
+  /** Reads a flag. An empty value means true, as in `?all_tenants`. */
   flag(name: string): boolean {
     const text = this.text(name);
     if (text === undefined) return false;
@@ -41,7 +41,7 @@ export class QueryReader {
     return truth;
   }
 
-  /** An ISO 8601 time, in milliseconds since the epoch; without a zone it is UTC. */
+  /** Reads an ISO 8601 time, as milliseconds since the epoch. A time without a zone is UTC. */
   time(name: string): number | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;
@@ -51,14 +51,14 @@ export class QueryReader {
     return atMs;
   }
 
-  /** `limit` as the Compute API reads it: never more than `most`. */
+  /** Reads `limit`, but never returns more than `most`. */
   limit(most: number): number {
     return Math.min(this.wholeNumber("limit") ?? most, most);
   }
 
   /**
-   * Refuses what would otherwise be dropped: parameters of the Compute API that mean something there and nothing here,
-   * and, from microversion 2.75 on, unknown ones.
+   * Refuses parameters that would otherwise be ignored: those of the Compute API that Berth does not support and, from microversion 2.75
+   * on, unknown ones.
    */
   refuseOthers(options: {
     readonly known: ReadonlySet<string>;

@@ -4,7 +4,7 @@ import { badRequest, describeValue, type Fault, invalidField, invalidQuery } fro
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The route takes paths, queries and bodies as they come, and refuses unreadable ones itself, in its own words. */
+    /** True for a route that checks paths, queries and bodies itself and words its own refusals. */
     readsInput?: boolean;
   }
 }
@@ -13,15 +13,17 @@ const NUL = "It holds the character NUL, which no database keeps.";
 const SURROGATE = "It holds half of a surrogate pair, which is no character.";
 const NOT_UTF8 = "It is not percent-encoded UTF-8.";
 
-/** Why a text cannot be stored or asked for; null: it can. */
+/** Returns why a text cannot be stored or searched for, or null when it can. */
 function faultOfText(text: string): string | null {
   if (text.includes("\0")) return NUL;
   return text.isWellFormed() ? null : SURROGATE;
 }
 
 /**
- * Refuses a request whose path or query has a text that no database keeps, with a 400 that names the parameter. Asked before the schemas
- * are, for every route. Cost: nothing for a query without a `%`.
+ * Refuses a request whose path or query contains text that no database stores, with a 400 that names the parameter. Runs before schema
+ * validation on every route.
+ *
+ * Cost: nothing for a query without a `%`.
  */
 export function refuseUnreadable(request: FastifyRequest): void {
   if (request.is404 || request.routeOptions.config.readsInput === true) return;
@@ -34,7 +36,7 @@ export function refuseUnreadable(request: FastifyRequest): void {
   if (mark !== -1 && url.includes("%", mark)) refuseUnreadableQuery(url.slice(mark + 1));
 }
 
-/** Fastify leaves what it cannot decode as it is; so the raw text is looked at. */
+/** Checks the raw text of a query, because Fastify leaves undecodable text unchanged. */
 function refuseUnreadableQuery(query: string): void {
   for (const pair of query.split("&")) {
     const equals = pair.indexOf("=");
@@ -54,14 +56,16 @@ function decoded(text: string): string | null {
   }
 }
 
-/** The text of a body; null: it is not UTF-8. */
+/** Returns the text of a body, or null when the body is not UTF-8. */
 export function textOfBody(bytes: Buffer): string | null {
   return isUtf8(bytes) ? bytes.toString("utf8") : null;
 }
 
 /**
- * The refusal of a parsed body that holds a text which no database keeps: a 400 with the path to the text. Null: there is none. `source` is
- * what the body was parsed from: only escapes can bring such a character into it. Cost: one search for bodies without them.
+ * Returns a 400 with the path to the first text in a parsed body that no database stores, or null when there is none. `source` is the
+ * unparsed body: only an escape can bring such a character into it.
+ *
+ * Cost: one search for bodies without escapes.
  */
 export function explainUnreadableBody(source: string, value: unknown): Fault | null {
   return source.includes("\\u") ? unreadableWithin(value, []) : null;
@@ -86,7 +90,7 @@ function unreadable(path: readonly string[], value: string, why: string): Fault 
   return invalidField(describeValue(path.map(readable).join(".")), readable(value), why);
 }
 
-/** The text with the characters that make it unreadable replaced. */
+/** Replaces the characters that make the text unreadable. */
 function readable(text: string): string {
   return text.toWellFormed().replaceAll("\0", "\ufffd");
 }

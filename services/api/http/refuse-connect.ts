@@ -1,9 +1,12 @@
 import type { Server } from "node:http";
 
-/** How long the client has to read the answer and to close its end. Node sets no limit of its own on such a connection. */
+/** How long the client may take to read the answer and close its end. Node sets no limit of its own on such a connection. */
 const LINGER_MS = 1_000;
 
-/** Answers the method CONNECT with 405 and closes the connection: this server is no proxy. Without it Node closes without a word. */
+/**
+ * Answers the method CONNECT with 405 and closes the connection, because this server is not a proxy. By default, Node would close the
+ * connection without an answer.
+ */
 export function refuseConnect(server: Pick<Server, "on">, body: string): void {
   server.on("connect", (_request, socket) => {
     const deadline = setTimeout(() => socket.destroy(), LINGER_MS);

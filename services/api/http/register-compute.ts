@@ -13,7 +13,7 @@ export interface ComputeRoutes {
   readonly register: (http: Http, prefix: string) => void;
 }
 
-/** Mounts the Compute API under its prefixes: each call has its microversion and its caller known before a route runs. */
+/** Mounts the Compute API under its prefixes. Microversion and caller of each call are determined before its route runs. */
 export function registerCompute(http: Http, routes: ComputeRoutes): void {
   for (const prefix of routes.prefixes) {
     http.register(
@@ -32,7 +32,7 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
             request.call = { requestId: request.id, minor, identity: outcome.identity };
             next();
           };
-          // Most resolvers know at once; an await would cost each call a turn.
+          // Most resolvers answer synchronously; an await would cost each call a turn of the event loop.
           const outcome = routes.resolveIdentity(request.headers, request.method);
           if (outcome instanceof Promise) outcome.then(admit, next);
           else admit(outcome);
@@ -45,7 +45,7 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
   }
 }
 
-/** Routes whose config says so may be called by anybody. */
+/** Adds the route option for routes that do not require authentication. */
 declare module "fastify" {
   interface FastifyContextConfig {
     public?: boolean;
@@ -57,7 +57,7 @@ function refused(reply: FastifyReply, outcome: Exclude<IdentityOutcome, { kind: 
   return faultOf(outcome);
 }
 
-/** The microversion of the call; the answer's headers name it. */
+/** Determines the microversion of the call and names it in the answer's headers. */
 function negotiate(request: FastifyRequest, reply: FastifyReply): number {
   reply.header("vary", VARY);
   const version = readMicroversion(request.headers);

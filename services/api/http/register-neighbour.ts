@@ -2,7 +2,10 @@ import type { Http } from "./create-http.ts";
 import { faultOf, type IdentityOutcome, type ResolveIdentity } from "./identity.ts";
 import { MINOR_MAX } from "./microversion.ts";
 
-/** Mounts an API beside the Compute API: the part of another of OpenStack's that is served here, or the operators'. Callers are known as those of the Compute API are; there are no microversions. */
+/**
+ * Mounts an API beside the Compute API: the operators' API, or the served part of another OpenStack API. Callers are authenticated as in
+ * the Compute API. There are no microversions.
+ */
 export function registerNeighbour(
   http: Http,
   prefix: string,

@@ -1,8 +1,10 @@
 import { Type } from "typebox";
 
-/** Pieces that the schemas of several resources share. Where a type says more than JSON Schema's plain types do, it says so. */
+/** Parts that the schemas of several resources share. Types whose meaning goes beyond their JSON Schema are described. */
 
-/** Printable, no whitespace at either end, as Nova's `name` format: letters, digits, marks, punctuation, symbols and inner spaces. */
+/**
+ * Printable text without whitespace at either end, as Nova's `name` format: letters, digits, marks, punctuation, symbols and inner spaces.
+ */
 const PRINTABLE = "^(?=\\S)[^\\p{C}\\p{Zl}\\p{Zp}]*(?<=\\S)$";
 
 export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: PRINTABLE });
@@ -18,7 +20,7 @@ export const Metadata = Type.Unsafe<Record<string, string>>({
   additionalProperties: false,
 });
 
-/** A whole number, or its digits in a string: the Compute API takes both. */
+/** The schema of a whole number or a string of its digits, since the Compute API takes both. */
 export function WholeNumber(options: { readonly minimum: number; readonly maximum: number }) {
   return Type.Unsafe<number | string>({ type: ["integer", "string"], pattern: "^[0-9]+$", maxLength: 10, ...options });
 }
@@ -54,7 +56,7 @@ export const Flag = Type.Unsafe<boolean | string>({
 const TRUE_WORDS: ReadonlySet<unknown> = new Set([true, "true", "1", "on", "yes", "t", "y"]);
 const FALSE_WORDS: ReadonlySet<unknown> = new Set([false, "false", "0", "off", "no", "f", "n"]);
 
-/** The truth of a flag, in any of the words that the Compute API takes; null: none of them. */
+/** Reads a flag in any of the spellings that the Compute API takes. Returns null for anything else. */
 export function readFlag(value: boolean | string): boolean | null {
   const word = typeof value === "string" ? value.toLowerCase() : value;
   if (TRUE_WORDS.has(word)) return true;
@@ -66,7 +68,7 @@ export const NullableString = Type.Unsafe<string | null>({ type: ["string", "nul
 export const LinkSchema = Type.Object({ rel: Type.String(), href: Type.String() });
 export const LinksSchema = Type.Array(LinkSchema);
 
-/** A query of any parameters: each may be given several times; which are known is checked by the reader of the query. */
+/** A query with any parameters, each of which may be repeated. The reader of the query checks which ones are known. */
 export const AnyQuery = Type.Unsafe<Record<string, string | string[]>>({
   type: "object",
   maxProperties: 64,

@@ -7,8 +7,8 @@ type Compile = (route: { readonly schema: unknown }) => unknown;
 type Build = (externalSchemas: unknown, options?: unknown) => Compile;
 
 /**
- * Fastify's own compilers, which compile each schema once a process instead of once a route: the same routes stand under several
- * paths, and a process may hold several servers. Not for schemas that refer to others by name.
+ * Fastify's own compilers, wrapped to compile each schema once per process instead of once per route: the same routes exist under several
+ * prefixes, and a process may have several servers. They do not support schemas that refer to others by name.
  */
 export const sharedCompilers = {
   buildValidator: remembering(AjvCompiler() as Build),
@@ -23,7 +23,7 @@ function remembering(build: Build): Build {
     if (known) return known;
     const compile = build(externalSchemas, options);
     const compiled = new Map<string, unknown>();
-    // Most schemas are the same objects each time.
+    // Most schemas are the same object each time.
     const ofObject = new WeakMap<object, unknown>();
     const bySource = (route: Parameters<Compile>[0]) => {
       const source = JSON.stringify(route.schema);

@@ -24,7 +24,7 @@ function versionView(place: Place) {
   };
 }
 
-/** `/` and `/compute`: which versions there are. Anybody may ask. */
+/** Registers `/` and `/compute`, which list the versions without authentication. */
 export function registerVersionList(http: Http, publicUrl: string | null): void {
   for (const [path, prefix] of [
     ["/", "/v2.1"],
@@ -40,7 +40,7 @@ export function registerVersionList(http: Http, publicUrl: string | null): void 
   }
 }
 
-/** `/v2.1/`: what this version speaks. Anybody may ask. */
+/** Registers `/v2.1/`, which describes this version without authentication. */
 export function registerVersion(http: Http, prefix: string, publicUrl: string | null): void {
   http.get(
     "/",

@@ -11,18 +11,18 @@ const RETRY_AFTER_SECONDS = 5;
 
 export interface WaitingRoomOptions {
   readonly listen: HostPort;
-  /** What the service waits for now; nothing while it is busy starting. */
+  /** Returns what the service is waiting for, or nothing while it is busy starting. */
   readonly waitingFor: () => readonly string[];
-  /** Whether a call of this path is one of the Placement API, whose errors have a form of their own. */
+  /** Whether a path belongs to the Placement API, whose errors have another form. */
   readonly isPlacement: (path: string) => boolean;
 }
 
 /**
- * Answers at an api's address until the api itself does: `/healthz` with 200, `/readyz` with 503 and what is waited for, and every call with
- * 503 and `Retry-After`. So a balancer or an orchestrator sees a process that lives and is not ready, instead of a refused connection.
+ * Answers at an api's address until the api does: `/healthz` with 200, `/readyz` with 503 and the things it waits for, and every call with
+ * 503 and `Retry-After`. A load balancer or an orchestrator then sees a live process that is not ready, instead of a refused connection.
  *
- * It is closed just before the api listens: a connection in that moment is refused. With port 0 it does not listen, as nobody knows the
- * address before the api is ready.
+ * It is closed just before the api listens; a connection in between is refused. With port 0 it does not listen, since the address is
+ * unknown until the api is ready.
  */
 export class WaitingRoom {
   readonly #options: WaitingRoomOptions;
@@ -51,7 +51,7 @@ export class WaitingRoom {
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const path = request.url?.split("?")[0] ?? "/";
-    // The connection would outlive this server.
+    // A kept-alive connection would outlive this server.
     response.setHeader("connection", "close");
     if (path === "/healthz") {
       response.writeHead(200, { "content-type": "text/plain" }).end("ok\n");

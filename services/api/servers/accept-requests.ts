@@ -10,9 +10,9 @@ import type { RequestsPort, ReservationsPort } from "../ports.ts";
 import type { IntakeSettings } from "../settings.ts";
 
 /**
- * Accepts requests: commits them to the API database, those of concurrent calls in one transaction, and tells the
- * schedulers. A request is accepted once it is committed; telling only brings it to a scheduler sooner than the schedulers'
- * own sweep of the table would, so nobody waits for it, and it may fail.
+ * Accepts requests: commits them to the API database, those of concurrent calls in one transaction, and notifies the schedulers. A request
+ * is accepted once it is committed. The notification only saves the wait for the schedulers' sweep, so callers do not wait for it and it
+ * may fail.
  */
 export class RequestAcceptor {
   readonly #commits: Batcher<readonly ServerSpec[], AcceptOutcome>;
@@ -51,8 +51,9 @@ export class RequestAcceptor {
   }
 
   /**
-   * The servers of one call, all or none; at least `minCount` of them are to be placed, or none. `headers` carry the trace. Rejects when
-   * the commit failed, and with a `Fault` 403 when too many of the project's wait already: then none was accepted. One message tells of all.
+   * Accepts all servers of one call, or none. At least `minCount` of them are to be placed, or none. One message announces all of them;
+   * `headers` carry its trace. Rejects when the commit failed, and with a `Fault` 403 when too many requests of the project are waiting
+   * already; then nothing was accepted.
    */
   async accept(
     specs: readonly ServerSpec[],
@@ -61,7 +62,7 @@ export class RequestAcceptor {
   ): Promise<void> {
     const [first] = specs;
     if (first === undefined) return;
-    // Before them, so that whoever finds one of them finds the others.
+    // The reservation is written before the requests, so that a scheduler that finds one of the requests finds the others too.
     if (specs.length > 1) {
       const serverUuids = specs.map((spec) => spec.uuid);
       await this.#reservations.reserve({ id: first.reservationId, serverUuids, minCount });
@@ -72,7 +73,7 @@ export class RequestAcceptor {
     this.#tell(first, headers);
   }
 
-  /** Resolves when nothing is being told any more. */
+  /** Resolves when all notifications have been sent or have failed. */
   async settle(): Promise<void> {
     await Promise.all(this.#telling);
   }
@@ -90,7 +91,7 @@ export class RequestAcceptor {
   }
 }
 
-/** As Nova answers when a project's quota is used up: 403, in its words. */
+/** Returns the 403 that Nova answers when a project's quota is used up. */
 function overLimit(asked: number, open: number, openMax: number | null): Fault {
   return new Fault(
     403,

@@ -1,13 +1,13 @@
 import type { Attempt, AttemptResult } from "../../../core/cell/server.ts";
 
-/** One thing that a caller did to a server, with what came of it. Times are milliseconds since the epoch. */
+/** One action of a caller on a server, with its outcome. Times are milliseconds since the epoch. */
 export interface InstanceAction {
-  /** As Nova calls it. */
+  /** Nova's name of the action. */
   readonly action: string;
   readonly requestId: string;
   readonly startedAtMs: number;
   readonly updatedAtMs: number;
-  /** `Error` when it failed, as Nova says; the reasons are the events'. */
+  /** `Error` when the action failed, as in Nova. Its events have the reasons. */
   readonly message: string | null;
   /** Newest first. */
   readonly events: readonly ActionEvent[];
@@ -19,13 +19,13 @@ export interface ActionEvent {
   readonly startedAtMs: number;
   readonly finishedAtMs: number | null;
   readonly result: "Success" | "Error" | null;
-  /** Why, in words; null when there is nothing to explain. */
+  /** The reason in words, or null when there is nothing to explain. */
   readonly details: string | null;
-  /** What only admins are told besides: it names hosts. */
+  /** Further details for admins only, because they name hosts. */
   readonly forAdmins?: string;
 }
 
-/** An alternate was to be claimed and no longer had room. Nova keeps no event for it. */
+/** The event for an alternate that no longer had room when it was to be claimed. Nova has no event for this. */
 const EVENT_SKIP = "conductor_build_instances";
 
 const RESULTS: Readonly<Record<AttemptResult, "Success" | "Error">> = {
@@ -35,7 +35,7 @@ const RESULTS: Readonly<Record<AttemptResult, "Success" | "Error">> = {
   cancelled: "Error",
 };
 
-/** `event`: Nova's name of a try on a host. */
+/** Returns the event of one attempt. `event` is Nova's name for a try on a host. */
 export function attemptEvent(attempt: Attempt, event: string): ActionEvent {
   const { result, reason } = attempt;
   return {

@@ -10,9 +10,9 @@ const IN_FLIGHT_MAX = 1000;
 const RETRY_MS = 2_000;
 
 /**
- * Reads one cell's events about deleted servers: each is noted in the API database, then the message is acknowledged. The note only
- * counts for servers of this cell. Every other event is for somebody else. A server whose event was lost is noted by the schedulers'
- * sweep.
+ * Reads one cell's events about deleted servers. Each deletion is noted in the API database before its message is acknowledged. The note
+ * has no effect on servers of other cells. Events of other kinds are ignored here. If an event is lost, the schedulers' sweep notes the
+ * deletion.
  */
 export function consumeCellEvents(
   cell: CellPort,
@@ -20,7 +20,7 @@ export function consumeCellEvents(
 ): Promise<Subscription> {
   return cell.bus.consume(cellEventsForApi, { maxInFlight: IN_FLIGHT_MAX }, (message) => {
     const event = decode(message.data);
-    // A uuid that is none would make the note fail for all of its batch, again and again.
+    // An invalid uuid would make the write fail for its whole batch, again and again.
     if (
       event === null ||
       (event.kind === EventKind.EVENT_KIND_SERVER_DELETED && canonicalUuid(event.serverUuid) === null)
@@ -49,7 +49,7 @@ function noteDeleted(
   );
 }
 
-/** Null: not a message of ours; repeating it would not help. */
+/** Returns null for a message that cannot be decoded, which a redelivery would not change. */
 function decode(data: Uint8Array): CellEvent | null {
   try {
     return CellEvent.decode(data);

@@ -10,7 +10,7 @@ function Empty(...values: readonly (string | boolean | null)[]) {
   return Type.Optional(Type.Unsafe<string | boolean | null>({ enum: [...values] }));
 }
 
-/** The errors for fields that may only ask for nothing, from the reason of each. */
+/** Builds the errors for fields that may only be sent empty, from the reason for each. */
 function emptyOnly(reasons: Readonly<Record<string, string>>): UnsupportedFields {
   const told = ([name, why]: [string, string]) => [
     name,
@@ -22,7 +22,7 @@ function emptyOnly(reasons: Readonly<Record<string, string>>): UnsupportedFields
 const EmptyList = Type.Optional(Type.Array(Type.Unknown(), { maxItems: 0 }));
 
 const NETWORKS_MAX = 64;
-/** A network to connect to; only ports can be named. */
+/** A network to connect to. Only ports are supported. */
 const Network = Type.Object(
   {
     port: Type.Optional(Type.Union([Uuid, Type.Null()])),
@@ -34,8 +34,8 @@ const Network = Type.Object(
 );
 
 /**
- * `POST /servers`. What the Compute API has and Berth cannot do yet is refused by name (UNSUPPORTED_CREATE_FIELDS) rather
- * than dropped, unless its value asks for nothing.
+ * The body of `POST /servers`. Fields of the Compute API that Berth does not support are refused by name (UNSUPPORTED_CREATE_FIELDS) rather
+ * than ignored, unless their value asks for nothing.
  */
 export const CreateServerBody = Type.Object(
   {

@@ -31,9 +31,9 @@ export interface CreateServerDeps {
   readonly groups: ServerGroupsPort;
   readonly zones: KnownZones;
   readonly cells: Cells;
-  /** Null: nobody registers images here, and any reference is taken. */
+  /** Null when images are not registered; any image reference is accepted then. */
   readonly images: Pick<ImageCatalog, "find"> | null;
-  /** Null: there are none. */
+  /** Null when there are no network ports. */
   readonly networkPorts: PortStore | null;
   readonly store: Pick<RequestsPort, "requests">;
 }
@@ -44,8 +44,8 @@ export interface AcceptedServers {
 }
 
 /**
- * `POST /servers`: accepts one server, or several as one. Nothing is stored before all of the body has been judged; a
- * refusal names the field. From the answer on, law 5 holds for each of them.
+ * Handles `POST /servers`: accepts one server, or several together. Nothing is stored before the whole body has been checked, and a refusal
+ * names the field. Once the answer is sent, each accepted server will be placed or refused with a reason (law 5).
  */
 export async function createServer(
   deps: CreateServerDeps,
@@ -59,7 +59,7 @@ export async function createServer(
   },
 ): Promise<AcceptedServers> {
   const wish = readWish(body, { minor: call.minor, countMax: options.serversPerCallMax });
-  // What no flavor's id looks like is not asked for: a database refuses some of it, as U+0000.
+  // An id that no flavor can have is not looked up, since databases refuse some texts, such as U+0000.
   const mayExist = FLAVOR_ID.test(wish.flavorId);
   const found = mayExist ? await deps.flavors.find(wish.flavorId, { isAdmin: call.identity.isAdmin }) : null;
   if (found === null) {
@@ -85,7 +85,7 @@ export async function createServer(
   try {
     await deps.acceptor.accept(specs, wish.minCount, options.carrier);
   } catch (error) {
-    // A fault is a refusal; after any other error the servers may have been accepted, and keep their ports.
+    // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports.
     if (error instanceof Fault) await letGoOfAll(deps, bound, specs[0]?.uuid ?? "");
     throw error;
   }

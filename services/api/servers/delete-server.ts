@@ -18,9 +18,9 @@ export interface DeleteServerDeps {
 }
 
 /**
- * `DELETE /servers/{id}`: once the request is cancelled, the server will go, wherever it is and whatever dies meanwhile: the
- * rest is done here to have it done soon, and by the schedulers' sweep if this process dies or the cell does not answer.
- * Refuses a server that is unknown, another project's, or gone.
+ * Handles `DELETE /servers/{id}`. Once the request is cancelled, the server will be deleted wherever it is, even if processes die. The
+ * further steps here only make it faster; the schedulers' sweep takes them if this process dies or the cell does not answer. Refuses a
+ * server that is unknown, of another project, or gone.
  */
 export async function deleteServer(
   deps: DeleteServerDeps,
@@ -30,7 +30,7 @@ export async function deleteServer(
 ): Promise<void> {
   const known = await deps.finder.find(id, call.identity);
   if (known === null || known.state === "deleted") throw serverNotFound(id);
-  // A repeated delete finds the cell's word: gone there, it is gone, though the note of it may not have come up yet.
+  // A repeated delete asks the cell: if the server is gone there, it is gone, even if the API database has not noted it yet.
   if (known.state === "cancelled" && (await hydrateServer(known, deps.cells, { withDeleted: false })) === null)
     throw serverNotFound(id);
   const cancelled = await deps.store.cancel(known.serverUuid, call.requestId);
@@ -41,7 +41,7 @@ export async function deleteServer(
   await tellCell(deps, cancelled, { cell: cancelled.cell, askedBy: callerOf(call), carrier });
 }
 
-/** The cell fences whatever it does for the server and stores the delete task; its conductors are told. */
+/** Has the cell stop other work on the server and store the delete task, and notifies the cell's conductors. */
 async function tellCell(
   deps: DeleteServerDeps,
   record: RequestRecord,

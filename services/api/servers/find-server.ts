@@ -6,8 +6,8 @@ import type { Identity } from "../http/identity.ts";
 import type { RequestsPort } from "../ports.ts";
 
 /**
- * Finds accepted requests by their server's uuid, for those who may see them: another project's is not found. Questions
- * that arrive together go as one query.
+ * Finds accepted requests by their server's uuid, for callers who may see them. A request of another project is not found. Questions that
+ * arrive at about the same time go as one query.
  */
 export class RequestFinder {
   readonly #reads: Batcher<string, RequestRecord | null>;
@@ -24,7 +24,7 @@ export class RequestFinder {
     });
   }
 
-  /** Null: unknown, or another project's. Includes those that are gone. */
+  /** Returns null when the server is unknown or of another project. Finds deleted servers too. */
   async find(id: string, identity: Identity): Promise<RequestRecord | null> {
     const uuid = canonicalUuid(id);
     if (uuid === null) return null;

@@ -12,7 +12,7 @@ test.each([
   expect(hostnameOf({ uuid: "u1", name, hostname: "" })).toBe(expected);
 });
 
-test("the host name that was given stands before the name", () => {
+test("a host name that was given takes precedence over the name", () => {
   expect(hostnameOf({ uuid: "u1", name: "web", hostname: "Db-1.example.org" })).toBe("Db-1.example.org");
 });
 
@@ -24,7 +24,7 @@ test.each([
   for (const name of bad) expect(() => readHostname(name, minor)).toThrow(/hostname/);
 });
 
-test("before 2.90 there is none", () => {
+test("before 2.90 a host name cannot be given", () => {
   expect(readHostname(undefined, 89)).toBeUndefined();
   expect(() => readHostname("web", 89)).toThrow("Additional properties are not allowed ('hostname' was unexpected)");
 });

@@ -1,20 +1,22 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { badRequest, invalidField } from "../http/fault.ts";
 
-/** From this microversion on a server's host name may be given. */
+/** The first microversion in which a server's host name may be given. */
 export const HOSTNAME_FROM_MINOR = 90;
-/** From this one on it may be a domain name. */
+/** The first microversion in which the host name may be a domain name. */
 const FQDN_FROM_MINOR = 94;
 
 const LABEL = /^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$/;
 const LABEL_CHARACTERS_MAX = 63;
 const FQDN = /^[a-zA-Z0-9\-._]+$/;
 const FQDN_CHARACTERS_MAX = 255;
-/** Nova leaves out what Latin-1 does not have. */
+/** Nova drops characters that Latin-1 does not have. */
 const LATIN_1_MAX = 0xff;
 
 /**
- * The host name that a call gives its server; undefined: none. Refuses one that the call's microversion does not know or allow.
+ * Reads the host name that a call gives its server; undefined when there is none. Refuses a host name that the call's microversion does not
+ * allow.
+ *
  * Source: Nova's schemas `hostname` and `fqdn`.
  */
 export function readHostname(value: unknown, minor: number): string | undefined {
@@ -36,7 +38,7 @@ export function readHostname(value: unknown, minor: number): string | undefined 
 const isLabel = (text: string): boolean => text.length <= LABEL_CHARACTERS_MAX && LABEL.test(text);
 const isDomainName = (text: string): boolean => text.length <= FQDN_CHARACTERS_MAX && FQDN.test(text);
 
-/** The host name that a guest has: the one that was given, else one made of its server's name, as Nova makes it. */
+/** Returns the guest's host name: the one that was given, else one derived from the server's name as Nova does. */
 export function hostnameOf({ uuid, name, hostname }: Pick<ServerSpec, "uuid" | "name" | "hostname">): string {
   if (hostname !== "") return hostname;
   const made = [...name]

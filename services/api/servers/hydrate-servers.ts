@@ -3,8 +3,8 @@ import type { Server } from "../../../core/cell/server.ts";
 import type { CellClient } from "../cells/cell-client.ts";
 
 /**
- * A server with all that is known of it. `unreachable`: its cell does not answer, `server` is what was asked for. `inCell`: `server` is
- * what its cell says.
+ * A server as far as it is known. When `unreachable` is true, its cell does not answer and `server` describes the request. When `inCell` is
+ * true, `server` comes from its cell.
  */
 export interface KnownServer {
   readonly server: Server;
@@ -15,8 +15,8 @@ export interface KnownServer {
 export type Cells = ReadonlyMap<string, CellClient>;
 
 /**
- * Fills a page of accepted requests with what their cells know: one question a cell, all cells at the same time. The
- * answers are in the order of `records`; a server that its cell has deleted is left out unless `withDeleted`.
+ * Completes a page of accepted requests with the data of their cells: one question per cell, all at the same time. The answers are in the
+ * order of `records`. Servers that their cell has deleted are left out unless `withDeleted`.
  */
 export async function hydrateServers(
   records: readonly RequestRecord[],
@@ -50,7 +50,7 @@ export async function hydrateServers(
   return known;
 }
 
-/** The same for one server, sharing its query with others that are asked for at this moment. Null: it is gone. */
+/** Completes one request, in one query with others that are asked for at the same time. Returns null when the server is gone. */
 export async function hydrateServer(
   record: RequestRecord,
   cells: Cells,
@@ -70,7 +70,7 @@ function livesInCell(record: RequestRecord): record is RequestRecord & { readonl
   return record.cell !== null && record.state !== "failed" && record.state !== "deleted";
 }
 
-/** What is shown of a request: its cell's word where there is one, else what the request itself says. */
+/** Combines a request with its server: the cell's data where it exists, else the data of the request itself. */
 function combine(record: RequestRecord, server: Server | null, unreachable: boolean): KnownServer | null {
   const deleting = record.state === "cancelled";
   if (server !== null) {
@@ -101,7 +101,7 @@ function combine(record: RequestRecord, server: Server | null, unreachable: bool
   }
 }
 
-/** A request that no cell has a row of, in the form of one. */
+/** Describes a request that is in no cell in the form of a server. */
 function serverOf(record: RequestRecord, state: Pick<Server, "status" | "taskState">): Server {
   return {
     uuid: record.serverUuid,

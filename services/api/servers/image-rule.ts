@@ -1,3 +1,3 @@
-/** `any`: an image that nobody registered is taken on trust, and has no properties. */
+/** Under `any`, an unregistered image is accepted without properties. */
 export const IMAGE_RULES = ["any", "registered"] as const;
 export type ImageRule = (typeof IMAGE_RULES)[number];

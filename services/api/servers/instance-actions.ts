@@ -8,14 +8,14 @@ import { type ActionEvent, attemptEvent, type InstanceAction } from "./action-ev
 import { type KnownMoves, moveActionsOf, NO_MOVES } from "./move-actions.ts";
 import { hostIdOf, type Viewer } from "./server-view.ts";
 
-/** Nova's names: the choice of a host, and one try to build on one. */
+/** Nova's names for the choice of a host and for one try to build on a host. */
 const EVENT_SCHEDULE = "conductor_schedule_and_build_instances";
 const EVENT_BUILD = "compute__do_build_and_run_instance";
 const EVENT_DELETE = "compute_terminate_instance";
 
 /**
- * The actions of a server, newest first, from what the API database and its cell keep: every attempt is an event with its
- * host and reason. `server` is null while no cell has it. `decisions`: of its schedulers, as far as they are kept, newest first.
+ * Returns the actions of a server, newest first, from the API database and its cell: every attempt is an event with its host and reason.
+ * `server` is null while no cell has the server. `decisions` are the kept decisions of schedulers, newest first.
  */
 export function actionsOf(
   record: RequestRecord,
@@ -24,7 +24,7 @@ export function actionsOf(
   decisions: readonly DecisionRecord[] = [],
   moves: KnownMoves = NO_MOVES,
 ): InstanceAction[] {
-  // By task, the oldest first: the build's.
+  // Attempts are sorted by task, oldest first, so the first task is the build.
   const building = attempts.filter(({ taskId }) => taskId === attempts[0]?.taskId);
   const created = createAction(record, server, building, decisions);
   const deleted = deleteAction(record, server);
@@ -52,7 +52,10 @@ function createAction(
   };
 }
 
-/** No host was found: the fault has the reasons, counted; the decision, while it is kept, the hosts that nearly fitted. */
+/**
+ * Describes a failed search for a host. The fault has the reasons with counts, and the decision, while it is kept, has the hosts that
+ * nearly fitted.
+ */
 function scheduleEvent(record: RequestRecord, decisions: readonly DecisionRecord[]): ActionEvent {
   const refused = decisions.map(({ decision }) => decision).find((decision) => decision.outcome === "refused");
   const nearest = describeMisses(refused?.nearest ?? []);
@@ -67,7 +70,10 @@ function scheduleEvent(record: RequestRecord, decisions: readonly DecisionRecord
   };
 }
 
-/** A host was found: from how many, and with how much ado. Which one is the next event's to say, and only to admins. */
+/**
+ * Describes a successful search for a host: how many hosts were considered, and with how much effort. The host itself is named by the next
+ * event, for admins only.
+ */
 function placedEvents(record: RequestRecord, decisions: readonly DecisionRecord[]): ActionEvent[] {
   return decisions.toReversed().flatMap(({ decision, atMs }) => {
     if (decision.outcome !== "placed") return [];
@@ -111,7 +117,7 @@ function deleteAction(record: RequestRecord, server: Server | null): InstanceAct
   };
 }
 
-/** An action as a list of them shows it. */
+/** Returns an action as lists show it. */
 export function actionView(action: InstanceAction, record: RequestRecord, minor: number) {
   return {
     action: action.action,
@@ -126,8 +132,8 @@ export function actionView(action: InstanceAction, record: RequestRecord, minor:
 }
 
 /**
- * One action with its events, as far as the viewer may see: before microversion 2.51 admins only. Hosts, (Nova's) tracebacks and, from
- * 2.84 on, details are for admins only, as by the defaults of Nova's policies: the reasons in them name hosts.
+ * Returns one action with the events that the viewer may see (before microversion 2.51, only admins see events). As in Nova's default
+ * policies, only admins see hosts, tracebacks and, from 2.84 on, details, because the reasons in them name hosts.
  */
 export function actionDetailView(
   action: InstanceAction,

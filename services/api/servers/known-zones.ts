@@ -8,8 +8,9 @@ type ZoneStores = Pick<OperatorStores, "aggregates" | "settings">;
 const NO_ZONES = hostZones([], "nova");
 
 /**
- * The zones of hosts, and those that new servers may name, as of at most `cacheMs` ago. A name that is not among them is looked
- * up anew. Cost: after that time two rows by key; everything only when operators have changed something.
+ * The zones of hosts and the zones that new servers may name, at most `cacheMs` old. An unknown name causes a new read.
+ *
+ * Cost: after that time two rows by key; everything only when operators have changed something.
  */
 export class KnownZones {
   readonly #stores: ZoneStores | null;
@@ -17,11 +18,11 @@ export class KnownZones {
   readonly #cacheMs: number;
   #zones: HostZones = NO_ZONES;
   #readAtMs = Number.NEGATIVE_INFINITY;
-  /** Versions of the aggregates and of the settings that `#zones` is of. */
+  /** The versions of the aggregates and settings from which `#zones` was read. */
   #versions = "";
   #reading: Promise<void> | null = null;
 
-  /** Without stores there is the default zone alone. */
+  /** Without stores, only the default zone exists. */
   constructor(
     deps: { readonly stores: ZoneStores | null; readonly clock: Clock },
     options: { readonly cacheMs: number },
@@ -33,13 +34,13 @@ export class KnownZones {
 
   async has(zone: string): Promise<boolean> {
     if (this.#isFresh && isAmong(this.#zones, zone)) return true;
-    // One under way may have begun before the zone was made.
+    // A read that is under way may have begun before the zone was created.
     await this.#reading?.catch(() => undefined);
     await this.#read();
     return isAmong(this.#zones, zone);
   }
 
-  /** For showing: with the database away, those known last. */
+  /** Returns the zones for display. While the database is unreachable, returns those that were read last. */
   async current(): Promise<HostZones> {
     if (!this.#isFresh) await this.#read().catch(() => undefined);
     return this.#zones;
@@ -49,7 +50,7 @@ export class KnownZones {
     return this.#clock.monotonic() - this.#readAtMs < this.#cacheMs;
   }
 
-  /** Those that come together share one read. */
+  /** Reads the zones. Concurrent callers share one read. */
   #read(): Promise<void> {
     this.#reading ??= this.#readNow().finally(() => {
       this.#reading = null;

@@ -10,13 +10,13 @@ import { shownStatus } from "./shown-state.ts";
 
 /** A list of servers as it was asked for. */
 export interface ListQuery {
-  /** Null: of all projects. */
+  /** Null for the servers of all projects. */
   readonly projectId: string | null;
   readonly limit: number;
   readonly marker: string | null;
   readonly nameContains: string | null;
   readonly changedSinceMs: number | null;
-  /** What only hydrated servers can be compared with; null: nothing, so that a page of requests is a page of servers. */
+  /** Filters that need the cells' data. When it is null there are none, so a page of requests is a page of servers. */
   readonly matches: ((known: KnownServer) => boolean) | null;
 }
 
@@ -80,8 +80,8 @@ const UNSUPPORTED: ReadonlySet<string> = new Set([
 const STATUSES: ReadonlySet<string> = new Set([...SERVER_STATUSES, "UNKNOWN"]);
 
 /**
- * Reads the query of a list. Refuses what it cannot honour rather than answering something else: another order than newest
- * first, filters of Nova that Berth has not, other projects for those who are no admins.
+ * Reads the query of a list. Refuses what Berth cannot do rather than ignoring it: orders other than newest first, filters that Berth does
+ * not support, and other projects for callers who are not admins.
  */
 export function readListQuery(
   raw: Readonly<Record<string, string | readonly string[]>>,
@@ -114,7 +114,7 @@ function refuseOtherOrders(query: QueryReader): void {
   }
 }
 
-/** `project_id` counts with `all_tenants` only, as in Nova. */
+/** Reads the project. As in Nova, `project_id` has an effect only together with `all_tenants`. */
 function readProject(query: QueryReader, call: KnownCall): string | null {
   if (!query.flag("all_tenants")) return call.identity.projectId;
   requireAdmin(call, "servers:index:get_all_tenants");
@@ -131,7 +131,7 @@ export function refuseMarker(marker: string): never {
   throw badRequest(`marker [${marker.slice(0, 100)}] not found`);
 }
 
-/** Nova takes a regular expression; here the text may stand anywhere in the name, and `^` and `$` bind it to an end. */
+/** Reads the name filter. Nova takes a regular expression; here the text may occur anywhere in the name, and `^` and `$` anchor it. */
 function readName(query: QueryReader): {
   readonly contains: string | null;
   readonly matchers: ((known: KnownServer) => boolean)[];
@@ -168,7 +168,7 @@ function* readMatchers(query: QueryReader, call: KnownCall): Generator<(known: K
   if (reservation !== undefined) yield ({ server }) => reservationIdOf(server.spec.requestId) === reservation;
 }
 
-/** Unknown statuses match nothing; from microversion 2.38 on they are refused when none is known. */
+/** Reads the status filter. Unknown statuses match nothing; from microversion 2.38 on, a query with only unknown statuses is refused. */
 function readStatuses(query: QueryReader, call: KnownCall): ReadonlySet<string> | null {
   const asked = query.all("status").map((status) => status.toUpperCase());
   if (asked.length === 0) return null;

@@ -17,7 +17,7 @@ const recordOf = (number: number): RequestRecord => ({
   updatedAtMs: 0,
 });
 
-/** A project whose newest server lives, whose next ones are gone from their cell, and which has two more that live. */
+/** A project whose newest server exists, whose next ones are gone from their cell, and which has two more that exist. */
 function restored() {
   const requests = Array.from({ length: GONE + 3 }, (_, number) => recordOf(number));
   const reads: number[] = [];
@@ -47,7 +47,7 @@ function restored() {
   return { page, reads };
 }
 
-test("the rest of a page is read in long stretches when many servers of a list are gone from their cells", async () => {
+test("the rest of a page is read in large batches when many servers of a list are gone from their cells", async () => {
   const { page, reads } = restored();
   const first = await page(2, null);
   expect(first.servers.map(({ server }) => server.uuid)).toEqual([uuidOf(0), uuidOf(GONE + 1)]);

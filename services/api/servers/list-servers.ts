@@ -16,22 +16,22 @@ export interface ListServersDeps {
 
 export interface ServerPage {
   readonly servers: readonly KnownServer[];
-  /** Where the next page starts; null: this is the last. */
+  /** The marker of the next page, or null on the last page. */
   readonly nextMarker: string | null;
 }
 
-/** Requests that one look through a filter takes in. */
+/** Requests that a filtered search reads at a time. */
 const STRETCH_ROWS = 1_000;
-/** Requests that one call looks at to fill a page through a filter; the next page goes on from there. */
+/** Most requests that one call searches to fill a filtered page. The next page continues from there. */
 const SCANNED_MAX = 10_000;
-/** A page without any server is not answered while some may follow: the search goes on for so long. */
+/** How long a search continues without finding a server. An empty page is answered only when no server follows. */
 const SEARCH_MS_MAX = 15_000;
-/** Changes of one cell that one call reads. */
+/** Most changes of one cell that one call reads. */
 const CHANGES_MAX = 10_000;
 
 /**
- * `GET /servers`: newest first. A filter that few servers pass may make a page shorter than its limit; it has a next one then. A page
- * is empty only when nothing follows.
+ * Handles `GET /servers`, newest first. A filter that few servers pass may make a page shorter than its limit, and then there is a next
+ * page. A page is empty only when no server follows.
  */
 export async function listServers(deps: ListServersDeps, call: KnownCall, query: ListQuery): Promise<ServerPage> {
   const marker = query.marker === null ? null : await deps.finder.find(query.marker, call.identity);
@@ -46,8 +46,9 @@ function listByCreation(deps: ListServersDeps, query: ListQuery): Promise<Server
 }
 
 /**
- * Without a filter a page of requests is nearly a page of servers: only those that their cells have deleted meanwhile are missing. Where
- * they are many (the API database was restored), the rest of the page is read in long stretches, for as long as a search goes on.
+ * Lists without a filter. A page of requests is then nearly a page of servers: only servers that their cells have deleted are missing.
+ * Where many are missing (after a restore of the API database), the rest of the page is read in large batches, within the time limit of a
+ * search.
  */
 async function listAll(deps: ListServersDeps, { projectId, limit, marker: start }: ListQuery): Promise<ServerPage> {
   const servers: KnownServer[] = [];
@@ -69,8 +70,8 @@ async function listAll(deps: ListServersDeps, { projectId, limit, marker: start 
 }
 
 /**
- * Through a filter, a stretch of requests at a time, each with one question a cell. Gives up with a 503 when it has found nothing for
- * too long: an answer would have to say that there is nothing.
+ * Lists through a filter: reads a batch of requests at a time, with one question per cell for each batch. Gives up with a 503 when it has
+ * found nothing for too long, since an empty page would claim that there is nothing.
  */
 async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
   const { projectId, limit, matches, nameContains } = query;
@@ -104,8 +105,8 @@ function foundNothingInTime(scanned: number): Fault {
 }
 
 /**
- * What has changed since, deleted servers included: the cells know of their servers, the API database of requests that are
- * in no cell. Newest first. Refuses a time so far back that a cell has more changes than one call reads.
+ * Lists what has changed since a time, including deleted servers, newest first. Cells know the changes of their servers, and the API
+ * database those of requests in no cell. Refuses a time so far back that a cell has more changes than one call reads.
  */
 async function listChanged(
   deps: ListServersDeps,
@@ -146,7 +147,7 @@ function isWanted(known: KnownServer, query: ListQuery): boolean {
   );
 }
 
-/** What orders a list, the same as in `ApiStore.listRequests`. */
+/** The sort key of a list, the same as in `ApiStore.listRequests`. */
 interface PlaceInList {
   readonly createdAtMs: number;
   readonly uuid: string;

@@ -3,7 +3,7 @@ import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { ApiEvents } from "../events.ts";
 import type { RequestsPort } from "../ports.ts";
 
-/** Notes in the API database which servers are gone from their cells; the notes of one moment share a transaction. */
+/** Notes in the API database which servers are gone from their cells. Concurrent notes share a transaction. */
 export class DeletionMarker {
   readonly #marks: Batcher<Deletion, void>;
   readonly #events: ApiEvents;
@@ -21,12 +21,12 @@ export class DeletionMarker {
     });
   }
 
-  /** Resolves when the note is stored. */
+  /** Notes the deletion, and resolves when the note is stored. */
   mark(cell: string | null, serverUuid: string): Promise<void> {
     return this.#marks.submit({ cell, serverUuid });
   }
 
-  /** For callers that need not wait: a note that fails is made by the schedulers' sweep. */
+  /** Notes the deletion without waiting. If the note fails, the schedulers' sweep makes it. */
   markSoon(cell: string | null, serverUuid: string): void {
     const marked = this.mark(cell, serverUuid)
       .catch((error: unknown) => this.#events.markFailed(serverUuid, error))

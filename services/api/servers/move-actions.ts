@@ -4,7 +4,7 @@ import type { Attempt } from "../../../core/cell/server.ts";
 import { NOT_REVERTED } from "../../../core/tasks/operation-writes.ts";
 import { type ActionEvent, attemptEvent, type InstanceAction } from "./action-event.ts";
 
-/** What the API tier and the server's cell keep of moves. */
+/** A server's moves in the API tier and its migrations in its cell. */
 export interface KnownMoves {
   readonly records: readonly MoveRecord[];
   readonly migrations: readonly Migration[];
@@ -12,10 +12,10 @@ export interface KnownMoves {
 
 export const NO_MOVES: KnownMoves = { records: [], migrations: [] };
 
-/** A destination that was told to start or to destroy its guest has not answered, or cannot. */
+/** The event for a destination that was told to start or destroy its guest and has not answered, or cannot. */
 const EVENT_WAIT = "compute_wait_for_destination";
 
-/** Nova's name of the action, of the choice of a host, and of a try on one; by kind. */
+/** Nova's names of the action, of the choice of a host, and of a try on a host, by kind of move. */
 const NAMES: Readonly<Record<string, readonly [action: string, schedule: string, attempt: string]>> = {
   resize: ["resize", "conductor_migrate_server", "compute_prep_resize"],
   migrate: ["migrate", "conductor_migrate_server", "compute_prep_resize"],
@@ -24,7 +24,7 @@ const NAMES: Readonly<Record<string, readonly [action: string, schedule: string,
   unshelve: ["unshelve", "conductor_unshelve_instance", "compute_unshelve_instance"],
 };
 
-/** The moves of a server as actions, newest first: every destination that was tried is an event with its reason. */
+/** Returns the moves of a server as actions, newest first. Each destination that was tried is an event with its reason. */
 export function moveActionsOf({ records, migrations }: KnownMoves, attempts: readonly Attempt[]): InstanceAction[] {
   const byId = new Map(migrations.map((migration) => [migration.uuid, migration]));
   return records.flatMap((record) => {
@@ -60,7 +60,7 @@ function actionOf(
   };
 }
 
-/** What the move waits for, or why it was not confirmed or reverted: as long as that is so. */
+/** Returns events for what the move currently waits for, or for the reason why it could not be confirmed or reverted. */
 function noteEvents(migration: Migration | undefined): ActionEvent[] {
   if (migration === undefined || migration.note === "") return [];
   const { status, note, destHost, updatedAtMs } = migration;

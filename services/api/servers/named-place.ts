@@ -6,23 +6,23 @@ import type { CreateServerBody } from "./create-schema.ts";
 import type { Cells } from "./hydrate-servers.ts";
 import type { KnownZones } from "./known-zones.ts";
 
-/** From this microversion on a host may be named by a field of its own. */
+/** The first microversion with a separate field for the host. */
 const HOST_FROM_MINOR = 74;
 
-/** Where a body wants its servers. */
+/** The zone and host that a body asks for. */
 export interface NamedPlace {
-  /** "": anywhere. */
+  /** The zone, or "" for any. */
   readonly zone: string;
-  /** No filter is asked about it. */
+  /** A host that is used without applying filters, or "". */
   readonly forcedHost: string;
-  /** The filters judge it, too. */
+  /** A host to which filters are applied too, or "". */
   readonly requestedHost: string;
 }
 
 /**
- * `availability_zone` (`zone`, `zone:host`, `zone:host:node`, `zone::node`) and `host` or `hypervisor_hostname`. Only admins name hosts.
- * Refuses a zone that there is not, two names for the host that differ (a node is called as its host), and a host of its own field that
- * no cell has; a host of the zone's field is looked for by the scheduler, as in Nova.
+ * Reads `availability_zone` (`zone`, `zone:host`, `zone:host:node`, `zone::node`) and `host` or `hypervisor_hostname`. Only admins may name
+ * hosts. Refuses an unknown zone, two different names for the host (a node has its host's name), and an unknown host in the separate field.
+ * A host in the zone's field is looked up by the scheduler, as in Nova.
  */
 export async function readPlace(
   body: CreateServerBody,
@@ -54,7 +54,7 @@ export async function readPlace(
   return { zone, forcedHost, requestedHost };
 }
 
-/** The one name among them; "": none. */
+/** Returns the only name among them, or "" when there is none. */
 function oneName(names: readonly string[], field: string, given: unknown): string {
   const [first = "", ...others] = names.filter((name) => name !== "");
   if (others.some((name) => name !== first)) {

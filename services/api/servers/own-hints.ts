@@ -7,8 +7,10 @@ import { SERVER_HINTS } from "./scheduler-hints.ts";
 const NO_SERVER = "00000000-0000-0000-0000-000000000000";
 
 /**
- * The hints, in which every server that the caller may not see is replaced by one that does not exist. Otherwise the choice of a host, or
- * its refusal, would tell another project's secret: that the server exists, and where. Cost: one query for all of them.
+ * Returns the hints with every server that the caller may not see replaced by one that does not exist. Otherwise the choice of a host, or
+ * the refusal, would reveal that another project's server exists, and where.
+ *
+ * Cost: one query for all of them.
  */
 export async function withOwnServersOnly(
   hints: readonly SchedulerHint[],

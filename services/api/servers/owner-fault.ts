@@ -1,7 +1,7 @@
-/** Nova's words for a request that found no host. */
+/** Nova's message for a request that found no host. */
 const NO_HOST = "No valid host was found. There are not enough hosts available.";
 
-/** How faults begin that name hosts, cells or their drivers' words, and what the owner of the server reads instead. */
+/** Beginnings of faults that name hosts or cells or quote drivers, each with the text that the owner of the server reads instead. */
 const HIDDEN: readonly (readonly [beginning: string, shown: string])[] = [
   ["No valid host was found.", NO_HOST],
   [
@@ -19,15 +19,19 @@ const HIDDEN: readonly (readonly [beginning: string, shown: string])[] = [
   ["Somebody else holds allocations ", "The request was given up: the server's id is in use."],
 ];
 
-/** What a fault says of the servers of the same call, which are the caller's own. */
+/** The end of a fault about other servers of the same call, which the caller owns. */
 const OF_THE_CALL = / Only \d+ of at least \d+ servers of this call found a host, so all were given back\.$/;
 
-/** A refusal of the scheduler that speaks of the request alone is shown as it is; what a host said is not. */
+/**
+ * The text that replaces other faults of a cell, since they may quote a host. Other faults of the scheduler are shown unchanged, as they
+ * concern only the request.
+ */
 const FROM_A_HOST = "The operation failed on the server's host. An administrator can read the details.";
 
 /**
- * A fault as the owner of a server reads it: without the names of hosts and cells, and without what drivers said. Admins read all of
- * it. `saidBy` is the scheduler for requests that no cell accepted, else the cell.
+ * Returns a fault as the owner of a server reads it, without the names of hosts and cells and without the words of drivers. Admins read the
+ * full text. `saidBy` is the scheduler for requests that no cell accepted, else the cell.
+ *
  * Source: `_get_fault` of nova's servers view, which shows details to admins only.
  */
 export function ownerFault(message: string, saidBy: "scheduler" | "cell"): string {

@@ -9,20 +9,20 @@ import { readHostname } from "./hostname.ts";
 import type { NamedPlace } from "./named-place.ts";
 import type { WantedPort } from "./read-ports.ts";
 
-/** What a body that its schema has passed asks for. */
+/** The contents of a body that has passed its schema. */
 export interface CreateWish {
   readonly flavorId: string;
   readonly count: number;
-  /** So many of them at least, or none. */
+  /** Fewest servers that must find a host; otherwise none is created. */
   readonly minCount: number;
   readonly returnReservationId: boolean;
-  /** "": it is made of the name. */
+  /** The host name, or "" when it is derived from the name. */
   readonly hostname: string;
 }
 
 /**
- * Reads what the schema alone cannot judge; refuses with the field's name. `countMax`: servers that one call may ask for.
- * Nova takes as many as the quota allows between min_count and max_count; here as many as find a host.
+ * Checks what the schema cannot, and refuses with the field's name. `countMax` is the limit on servers of one call. Between min_count and
+ * max_count, Nova creates as many servers as the quota allows; Berth creates as many as find a host.
  */
 export function readWish(
   body: CreateServerBody,
@@ -56,13 +56,13 @@ export function readWish(
   };
 }
 
-/** A flavor may be named by its id or by its URL. */
+/** Returns the id of a flavor that is named by its id or its URL. */
 function idOfReference(reference: string): string {
   const path = /^https?:\/\//.test(reference) ? (reference.split(/[?#]/)[0] ?? "") : reference;
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-/** The servers of one call, ready to be accepted. Several get their number behind the name, from 1 on, as Nova does. */
+/** Returns the specs of one call's servers, ready to be accepted. Several servers get a number behind their name, from 1 on, as in Nova. */
 export function planServers(
   body: CreateServerBody,
   wish: CreateWish,
@@ -85,7 +85,7 @@ export function planServers(
     projectId: from.call.identity.projectId,
     userId: from.call.identity.userId,
     flavor: from.flavor,
-    // As rules that name images write it, whatever the spelling.
+    // Stored in the canonical spelling, which rules that name images use.
     imageRef: storedSpelling(server.imageRef ?? ""),
     metadata: server.metadata ?? {},
     availabilityZone: from.place.zone,

@@ -9,8 +9,8 @@ import type { ImageCatalog } from "../images/image-catalog.ts";
 import type { ImageRule } from "./image-rule.ts";
 
 /**
- * The properties of the image that a server is made of, with its disk format among them. Refuses an image that is too big for the
- * flavor, a registered image that the caller may not see, and under the rule `registered` one that is not there.
+ * Returns the properties of a server's image, including its disk format. Refuses an image that is too big for the flavor, a registered
+ * image that the caller may not see and, under the rule `registered`, an unknown one.
  */
 export async function readImageProperties(
   imageRef: string,
@@ -30,7 +30,7 @@ function refuseTooBig({ minRamMib, minDiskGib }: ImageRecord, flavor: Flavor): v
     throw badRequest(
       `Flavor's memory is too small for requested image: it has ${flavor.memoryMib} MiB, the image asks for ${minRamMib}.`,
     );
-  // A flavor without a disk has as much as the image needs.
+  // A flavor with a disk size of 0 gives the image as much disk as it needs.
   if (flavor.diskGib > 0 && minDiskGib > flavor.diskGib)
     throw badRequest(
       `Flavor's disk is too small for requested image: it has ${flavor.diskGib} GiB, the image asks for ${minDiskGib}.`,

@@ -7,8 +7,8 @@ import type { Identity } from "../http/identity.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 
 /**
- * What the ports that a body names ask of a host: one request group of the server for each group of each port. Refuses networks (there
- * are none to connect), a port that is not there or another project's, one named twice, and ports for several servers at once.
+ * Reads what the ports in a body ask of a host: one request group of the server for each group of each port. Refuses networks (Berth
+ * connects none), a port that is unknown or of another project, a port that is named twice, and ports for several servers.
  */
 export async function readPorts(
   { server: { networks = [] } }: CreateServerBody,
@@ -33,14 +33,14 @@ export async function readPorts(
   for (const id of ids) {
     const port = visible.get(id);
     if (port === undefined) throw badRequest(`Port id ${id} could not be found.`);
-    // By place, not by id: servers that ask for the same are of one kind, whichever their ports are.
+    // Suffixes are numbered by position, not by port id, so that servers with equal requests share one translation.
     const before = { portRequests: wanted.flatMap(({ requests }) => requests) };
     wanted.push({ port, requests: groupsToAttach(before, {}, port) });
   }
   return wanted;
 }
 
-/** A port with the request groups that its server gets of it. */
+/** A port with the request groups that it adds to its server. */
 export interface WantedPort {
   readonly port: PortRecord;
   readonly requests: readonly PortResourceRequest[];

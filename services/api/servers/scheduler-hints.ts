@@ -24,7 +24,9 @@ export const SchedulerHints = Type.Object(
   { additionalProperties: true, maxProperties: HINTS_MAX },
 );
 
-/** The hints of either name that a body may give them; those of the newer one, if there are both. A value that is no text becomes JSON. */
+/**
+ * Returns the hints of a body under either of their names; the newer name wins if both are given. A value that is not text becomes JSON.
+ */
 export function readHints(body: {
   readonly "os:scheduler_hints"?: Readonly<Record<string, unknown>>;
   readonly "OS-SCH-HNT:scheduler_hints"?: Readonly<Record<string, unknown>>;
@@ -32,7 +34,7 @@ export function readHints(body: {
   return hintsOf(body["os:scheduler_hints"] ?? body["OS-SCH-HNT:scheduler_hints"] ?? {});
 }
 
-/** The same of the hints alone. */
+/** Returns hints as a list of names and values. */
 export function hintsOf(hints: Readonly<Record<string, unknown>>): SchedulerHint[] {
   return Object.entries(hints).map(([name, value]) => ({
     name,

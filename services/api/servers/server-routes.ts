@@ -48,16 +48,16 @@ export interface ServerDeps {
   readonly zones: KnownZones;
   readonly images: ImageCatalog | null;
   readonly networkPorts: PortStore | null;
-  /** Null: this process knows of no moves. */
+  /** Null when this process moves no servers. */
   readonly movesStore: MoveStore | null;
-  /** Null: nobody keeps any. */
+  /** Null when decisions are not kept. */
   readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
   readonly clock: Clock;
   readonly events: ApiEvents;
 }
 
 export interface RouteOptions {
-  /** What the routes hang under. */
+  /** The path prefix of the routes. */
   readonly prefix: string;
   readonly publicUrl: string | null;
   readonly pageMax: number;
@@ -68,7 +68,7 @@ export interface RouteOptions {
 
 const IdParams = Type.Object({ id: Type.String() });
 
-/** `/servers` and what is below it. */
+/** Registers `/servers` and the paths below it. */
 export function registerServerRoutes(http: Http, deps: ServerDeps, options: RouteOptions): void {
   registerChanges(http, deps, options);
   registerReads(http, deps, options);

@@ -18,7 +18,7 @@ export const ServerFault = Type.Object({
   details: Type.Optional(Type.String()),
 });
 
-/** Before microversion 2.47 `id` and `links`, from then on the rest: the flavor as it was when the server was asked for. */
+/** The flavor as it was when the server was created. Before microversion 2.47 it has `id` and `links`, from then on the other fields. */
 const ServerFlavor = Type.Object({
   id: Type.Optional(Type.String()),
   links: Type.Optional(LinksSchema),
@@ -80,7 +80,7 @@ export const ServerDetail = Type.Object({
 });
 export type ServerDetail = Type.Static<typeof ServerDetail>;
 
-/** A server whose cell does not answer has only what the API tier knows of it. */
+/** A shown server. While its cell does not answer, it has only the fields that the API tier knows. */
 const ShownServer = Type.Partial(ServerDetail);
 
 export const ServerListAnswer = Type.Object({
@@ -93,7 +93,7 @@ export const ServerDetailListAnswer = Type.Object({
 });
 export const ServerAnswer = Type.Object({ server: ShownServer });
 
-/** Either the first of the servers that were accepted, or, if that was asked for, the reservation they share. */
+/** The first of the accepted servers or, if the call asked for it, the reservation id of all of them. */
 export const CreateAnswer = Type.Object({
   server: Type.Optional(
     Type.Object({

@@ -12,7 +12,7 @@ import { powerStateOf, shownStatus, VM_STATES } from "./shown-state.ts";
 
 const DOWN_CELLS_FROM_MINOR = 69;
 
-/** Who looks, from where, in which words. */
+/** The caller to whom a server is shown, with the base of links and the microversion. */
 export interface Viewer {
   readonly place: Place;
   readonly minor: number;
@@ -20,7 +20,7 @@ export interface Viewer {
   readonly zones: Pick<HostZones, "of">;
 }
 
-/** A server as the bare list shows it. */
+/** Returns a server as the list without details shows it. */
 export function briefView(known: KnownServer, viewer: Viewer) {
   const { server } = known;
   const brief = { id: server.uuid, name: server.spec.name, links: resourceLinks(viewer.place, "servers", server.uuid) };
@@ -28,8 +28,8 @@ export function briefView(known: KnownServer, viewer: Viewer) {
 }
 
 /**
- * The server as the viewer's microversion shows it: in full, or, from 2.69 on, with what is known of it while its cell does not answer.
- * `inList`: some fields are shown for a single server only.
+ * Returns the server as the viewer's microversion shows it: in full or, from 2.69 on while its cell does not answer, with the fields that
+ * are known. `inList` leaves out fields that are shown for single servers only.
  */
 export function serverView(
   known: KnownServer,
@@ -42,7 +42,8 @@ export function serverView(
 }
 
 /**
- * Only what the API tier knows: everything else would be made up. Unlike Nova it knows the name, too.
+ * Returns only the fields that the API tier knows. Unlike Nova, Berth includes the name.
+ *
  * Source: Nova's api-guide, "Handling Down Cells".
  */
 function partialView(
@@ -74,7 +75,8 @@ function imageView({ imageRef }: ServerSpec, { place }: Viewer): ServerDetail["i
 }
 
 /**
- * A server in full, with the fields of the viewer's microversion.
+ * Returns a server in full, with the fields of the viewer's microversion.
+ *
  * Source: Nova's api-ref, "Servers", and its REST API version history.
  */
 export function detailView(known: KnownServer, viewer: Viewer, options: { readonly inList: boolean }): ServerDetail {
@@ -116,7 +118,7 @@ export function detailView(known: KnownServer, viewer: Viewer, options: { readon
   return view;
 }
 
-/** Hosts stand in faults: only admins read all of one. */
+/** Returns the fault. Since faults may name hosts, only admins read the full text. */
 function faultView(
   { inCell }: KnownServer,
   { message, atMs }: NonNullable<Server["fault"]>,
@@ -141,7 +143,7 @@ function flavorView(flavor: Flavor | undefined, viewer: Viewer): ServerDetail["f
   };
 }
 
-/** For admins only: which host, and what the server is called there. */
+/** Adds the fields for admins: the host, and the server's name there. */
 function addHostFields(view: ServerDetail, server: Server, minor: number): void {
   view["OS-EXT-SRV-ATTR:host"] = server.host;
   view["OS-EXT-SRV-ATTR:hypervisor_hostname"] = server.host;
@@ -166,7 +168,10 @@ function addVersionedFields(view: ServerDetail, spec: ServerSpec, minor: number,
   if (minor >= 96) view.pinned_availability_zone = spec.availabilityZone === "" ? null : spec.availabilityZone;
 }
 
-/** Tells a project which of its servers share a host without telling the host; empty without one. As Nova computes it. */
+/**
+ * Returns an id that tells a project which of its servers share a host without naming the host, or "" without a host. It is computed as in
+ * Nova.
+ */
 export function hostIdOf(projectId: string, host: string | null): string {
   return host === null || host === ""
     ? ""
@@ -175,7 +180,7 @@ export function hostIdOf(projectId: string, host: string | null): string {
         .digest("hex");
 }
 
-/** What the servers of one call share: made from the call's request id, so that it needs no place of its own. */
+/** Returns the reservation id of a call, derived from its request id so that it need not be stored. */
 export function reservationIdOf(requestId: string): string {
   const bits = BigInt(`0x${requestId.replace(/[^0-9a-f]/g, "").slice(-10) || "0"}`);
   return `r-${bits.toString(36).padStart(8, "0").slice(-8)}`;

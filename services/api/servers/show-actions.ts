@@ -8,12 +8,12 @@ import { type RequestFinder, serverNotFound } from "./find-server.ts";
 import type { Cells } from "./hydrate-servers.ts";
 import { actionsOf } from "./instance-actions.ts";
 
-/** Moves that are shown of one server; the youngest. */
+/** Most moves of one server that are shown, newest first. */
 const MOVES_MAX = 200;
-/** From this microversion on the actions of deleted servers are shown, too. */
+/** The first microversion that shows the actions of deleted servers. */
 const DELETED_FROM_MINOR = 21;
 
-/** The actions of a server, newest first. Refuses an unknown server; needs its cell's answer. */
+/** Returns the actions of a server, newest first. Refuses an unknown server, and needs an answer of the server's cell. */
 export async function showActions(
   deps: {
     readonly finder: RequestFinder;

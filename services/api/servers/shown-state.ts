@@ -1,7 +1,7 @@
 import type { Server, ServerStatus } from "../../../core/cell/server.ts";
 import type { KnownServer } from "./hydrate-servers.ts";
 
-/** Nova's names of what a server is between two operations. */
+/** Nova's names of the states between two operations. */
 export const VM_STATES: Readonly<Record<ServerStatus, string>> = {
   BUILD: "building",
   ACTIVE: "active",
@@ -22,7 +22,7 @@ const RESIZING = {
 };
 const REBUILDING = { rebuilding: "REBUILD", rebuild_spawning: "REBUILD" };
 
-/** The statuses that stand for a state with something under way; where there is none, the state's own is shown. Source: Nova's api. */
+/** Statuses that are shown while an operation is under way; for other operations, the state's own status is shown. Source: Nova's api. */
 const STATUS_UNDER_WAY: Partial<Record<ServerStatus, Readonly<Record<string, string>>>> = {
   ACTIVE: {
     ...RESIZING,
@@ -37,7 +37,7 @@ const STATUS_UNDER_WAY: Partial<Record<ServerStatus, Readonly<Record<string, str
   ERROR: REBUILDING,
 };
 
-/** The status as it is shown: of a cell that does not answer, nobody knows. */
+/** Returns the shown status, which is UNKNOWN while the cell does not answer. */
 export function shownStatus({ server, unreachable }: KnownServer): string {
   if (unreachable) return "UNKNOWN";
   const underWay = server.taskState === null ? undefined : STATUS_UNDER_WAY[server.status]?.[server.taskState];
@@ -46,7 +46,7 @@ export function shownStatus({ server, unreachable }: KnownServer): string {
 
 const POWER = { none: 0, running: 1, paused: 3, off: 4 } as const;
 
-/** What Nova's libvirt driver would see of the guest. */
+/** Returns the power state that Nova's libvirt driver would report for the guest. */
 export function powerStateOf({ server, unreachable }: KnownServer): number {
   if (unreachable) return POWER.none;
   switch (server.status) {
@@ -68,7 +68,7 @@ export function powerStateOf({ server, unreachable }: KnownServer): number {
   }
 }
 
-/** The server with what is about to be done to it. */
+/** Returns the server with the task state of an operation that is about to begin. */
 export function withTaskState(known: KnownServer, taskState: string): KnownServer {
   const server: Server = { ...known.server, taskState };
   return { ...known, server };

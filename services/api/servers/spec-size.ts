@@ -4,14 +4,17 @@ import { encodeOnce } from "../../../runtime/encode-once.ts";
 import type { Fault } from "../http/fault.ts";
 import { badRequest } from "../http/fault.ts";
 
-/** Scheduler hints of one server together, encoded: a value that is no text is encoded as JSON, which may be longer than what was sent. */
+/**
+ * Most bytes of one server's encoded scheduler hints. A value that is not text is encoded as JSON, which may be longer than the value that
+ * was sent.
+ */
 const HINTS_BYTES_MAX = 16_384;
-/** Properties of one image together: names and values. */
+/** Most bytes in the names and values of one image's properties. */
 export const IMAGE_PROPERTIES_BYTES_MAX = 65_536;
 
 /**
- * Refuses a server whose spec would be too large for a message, or for what many specs together may take. Each field is bounded by its
- * schema; what only their sum can exceed is named here, with its size, what is allowed and what to do.
+ * Refuses a server whose spec would be too large for a message, or for many specs to be handled together. Schemas limit each field; fields
+ * that only exceed a limit in sum are named here with their size, the limit and a remedy.
  */
 export function refuseLargeSpec(spec: ServerSpec): void {
   const hintsBytes = sum(spec.hints.map((hint) => SchedulerHint.encode(hint).finish().length));

@@ -27,8 +27,8 @@ export const UpdateServerBody = Type.Object(
 export type UpdateServerBody = Type.Static<typeof UpdateServerBody>;
 
 /**
- * `PUT /servers/{id}`: gives a server another name or host name, in its cell. Only a server that is on a host with nothing under way; Nova
- * takes any. A body that asks for nothing changes nothing.
+ * Handles `PUT /servers/{id}`, which changes a server's name or host name in its cell. Unlike in Nova, the server must be on a host and
+ * have no operation under way. An empty body changes nothing.
  */
 export async function updateServer(
   deps: Parameters<typeof findTarget>[0],

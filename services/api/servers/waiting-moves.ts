@@ -7,10 +7,10 @@ import type { MoveRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { KnownServer } from "./hydrate-servers.ts";
 import { withTaskState } from "./shown-state.ts";
 
-/** Moves that wait for a host, by their servers' uuids. */
+/** The moves that wait for a host, by their servers' uuids. */
 export type WaitingMoves = ReadonlyMap<string, MoveRequest>;
 
-/** Asked before the cells are: a move that is begun in between is shown by its cell then. */
+/** Reads the waiting moves. Call this before asking the cells: the cell then shows any move that begins in between. */
 export async function readWaitingMoves(
   store: Pick<MoveStore, "waiting"> | null,
   serverUuids: readonly string[],
@@ -19,7 +19,7 @@ export async function readWaitingMoves(
   return new Map((await store.waiting(serverUuids)).map(({ request }) => [request.serverUuid, request]));
 }
 
-/** A server that is to move is shown as moving from the call on, although its cell does not know yet. */
+/** Shows a server as moving from the moment its move was accepted, although its cell does not know of the move yet. */
 export function withWaitingMove(known: KnownServer, waiting: WaitingMoves): KnownServer {
   const { server } = known;
   const kind = operationKind(waiting.get(server.uuid)?.kind ?? "");

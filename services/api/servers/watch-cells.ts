@@ -9,8 +9,8 @@ import type { DeletionMarker } from "./mark-deleted.ts";
 const RETRY_MS = 5_000;
 
 /**
- * Reads the events of all cells. Each cell by itself: **trying** (its streams set up, a consumer asked for; again after
- * `RETRY_MS` when that failed) → **watched**. A cell whose bus is down must keep neither the api nor the other cells back.
+ * Reads the events of all cells. Each cell has its own state: **trying** (creates its streams and its consumer, and tries again after
+ * `RETRY_MS` when that failed) → **watched**. A cell whose bus is down must not hold up the api or the other cells.
  */
 export class CellWatch {
   readonly #cells: readonly CellPort[];
@@ -28,7 +28,7 @@ export class CellWatch {
     this.#deps = deps;
   }
 
-  /** Resolves when each cell is watched or has failed to be once. */
+  /** Resolves when each cell is watched or its first try has failed. */
   async start(): Promise<void> {
     await Promise.all(this.#cells.map((cell) => this.#try(cell)));
   }
