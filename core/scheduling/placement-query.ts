@@ -7,16 +7,16 @@ import {
   type RootRules,
 } from "../candidates/request.ts";
 
-/** What a request asks of the ledger, as Nova turns it into a query to Placement (ResourceRequest.from_request_spec). */
+/** What a request asks of the ledger, in the form in which Nova queries Placement (ResourceRequest.from_request_spec). */
 export interface PlacementQuery extends GroupRules {
   readonly groups: readonly RequestGroup[];
   readonly groupPolicy: GroupPolicy;
   readonly rootRules?: RootRules;
-  /** Only these hosts; without it, any. */
+  /** Admits only these hosts. Without it any host is admitted. */
   readonly onlyHosts?: ReadonlySet<string>;
 }
 
-/** The search for the hosts that a query fits on, among those that are open. */
+/** The search for hosts on which a query fits, among hosts that are up and not disabled. */
 export function searchOf({ onlyHosts, ...query }: PlacementQuery): CandidateRequest {
   return { ...query, trees: onlyHosts ? { ...OPEN_HOSTS, onlyHosts } : OPEN_HOSTS, limit: 1 };
 }

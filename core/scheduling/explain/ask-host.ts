@@ -35,7 +35,7 @@ export interface HostAnswer {
 export class HostAsker {
   readonly #cell: CellHosts;
   readonly #filters: readonly BoundFilter[];
-  /** The request as the search compiles it, and the same request without its restriction to certain hosts. */
+  /** The request as the search compiles it, and the same request without its conditions on hosts. */
   readonly #whole: CompiledRequest;
   readonly #anywhere: CompiledRequest;
   readonly #one = new Int32Array(1);

@@ -4,7 +4,7 @@ import type { PackingPolicy } from "./packing-policy.ts";
 import { gpuMilliSum } from "./task-shape.ts";
 import { tightestGpu } from "./tightest-gpu.ts";
 
-/** The machine that is left with the least CPU and GPU, in whole per cent of the biggest one. */
+/** Prefers the machine that is left with the least CPU and GPU, in whole per cent of the biggest machine. */
 export function bestFitPolicy(park: MachinePark): PackingPolicy {
   return {
     score(task, machine) {

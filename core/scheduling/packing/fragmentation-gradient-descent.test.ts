@@ -15,7 +15,7 @@ const [whole, share, none] = shapesOf([task(8_000, 1, 1000), task(4_000, 1, 500)
 const state = { cpuFree: 8_000, model: "T4", gpuFree: [1000, 300], gpuFreeSum: 1300, gpusWhole: 1 };
 
 describe("fragmentation gradient descent", () => {
-  it("takes the most frequent shapes for typical until they make up 95 % of the tasks", () => {
+  it("takes the most frequent shapes as typical until they make up 95 % of the tasks", () => {
     const workload = [...Array(60).fill(whole), ...Array(36).fill(share), ...Array(4).fill(none)];
     expect(typicalTasks(workload)).toEqual([
       { shape: whole, share: 0.625 },
@@ -38,7 +38,7 @@ describe("fragmentation gradient descent", () => {
     const policy = fragmentationGradientDescent(park, [whole, share]);
     park.place(share, 0, 1);
     policy.placed?.(share, 0);
-    // On GPU 1 nothing is in the way of whole tasks any more: 250 less. On GPU 0, 250 more.
+    // On GPU 1 nothing blocks whole tasks afterwards: 250 less waste. On GPU 0: 250 more.
     expect(policy.chooseGpu(share, 0)).toBe(1);
     expect(policy.score(share, 0)).toBe(Math.trunc(100 / (1 + Math.exp(-0.25))));
   });

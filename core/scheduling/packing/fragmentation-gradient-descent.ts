@@ -4,18 +4,18 @@ import type { MachineState } from "./state-ratings.ts";
 import { allowsModel, type TaskShape } from "./task-shape.ts";
 import { WasteGradient } from "./waste-gradient.ts";
 
-/** Shapes of a workload that make up this share of its tasks, the most frequent first, are its typical ones. */
+/** The typical shapes of a workload are the most frequent ones that together make up this share of its tasks. */
 const TYPICAL_SHARE = 0.95;
 
 export interface TypicalTask {
   readonly shape: TaskShape;
-  /** Of all typical tasks. */
+  /** This shape's share of all typical tasks. */
   readonly share: number;
 }
 
 /**
- * FGD of "Beware of Fragmentation" (USENIX ATC 2023), which knows the whole workload beforehand: where the expected
- * fragmentation grows least, in whole per cent.
+ * The FGD policy of "Beware of Fragmentation" (USENIX ATC 2023), which knows the whole workload beforehand. It prefers the machine where
+ * the expected fragmentation grows least, in whole per cent.
  */
 export function fragmentationGradientDescent(park: MachinePark, workload: readonly TaskShape[]): PackingPolicy {
   const typical = typicalTasks(workload);
@@ -31,7 +31,7 @@ export function fragmentationGradientDescent(park: MachinePark, workload: readon
   };
 }
 
-/** The typical tasks of a workload; memory does not count. */
+/** The typical tasks of a workload, with memory ignored. */
 export function typicalTasks(workload: readonly TaskShape[]): TypicalTask[] {
   const counts = new Map<string, { shape: TaskShape; count: number }>();
   for (const shape of workload) {
@@ -51,7 +51,7 @@ export function typicalTasks(workload: readonly TaskShape[]): TypicalTask[] {
   return typical.map(({ shape, count }) => ({ shape, share: count / workload.length / part }));
 }
 
-/** A fixed order among shapes that are equally frequent, since sums depend on the order in their last digits. */
+/** Orders shapes that are equally frequent, since the last digits of a sum depend on the order. */
 function bigger(one: TaskShape, other: TaskShape): number {
   const models = (shape: TaskShape): string => shape.gpuModels.join("|");
   return (
@@ -63,8 +63,8 @@ function bigger(one: TaskShape, other: TaskShape): number {
 }
 
 /**
- * How much free GPU a task drawn from the typical ones could not use: all of it if it does not fit or wants none, else what lies on GPUs
- * with too little. Summed case by case, as the paper tells the cases apart.
+ * How much free GPU a task drawn from the typical ones could not use: all of it when the task does not fit or needs no GPU, otherwise what
+ * lies on GPUs with too little. The sums follow the cases of the paper.
  */
 export function expectedFragment(state: MachineState, typical: readonly TypicalTask[]): number {
   let lacksBoth = 0;

@@ -18,17 +18,17 @@ const [whole, share, cpuOnly, eight] = shapesOf([
 ]) as [TaskShape, TaskShape, TaskShape, TaskShape];
 
 describe("recent tasks", () => {
-  it("come again in order, in pieces that begin at even distances", () => {
+  it("repeat in order, in pieces that begin at even distances", () => {
     const past = new RecentTasks(4);
     for (const shape of [eight, whole, share, cpuOnly, whole]) past.add(shape);
-    // The eight is forgotten: the past is whole, share, cpuOnly, whole.
+    // The task of eight GPUs is forgotten: the past is whole, share, cpuOnly, whole.
     expect(past.streams(2, 3)).toEqual([
       [whole, share, cpuOnly],
       [cpuOnly, whole, whole],
     ]);
   });
 
-  it("say which part of all tasks each shape is that takes GPUs", () => {
+  it("give each shape that takes GPUs its part of all tasks", () => {
     const past = new RecentTasks(10);
     for (const shape of [whole, cpuOnly, share, share]) past.add(shape);
     expect(past.gpuShapes()).toEqual([
@@ -38,7 +38,7 @@ describe("recent tasks", () => {
     expect(past.meanGpuMilli()).toBe((1000 + 2 * 400) / 4);
   });
 
-  it("say which shapes take how much of the GPUs", () => {
+  it("give each shape its part of the GPUs", () => {
     const past = new RecentTasks(10);
     for (const shape of [whole, cpuOnly, share, share, share, share, share]) past.add(shape);
     expect(past.gpuDemand()).toEqual([
@@ -68,7 +68,7 @@ describe("imagined streams", () => {
 describe("packing by fragmentation", () => {
   const many = { memoryMib: 262_144, gpuModel: "T4" };
 
-  it("takes CPU from where there is more of it than the GPUs will need", () => {
+  it("takes CPU where there is more of it than the GPUs will need", () => {
     const park = new MachinePark([
       { ...many, cpuMilli: 16_000, gpus: 2 },
       { ...many, cpuMilli: 104_000, gpus: 2 },
@@ -88,12 +88,12 @@ describe("packing by fragmentation", () => {
     expect(policy.score(whole, 0)).toBeLessThan(policy.score(whole, 1));
   });
 
-  it("keeps whole machines free for large tasks, of which few have come", () => {
+  it("keeps whole machines free for large tasks even when few of them have come", () => {
     const park = new MachinePark(Array.from({ length: 20 }, () => ({ ...many, cpuMilli: 96_000, gpus: 8 })));
     const policy = fragmentation(park);
     const small = [whole, share, cpuOnly];
     policy.arrive?.(eight);
-    // Small tasks that take half of the park.
+    // Places small tasks until they take half of the park.
     for (let at = 0; park.gpuFreeSum.reduce((sum, free) => sum + free, 0) > 80_000; at += 1)
       expect(placeTask(park, policy, small[at % 3]!).kind).toBe("placed");
     for (let large = 0; large < 8; large += 1) expect(placeTask(park, policy, eight)).toMatchObject({ kind: "placed" });

@@ -8,24 +8,24 @@ import type { Waste } from "./state-ratings.ts";
 import type { TaskShape } from "./task-shape.ts";
 import { WasteGradient } from "./waste-gradient.ts";
 
-/** How many tasks the measure of waste looks back: what is older no longer says what will come. */
+/** Number of recent tasks that the measure of waste considers, since older ones no longer predict what will come. */
 export const REMEMBERED = 1024;
 const STREAMS = 16;
 const STREAM_TASKS = 32;
-/** How many tasks the demand for slots looks back: a large shape that comes once in a thousand tasks still counts. */
+/** Number of recent tasks that the demand for slots considers: a large shape that comes once in a thousand tasks still counts. */
 export const DEMAND_REMEMBERED = 4096;
-/** Slots are priced again after so many tasks. */
+/** Number of tasks after which slots are priced again. */
 const REPRICE_EVERY = 16;
 
 /**
- * Our own: a task goes where the GPU that becomes useless and the slots that are used up cost least.
+ * Berth's own policy: a task goes where the GPU that becomes useless and the slots that are used up cost least.
  *
- * Useless GPU: the policy imagines that pieces of the recent past come again, each to one machine alone. What is then still free of the
- * machine's GPUs is waste: a machine that is short of CPU for its GPUs, or whose GPUs are cut so that the usual tasks leave holes, wastes
- * much. Slots: few machines have room for a large task. They stay free as long as that costs little, so that large tasks are not refused
- * while most of the park is empty.
+ * Useless GPU: the policy imagines that pieces of the recent past come again, each to one machine alone. The part of the machine's GPUs
+ * that is then still free is waste. A machine wastes much when it is short of CPU for its GPUs, or when its GPUs are divided so that the
+ * usual tasks leave holes. Slots: few machines have room for a large task. They stay free while that costs little, so that large tasks are
+ * not refused while most of the park is empty.
  *
- * It knows nothing of the workload but the tasks that have arrived, and looks at CPU and GPUs, not at memory.
+ * The policy knows nothing of the workload except the tasks that have arrived. It considers CPU and GPUs, but not memory.
  */
 export function fragmentation(park: MachinePark): PackingPolicy {
   const past = new RecentTasks(REMEMBERED);
@@ -72,14 +72,14 @@ export function fragmentation(park: MachinePark): PackingPolicy {
   };
 }
 
-/** The measure of waste that the recent past teaches; before there is any, nothing is wasted. */
+/** The measure of waste learned from the recent past. Without any past, nothing is wasted. */
 export function learnedWaste(past: RecentTasks): Waste {
   if (past.seen === 0) return () => 0;
   const streams = new ImaginedStreams(past.streams(STREAMS, STREAM_TASKS));
   return (state) => streams.expectedLeftover(state);
 }
 
-/** Descends along a measure of waste alone, which is learned from the recent tasks now and then. */
+/** A policy that only reduces a measure of waste, which it learns from the recent tasks at intervals. */
 export function packByWaste(park: MachinePark, learn: (past: RecentTasks) => Waste): PackingPolicy {
   const past = new RecentTasks(REMEMBERED);
   const learning = new LearningSchedule(REMEMBERED);
@@ -98,7 +98,7 @@ export function packByWaste(park: MachinePark, learn: (past: RecentTasks) => Was
   };
 }
 
-/** A task for each kind of machine that takes a whole empty one. */
+/** One task for each kind of machine, which takes a whole empty machine of that kind. */
 function kindsOf(park: MachinePark): TaskShape[] {
   const kinds = new Map<string, TaskShape>();
   for (let machine = 0; machine < park.count; machine += 1) {

@@ -5,8 +5,8 @@ import { sharesGpu, type TaskShape } from "./task-shape.ts";
 import { tightestGpu } from "./tightest-gpu.ts";
 
 /**
- * Keeps tasks of one kind (shares, 1 GPU, 2 GPUs, …) together: best a machine that has only its kind, then one that has it
- * among others, then an empty one, then one of other kinds; among these the fuller one.
+ * Keeps tasks of one kind (shares, 1 GPU, 2 GPUs, …) together. It prefers a machine that has only the task's kind, then one that has it
+ * among others, then an empty one, then one of other kinds. Among equals it prefers the fuller machine.
  */
 export function gpuClustering(park: MachinePark): PackingPolicy {
   const kinds = Array.from({ length: park.count }, () => new Set<number>());
@@ -25,7 +25,7 @@ export function gpuClustering(park: MachinePark): PackingPolicy {
   };
 }
 
-/** 0: shares; else the number of whole GPUs. */
+/** The kind of a task: 0 for a share, otherwise the number of whole GPUs. */
 function kindOf(task: TaskShape): number {
   return sharesGpu(task) ? 0 : task.gpus;
 }

@@ -2,7 +2,7 @@ import { WHOLE_GPU } from "./machine-park.ts";
 import type { MachineState } from "./state-ratings.ts";
 import { allowsModel, type TaskShape } from "./task-shape.ts";
 
-/** Streams of tasks, laid out for many imagined runs. */
+/** Streams of tasks, arranged for many imagined runs. */
 export class ImaginedStreams {
   readonly count: number;
   readonly #tasks: readonly TaskShape[];
@@ -10,11 +10,11 @@ export class ImaginedStreams {
   readonly #cpuMilli: Int32Array;
   readonly #gpus: Int32Array;
   readonly #gpuMilli: Int32Array;
-  /** 1: it may not run on every model. */
+  /** 1 for a task that may not run on every model. */
   readonly #picky: Uint8Array;
   readonly #gpuFree = new Int32Array(64);
 
-  /** All of one length. */
+  /** All streams must have the same length. */
   constructor(streams: readonly (readonly TaskShape[])[]) {
     this.count = streams.length;
     this.#length = streams[0]?.length ?? 0;
@@ -25,7 +25,7 @@ export class ImaginedStreams {
     this.#picky = Uint8Array.from(this.#tasks, ({ gpuModels }) => (gpuModels.length > 0 ? 1 : 0));
   }
 
-  /** What of a machine's GPUs is free after a stream, of which it takes all that fit: the mean over the streams. */
+  /** The part of a machine's GPUs that is free after a stream, from which it takes every task that fits, as the mean over all streams. */
   expectedLeftover(state: MachineState): number {
     if (state.gpuFreeSum === 0 || this.count === 0) return 0;
     let sum = 0;
@@ -53,7 +53,7 @@ export class ImaginedStreams {
     return gpuFreeSum;
   }
 
-  /** Takes the tightest GPU with room, or as many whole ones as are wanted; false, and takes nothing, if there are not enough. */
+  /** Takes the tightest GPU with room, or as many whole GPUs as requested. Returns false and takes nothing when there are not enough. */
   #take(count: number, gpus: number, gpuMilli: number): boolean {
     const gpuFree = this.#gpuFree;
     if (gpus > 1) return this.#takeWhole(count, gpus);

@@ -10,18 +10,18 @@ export interface MachineShape {
 
 export const WHOLE_GPU = 1000;
 
-/** Machines and what is free of them: CPU in thousandths of a core, memory in MiB, each GPU in thousandths of itself. */
+/** Machines and their free resources: CPU in thousandths of a core, memory in MiB, each GPU in thousandths of itself. */
 export class MachinePark {
   readonly count: number;
   readonly models: readonly string[];
   readonly gpuCount: Int32Array;
   readonly cpuFree: Int32Array;
   readonly memoryFree: Int32Array;
-  /** All GPUs of a machine together. */
+  /** Sum over all GPUs of a machine. */
   readonly gpuFreeSum: Int32Array;
-  /** GPUs of which nothing is taken. */
+  /** Number of GPUs that are entirely free. */
   readonly gpusWhole: Int32Array;
-  /** Of the GPU that has most free. */
+  /** The free part of the GPU that has most free. */
   readonly gpuFreeMax: Int32Array;
   readonly #gpuFree: Int32Array;
   readonly #stride: number;
@@ -43,7 +43,7 @@ export class MachinePark {
     return this.#gpuFree[machine * this.#stride + gpu]!;
   }
 
-  /** Whether all that the task takes is free. Cost: some nanoseconds. */
+  /** Whether everything that the task takes is free. Cost: a few nanoseconds. */
   fits(task: TaskShape, machine: number): boolean {
     if (this.cpuFree[machine]! < task.cpuMilli || this.memoryFree[machine]! < task.memoryMib) return false;
     if (task.gpus === 0) return true;
@@ -51,7 +51,7 @@ export class MachinePark {
     return enough && allowsModel(task, this.models[machine]!);
   }
 
-  /** Takes what the task takes; a share of `gpu`, or the first GPUs that are whole. The task must fit. */
+  /** Takes the task's resources: a share of `gpu`, or the first whole GPUs. The task must fit. */
   place(task: TaskShape, machine: number, gpu: number): void {
     assert(this.fits(task, machine), "a task is placed where it does not fit");
     this.cpuFree[machine]! -= task.cpuMilli;

@@ -23,20 +23,20 @@ function setUp(name: (typeof PACKING_POLICIES)[number], workload: readonly TaskS
   return { park, policy: packingPolicy(name, { park, workload, seed: 1 }) };
 }
 
-describe("policies of packing", () => {
-  it("best fit leaves the least, in whole per cent", () => {
+describe("packing policies", () => {
+  it("best fit prefers the least rest, in whole per cent", () => {
     const { policy } = setUp("best-fit");
-    // 56 of 128 cores and 1 of 8 GPUs: 28.125 % on average; 88 cores and 7 GPUs: 78.125 %.
+    // With 56 of 128 cores and 1 of 8 GPUs left, the mean is 28.125 %. With 88 cores and 7 GPUs left, it is 78.125 %.
     expect([policy.score(whole, 0), policy.score(whole, 1)]).toEqual([71, 21]);
   });
 
-  it("the dot product prefers what is free least along the task", () => {
+  it("the dot product prefers the machine with the least free along the task's direction", () => {
     const { policy } = setUp("dot-product");
     // (64·8 / 128² + 2·1 / 8²) / 2 = 0.03125; (96·8 / 128² + 8·1 / 8²) / 2 = 0.0859…
     expect([policy.score(whole, 0), policy.score(whole, 1)]).toEqual([96, 91]);
   });
 
-  it("clustering prefers a machine with nothing but its kind, then mixed, empty, other", () => {
+  it("clustering prefers a machine with only the task's kind, then mixed, empty, other", () => {
     const { park, policy } = setUp("gpu-clustering");
     expect([policy.score(whole, 0), policy.score(cpuOnly, 0)]).toEqual([18 + 25, 0]);
     expect(placeTask(park, policy, whole)).toEqual({ kind: "placed", machine: 0 });
@@ -65,16 +65,19 @@ describe("policies of packing", () => {
     for (const count of [first, ...gpus]) expect(Math.abs(count - 1000)).toBeLessThan(100);
   });
 
-  it.each(PACKING_POLICIES)("%s places nothing where it does not fit, and the same again for the same seed", (name) => {
-    const tasks = shapesOf(
-      Array.from({ length: 60 }, (_, at) => task(1_000 * (1 + (at % 7)), 1, 100 + 50 * (at % 19))),
-    );
-    const run = (): unknown[] => {
-      const { park, policy } = setUp(name, tasks);
-      return tasks.map((one) => placeTask(park, policy, one));
-    };
-    const placings = run();
-    expect(placings).toContainEqual({ kind: "no-room" });
-    expect(run()).toEqual(placings);
-  });
+  it.each(PACKING_POLICIES)(
+    "%s places nothing where it does not fit, and repeats its choices for the same seed",
+    (name) => {
+      const tasks = shapesOf(
+        Array.from({ length: 60 }, (_, at) => task(1_000 * (1 + (at % 7)), 1, 100 + 50 * (at % 19))),
+      );
+      const run = (): unknown[] => {
+        const { park, policy } = setUp(name, tasks);
+        return tasks.map((one) => placeTask(park, policy, one));
+      };
+      const placings = run();
+      expect(placings).toContainEqual({ kind: "no-room" });
+      expect(run()).toEqual(placings);
+    },
+  );
 });

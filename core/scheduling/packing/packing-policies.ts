@@ -20,7 +20,7 @@ export const PACKING_POLICIES = [
 ] as const;
 export type PackingPolicyName = (typeof PACKING_POLICIES)[number];
 
-/** A policy for one run. `workload` is the list that tasks are drawn from: only `fgd` may look at it. */
+/** Makes a policy for one run. `workload` is the list from which tasks are drawn; only `fgd` may read it. */
 export function packingPolicy(
   name: PackingPolicyName,
   run: { readonly park: MachinePark; readonly workload: readonly TaskShape[]; readonly seed: number },

@@ -1,13 +1,13 @@
 import type { TaskShape } from "./task-shape.ts";
 
-/** Says on which machine of a park a task should go, and a share on which of its GPUs. One for each run: some learn. */
+/** Chooses the machine of a park for a task, and the GPU for a share. Each run needs its own object, since some policies learn. */
 export interface PackingPolicy {
-  /** A task arrives and will be placed next, if it fits anywhere. */
+  /** Called when a task arrives. It is placed next if it fits anywhere. */
   arrive?(task: TaskShape): void;
-  /** How good a machine with room is for the task: more is better, the first of equals is taken. Must not be NaN. */
+  /** How good a machine with room is for the task. More is better, and the first of equals is taken. It must not be NaN. */
   score(task: TaskShape, machine: number): number;
-  /** For a share: which of the machine's GPUs, one with room. */
+  /** Chooses one of the machine's GPUs that has room for a share. */
   chooseGpu(task: TaskShape, machine: number): number;
-  /** The task was placed. */
+  /** Called after the task was placed. */
   placed?(task: TaskShape, machine: number): void;
 }

@@ -4,7 +4,7 @@ import { sharesGpu, type TaskShape } from "./task-shape.ts";
 
 export type TaskPlacement = { readonly kind: "placed"; readonly machine: number } | { readonly kind: "no-room" };
 
-/** Places a task that arrives where the policy likes it best. Cost: a score a machine with room. */
+/** Places an arriving task on the machine with the highest score. Cost: one score for each machine with room. */
 export function placeTask(park: MachinePark, policy: PackingPolicy, task: TaskShape): TaskPlacement {
   policy.arrive?.(task);
   let machine = -1;

@@ -3,11 +3,11 @@ import type { MachinePark } from "./machine-park.ts";
 import type { PackingPolicy } from "./packing-policy.ts";
 import type { TaskShape } from "./task-shape.ts";
 
-/** Any machine with room, any GPU with room: what packing must be better than. */
+/** Takes any machine and any GPU with room: the baseline that other policies must beat. */
 export function randomFit(park: MachinePark, seed: number): PackingPolicy {
   const random = seededRandom(seed);
   return {
-    // The highest of equally drawn numbers is any of them.
+    // The highest of random numbers selects each machine with equal probability.
     score: () => random(),
     chooseGpu(task: TaskShape, machine: number): number {
       let chosen = -1;

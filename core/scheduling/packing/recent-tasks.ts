@@ -2,11 +2,11 @@ import type { TypicalTask } from "./fragmentation-gradient-descent.ts";
 import type { ExpectedShape } from "./slot-prices.ts";
 import { gpuMilliSum, type TaskShape } from "./task-shape.ts";
 
-/** The last tasks that arrived, whether they found room or not. */
+/** The most recent tasks that arrived, whether they found room or not. */
 export class RecentTasks {
   readonly #ring: TaskShape[] = [];
   readonly #size: number;
-  /** How many ever arrived. */
+  /** Number of tasks that have ever arrived. */
   seen = 0;
 
   constructor(size: number) {
@@ -18,7 +18,7 @@ export class RecentTasks {
     this.seen += 1;
   }
 
-  /** Pieces of the past, in its order, that begin at even distances; one that reaches the present goes on with the oldest. */
+  /** Pieces of the past in their order, which begin at even distances. A piece that reaches the present continues with the oldest task. */
   streams(count: number, length: number): TaskShape[][] {
     const known = this.#ring.length;
     const oldest = this.seen > known ? this.seen % known : 0;
@@ -27,12 +27,12 @@ export class RecentTasks {
     );
   }
 
-  /** All of them, in no order. */
+  /** All remembered tasks, in no particular order. */
   all(): readonly TaskShape[] {
     return this.#ring;
   }
 
-  /** The shapes among them that take GPUs, each with its share of all GPU that they take. */
+  /** The remembered shapes that take GPUs, each with its share of all the GPU that they take. */
   gpuDemand(): TypicalTask[] {
     const sums = new Map<TaskShape, number>();
     for (const shape of this.#ring) if (shape.gpus > 0) sums.set(shape, (sums.get(shape) ?? 0) + gpuMilliSum(shape));
@@ -40,14 +40,14 @@ export class RecentTasks {
     return [...sums].map(([shape, sum]) => ({ shape, share: sum / all }));
   }
 
-  /** The shapes among them that take GPUs, each with its part of all these tasks. */
+  /** The remembered shapes that take GPUs, each with its part of all remembered tasks. */
   gpuShapes(): ExpectedShape[] {
     const counts = new Map<TaskShape, number>();
     for (const shape of this.#ring) if (shape.gpus > 0) counts.set(shape, (counts.get(shape) ?? 0) + 1);
     return [...counts].map(([shape, count]) => ({ shape, rate: count / this.#ring.length }));
   }
 
-  /** The GPU that a task takes, in thousandths: the mean over all tasks, also those that take none. */
+  /** The GPU that a task takes, in thousandths, as the mean over all tasks including those without a GPU. */
   meanGpuMilli(): number {
     return this.#ring.reduce((sum, shape) => sum + gpuMilliSum(shape), 0) / Math.max(1, this.#ring.length);
   }

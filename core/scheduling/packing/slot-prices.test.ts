@@ -17,7 +17,7 @@ const [pair, half, picky] = shapesOf([task(8_000, 2, 1000), task(1_000, 1, 500),
   TaskShape,
   TaskShape,
 ];
-/** State 0: a whole machine; 1: the same without a GPU's half; 2: the same without CPU for a pair. */
+/** State 0 is a whole machine, state 1 lacks half a GPU, and state 2 lacks CPU for a pair of GPUs. */
 const STATES = [machine(16_000, [1000, 1000]), machine(15_000, [1000, 500]), machine(4_000, [1000, 1000])];
 
 function priced(shape: TaskShape, rate: number, machines: readonly number[]): SlotPrices {
@@ -27,13 +27,13 @@ function priced(shape: TaskShape, rate: number, machines: readonly number[]): Sl
 }
 
 describe("prices of slots", () => {
-  it("are nothing before they are set", () => {
+  it("are 0 before they are set", () => {
     expect(priced(pair, 1, [0, 0]).lost(0, 1)).toBe(0);
   });
 
-  it("are the GPU that the task takes, times the part of the slots that the coming tasks will take", () => {
+  it("are the GPU that the task takes, multiplied by the part of the slots that the coming tasks will take", () => {
     const prices = priced(pair, 0.5, [0, 0, 0, 0]);
-    // 0.15 of 40 GPUs are six: six tasks of one GPU each, half of them pairs. They will take 3 of the 4 slots.
+    // 0.15 of 40 GPUs are six: six tasks with one GPU on average, half of them pairs. They will take 3 of the 4 slots.
     prices.reprice(40_000, 1000);
     expect(prices.lost(0, 1)).toBe(2000 * (3 / 4));
     expect(prices.lost(0, 2)).toBe(2000 * (3 / 4));
@@ -62,13 +62,13 @@ describe("prices of slots", () => {
     expect(prices.lost(0, 2)).toBe(0);
   });
 
-  it("count no slot on a GPU of a model that the task may not run on", () => {
+  it("count no slot on a GPU whose model the task may not use", () => {
     const prices = priced(picky, 1, [0]);
     prices.reprice(1_000_000, 1000);
     expect(prices.lost(0, 1)).toBe(0);
   });
 
-  it("exist for shapes that nobody has seen", () => {
+  it("exist for shapes that have never been seen", () => {
     const prices = new SlotPrices((state) => STATES[state]!);
     prices.expect([], [pair], [0]);
     prices.reprice(10_000_000, 1000);

@@ -1,25 +1,25 @@
 import type { MachineState } from "./state-ratings.ts";
 import { allowsModel, gpuMilliSum, type TaskShape } from "./task-shape.ts";
 
-/** The part of all tasks that each shape is expected to have that was never seen. */
+/** The expected rate of each shape that has never been seen, as a part of all tasks. */
 const UNSEEN_RATE = 0.0003;
-/** Slots are priced for the tasks that will take this part of the GPU that is free. */
+/** Slots are priced for the tasks that will take this part of the free GPU. */
 const HORIZON = 0.15;
 
-/** A shape of tasks that will come, and which part of all tasks has it. */
+/** An expected shape and its part of all tasks. */
 export interface ExpectedShape {
   readonly shape: TaskShape;
   readonly rate: number;
 }
 
 /**
- * Prices the slots that a placement uses up. A slot of a shape is room for one task of the shape on a machine that takes no task of
- * another shape; a machine has as many slots of each shape as it has room for. A slot is worth the GPU that its task takes, times the
- * part of all slots of the shape that the coming tasks will ask for. So a slot costs nothing while there are plenty, and as much as the
- * task itself when there are as many coming tasks as slots: the bid price of revenue management, without its linear program.
+ * Prices the slots that a placement uses up. A slot of a shape is room for one task of the shape on a machine that takes no task of another
+ * shape, and a machine has as many slots of each shape as it has room for. A slot is worth the GPU that its task takes, multiplied by the
+ * part of all slots of the shape that the coming tasks will need. So a slot costs nothing while there are plenty, and as much as the task
+ * itself when there are as many coming tasks as slots. This is the bid price of revenue management, without its linear program.
  *
  * Machines are given by their states (see `StateRatings`).
- * Cost: a lost slot of any shape is one pass over the shapes; the slots of a state are counted once and remembered.
+ * Cost: a lost slot of any shape is one pass over the shapes. The slots of a state are counted once and remembered.
  */
 export class SlotPrices {
   readonly #stateAt: (state: number) => MachineState;
@@ -31,14 +31,14 @@ export class SlotPrices {
   /** By state, then by shape. */
   #slotsOf: (Int32Array | undefined)[] = [];
 
-  /** `stateAt` returns the state of a number. */
+  /** `stateAt` returns the state with a given number. */
   constructor(stateAt: (state: number) => MachineState) {
     this.#stateAt = stateAt;
   }
 
   /**
-   * Counts the slots of other shapes from now on: of those that were seen, and of `unseen`, which may come although none did. `machines`
-   * are the states of all machines. All prices are 0 until `reprice`.
+   * Replaces the shapes whose slots are counted: those that were seen, and those in `unseen`, which may come although none has so far.
+   * `machines` are the states of all machines. All prices are 0 until `reprice`.
    */
   expect(seen: readonly ExpectedShape[], unseen: readonly TaskShape[], machines: Iterable<number>): void {
     const expected = [...seen, ...unseen.map((shape) => ({ shape, rate: UNSEEN_RATE }))];
@@ -49,13 +49,13 @@ export class SlotPrices {
     for (const state of machines) this.#count(state, 1);
   }
 
-  /** A machine of one state is in another one now. */
+  /** Notes that a machine has changed from one state to another. */
   changed(before: number, after: number): void {
     this.#count(before, -1);
     this.#count(after, 1);
   }
 
-  /** Sets the prices; `gpuFreeMilli` is what is free on all machines, `gpuMilliPerTask` what a task takes on average. */
+  /** Sets the prices. `gpuFreeMilli` is the free GPU of all machines, `gpuMilliPerTask` what a task takes on average. */
   reprice(gpuFreeMilli: number, gpuMilliPerTask: number): void {
     const tasks = (HORIZON * gpuFreeMilli) / Math.max(1, gpuMilliPerTask);
     for (const [index, { shape, rate }] of this.#expected.entries()) {
@@ -64,7 +64,7 @@ export class SlotPrices {
     }
   }
 
-  /** What the slots are worth that a machine loses by changing from one state to another, in thousandths of a GPU. */
+  /** The value, in thousandths of a GPU, of the slots that a machine loses by changing from one state to another. */
   lost(before: number, after: number): number {
     const slotsBefore = this.#of(before);
     const slotsAfter = this.#of(after);
@@ -82,7 +82,7 @@ export class SlotPrices {
   #of(state: number): Int32Array {
     const known = this.#slotsOf[state];
     if (known !== undefined) return known;
-    // Without holes, which would make each look-up slow.
+    // Holes in the array would make each look-up slow.
     while (this.#slotsOf.length <= state) this.#slotsOf.push(undefined);
     const machine = this.#stateAt(state);
     const slots = Int32Array.from(this.#expected, ({ shape }) => slotsIn(machine, shape));
@@ -91,7 +91,7 @@ export class SlotPrices {
   }
 }
 
-/** How many tasks of a shape, which takes GPU, have room on a machine that takes nothing else. */
+/** How many tasks of a shape that takes GPU have room on a machine that takes nothing else. */
 function slotsIn(state: MachineState, shape: TaskShape): number {
   if (!allowsModel(shape, state.model)) return 0;
   const { cpuMilli, gpus, gpuMilli } = shape;

@@ -1,27 +1,27 @@
 import { WHOLE_GPU } from "./machine-park.ts";
 import { sharesGpu, type TaskShape } from "./task-shape.ts";
 
-/** All of a machine that a measure of waste may look at. Machines that are alike in it are one state. */
+/** Everything about a machine that a measure of waste may use. Machines that are alike in it share one state. */
 export interface MachineState {
   readonly cpuFree: number;
   readonly model: string;
-  /** Free of each GPU, most first. */
+  /** The free part of each GPU, in descending order. */
   readonly gpuFree: readonly number[];
   readonly gpuFreeSum: number;
   readonly gpusWhole: number;
 }
 
-/** How much GPU (in thousandths of one) is of no use in a machine of this state. */
+/** How much GPU, in thousandths of one, is useless in a machine of this state. */
 export type Waste = (state: MachineState) => number;
 
 /** Turns the waste that a placement saves into its score; `before` and `after` are the numbers of the machine's states. */
 export type Rate = (saved: number, before: number, after: number) => number;
 
 /**
- * Rates what a placement does to a machine's state by how much less is wasted after it than before.
+ * Rates a placement by how much less is wasted in the machine's state after it than before.
  *
- * Thousands of machines are in hundreds of states, so waste and rating of a state are remembered until `forget`.
- * Cost: a rating seen before is one lookup; a new one is one or two calls of the measure, for shares one for each GPU that differs.
+ * Thousands of machines are in hundreds of states, so the waste and rating of a state are remembered until `forget`.
+ * Cost: a known rating is one lookup. A new one takes one or two calls of the measure, and for shares one for each GPU that differs.
  */
 export class StateRatings {
   readonly #waste: Waste;
@@ -29,10 +29,10 @@ export class StateRatings {
   #states: MachineState[] = [];
   #wastes: number[] = [];
   readonly #known = new Map<string, number>();
-  /** By shape, then by state: the rating, and the epoch in which it was made. One of an older epoch is forgotten. */
+  /** By shape, then by state: the rating, and the epoch in which it was made. A rating of an older epoch is invalid. */
   #ratings: { readonly values: Float64Array; readonly epochs: Uint32Array }[] = [];
   #epoch = 1;
-  /** By shape: which state follows on a state and what is free of the GPU that is taken. */
+  /** By shape: the state that follows a given state and free part of the GPU that is taken. */
   #next: Map<number, number>[] = [];
 
   constructor(waste: Waste, rate: Rate = (saved) => saved) {
@@ -40,28 +40,28 @@ export class StateRatings {
     this.#rate = rate;
   }
 
-  /** States there are. */
+  /** Number of known states. */
   get count(): number {
     return this.#states.length;
   }
 
-  /** To be called after the measure of waste has changed. */
+  /** Call this after the measure of waste has changed. */
   forget(): void {
     this.forgetRatings();
     this.#wastes.fill(Number.NaN);
   }
 
-  /** To be called after `rate` alone has changed. */
+  /** Call this after only `rate` has changed. */
   forgetRatings(): void {
     this.#epoch += 1;
   }
 
-  /** The state of a number. */
+  /** The state with this number. */
   stateAt(index: number): MachineState {
     return this.#states[index]!;
   }
 
-  /** Forgets the states, too: their numbers, and those of shapes, mean nothing any more. */
+  /** Also forgets the states. Earlier numbers of states and shapes become invalid. */
   clear(): void {
     this.#states = [];
     this.#wastes = [];
@@ -70,10 +70,10 @@ export class StateRatings {
     this.#next = [];
   }
 
-  /** The number of a state; sorts `gpus`. */
+  /** The number of a state. It sorts `gpus` in place. */
   stateOf(cpuFree: number, model: string, gpus: number[]): number {
     gpus.sort((one, other) => other - one);
-    // Each a char code: short, and quick to make.
+    // One character for each number makes the key short and quick to build.
     const key = String.fromCharCode(cpuFree >>> 16, cpuFree & 0xffff, ...gpus) + model;
     const known = this.#known.get(key);
     if (known !== undefined) return known;
@@ -110,7 +110,7 @@ export class StateRatings {
     return ratings.values[state]!;
   }
 
-  /** Rates the task on GPUs that have `free` left. */
+  /** Rates the task on GPUs of which `free` is left. */
   rateOn(task: TaskShape, state: number, free: number): number {
     const after = this.#stateAfter(task, state, free);
     return this.#rate(this.#wasteOf(state) - this.#wasteOf(after), state, after);

@@ -1,13 +1,13 @@
-/** What a task takes of a machine. Tasks that take the same are of one shape, one object. */
+/** What a task takes of a machine. Tasks that take the same share one object. */
 export interface TaskShape {
-  /** From 0 on, in order of first appearance. */
+  /** Counts from 0 in order of first appearance. */
   readonly index: number;
   readonly cpuMilli: number;
   readonly memoryMib: number;
   readonly gpus: number;
-  /** Of each of its GPUs, in thousandths; below 1000 it shares its only one. 0 without a GPU. */
+  /** Thousandths that it takes of each of its GPUs. Below 1000 it shares its only GPU. 0 without a GPU. */
   readonly gpuMilli: number;
-  /** Models that it may run on; empty: any. Of no meaning without a GPU. */
+  /** GPU models that it may run on; empty permits any. Meaningless without a GPU. */
   readonly gpuModels: readonly string[];
 }
 
@@ -22,17 +22,17 @@ export function shapesOf(tasks: readonly Omit<TaskShape, "index">[]): TaskShape[
   });
 }
 
-/** Whether it takes a part of one GPU, so that it matters which. */
+/** Whether the task takes a part of one GPU, so that the choice of the GPU matters. */
 export function sharesGpu({ gpus, gpuMilli }: TaskShape): boolean {
   return gpus === 1 && gpuMilli < 1000;
 }
 
-/** All that it takes of GPUs, in thousandths of one. */
+/** All GPU that the task takes, in thousandths of one. */
 export function gpuMilliSum({ gpus, gpuMilli }: TaskShape): number {
   return gpus * gpuMilli;
 }
 
-/** Whether it may run on GPUs of this model. */
+/** Whether the task may run on GPUs of this model. */
 export function allowsModel({ gpus, gpuModels }: TaskShape, model: string): boolean {
   return gpus === 0 || gpuModels.length === 0 || gpuModels.includes(model);
 }

@@ -1,7 +1,7 @@
 import type { MachinePark } from "./machine-park.ts";
 import type { TaskShape } from "./task-shape.ts";
 
-/** The GPU with the least room that is room enough; the first of equals. −1: none. */
+/** The GPU with the least free part that still suffices, and the first of equals; −1 when there is none. */
 export function tightestGpu(park: MachinePark, task: TaskShape, machine: number): number {
   let tightest = -1;
   let least = Number.POSITIVE_INFINITY;

@@ -2,14 +2,16 @@ import type { MachinePark } from "./machine-park.ts";
 import { type MachineState, type Rate, StateRatings, type Waste } from "./state-ratings.ts";
 import type { TaskShape } from "./task-shape.ts";
 
-/** Rates placements in a park by how much less is wasted after them than before: descent along the gradient of a measure of waste. */
+/**
+ * Rates placements in a park by how much less is wasted after them than before, and so descends along the gradient of a measure of waste.
+ */
 export class WasteGradient {
   readonly #park: MachinePark;
   readonly #ratings: StateRatings;
   /** By machine: the number of its state. */
   readonly #stateOf: Int32Array;
 
-  /** `rate` turns the waste that a placement saves, and the states before and after it, into its score. */
+  /** `rate` turns the waste that a placement saves, with the states before and after it, into its score. */
   constructor(park: MachinePark, waste: Waste, rate?: Rate) {
     this.#park = park;
     this.#ratings = new StateRatings(waste, rate);
@@ -17,19 +19,19 @@ export class WasteGradient {
     for (let machine = 0; machine < park.count; machine += 1) this.changed(machine);
   }
 
-  /** To be called after a machine has changed. */
+  /** Call this after a machine has changed. */
   changed(machine: number): void {
     const park = this.#park;
     const gpuFree = Array.from({ length: park.gpuCount[machine]! }, (_, gpu) => park.gpuFree(machine, gpu));
     this.#stateOf[machine] = this.#ratings.stateOf(park.cpuFree[machine]!, park.models[machine]!, gpuFree);
   }
 
-  /** To be called after the measure has changed. */
+  /** Call this after the measure has changed. */
   forget(): void {
     this.#ratings.forget();
   }
 
-  /** To be called after `rate` alone has changed. */
+  /** Call this after only `rate` has changed. */
   forgetRatings(): void {
     this.#ratings.forgetRatings();
   }
@@ -39,7 +41,7 @@ export class WasteGradient {
     return this.#stateOf;
   }
 
-  /** The state of a number. */
+  /** The state with this number. */
   stateAt(index: number): MachineState {
     return this.#ratings.stateAt(index);
   }
@@ -49,7 +51,7 @@ export class WasteGradient {
     return this.#ratings.best(task, this.#stateOf[machine]!);
   }
 
-  /** The GPU that makes the best placement of a share; the first of equals. */
+  /** The GPU of the best placement of a share, and the first of equals. */
   chooseGpu(task: TaskShape, machine: number): number {
     const state = this.#stateOf[machine]!;
     let best = Number.NEGATIVE_INFINITY;

@@ -15,26 +15,26 @@ import { SortedRoots } from "./sorted-roots.ts";
 export interface CellHosts {
   readonly name: string;
   readonly view: LedgerView;
-  /** What the host filters ask; without it none is asked. */
+  /** Facts for the host filters. Without them no filter applies. */
   readonly facts?: CellFacts | undefined;
 }
 
-/** Room for more hosts when some have come. */
+/** Factor by which arrays grow when more hosts come. */
 const GROWTH = 1.125;
 
-/** Of trees that passed the sieve and did not fit after all: the refusal's code. */
+/** By root: the refusal's code of a tree that passed the scan but did not fit after all. */
 type Misfits = Map<number, number>;
 
 /**
- * The hosts of one cell that may serve a class of requests, with their weights, in order. What the weights are is the class's
- * business; here is who is in, and what it costs to keep up with the view.
+ * The hosts of one cell that may serve a class of requests, in the order of their weights. The class computes the weights; this object
+ * keeps track of which hosts are ranked and of changes in the view.
  */
 export class CellRanking {
   readonly cell: CellHosts;
   readonly sorted: SortedRoots;
-  /** By a root's place and weigher (`bucketsOf`): the bucket of the weigher's range that the host is counted in. */
+  /** By a root's place and weigher (`bucketsOf`): the bucket of the weigher's range in which the host is counted. */
   buckets = new Uint8Array(0);
-  /** By a root's place; NaN: not ranked. */
+  /** By a root's place: its weight, or NaN when it is not ranked. */
   #weights = new Float64Array(0);
   #places = new RootPlaces();
   readonly #weighers: number;
@@ -43,7 +43,7 @@ export class CellRanking {
   readonly #kept: KeptRequest;
   #mark = -1;
 
-  /** `spec`: of any request of the class; null: nothing but the query is known of them. */
+  /** `spec` is that of any request of the class, or null when only the query is known. */
   constructor(
     cell: CellHosts,
     { query, spec }: { readonly query: PlacementQuery; readonly spec: ServerSpec | null },
@@ -56,7 +56,7 @@ export class CellRanking {
     this.sorted = new SortedRoots();
   }
 
-  /** Valid until the view changes. */
+  /** The compiled request, valid until the view changes. */
   get request(): CompiledRequest {
     return this.#kept.current();
   }
@@ -69,18 +69,18 @@ export class CellRanking {
     return !Number.isNaN(this.weightOf(root));
   }
 
-  /** NaN: it is not ranked. */
+  /** The weight of a root, or NaN when it is not ranked. */
   weightOf(root: number): number {
     const place = this.#places.find(root);
     return place >= 0 && place < this.#weights.length ? this.#weights[place]! : Number.NaN;
   }
 
-  /** Where the buckets of a root that passed the sieve begin, one for each weigher. */
+  /** Index of the first bucket of a root that passed the scan. It has one bucket for each weigher. */
   bucketsOf(root: number): number {
     return this.#places.find(root) * this.#weighers;
   }
 
-  /** Puts a host that passed the sieve where it belongs by its weight, or moves it there. */
+  /** Ranks a host that passed the scan by its weight, or moves it to its new rank. */
   rank(root: number, weight: number): void {
     const place = this.#places.find(root);
     const before = this.#weights[place]!;
@@ -89,7 +89,7 @@ export class CellRanking {
     this.#weights[place] = weight;
   }
 
-  /** Ranks hosts that passed the sieve, none of which is ranked, by their weights, which are beside them. */
+  /** Ranks many hosts at once. They passed the scan and none is ranked yet; `weights` is parallel to `roots`. */
   rankAll(roots: Int32Array, weights: Float64Array, scratch: RankingScratch): void {
     const bySlot = scratch.bySlot(this.cell.view.slots.capacity);
     for (let index = 0; index < roots.length; index += 1) {
@@ -100,14 +100,17 @@ export class CellRanking {
     this.sorted.fill(roots, bySlot);
   }
 
-  /** Of a ranked host. */
+  /** Removes a ranked host from the ranking. */
   unrank(root: number): void {
     const place = this.#places.find(root);
     this.sorted.remove(root, this.#weights[place]!);
     this.#weights[place] = Number.NaN;
   }
 
-  /** All hosts that pass the sieve now, to `scratch.roots` from `offset` on; from here on changes are followed. Nothing is ranked after it. */
+  /**
+   * Writes all hosts that pass the scan to `scratch.roots` from `offset` on, and follows changes from here on. Afterwards nothing is
+   * ranked.
+   */
   sieveAll(scratch: RankingScratch, offset: number): HostBatch {
     const { slots, changes } = this.cell.view;
     this.#mark = changes.mark();
@@ -125,7 +128,7 @@ export class CellRanking {
     return this.#batch(request, out, count);
   }
 
-  /** All hosts that are ranked, to `scratch.roots` from `offset` on. Nothing is ranked after it. */
+  /** Moves all ranked hosts to `scratch.roots` from `offset` on. Afterwards nothing is ranked. */
   takeRanked(scratch: RankingScratch, offset: number): HostBatch {
     const out = scratch.roots.subarray(offset);
     const count = this.sorted.take(out);
@@ -133,7 +136,7 @@ export class CellRanking {
     return this.#batch(this.#kept.current(), out, count);
   }
 
-  /** Some of the hosts that are ranked, to `scratch.roots` from `offset` on; they stay ranked. Cost: a look at every host. */
+  /** Copies selected ranked hosts to `scratch.roots` from `offset` on. They stay ranked. Cost: one test for every host. */
   pickRanked(scratch: RankingScratch, offset: number, picks: (root: number) => boolean): HostBatch {
     const { roots, rootCount } = this.cell.view.slots;
     const out = scratch.roots.subarray(offset);
@@ -147,7 +150,10 @@ export class CellRanking {
     return this.#batch(this.#kept.current(), out, count);
   }
 
-  /** Roots that changed since the last call, each once, to `scratch.changed` from `offset` on; returns how many, or null: there is no telling. */
+  /**
+   * Writes the roots that changed since the last call, each once, to `scratch.changed` from `offset` on. Returns their number, or null when
+   * the view no longer knows what changed.
+   */
   takeChanged(scratch: RankingScratch, offset: number): number | null {
     const { changes, slots } = this.cell.view;
     scratch.beginDistinct(slots.capacity);
@@ -162,7 +168,7 @@ export class CellRanking {
     return told ? end - offset : null;
   }
 
-  /** Those of changed roots that pass the sieve now, in their order, to `scratch.roots` from `offset` on. What is ranked stays so. */
+  /** Writes the changed roots that pass the scan, in their order, to `scratch.roots` from `offset` on. The ranking does not change. */
   sieveChanged(
     { changed, roots }: RankingScratch,
     where: { readonly changed: number; readonly changedOffset: number; readonly offset: number },
@@ -184,7 +190,7 @@ export class CellRanking {
     return this.#batch(request, out, count);
   }
 
-  /** This host alone. */
+  /** A batch of this host alone. */
   batchOf(root: number): HostBatch {
     return this.#batch(this.#kept.current(), Int32Array.of(root), 1);
   }
@@ -205,7 +211,7 @@ export class CellRanking {
   }
 }
 
-/** The only roots that can do, where the request names trees or hosts; null: any. */
+/** The only possible roots when the request names trees or hosts, or null when any root is possible. */
 function namedRoots({ view, onlyRoots, unnumbered }: CompiledRequest): Int32Array | null {
   const { slots } = view;
   const treeRoot = unnumbered?.treeRoot ?? ANY_ROOT;
@@ -214,7 +220,7 @@ function namedRoots({ view, onlyRoots, unnumbered }: CompiledRequest): Int32Arra
   return Int32Array.from(named).filter((slot) => slot >= 0 && slots.isKnown(slot) && slots.root[slot] === slot);
 }
 
-/** Those of the batch that the filters let through, in its place. A host without facts is: what is known of it is in the ledger alone. */
+/** Keeps in the batch only the hosts that pass the filters. A host without facts passes, since only the ledger knows it. */
 export function keepAllowed(batch: HostBatch, filters: readonly BoundFilter[]): HostBatch {
   const { facts, roots } = batch;
   if (!facts || filters.length === 0) return batch;

@@ -25,7 +25,7 @@ const ofGroup = (uuid: string, policy: string): ServerSpec =>
   specWith(1, { group: { uuid, policy, maxServerPerHost: 1 } });
 const ofImage = (imageRef: string): ServerSpec => specWith(1, { imageRef, imageProperties: { os: imageRef } });
 
-test("requests of one kind share a class, however many images, projects and hard groups they are of", () => {
+test("requests of one kind share a class, regardless of their images, projects and hard groups", () => {
   const scene = sceneOf({ a: { servers: [ofImage("old")] }, b: {} });
   const book = new ClassBook(DEFAULT_CLASS_LIMITS);
   const take = (spec: ServerSpec) =>
@@ -40,7 +40,7 @@ test("requests of one kind share a class, however many images, projects and hard
   expect(take(ofGroup("g1", "soft-affinity"))).not.toBe(take(ofGroup("g2", "soft-affinity")));
   expect(plain.timesMade).toBe(1);
 
-  // A weigher that is off counts as soon as an aggregate says so.
+  // A weigher that is off by default counts as soon as an aggregate sets its multiplier.
   const multiplier = { image_props_weight_multiplier: "2" };
   const [first] = [scene.facts];
   first.setAggregates(new AggregateIndex([aggregate(1, multiplier, ["a"])], "nova"));

@@ -8,13 +8,13 @@ import { type ClassAsk, HostClass } from "./host-class.ts";
 import { RankingScratch } from "./ranking-scratch.ts";
 import { SPEC_PARTS, type SpecPart, specKey } from "./spec-parts.ts";
 
-/** Queries are numbered up to here; then all begins anew. */
+/** Maximum number of numbered queries. Beyond it all numbers and classes are dropped. */
 const QUERIES_MAX = 10_000;
 
 interface KeptClass {
   readonly hosts: HostClass;
   usedAt: number;
-  /** What it took when it was used last. */
+  /** Its memory in bytes when it was last used. */
   bytes: number;
 }
 
@@ -26,8 +26,8 @@ export interface ClassLimits {
 export const DEFAULT_CLASS_LIMITS: ClassLimits = { classesMax: 1_000, memoryBytesMax: 192 * 2 ** 20 };
 
 /**
- * The classes of requests that were seen of late, within limits of number and memory; those not used for longest are forgotten,
- * and made anew when they come again. Other filters or weighers than before: all are.
+ * The classes of recent requests, within limits of number and memory. The least recently used classes are dropped and made again when they
+ * are needed. When filters or weighers change, all classes are dropped.
  */
 export class ClassBook {
   readonly #limits: ClassLimits;
@@ -37,11 +37,11 @@ export class ClassBook {
   #numberOf = new WeakMap<PlacementQuery, number>();
   #filters: readonly HostFilter[] = [];
   #weighers: readonly WeighedBy[] = [];
-  /** By filter. */
+  /** By filter name: the parts of the spec that it reads. */
   #reads: ReadonlyMap<string, readonly SpecPart[]> = new Map();
-  /** Names of filters that no host that was sieved needs to be asked. */
+  /** Names of filters that need not be applied to hosts that passed the scan. */
   #sieved: ReadonlySet<string> = new Set();
-  /** Weighers that look at the spec. */
+  /** Weighers that read the spec. */
   #readers: readonly WeighedBy[] = [];
   #uses = 0;
   #memoryBytes = 0;
@@ -58,7 +58,7 @@ export class ClassBook {
     return this.#memoryBytes;
   }
 
-  /** Times that a class had to look at all hosts, of the classes that there are now. */
+  /** How often the present classes had to scan all hosts. */
   get timesMade(): number {
     let times = 0;
     for (const { hosts } of this.#classes.values()) times += hosts.timesMade;
@@ -66,8 +66,8 @@ export class ClassBook {
   }
 
   /**
-   * The request's class over these cells, caught up with their views. `bound`: by cell, the filters as bound to this request;
-   * those that decide alike for all requests of the class were asked of every host that is ranked.
+   * The request's class over these cells, brought up to date with their views. `bound` holds, by cell, the filters bound to this request.
+   * Every ranked host has passed those filters that decide alike for all requests of the class.
    */
   classOf(ask: ClassAsk, cells: readonly CellHosts[], bound: readonly BoundFilters[]): HostClass {
     this.#follow(ask);
@@ -113,8 +113,8 @@ export class ClassBook {
   }
 
   /**
-   * Of the spec only what is looked at: a filter that has nothing to say of the request looks at nothing, as does a weigher that
-   * counts for nobody.
+   * The key contains only the parts of the spec that are read. A filter that does not apply to the request reads nothing, nor does a
+   * weigher whose multiplier is 0 everywhere.
    */
   #keyOf({ query, spec }: ClassAsk, cells: readonly CellHosts[], bound: readonly BoundFilters[]): string {
     let key = `${this.#queryNumber(query)}`;
@@ -131,7 +131,7 @@ export class ClassBook {
     return spec.forcedHost === "" ? key : `${key} unfiltered`;
   }
 
-  /** Equal queries have equal numbers; the same object is known at once. */
+  /** Equal queries get equal numbers. A known object is found without comparing contents. */
   #queryNumber(query: PlacementQuery): number {
     const known = this.#numberOf.get(query);
     if (known !== undefined) return known;

@@ -4,7 +4,7 @@ import type { CellRanking } from "./cell-ranking.ts";
 import type { RankingScratch } from "./ranking-scratch.ts";
 import { WeightRange } from "./weight-range.ts";
 
-/** What one weigher adds to a host's weight: `normalised` times `multiplier`. An absolute one's weight is normal as it is. */
+/** What one weigher adds to a host's weight: `normalised` times `multiplier`. For an absolute weigher, `normalised` is the raw weight. */
 export interface WeightPart {
   readonly weigher: string;
   readonly raw: number;
@@ -12,16 +12,16 @@ export interface WeightPart {
   readonly multiplier: number;
 }
 
-/** Hosts of one cell that are weighed, and where theirs begins in the scratch's raw weights and sums. */
+/** Hosts of one cell to weigh, and the offset of their values in the scratch's raw weights and sums. */
 export interface WeighedHosts {
   readonly ranking: CellRanking;
-  /** Which of the class's cells it is. */
+  /** Index of the cell among the class's cells. */
   readonly cell: number;
   readonly batch: HostBatch;
   readonly offset: number;
 }
 
-/** By cell: the multiplier of a host, by the slot of its root; null: of every host the weigher's own. */
+/** By cell: the multiplier of a host by the slot of its root, or null when every host has the weigher's own multiplier. */
 type Multipliers = readonly (((root: number) => number) | null)[];
 
 interface RelativePart {
@@ -29,11 +29,11 @@ interface RelativePart {
   readonly weighedBy: WeighedBy;
   multipliers: Multipliers;
   readonly range: WeightRange;
-  /** Which of the rankings' buckets are its. */
+  /** Index of its bucket among those of each host. */
   readonly index: number;
-  /** It counts for some host. */
+  /** True when the weigher's multiplier is not 0 for some host. */
   counts: boolean;
-  /** It has something to say of these requests. */
+  /** True when the weigher applies to these requests. */
   said: boolean;
 }
 
@@ -44,16 +44,16 @@ interface AbsolutePart {
 }
 
 /**
- * How much the hosts of a class weigh: what its weighers say, and the ranges in which those that compare hosts normalise.
+ * Computes the weights of a class's hosts from its weighers, and keeps the ranges with which relative weighers are normalised.
  *
- * Cost: weighing all some 50 ns a host; weighing some of them as much, the others are not looked at.
+ * Cost: weighing all hosts takes some 50 ns a host. Weighing some of them takes as much for each, and the others are not read.
  */
 export class ClassWeights {
   readonly #relative: readonly RelativePart[];
   readonly #absolute: readonly AbsolutePart[];
-  /** Weighers that may change their minds. */
+  /** Weighers with a version, whose weights can change without a change in a view. */
   readonly #versioned: readonly Weigher[];
-  /** Of the relative ones those whose ranges count hosts. */
+  /** The relative weighers whose ranges count hosts. */
   #counting: readonly RelativePart[] = [];
   #broken = false;
 
@@ -77,12 +77,12 @@ export class ClassWeights {
       .filter((weigher) => "version" in weigher);
   }
 
-  /** Weighers that compare hosts. */
+  /** Number of weighers that compare hosts. */
   get relativeCount(): number {
     return this.#relative.length;
   }
 
-  /** Rises when hosts may weigh differently although nothing changed in their views. */
+  /** Rises when weights may have changed although nothing changed in the views. */
   get version(): number {
     let version = 0;
     for (const weigher of this.#versioned) version += weigher.version ?? 0;
@@ -90,8 +90,8 @@ export class ClassWeights {
   }
 
   /**
-   * Weighs all hosts that fit, none of which is counted any more, over the cells of `rankings`; what they weigh goes to the scratch's sums.
-   * Which aggregates there are it learns here: when they change, all are weighed.
+   * Weighs all hosts that fit over the cells of `rankings`, and writes their weights to the scratch's sums. None of them may be counted in
+   * a range. The aggregates are read only here, so all hosts must be weighed when aggregates change.
    */
   weighAll(rankings: readonly CellRanking[], all: readonly WeighedHosts[], scratch: RankingScratch): void {
     this.#broken = false;
@@ -115,8 +115,8 @@ export class ClassWeights {
   }
 
   /**
-   * Weighs some hosts, be they ranked or new; what they weigh goes to the scratch's sums. False: a weigher that had nothing to say
-   * speaks up now.
+   * Weighs some hosts, ranked or new, and writes their weights to the scratch's sums. Returns false when a weigher applies now that did not
+   * apply before.
    */
   weighSome(some: readonly WeighedHosts[], scratch: RankingScratch): boolean {
     clearSums(some, scratch);
@@ -143,25 +143,25 @@ export class ClassWeights {
     return true;
   }
 
-  /** A ranked host is none any more. */
+  /** Removes a ranked host from the ranges. */
   drop(ranking: CellRanking, root: number): void {
     const first = ranking.bucketsOf(root);
     for (const { range, index } of this.#counting) range.drop(ranking.buckets[first + index]!);
   }
 
-  /** A range was a point and is none any more: nothing is told apart in it until all are weighed. */
+  /** True when a range was a single point and has got a second value. It tells no hosts apart until all are weighed again. */
   get broken(): boolean {
     return this.#broken;
   }
 
-  /** Ranked hosts that are to be weighed once more since ranges have moved, at most. */
+  /** Maximum number of ranked hosts that must be weighed again because ranges have moved. */
   get outdated(): number {
     let outdated = 0;
     for (const { range } of this.#counting) if (range.drifted) outdated += range.compared;
     return outdated;
   }
 
-  /** Tells of the ranked hosts of a cell whether they are among `outdated`, as things are now. */
+  /** Returns a test for whether a ranked host of a cell is among `outdated` at present. */
   outdatedIn(ranking: CellRanking): (root: number) => boolean {
     const drifted = this.#counting.filter(({ range }) => range.drifted);
     return (root) => {
@@ -170,7 +170,7 @@ export class ClassWeights {
     };
   }
 
-  /** What the weight of a ranked host is made of, in the order of the weighers: those that have something to say of it, and count. */
+  /** The parts of a ranked host's weight in the order of the weighers, for those weighers that apply to it and count. */
   partsOf(ranking: CellRanking, root: number): WeightPart[] {
     const batch = ranking.batchOf(root);
     const raw = new Float64Array(1);
@@ -195,12 +195,12 @@ function clearSums(weighed: readonly WeighedHosts[], { sums }: RankingScratch): 
   for (const { batch, offset } of weighed) clear(sums, offset, batch.count);
 }
 
-/** Mostly a few: a call of `fill` would cost more. */
+/** There are usually few values, for which a call of `fill` would cost more. */
 function clear(values: Float64Array, offset: number, count: number): void {
   for (let at = offset; at < offset + count; at += 1) values[at] = 0;
 }
 
-/** What the weigher says, to the scratch's raw weights; false: nothing. */
+/** Writes the weigher's weights to the scratch's raw weights. Returns false when it does not apply. */
 function weighRaw({ weigher }: RelativePart, weighed: readonly WeighedHosts[], { raw }: RankingScratch): boolean {
   let said = false;
   for (const { batch, offset } of weighed) {
@@ -236,7 +236,7 @@ function breaksPoint(range: WeightRange, some: readonly WeighedHosts[], { raw }:
   return false;
 }
 
-/** Adds what the scratch's raw weights come to once normalised, and counts them in the range. */
+/** Adds the normalised raw weights to the scratch's sums, and counts them in the range. */
 function addRelative(part: RelativePart, weighed: readonly WeighedHosts[], { raw, sums }: RankingScratch): void {
   const { range, weighedBy, multipliers, index: bucketIndex } = part;
   for (const { ranking, cell, batch, offset } of weighed) {

@@ -8,7 +8,7 @@ import { type CellHosts, CellRanking, keepAllowed } from "./cell-ranking.ts";
 import { ClassWeights, type WeighedHosts, type WeightPart } from "./class-weights.ts";
 import type { RankingScratch } from "./ranking-scratch.ts";
 
-/** What says which class a request belongs to. */
+/** The properties that decide which class a request belongs to. */
 export interface ClassAsk {
   readonly query: PlacementQuery;
   readonly spec: ServerSpec | null;
@@ -17,32 +17,31 @@ export interface ClassAsk {
   readonly watch?: StageWatch | undefined;
 }
 
-/** Hosts are weighed once more after at least one change for so many hosts, so that it costs each change little. */
+/** All hosts are weighed again only after one change for this many hosts, which spreads the cost over the changes. */
 const HOSTS_PER_CHANGE = 2;
-/** Weighing one host and moving it costs as much as weighing so many where all are put in order anew. */
+/** Weighing one host and moving it costs as much as weighing this many hosts when all are sorted at once. */
 const WEIGHED_PER_MOVED = 4;
 
-/** What a cell's compiled request and its tree search keep, about; measured with trees of nine providers. */
+/** Approximate memory of a cell's compiled request and its tree search, measured with trees of nine providers. */
 const SEARCH_BYTES = 8_192;
 
-/** The hosts of one cell that changed, those of them that may fit, and where both begin in the scratch. */
+/** The changed hosts of one cell, those among them that may fit, and the offsets of both in the scratch. */
 interface ChangedHosts extends WeighedHosts {
   readonly changed: number;
   readonly changedOffset: number;
 }
 
 /**
- * A class of requests - all that ask the same - over the hosts of some cells: who fits, ranked, kept up to date with the views by
- * looking again at those hosts only that changed.
+ * A class of requests that all ask for the same, over the hosts of some cells: the ranked hosts that fit. It stays up to date with the
+ * views by examining only hosts that changed.
  *
- * - made anew: all hosts are sieved and weighed (at first, when a view cannot tell what changed, when a weigher's own
- *   mind changed)
- * - weighed anew: the hosts that fit are weighed once more, all of them or those whose weights change (when the ranges of weights
- *   have moved)
- * - kept up: from then on; each changed host is sieved, weighed and moved
+ * - made: all hosts are scanned and weighed (at first, when a view no longer knows what changed, when a weigher's version rises)
+ * - weighed again: the hosts that fit are weighed again when the ranges of weights have moved, either all of them or those whose weights
+ *   change
+ * - kept up to date: from then on, each changed host is scanned, weighed and moved
  *
- * Cost: made anew some 100 ns a host, more for hosts of several providers; weighed anew some 60 ns a host that fits, or some nanoseconds a
- * host to find those that change; kept up some 400 ns a changed host.
+ * Cost: making takes some 100 ns a host, and more for hosts with several providers. Weighing again takes some 60 ns a fitting host, or a
+ * few nanoseconds a host to find those that change. Keeping up takes some 400 ns a changed host.
  */
 export class HostClass {
   readonly rankings: readonly CellRanking[];
@@ -57,14 +56,14 @@ export class HostClass {
     this.rankings = cells.map((cell) => new CellRanking(cell, { query, spec }, this.#weights.relativeCount));
   }
 
-  /** Hosts that fit as far as is known. */
+  /** Number of hosts that fit as far as is known. */
   get count(): number {
     let count = 0;
     for (const { sorted } of this.rankings) count += sorted.count;
     return count;
   }
 
-  /** How often all hosts were looked at. */
+  /** How often all hosts were scanned. */
   get timesMade(): number {
     return this.#timesMade;
   }
@@ -73,23 +72,27 @@ export class HostClass {
     return this.rankings.reduce((sum, ranking) => sum + ranking.memoryBytes + SEARCH_BYTES, 0);
   }
 
-  /** Catches up with the views. `filters`: by cell, those whose verdict all requests of the class share, as bound now. */
+  /**
+   * Brings the class up to date with the views. `filters` holds, by cell, the currently bound filters whose verdicts all requests of the
+   * class share.
+   */
   refresh(scratch: RankingScratch, filters: readonly (readonly BoundFilter[])[]): void {
     const isCurrent = this.#made && this.#weigherVersion === this.#weights.version;
-    // Who throws half-way leaves hosts that are counted nowhere and changes that nobody looks at again: then all is made anew.
+    // An exception half-way leaves hosts that no range counts and changes that nothing examines again. The next call then makes the class
+    // again.
     this.#made = false;
     if (!isCurrent || !this.#keepUp(scratch, filters) || !this.#reweigh(scratch)) this.#makeAnew(scratch, filters);
     this.#made = true;
   }
 
-  /** The request does not fit on this host although it seemed so: out, until the host changes. */
+  /** Removes a host on which the request turned out not to fit, until that host changes. */
   leaveOut(ranking: CellRanking, root: number, code: number): void {
     if (!ranking.isRanked(root)) return;
     this.#unrank(ranking, root);
     ranking.misfits.set(root, code);
   }
 
-  /** What the weight of a ranked host is made of, in the order of the weighers: those that have something to say of it, and count. */
+  /** The parts of a ranked host's weight in the order of the weighers, for those weighers that apply to it and count. */
   partsOf(ranking: CellRanking, root: number): WeightPart[] {
     return this.#weights.partsOf(ranking, root);
   }
@@ -121,7 +124,7 @@ export class HostClass {
     this.#weighAll(all, scratch);
   }
 
-  /** `all`: all hosts that fit, of which none is ranked. */
+  /** Weighs and ranks `all`, the hosts that fit, none of which is ranked. */
   #weighAll(all: readonly WeighedHosts[], scratch: RankingScratch): void {
     this.#changedSinceWeighed = 0;
     scratch.enter("weigh");
@@ -132,7 +135,7 @@ export class HostClass {
     }
   }
 
-  /** Lets the weights follow ranges that have moved, if it is time. False: as of `#keepUp`. */
+  /** Adjusts the weights to ranges that have moved, when it is time. Returns false in the cases of `#keepUp`. */
   #reweigh(scratch: RankingScratch): boolean {
     if (this.#weights.broken) {
       this.#weighAnew(scratch);
@@ -141,7 +144,7 @@ export class HostClass {
     return this.#changedSinceWeighed * HOSTS_PER_CHANGE < this.count || this.#followRanges(scratch);
   }
 
-  /** Weighs once more those whose weights change with the ranges that have moved, if any has. False: as of `#keepUp`. */
+  /** Weighs again the hosts whose weights change with the moved ranges, if any has moved. Returns false in the cases of `#keepUp`. */
   #followRanges(scratch: RankingScratch): boolean {
     const { outdated } = this.#weights;
     if (outdated === 0) return true;
@@ -162,7 +165,10 @@ export class HostClass {
     return this.#rankSome(some, scratch);
   }
 
-  /** Of the hosts that changed. False: it cannot be kept up any more, or a weigher that had nothing to say speaks up now. */
+  /**
+   * Applies the changes of hosts. Returns false when a view no longer knows what changed, or when a weigher applies now that did not apply
+   * before: the class must then be made again.
+   */
   #keepUp(scratch: RankingScratch, filters: readonly (readonly BoundFilter[])[]): boolean {
     const changed = this.#sieveChanged(scratch);
     if (changed === null) return false;
@@ -173,7 +179,7 @@ export class HostClass {
     return this.#rankSome(fitting, scratch);
   }
 
-  /** Weighs hosts and puts them, ranked ones and new ones, into their places. False: as of `#keepUp`. */
+  /** Weighs hosts and ranks them, whether they are ranked already or new. Returns false in the cases of `#keepUp`. */
   #rankSome(some: readonly WeighedHosts[], scratch: RankingScratch): boolean {
     if (!this.#weights.weighSome(some, scratch)) return false;
     const { sums } = scratch;
@@ -183,7 +189,7 @@ export class HostClass {
     return true;
   }
 
-  /** Null: there is no telling what changed. */
+  /** Scans the changed hosts of each cell. Returns null when a view no longer knows what changed. */
   #sieveChanged(scratch: RankingScratch): ChangedHosts[] | null {
     scratch.enter("sieve");
     scratch.reserve(this.rankings.reduce((sum, { cell }) => sum + cell.view.slots.capacity, 0));
@@ -203,7 +209,7 @@ export class HostClass {
     return all;
   }
 
-  /** Changed hosts that do not fit are no longer ranked. The fitting ones are a part of the changed ones, in the same order. */
+  /** Removes changed hosts that do not fit from the ranking. The fitting hosts are a part of the changed ones, in the same order. */
   #unrankUnfit({ ranking, batch, changed, changedOffset }: ChangedHosts, scratch: RankingScratch): void {
     let fitting = 0;
     for (let index = changedOffset; index < changedOffset + changed; index += 1) {
@@ -219,7 +225,7 @@ export class HostClass {
   }
 }
 
-/** Those of sieved hosts that the filters let through, in their place. */
+/** Keeps only the scanned hosts that pass the filters. */
 function passing<Hosts extends WeighedHosts>(
   sieved: readonly Hosts[],
   scratch: RankingScratch,

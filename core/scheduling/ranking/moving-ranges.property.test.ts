@@ -78,7 +78,7 @@ function take(cells: Cloud, { kind, cell, host, server }: Step): void {
   }
 }
 
-/** Weights of all ranked hosts by name: as they are kept, and as weighing all of them now gives them. */
+/** Weights of all ranked hosts by name: as the class keeps them, and as a new class computes them. */
 function weightsOf(
   { rankings }: HostClass,
   by: readonly WeighedBy[],
@@ -95,11 +95,11 @@ function expectSame({ kept, anew }: { readonly kept: readonly number[]; readonly
   for (const [index, weight] of anew.entries()) expect(kept[index]).toBeCloseTo(weight, 9);
 }
 
-describe("rankings whose ranges of weights move", () => {
+describe("rankings with moving ranges of weights", () => {
   const ask = (book: ClassBook, cells: Cloud, by: readonly WeighedBy[] = weighers) =>
     book.classOf({ query, spec: null, filters: [], weighers: by }, cells, PASS_ALL);
 
-  it("have the weights of a search of all once enough has changed, whichever hosts were weighed once more", () => {
+  it("have the weights of a full search once enough has changed, whichever hosts were weighed again", () => {
     fc.assert(
       fc.property(fc.array(fc.array(step, { maxLength: 30 }), { maxLength: 12 }), (rounds) => {
         const cells = cloud();
@@ -107,7 +107,7 @@ describe("rankings whose ranges of weights move", () => {
         ask(book, cells);
         for (const steps of rounds) {
           for (const taken of steps) take(cells, taken);
-          // So many changes that no range may wait. Small numbers over small ranges: none moves by less than the bound.
+          // Causes so many changes that no range may wait. The numbers and ranges are small, so no range moves by less than the bound.
           for (const { view } of cells) for (const root of view.slots.roots) view.touch(root);
           const hosts = ask(book, cells);
           expect(hosts.timesMade).toBe(1);
@@ -124,7 +124,7 @@ describe("rankings whose ranges of weights move", () => {
     );
   });
 
-  it("have them at once where a range that was flat widens, and where it is flat again", () => {
+  it("have the new weights at once when a flat range widens and when it becomes flat again", () => {
     const cells = cloud();
     const book = new ClassBook(DEFAULT_CLASS_LIMITS);
     const by = [
@@ -144,7 +144,7 @@ describe("rankings whose ranges of weights move", () => {
     }
   });
 
-  it("weigh only the hosts above the lowest weight once more where that is given", () => {
+  it("weigh again only the hosts above the lowest weight when that weight is given", () => {
     const cells = cloud();
     const weighed: number[] = [];
     const counting: RelativeWeigher = {
@@ -163,14 +163,14 @@ describe("rankings whose ranges of weights move", () => {
     take(cells, { kind: "end", cell: 0, host: 1, server: 2 });
     for (const root of cells[0]!.view.slots.roots.subarray(0, HOSTS)) cells[0]!.view.touch(root);
     const hosts = ask(book, cells, by);
-    // Those of the first cell that were touched, then one of each cell that is above 0.
+    // First the touched hosts of the first cell, then one host above 0 in each cell.
     expect(weighed).toEqual([HOSTS, 1, 1]);
     const [first, second] = hosts.rankings;
     expect(first!.weightOf(cells[0]!.view.hosts.slotOf("0-1"))).toBe(-1);
     expect(second!.weightOf(cells[1]!.view.hosts.slotOf("1-2"))).toBe(-1);
   });
 
-  it("are as those of a search of all after a weigher threw while they were kept up", () => {
+  it("equal those of a full search after a weigher threw during an update", () => {
     const cells = cloud();
     let isBroken = false;
     const failing: RelativeWeigher = {

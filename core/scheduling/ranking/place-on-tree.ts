@@ -10,12 +10,12 @@ import { type SearchBudget, WORK_PER_TREE } from "../../candidates/search-budget
 import { type Assignment, searchTree } from "../../candidates/tree-search.ts";
 import type { ProviderSlots } from "../../ledger/provider-slots.ts";
 
-/** A tree that took so many steps in vain is remembered: others that are just like it need not be searched. */
+/** A fruitless search of this many steps is remembered, so that identical trees need not be searched. */
 const HARD_STEPS = 200;
 
 /**
- * The preferred way in which a request fits on a tree that passed the sieve, or the refusal's code. A code of `isForNow` says that
- * the budget was spent before the tree was searched to its end: nothing is known of the tree.
+ * The preferred way in which a request fits on a tree that passed the scan, or the refusal's code. A code of `isForNow` means that the
+ * budget was spent before the search of the tree ended, so whether the request fits is unknown.
  */
 export function placeOnTree(request: CompiledRequest, root: number, budget: SearchBudget): AllocationRequest | number {
   if (budget.spentBy !== null) return codeOfSpent(budget);
@@ -36,14 +36,14 @@ export function placeOnTree(request: CompiledRequest, root: number, budget: Sear
   return gaveUp ? CODE_GAVE_UP : CODE_NO_COMBINATION;
 }
 
-/** The refusal is about the decision, not about the tree. */
+/** Whether the refusal concerns the decision's budget and not the tree. */
 export const isForNow = (code: number): boolean => code === CODE_OUT_OF_STEPS || code === CODE_OUT_OF_TIME;
 
 function codeOfSpent({ spentBy }: SearchBudget): number {
   return spentBy === "time" ? CODE_OUT_OF_TIME : CODE_OUT_OF_STEPS;
 }
 
-/** Up to `most` ways, the preferred one first; none when the budget is spent. */
+/** Up to `most` ways, with the preferred one first. Empty when the budget is spent. */
 export function waysOnTree(
   request: CompiledRequest,
   root: number,
@@ -67,11 +67,11 @@ export function selectionOf({ view }: CompiledRequest, root: number, allocation:
   return { host: hosts.nameOf(root) ?? "", rootProvider: slots.uuid(root), availabilityZone: "", allocation };
 }
 
-/** The wire's form of a way to fit. A group that is served by several providers names them with commas between. */
+/** Converts a way to fit to its wire format. The names of several providers of one group are separated by commas. */
 function wayOf({ view: { slots } }: CompiledRequest, { items, mappings }: Assignment): AllocationRequest {
   return {
     items,
-    // A suffix may be any word, `__proto__`, too: as an entry it is one like the others.
+    // A suffix may be any word, even `__proto__`. `fromEntries` treats it like any other.
     mappings: Object.fromEntries(mappings.map(({ suffix, slots: serving }) => [suffix, namesOf(slots, serving)])),
   };
 }

@@ -8,18 +8,18 @@ import { isForNow, placeOnTree, waysOnTree } from "./place-on-tree.ts";
 import { type RankedHost, RankedWalk } from "./ranked-walk.ts";
 import { roomToSpare } from "./room-to-spare.ts";
 
-/** What one request wants of the hosts of its class. */
+/** What one request requires of the hosts of its class. */
 export interface RankedAsk {
   readonly seed: number;
-  /** By cell in the order of the class: filters that decide for this one request. */
+  /** By cell in the order of the class: filters whose verdicts are valid for this request only. */
   readonly filters: readonly (readonly BoundFilter[])[];
-  /** By cell in that order: roots that are out of the question. */
+  /** By cell in the same order: roots that must not be chosen. */
   readonly excluded: readonly ReadonlySet<number>[];
-  /** What may be spent on hosts of several providers. */
+  /** The budget for searching hosts with several providers. */
   readonly search: SearchBudget;
 }
 
-/** A host with the way the request fits there. */
+/** A host and the way in which the request fits there. */
 export interface PlacedHost {
   readonly ranking: CellRanking;
   readonly root: number;
@@ -27,14 +27,14 @@ export interface PlacedHost {
 }
 
 /**
- * The hosts of a class for one request, best first. What is of this request alone, and whether it really fits on a tree of several
- * providers, is found out for the hosts that are looked at, until the budget of the search is closed.
+ * The hosts of a class for one request, best first. The conditions of this request alone, and whether it fits on a tree of several
+ * providers, are checked only for the hosts that are examined, until the budget of the search is closed.
  */
 export class RankedHosts {
   readonly #class: HostClass;
   readonly #ask: RankedAsk;
   readonly #walk: RankedWalk;
-  /** Taken from the walk and not looked at yet. */
+  /** The host that was taken from the walk but not examined yet. */
   #ahead: RankedHost | null = null;
   readonly #misfits: { readonly ranking: CellRanking; readonly root: number; readonly code: number }[] = [];
   #lookedAt = 0;
@@ -45,12 +45,15 @@ export class RankedHosts {
     this.#walk = new RankedWalk(hosts.rankings, ask.seed);
   }
 
-  /** Hosts that were asked whether the request fits there. */
+  /** Number of hosts that were examined for whether the request fits there. */
   get lookedAt(): number {
     return this.#lookedAt;
   }
 
-  /** The next `most` hosts of the ranking that are at most so much below the best of them. Whether they fit is still open. */
+  /**
+   * The next hosts of the ranking: at most `most` of them, whose weight is at most `tolerance` below the best one's. Whether they fit is
+   * not checked yet.
+   */
   takeBest(most: number, tolerance: number): RankedHost[] {
     const best: RankedHost[] = [];
     for (let host = this.#nextAllowed(); host; host = this.#nextAllowed()) {
@@ -63,7 +66,7 @@ export class RankedHosts {
     return best;
   }
 
-  /** The next host of the ranking that the request fits on; null: none, or the budget is closed. */
+  /** The next host of the ranking on which the request fits, or null when there is none or the budget is closed. */
   takeNext(): PlacedHost | null {
     for (let host = this.#nextAllowed(); host; host = this.#nextAllowed()) {
       if (this.#ask.search.isClosed) break;
@@ -73,7 +76,7 @@ export class RankedHosts {
     return null;
   }
 
-  /** Null: the request does not fit there, or the budget is closed. */
+  /** Checks whether the request fits on a host. Null when it does not, or when the budget is closed. */
   place({ ranking, root }: RankedHost): PlacedHost | null {
     const { search } = this.#ask;
     if (search.isClosed) return null;
@@ -84,7 +87,7 @@ export class RankedHosts {
     return null;
   }
 
-  /** The hosts of one cell as alternates are drawn from them. */
+  /** The hosts of one cell in the form from which alternates are drawn. */
   standby(ranking: CellRanking): StandbyHosts {
     const index = this.#class.rankings.indexOf(ranking);
     const { sorted } = ranking;
@@ -97,14 +100,14 @@ export class RankedHosts {
         if (!this.#isAllowed(index, root)) return [];
         this.#lookedAt += 1;
         const { search } = this.#ask;
-        // The host is chosen: the decision ends in this turn, within what is left of its budget.
+        // The host is already chosen, so the decision ends in this turn, within the rest of its budget.
         if (search.isClosed) search.beginSlice();
         return waysOnTree(ranking.request, root, most, search);
       },
     };
   }
 
-  /** Ends the request's use of the ranking: hosts that turned out not to fit are left out of it from now on. */
+  /** Ends the request's use of the ranking, which from now on leaves out the hosts that turned out not to fit. */
   settle(): void {
     for (const { ranking, root, code } of this.#misfits) this.#class.leaveOut(ranking, root, code);
   }

@@ -1,6 +1,6 @@
 import type { CellRanking } from "./cell-ranking.ts";
 
-/** Hosts of one cell that weigh the same: from a rank on, so many, and how many of them were given already. */
+/** A run of equally weighted hosts in one cell: its first rank, its length, and how many of its hosts were already returned. */
 interface Run {
   readonly ranking: CellRanking;
   from: number;
@@ -17,10 +17,10 @@ export interface RankedHost {
 }
 
 /**
- * Walks over the hosts of several rankings, best first. Equal ones come from a place on that the seed decides, so that not
- * everybody prefers the same. The rankings must stay as they are meanwhile.
+ * Walks over the hosts of several rankings, best first. Among equal hosts it begins at a position that the seed decides, so that requests
+ * do not all prefer the same one. The rankings must not change meanwhile.
  *
- * Cost: independent of the number of hosts, but for a logarithm.
+ * Cost: a logarithm of the number of hosts.
  */
 export class RankedWalk {
   readonly #runs: readonly Run[];
@@ -33,7 +33,7 @@ export class RankedWalk {
     this.#runs = rotated.map((ranking) => this.#runFrom(ranking, 0));
   }
 
-  /** The next best; null: that was all. */
+  /** The next best host, or null at the end. */
   next(): RankedHost | null {
     let best: Run | undefined;
     for (const run of this.#runs) if (run.length > 0 && (!best || run.weight > best.weight)) best = run;

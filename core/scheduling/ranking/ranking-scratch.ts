@@ -1,20 +1,20 @@
 import type { DecisionStage, StageWatch } from "../stage-watch.ts";
 import { RootPlaces } from "./root-places.ts";
 
-/** Buffers that the rankings of one chooser share: what is in them is valid within one step only. */
+/** Buffers that the rankings of one chooser share. Their contents are valid within one step only. */
 export class RankingScratch {
   roots = new Int32Array(0);
   changed = new Int32Array(0);
   raw = new Float64Array(0);
   sums = new Float64Array(0);
-  /** Of the decision under way; null: nobody looks. */
+  /** The watch of the current decision, or null when there is none. */
   watch: StageWatch | null = null;
   readonly #places = new WeakMap<object, RootPlaces>();
   #bySlot = new Float64Array(0);
   #stamps = new Int32Array(0);
   #stamp = 0;
 
-  /** Where the rankings over a view with these slots keep what they know of each root. */
+  /** The places that all rankings over a view with these slots share for what they keep about each root. */
   placesOf(slots: object): RootPlaces {
     let places = this.#places.get(slots);
     if (!places) {
@@ -24,7 +24,7 @@ export class RankingScratch {
     return places;
   }
 
-  /** A number for each slot up to this one. */
+  /** A buffer with one number for each slot below this count. */
   bySlot(slots: number): Float64Array {
     if (this.#bySlot.length < slots) this.#bySlot = new Float64Array(slots);
     return this.#bySlot;
@@ -34,7 +34,7 @@ export class RankingScratch {
     this.watch?.enter(stage);
   }
 
-  /** Room for so many roots; what was in the buffers is lost when they grow. */
+  /** Ensures room for this many roots. The contents are lost when the buffers grow. */
   reserve(roots: number): void {
     if (this.roots.length >= roots) return;
     this.roots = new Int32Array(roots * 2);
@@ -43,7 +43,7 @@ export class RankingScratch {
     this.sums = new Float64Array(roots * 2);
   }
 
-  /** From now on every slot up to this one is new. */
+  /** Begins a new pass in which `isNew` has not seen any slot below this count. */
   beginDistinct(slots: number): void {
     if (this.#stamps.length < slots) {
       this.#stamps = new Int32Array(slots * 2);
@@ -52,7 +52,7 @@ export class RankingScratch {
     this.#stamp += 1;
   }
 
-  /** Whether the slot is seen for the first time. */
+  /** Whether the slot is seen for the first time in this pass. */
   isNew(slot: number): boolean {
     if (this.#stamps[slot] === this.#stamp) return false;
     this.#stamps[slot] = this.#stamp;

@@ -33,7 +33,7 @@ const query = (cpus: number, required?: string): PlacementQuery => ({
   ],
   groupPolicy: "none",
 });
-/** The third is served by one tree only, the fourth by some hosts. */
+/** Only one tree serves the third query, and only some hosts serve the fourth. */
 const QUERIES: readonly PlacementQuery[] = [
   query(1),
   query(5),
@@ -42,7 +42,7 @@ const QUERIES: readonly PlacementQuery[] = [
   query(1, "FAST"),
 ];
 
-/** One thing that happens to a cell. */
+/** One change in a cell. */
 type Step =
   | { readonly kind: "use"; readonly cell: number; readonly host: number; readonly used: number }
   | { readonly kind: "hold" | "trait" | "remove" | "down"; readonly cell: number; readonly host: number }
@@ -110,7 +110,7 @@ function take(views: readonly LedgerView[], step: Exclude<Step, { kind: "ask" }>
   }
 }
 
-/** Weights of all hosts that fit, found anew: by cell and host. */
+/** Weights of all hosts that fit, computed by a new class, by cell and host. */
 function weighedAnew(
   views: readonly LedgerView[],
   asked: PlacementQuery,
@@ -138,7 +138,7 @@ const hostsOf = ({ rankings }: HostClass): string[] =>
     Array.from({ length: sorted.count }, (_, rank) => cell.view.hosts.nameOf(sorted.at(rank))!),
   );
 
-/** The class's best host. */
+/** The best host of the class. */
 function bestOf({ rankings }: HostClass): string | undefined {
   const tops = rankings.flatMap((ranking) => {
     const { sorted, cell } = ranking;
@@ -158,7 +158,7 @@ describe("rankings that are kept up to date", () => {
   ];
   const relativeSum = 3;
 
-  it("have the hosts that a search of all finds, and a best one that is as good as theirs within the bound", () => {
+  it("have the hosts of a full search, and a best host that is as good as its best within the bound", () => {
     fc.assert(
       fc.property(steps, (taken) => {
         const views = [freshCell(0), freshCell(1)];
@@ -187,12 +187,12 @@ describe("rankings that are kept up to date", () => {
     );
   });
 
-  it("give the very weights of a search of all as long as the ranges of weights are the same", () => {
+  it("give exactly the weights of a full search while the ranges of weights are the same", () => {
     const view = freshCell(0);
     const cells = [{ name: "0", view }];
     const book = new ClassBook(DEFAULT_CLASS_LIMITS);
     const ask = { query: QUERIES[0]!, spec: null, filters: [], weighers };
-    // The two ends of both ranges stay as they are: hosts 0 to 2 and 23 are left alone.
+    // The two ends of both ranges stay unchanged, since hosts 0 to 2 and 23 are left alone.
     book.classOf(ask, cells, [NO_FILTERS]);
     for (let index = 6; index < 20; index += 1) take([view], { kind: "use", cell: 0, host: index, used: 11 });
     const hosts = book.classOf(ask, cells, [NO_FILTERS]);
@@ -204,7 +204,7 @@ describe("rankings that are kept up to date", () => {
     }
   });
 
-  it("forget the classes that were not used for longest, and know equal queries by their content", () => {
+  it("drop the least recently used classes, and recognise equal queries by their content", () => {
     const cells = [{ name: "0", view: freshCell(0) }];
     const book = new ClassBook({ ...DEFAULT_CLASS_LIMITS, classesMax: 2 });
     const use = (asked: PlacementQuery) =>

@@ -5,7 +5,7 @@ import { OPEN_HOSTS, requestGroup } from "../../candidates/request.ts";
 import { providerUuid, resourceClass } from "../../ledger/ids.ts";
 import { roomToSpare } from "./room-to-spare.ts";
 
-/** By suffix what each group asks. */
+/** By suffix: the resources of each group. */
 function asks(groups: Readonly<Record<string, Readonly<Record<string, number>>>>) {
   return {
     groupPolicy: "none" as const,
@@ -20,7 +20,7 @@ function asks(groups: Readonly<Record<string, Readonly<Record<string, number>>>>
   };
 }
 
-test("a host has room as often as the request fits, of every class and on providers that could each serve, up to four times", () => {
+test("a host has room as often as the request fits, in every class and on providers that could each serve, up to four times", () => {
   const view = viewOf([
     ...provider("full", { VCPU: 3, MEMORY_MB: 64 }),
     ...provider("roomy", { VCPU: 4, MEMORY_MB: 64 }),
@@ -36,10 +36,10 @@ test("a host has room as often as the request fits, of every class and on provid
   expect(spare({ "": { VCPU: 2, MEMORY_MB: 8 } })).toEqual([1, 2, 4, 4]);
   expect(spare({ "": { VCPU: 1 } })).toEqual([3, 4, 4, 4]);
   expect(spare({ "": { VCPU: 1, MEMORY_MB: 33 } })).toEqual([1, 1, 1, 1]);
-  // Two like groups are asked for together.
+  // Two like groups must fit together.
   expect(spare({ _A: { VCPU: 2 }, _B: { VCPU: 2 } })).toEqual([0, 1, 2, 2]);
-  // So are groups that differ.
+  // So must groups that differ.
   expect(spare({ _A: { VCPU: 1 }, _B: { VCPU: 2 } })).toEqual([1, 1, 2, 2]);
-  // What is left of several cards is no card.
+  // Remainders of several cards do not make a card.
   expect(spare({ "": { VCPU: 1 }, _GPU: { VGPU: 4 } })).toEqual([0, 0, 0, 2]);
 });

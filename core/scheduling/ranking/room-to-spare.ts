@@ -1,24 +1,25 @@
 import type { CompiledRequest, Demand } from "../../candidates/compiled-request.ts";
 
-/** More room than for so many such requests tells nothing more of whether there will be room for one. */
+/** Maximum that is counted. Room for more such requests does not make it more certain that one will fit later. */
 const ROOM_MAX = 4;
 
-/** One demand as all its like groups make it together. */
+/** A demand with the number of like groups that have it. */
 interface WholeDemand {
   readonly demand: Demand;
-  /** Groups that each make it. */
+  /** Number of groups that have the demand. */
   readonly groups: number;
-  /** Of its class, by all groups of the request. */
+  /** Amount of its class that all groups of the request take together. */
   readonly ofClass: number;
 }
 
 const known = new WeakMap<CompiledRequest, (root: number) => number>();
 
 /**
- * Tells of each host how often the request would fit there, up to four times, as far as amounts alone show, traits and rules between
- * groups aside: the more often, the likelier it still fits once after others were placed there.
+ * Estimates for each host how many such requests would fit there, up to four. It considers amounts only and ignores traits and rules
+ * between groups. The more would fit, the likelier the request still fits after other servers were placed there.
  *
- * Cost: a few operations for each provider of the host's tree and class asked for, fewer where there is plenty; no allocation per host.
+ * Cost: a few operations for each provider of the host's tree and requested class, and fewer where there is plenty. It allocates nothing
+ * per host.
  */
 export function roomToSpare(request: CompiledRequest): (root: number) => number {
   let roomOn = known.get(request);
@@ -39,7 +40,7 @@ function roomOnTrees(request: CompiledRequest): (root: number) => number {
   };
 }
 
-/** At most so many times: once that is reached, the rest of the tree is not looked at. */
+/** How often the demand fits, up to `most`. It stops reading the tree once that is reached. */
 function roomFor(
   { demand, groups, ofClass }: WholeDemand,
   root: number,

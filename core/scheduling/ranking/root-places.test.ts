@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { RootPlaces } from "./root-places.ts";
 
-test("roots have places close together, which they keep when more come and slots grow", () => {
+test("roots have places close together, which they keep when more roots come and slots grow", () => {
   const places = new RootPlaces();
   expect(places.find(7)).toBe(-1);
   places.take(Int32Array.of(0, 9, 18, 99), 3, 20);

@@ -1,10 +1,10 @@
 /**
- * Numbers the roots of a view in the order in which rankings meet them. What a ranking keeps of each host then takes no room for the other
- * providers of the trees, which may be many times as many, and lies together. A slot has its place as long as the view's
- * slots are these.
+ * Numbers the roots of a view in the order in which rankings first see them. Arrays by place are small and dense, because they have no
+ * entries for the other providers of the trees, which may be many times as many. A slot keeps its place while the view's slots stay the
+ * same.
  */
 export class RootPlaces {
-  /** By slot; 0: none yet. One more than the place. */
+  /** By slot: its place plus one, or 0 when it has none. */
   #ordinals = new Int32Array(0);
   #count = 0;
 
@@ -12,12 +12,12 @@ export class RootPlaces {
     return this.#count;
   }
 
-  /** The place of a root, -1 when nobody has taken it. */
+  /** The place of a root, or -1 when it has none. */
   find(root: number): number {
     return root < this.#ordinals.length ? this.#ordinals[root]! - 1 : -1;
   }
 
-  /** The place of each of the first `count` roots is taken. `slots`: more than any root's slot. */
+  /** Gives a place to each of the first `count` roots that has none. `slots` must be greater than any root's slot. */
   take(roots: Int32Array, count: number, slots: number): void {
     if (this.#ordinals.length < slots) this.#grow(slots);
     for (let index = 0; index < count; index += 1) {

@@ -2,14 +2,14 @@ const DIGIT_BITS = 11;
 const DIGITS = 1 << DIGIT_BITS;
 const PASSES = 3;
 const KEY_MAX = 2 ** 32 - 1;
-/** Below this, comparing is as fast. */
+/** Below this length, comparing is as fast. */
 const FEW = 128;
-/** Moves an element may take, on average, when the order within like keys is set right. */
+/** Average number of moves per element that correcting the order within equal keys may take. */
 const MOVES_PER_ROOT = 8;
 
 /**
- * Sorts roots in place: the highest weight first, equal ones by slot. By radix over 32 bits of each weight's place between the
- * lowest and the highest, then exactly. No weight may be NaN.
+ * Sorts roots in place by descending weight, equal ones by slot. It sorts by radix over a 32-bit key, which is the weight's position
+ * between the lowest and the highest, and then corrects the order exactly. No weight may be NaN.
  *
  * Cost: some 30 ns a root, a tenth of what comparing takes.
  */
@@ -65,7 +65,7 @@ function isAscending(roots: Int32Array): boolean {
   return true;
 }
 
-/** The higher the weight, the lower the key. Null: all weigh the same. */
+/** The higher the weight, the lower the key. Null when all weights are equal. */
 function keysOf(roots: Int32Array, weights: Float64Array): Uint32Array | null {
   let least = Number.POSITIVE_INFINITY;
   let most = Number.NEGATIVE_INFINITY;
@@ -83,7 +83,10 @@ function keysOf(roots: Int32Array, weights: Float64Array): Uint32Array | null {
   return keys;
 }
 
-/** Neighbours whose weights differ by less than a key tells. An outlier may squeeze all others into a few keys: then it compares. */
+/**
+ * Corrects the order of neighbours whose weights differ by less than a key can show. When an outlier squeezes all others into a few keys,
+ * it sorts by comparing instead.
+ */
 function setRight(roots: Int32Array, weights: Float64Array): void {
   let moves = roots.length * MOVES_PER_ROOT;
   for (let index = 1; index < roots.length; index += 1) {

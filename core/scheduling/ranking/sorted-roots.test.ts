@@ -6,7 +6,7 @@ import { SortedRoots } from "./sorted-roots.ts";
 const inOrder = (roots: Iterable<number>, weights: Float64Array) =>
   [...roots].sort((a, b) => weights[b]! - weights[a]! || a - b);
 
-/** Few distinct weights, many, and some squeezed together by an outlier. */
+/** Weights with few distinct values, with many, and with some squeezed together by an outlier. */
 const someWeights = (length: number) =>
   fc.oneof(
     fc.array(fc.integer({ min: 0, max: 3 }), { minLength: length, maxLength: length }),
@@ -17,7 +17,7 @@ const someWeights = (length: number) =>
   );
 
 describe("sortByWeight", () => {
-  it("puts the highest weight first, equal ones by slot, however the roots came", () => {
+  it("puts the highest weight first and equal ones by slot, whatever the order of its input", () => {
     const lengths = fc.constantFrom(1, 127, 128, 700);
     const cases = lengths.chain((length) => fc.tuple(someWeights(length), fc.boolean()));
     fc.assert(
@@ -33,7 +33,7 @@ describe("sortByWeight", () => {
 });
 
 describe("SortedRoots", () => {
-  it("has its roots in order through any inserts, moves and removals", () => {
+  it("keeps its roots in order through any inserts, moves and removals", () => {
     const steps = fc.array(fc.tuple(fc.nat({ max: 1_499 }), fc.integer({ min: 0, max: 9 }), fc.boolean()), {
       maxLength: 1_500,
     });

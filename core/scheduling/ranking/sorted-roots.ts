@@ -1,13 +1,13 @@
 import { assert } from "../../assert.ts";
 import { sortByWeight } from "./sort-by-weight.ts";
 
-/** Most roots of one block: short enough to move within, long enough that blocks stay few. */
+/** Maximum number of roots in one block: few enough to shift cheaply, and enough to keep the number of blocks small. */
 const BLOCK = 512;
 const FILLED_AT_FIRST = 384;
 
 interface Block {
   readonly roots: Int32Array;
-  /** Of the roots, beside them: a search then reads one place of memory, not one a root. */
+  /** Weights parallel to the roots. A search then reads adjacent memory instead of one place for each root. */
   readonly weights: Float64Array;
   count: number;
 }
@@ -15,19 +15,19 @@ interface Block {
 const newBlock = (): Block => ({ roots: new Int32Array(BLOCK), weights: new Float64Array(BLOCK), count: 0 });
 
 /**
- * Roots in the order of their weights, the highest first, equal ones by their slot; kept in sorted blocks. The owner knows the weight
- * under which each root is in here.
+ * Roots in descending order of their weights, equal ones by their slot, kept in sorted blocks. The caller keeps the weight under which each
+ * root was inserted.
  *
- * Chosen over a heap since equal weights are the rule (thousands of like hosts), and a place among them must be drawn at random,
- * which asks for ranks; and over buckets since the order is to be exact. Cost: some 100 ns to put in or take out at 100,000.
+ * A heap would not do, because equal weights are common (thousands of like hosts) and drawing one of them at random requires ranks. Buckets
+ * would not do, because the order must be exact. Cost: some 100 ns to insert or remove one among 100,000.
  */
 export class SortedRoots {
   #blocks: Block[] = [];
-  /** The last root of each block and its weight, for the same reason. */
+  /** The last root of each block and its weight, kept together for fast searches. */
   #lastRoots = new Int32Array(0);
   #lastWeights = new Float64Array(0);
   #count = 0;
-  /** Rank of each block's first root; valid while `#ranked`. */
+  /** Rank of each block's first root. Valid while `#ranked`. */
   #starts = new Int32Array(0);
   #ranked = false;
 
@@ -39,7 +39,7 @@ export class SortedRoots {
     return this.#blocks.length * (BLOCK * 12 + 240);
   }
 
-  /** Begins anew with these, whose weights are by slot. Sorts `roots` in place. Cost: some 30 ns a root. */
+  /** Replaces the contents with these roots, whose weights are indexed by slot. It sorts `roots` in place. Cost: some 30 ns a root. */
   fill(roots: Int32Array, weights: Float64Array): void {
     sortByWeight(roots, weights);
     this.#blocks = [];
@@ -57,7 +57,7 @@ export class SortedRoots {
     this.#noteAll();
   }
 
-  /** One that is not in here. */
+  /** Inserts a root, which must not be present. */
   insert(root: number, weight: number): void {
     if (this.#blocks.length === 0) {
       this.#blocks.push(newBlock());
@@ -80,7 +80,7 @@ export class SortedRoots {
     this.#ranked = false;
   }
 
-  /** One that is in here, under this weight. */
+  /** Removes a root, which must be present under this weight. */
   remove(root: number, weight: number): void {
     const index = this.#blockOf(root, weight);
     const block = this.#blocks[index];
@@ -99,7 +99,7 @@ export class SortedRoots {
     this.#noteAll();
   }
 
-  /** One that is in here gets another weight than it had before. */
+  /** Changes the weight of a root that is present. */
   move(root: number, before: number, weight: number): void {
     const index = this.#blockOf(root, before);
     const block = this.#blocks[index];
@@ -119,7 +119,7 @@ export class SortedRoots {
     this.#ranked = false;
   }
 
-  /** Takes all out, into `out`, in their order; returns how many. */
+  /** Moves all roots to `out` in their order, and returns their number. */
   take(out: Int32Array): number {
     const count = this.#count;
     let at = 0;
@@ -133,7 +133,7 @@ export class SortedRoots {
     return count;
   }
 
-  /** The root of a rank from 0 to `count`, exclusive. */
+  /** The root at a rank from 0 to `count`, exclusive. */
   at(rank: number): number {
     if (!this.#ranked) this.#rankBlocks();
     let low = 0;
@@ -146,7 +146,7 @@ export class SortedRoots {
     return this.#blocks[low]!.roots[rank - this.#starts[low]!]!;
   }
 
-  /** The first rank whose root weighs less than this; `count` when none does. */
+  /** The first rank whose root weighs less than this, or `count` when there is none. */
   rankBelow(weight: number): number {
     if (!this.#ranked) this.#rankBlocks();
     let low = 0;
@@ -184,7 +184,7 @@ export class SortedRoots {
     this.#lastWeights[index] = count > 0 ? weights[count - 1]! : Number.NEGATIVE_INFINITY;
   }
 
-  /** The list of blocks is another one. */
+  /** Updates the derived arrays after the list of blocks has changed. */
   #noteAll(): void {
     this.#ranked = false;
     if (this.#lastRoots.length < this.#blocks.length) {
@@ -194,7 +194,7 @@ export class SortedRoots {
     for (let index = 0; index < this.#blocks.length; index += 1) this.#note(index);
   }
 
-  /** The first block whose last root does not come before this one. */
+  /** Index of the first block whose last root does not come before this one. */
   #blockOf(root: number, weight: number): number {
     let low = 0;
     let high = this.#blocks.length;
@@ -220,7 +220,7 @@ export class SortedRoots {
   }
 }
 
-/** Frees the place `to` of a block by moving those from it up to the place `from` by one; what was at `from` is overwritten. */
+/** Frees the place `to` of a block by shifting the entries between it and `from` by one. The entry at `from` is overwritten. */
 function shift({ roots, weights }: Block, from: number, to: number): void {
   if (to > from) {
     roots.copyWithin(from, from + 1, to + 1);
@@ -231,7 +231,7 @@ function shift({ roots, weights }: Block, from: number, to: number): void {
   }
 }
 
-/** Where in the block the root is, or belongs. */
+/** The place of the root in the block, or the place where it belongs. */
 function placeIn({ roots, weights, count }: Block, root: number, weight: number): number {
   let low = 0;
   let high = count;

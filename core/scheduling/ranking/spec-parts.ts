@@ -1,13 +1,13 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 
 /**
- * What a rule may look at of a server's spec and still decide alike for many servers. Of groups only soft ones: hard ones are judged for
- * each request by itself.
+ * Parts of a server's spec that a rule may read and still decide alike for many servers. Only soft groups are among them, since hard groups
+ * are judged for each request.
  */
 export const SPEC_PARTS = ["flavor", "image", "zone", "project", "ports", "soft-group"] as const;
 export type SpecPart = (typeof SPEC_PARTS)[number];
 
-/** Two specs with the same text are alike in these parts. Cost: about a microsecond a part. */
+/** A text that is equal for specs which are alike in these parts. Cost: about a microsecond a part. */
 export function specKey(spec: ServerSpec, parts: Iterable<SpecPart>): string {
   const values: unknown[] = [];
   for (const part of parts) values.push(readPart(spec, part));

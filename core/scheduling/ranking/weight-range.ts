@@ -1,38 +1,39 @@
-/** Buckets of a range: of one byte, so that a host costs one. */
+/** Number of buckets of a range. A bucket's number fits one byte, so each host costs one byte. */
 const BUCKETS = 256;
-/** Buckets between the lowest and the highest weight of the time when the range was taken … */
+/** Number of buckets between the lowest and the highest weight at the time when the range was taken. */
 const WITHIN = 240;
-/** … and so many below it (and above). */
+/** Number of buckets below the lowest weight, and also above the highest. */
 const BELOW = 8;
-/** So many buckets the ends may move before the range has to be taken anew. */
+/** Number of buckets by which an end may move before the range must be taken again. */
 const DRIFT_MAX = 4;
-/** Of those that are not above a lowest weight that is given: they normalise to 0 whatever the others weigh. */
+/** Bucket of the hosts that are not above a given lowest weight. They normalise to 0 whatever the others weigh. */
 const AT_LOWEST = 0;
 
-/** How far an end of the range may move, as a part of it. */
+/** How far an end of the range may move, as a part of the range. */
 export const RANGE_DRIFT_MAX = (DRIFT_MAX + 1) / WITHIN;
 
 /**
- * The range in which one weigher's weights of all feasible hosts lie, taken once and kept, so that one host's weight can be
- * normalised without looking at the others; and a histogram that tells when the true range has moved away from it.
+ * The range of one weigher's weights over all feasible hosts. It is taken once and kept, so that one host's weight can be normalised
+ * without reading the others. A histogram shows when the true range has moved away from it.
  *
- * - a point: all hosts weigh the same, and no lowest weight is given. Nobody is counted; a host that weighs anything else
- *   (`breaks`) has it taken anew
- * - flat: no host is above the lowest weight, which is given. It may be widened to any span: nobody's weight changes
- * - wide: else. The hosts above the lowest weight, or all when it is not given, change their weights when it is taken anew
+ * - a point: all hosts weigh the same, and no lowest weight is given. No host is counted. A host with another weight (`breaks`) requires a
+ *   new range
+ * - flat: no host is above the given lowest weight. It may be widened to any span, since no host's weight changes
+ * - wide: every other range. When it is taken again, the weights of the hosts above the lowest weight change, or of all hosts when none is
+ *   given
  *
- * Normalising is affine, so a range that is off by a factor changes no weigher's own order, only how much it counts against the
- * others: see docs/scheduling-at-scale.md for the bound.
+ * Normalising is affine. So a range that is off by a factor changes no weigher's own order, but only how much the weigher counts against
+ * the others. docs/scheduling-at-scale.md gives the bound.
  */
 export class WeightRange {
-  /** By bucket; none before it is taken, as most weighers have nothing to say of most requests. */
+  /** By bucket: number of hosts. It is empty until the range is taken, since most weighers do not apply to most requests. */
   #counts = new Int32Array(0);
-  /** Given by the weigher: the range begins here whatever the weights are. */
+  /** The lowest weight that the weigher gives: the range begins here whatever the weights are. */
   readonly #fixedLowest: number | undefined;
   #least = 0;
   #span = 0;
   #hosts = 0;
-  /** No bucket above `top` or below `bottom` has hosts; those two may have lost theirs. */
+  /** No bucket above `top` or below `bottom` has hosts. These two buckets themselves may have become empty. */
   #top = -1;
   #bottom = BUCKETS;
   #topTaken = -1;
@@ -42,7 +43,7 @@ export class WeightRange {
     this.#fixedLowest = fixedLowest;
   }
 
-  /** Takes the range; unless it is a point the hosts are then counted one by one (`add`), and at the end `settle`. */
+  /** Takes the range. Unless it is a point, call `add` for each host and then `settle`. */
   take(least: number, most: number): void {
     this.#least = this.#fixedLowest ?? least;
     this.#span = Math.max(0, most - this.#least);
@@ -53,7 +54,7 @@ export class WeightRange {
     this.#bottom = BUCKETS;
   }
 
-  /** What is counted now is what the range was taken of. */
+  /** Marks the current counts as those from which the range was taken. */
   settle(): void {
     this.#trim();
     this.#topTaken = this.#top;
@@ -64,7 +65,7 @@ export class WeightRange {
     return this.#span === 0 && this.#fixedLowest === undefined;
   }
 
-  /** Of a point: the weight is another one. */
+  /** For a point: whether the weight differs from it. */
   breaks(raw: number): boolean {
     return raw !== this.#least;
   }
@@ -75,20 +76,20 @@ export class WeightRange {
     return this.#top <= AT_LOWEST;
   }
 
-  /** Of a flat range: from now on it reaches up to `most`. The host that weighs so much is yet to be counted. */
+  /** Extends a flat range up to `most`. The host with that weight must still be counted. */
   widen(most: number): void {
     this.#span = Math.max(0, most - this.#least);
     this.#topTaken = this.#span > 0 ? this.#bucketOf(most) : AT_LOWEST;
   }
 
-  /** From 0 to 1 for a weight within the range. All weights are alike: 0, as Nova has it. */
+  /** A number from 0 to 1 for a weight within the range. When all weights are equal it is 0, as in Nova. */
   normalise(raw: number): number {
     if (this.#span === 0) return 0;
     const above = raw - this.#least;
     return this.#fixedLowest === undefined || above > 0 ? above / this.#span : 0;
   }
 
-  /** Counts a host; returns its bucket, to be given back to `drop`. */
+  /** Counts a host and returns its bucket, which `drop` takes later. */
   add(raw: number): number {
     const bucket = this.#bucketOf(raw);
     this.#counts[bucket] = this.#counts[bucket]! + 1;
@@ -103,7 +104,7 @@ export class WeightRange {
     this.#hosts -= 1;
   }
 
-  /** An end of the true range has moved by more than RANGE_DRIFT_MAX. */
+  /** True when an end of the true range has moved by more than RANGE_DRIFT_MAX. */
   get drifted(): boolean {
     this.#trim();
     if (this.#top < 0) return false;
@@ -111,7 +112,7 @@ export class WeightRange {
     return this.#fixedLowest === undefined && Math.abs(this.#bottom - this.#bottomTaken) > DRIFT_MAX;
   }
 
-  /** Hosts whose weights change when the range is taken anew. */
+  /** Number of hosts whose weights change when the range is taken again. */
   get compared(): number {
     return this.#fixedLowest === undefined ? this.#hosts : this.#hosts - this.#counts[AT_LOWEST]!;
   }
