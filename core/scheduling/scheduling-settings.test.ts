@@ -19,7 +19,7 @@ function refusalsOf(stored: Record<string, unknown>): string[] {
 }
 
 describe("scheduling settings", () => {
-  test("are the defaults where nothing is stored, and what was stored over them", () => {
+  test("are the defaults, overridden by the stored values", () => {
     expect(settingsOf({})).toEqual(DEFAULT_SCHEDULING_SETTINGS);
     const changed = settingsOf({ host_subset_size: 1, ram_weight_multiplier: -1, enabled_filters: ["ComputeFilter"] });
     expect(changed).toMatchObject({ hostSubsetSize: 1, enabledFilters: ["ComputeFilter"] });
@@ -61,7 +61,7 @@ describe("scheduling settings", () => {
     expect(refusalsOf({ [option]: value })).toEqual([expect.stringMatching(expected)]);
   });
 
-  test("name all that is wrong at once", () => {
+  test("report all invalid options at once", () => {
     expect(refusalsOf({ host_subset_size: -1, nothing: 1, metrics_required: 7, isolated_hosts: "a" })).toHaveLength(3);
   });
 });

@@ -12,56 +12,56 @@ import {
 } from "./setting-readers.ts";
 import { WEIGHER_NAMES, type WeigherName } from "./weighers/weigher-names.ts";
 
-/** What operators change of the choice of hosts while schedulers run. Whatever Nova has, too, means what it means there. */
+/** Settings of the choice of hosts that operators change while schedulers run. Settings that Nova has, too, have Nova's meaning. */
 export interface SchedulingSettings extends RequestFilterSettings {
-  /** In the order in which hosts are asked. */
+  /** The enabled host filters in the order in which they are applied. */
   readonly enabledFilters: readonly FilterName[];
-  /** How much each weigher counts; 0 turns it off, a negative number turns it around. */
+  /** How much each weigher counts. 0 turns it off, and a negative number reverses its preference. */
   readonly multipliers: Readonly<Record<WeigherName, number>>;
-  /** The chosen host is one of the best so many, at random … */
+  /** Number of best hosts from which the chosen host is drawn at random. */
   readonly hostSubsetSize: number;
-  /** … whose weight is at most so much below the best one's. */
+  /** How far, at most, the weight of such a host may lie below the best one's. */
   readonly hostSubsetTolerance: number;
-  /** Hosts of equal weight come in an order that each request has anew; else in one that never changes. */
+  /** Whether hosts of equal weight are ordered differently for each request. Otherwise their order never changes. */
   readonly shuffleBestSameWeighedHosts: boolean;
   readonly maxIoOpsPerHost: number;
   readonly maxInstancesPerHost: number;
   readonly isolatedImages: readonly string[];
   readonly isolatedHosts: readonly string[];
-  /** No other image's servers go to the isolated hosts. */
+  /** Keeps servers of other images off the isolated hosts. */
   readonly restrictIsolatedHostsToIsolatedImages: boolean;
-  /** Architecture of images that name none; "": any. */
+  /** Architecture of images that name none, or "" for any. */
   readonly imagePropertiesDefaultArchitecture: string;
-  /** Only aggregate metadata that begins with it and the separator is compared with images; "": all. */
+  /** Only aggregate metadata that begins with this namespace and the separator is compared with images; "" compares all. */
   readonly aggregateImagePropertiesIsolationNamespace: string;
   readonly aggregateImagePropertiesIsolationSeparator: string;
-  /** Ratio by name of metric; also what MetricsFilter wants hosts to have. */
+  /** Ratio by name of metric. MetricsFilter requires hosts to report these metrics. */
   readonly metricsWeightSetting: Readonly<Record<string, number>>;
-  /** A host without one of these metrics is out of the question; else it weighs `metricsWeightOfUnavailable`. */
+  /** Excludes a host without one of these metrics. Otherwise such a host weighs `metricsWeightOfUnavailable`. */
   readonly metricsRequired: boolean;
   readonly metricsWeightOfUnavailable: number;
-  /** Ratio by image property; empty: all count alike. */
+  /** Ratio by image property. When it is empty, all properties count alike. */
   readonly imagePropsWeightSetting: Readonly<Record<string, number>>;
-  /** Resource class of each PCI alias; an alias that is not here has one made of its name. */
+  /** Resource class of each PCI alias. The class of any other alias is made from its name. */
   readonly pciAliases: Readonly<Record<string, string>>;
-  /** Classes that best_fit looks at; empty: all that the request asks for. */
+  /** Classes that best_fit considers. When it is empty, it considers all that the request asks for. */
   readonly bestFitClasses: readonly string[];
 }
 
-/** Settings as they are stored and typed: those that differ from the defaults, by option name (`host_subset_size`). */
+/** Settings in their stored form, as operators enter them: those that differ from the defaults, by option name (`host_subset_size`). */
 export type StoredSchedulingSettings = Readonly<Record<string, unknown>>;
 
-/** Why one option cannot be as it was given. */
+/** Why a value of an option is not valid. */
 export interface SettingRefusal {
   readonly option: string;
   readonly value: unknown;
-  /** What it may be; null: there is no such option. */
+  /** The permitted values, or null when there is no such option. */
   readonly allowed: string | null;
 }
 
 export type SchedulingSettingsOutcome =
   | { readonly kind: "settings"; readonly settings: SchedulingSettings }
-  /** Every option that is wrong. */
+  /** Lists every invalid option. */
   | { readonly kind: "refused"; readonly refusals: readonly SettingRefusal[] };
 
 type Field = Exclude<keyof SchedulingSettings, "multipliers">;
@@ -99,7 +99,7 @@ const READERS: { readonly [Name in Field]: SettingReader<SchedulingSettings[Name
   bestFitClasses: listSetting(100),
 };
 
-/** Nova's defaults where they say something; ours where Nova leaves a cloud of many schedulers to collide (the subset). */
+/** Nova's defaults, except where they would make the schedulers of a cloud with many of them collide (the subset). */
 export const DEFAULT_SCHEDULING_SETTINGS: SchedulingSettings = {
   enabledFilters: [
     "ComputeFilter",
@@ -131,7 +131,7 @@ export const DEFAULT_SCHEDULING_SETTINGS: SchedulingSettings = {
     gpu_best_fit: 5,
     gpu_fragmentation: 0,
     own_slice: 2,
-    // A guess, and so less than what any difference in free room that matters makes.
+    // A pick is only a hint, so it counts less than any difference in free room that matters.
     recent_picks: 0.25,
   },
   hostSubsetSize: 5,
@@ -164,12 +164,12 @@ const WEIGHERS_BY_OPTION: ReadonlyMap<string, WeigherName> = new Map(
 /** Every option's name, for help and completion. */
 export const SCHEDULING_OPTIONS: readonly string[] = [...FIELDS_BY_OPTION.keys(), ...WEIGHERS_BY_OPTION.keys()];
 
-/** Name of the setting, and of the aggregate metadata, that multiplies a weigher. */
+/** The name of the setting, and of the aggregate metadata, that holds a weigher's multiplier. */
 export function multiplierOption(name: WeigherName): string {
   return `${name}_weight_multiplier`;
 }
 
-/** The defaults with what is stored over them. Refuses options that there are not and values that are not allowed, all at once. */
+/** The defaults overridden by the stored values. It refuses unknown options and invalid values, all at once. */
 export function readSchedulingSettings(stored: StoredSchedulingSettings): SchedulingSettingsOutcome {
   const refusals: SettingRefusal[] = [];
   const fields: Record<string, unknown> = {};
@@ -187,7 +187,7 @@ export function readSchedulingSettings(stored: StoredSchedulingSettings): Schedu
   return { kind: "settings", settings: { ...DEFAULT_SCHEDULING_SETTINGS, ...fields, multipliers } };
 }
 
-/** All options with their values, as `readSchedulingSettings` takes them. */
+/** All options with their values, in the form that `readSchedulingSettings` takes. */
 export function writeSchedulingSettings(settings: SchedulingSettings): Record<string, unknown> {
   const written: Record<string, unknown> = {};
   for (const [option, field] of FIELDS_BY_OPTION) written[option] = settings[field];
@@ -195,7 +195,7 @@ export function writeSchedulingSettings(settings: SchedulingSettings): Record<st
   return written;
 }
 
-/** For whoever gave it: option, value, what it may be. */
+/** A line for the operator with the option, the value, and what is allowed. */
 export function describeSettingRefusal({ option, value, allowed }: SettingRefusal): string {
   if (allowed === null) return `There is no option ${option}; there are ${SCHEDULING_OPTIONS.join(", ")}.`;
   return `${option} cannot be ${JSON.stringify(value)}: it is ${allowed}.`;

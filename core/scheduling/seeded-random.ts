@@ -1,4 +1,6 @@
-/** A number from a text, the same on every machine (FNV-1a, 32 bits): the seed of a decision from its request's id. */
+/**
+ * Turns a text into a number that is the same on every machine (FNV-1a, 32 bits). It makes the seed of a decision from its request's id.
+ */
 export function seedOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {
@@ -8,7 +10,7 @@ export function seedOf(text: string): number {
   return hash >>> 0;
 }
 
-/** Random numbers in [0, 1) that a seed decides (mulberry32): good enough to spread choices, no good for secrets. */
+/** Random numbers in [0, 1) that a seed decides (mulberry32). They suffice to spread choices but not for secrets. */
 export function seededRandom(seed: number): () => number {
   let state = seed | 0;
   return () => {

@@ -1,8 +1,8 @@
-/** How a stored or typed value becomes the value of a setting. */
+/** Converts a stored or entered value to the value of a setting. */
 export interface SettingReader<Value> {
-  /** What is allowed, for whoever gave something else. */
+  /** Describes the permitted values in the refusal of another one. */
   readonly allowed: string;
-  /** Undefined: not allowed. Takes JSON as well as the text of a command line. */
+  /** Returns undefined when the value is not permitted. It accepts JSON as well as the text of a command line. */
   read(given: unknown): Value | undefined;
 }
 
@@ -28,7 +28,7 @@ export const yesOrNo: SettingReader<boolean> = {
   },
 };
 
-/** Text; the empty one stands for "none". */
+/** Text, where the empty text stands for "none". */
 export function textUpTo(lengthMax: number): SettingReader<string> {
   return {
     allowed: `text of at most ${lengthMax} characters`,
@@ -36,7 +36,7 @@ export function textUpTo(lengthMax: number): SettingReader<string> {
   };
 }
 
-/** A list without repetitions: an array, or text with commas between. */
+/** A list without repetitions, given as an array or as comma-separated text. */
 export function listSetting<Item extends string>(
   most: number,
   choices?: readonly Item[],
@@ -54,7 +54,7 @@ export function listSetting<Item extends string>(
   };
 }
 
-/** Numbers by name: an object, or text like `cpu.frequency=1.0,load=-2`. */
+/** Numbers by name, given as an object or as text like `cpu.frequency=1.0,load=-2`. */
 export function numbersByName(most: number): SettingReader<Readonly<Record<string, number>>> {
   return {
     allowed: `at most ${most} numbers by name, like name1=1.0,name2=-1`,
@@ -69,7 +69,7 @@ export function numbersByName(most: number): SettingReader<Readonly<Record<strin
 
 const RESOURCE_CLASS = /^[A-Z0-9_]{1,255}$/;
 
-/** Resource classes by name: an object, or text like `gpu=CUSTOM_PCI_GPU,nic=SRIOV_NET_VF`. */
+/** Resource classes by name, given as an object or as text like `gpu=CUSTOM_PCI_GPU,nic=SRIOV_NET_VF`. */
 export function classesByName(most: number): SettingReader<Readonly<Record<string, string>>> {
   return {
     allowed: `at most ${most} resource classes by name, like name1=CUSTOM_A,name2=PGPU`,

@@ -1,17 +1,17 @@
 /** How long a host's build failures are remembered after the last of them. */
 export const buildFailureFadeMs = 3_600_000;
-/** A failure counts half after so long: a host that has failed a lot is tried again by and by, not all at once. */
+/** The time after which a failure counts half. It lets a host with many failures be tried again gradually, not all at once. */
 export const buildFailureHalfLifeMs = buildFailureFadeMs / 4;
 
-/** What a count is `agoMs` after it was made; to a hundredth. The Redis body has the same in its script. */
+/** The value of a count `agoMs` after it was made, rounded to a hundredth. The script of the Redis adapter has the same formula. */
 export function fadedCount(count: number, agoMs: number, fadeMs: number): number {
   return Math.round(count * 2 ** ((-4 * agoMs) / fadeMs) * 100) / 100;
 }
 
-/** How long a pick is told to the others: longer than a claim takes to show in their views. */
+/** How long other schedulers see a pick. It is longer than a claim takes to appear in their views. */
 export const pickFadeMs = 1_000;
 
-/** Most picks that one call reads: the youngest. */
+/** Maximum number of picks that one call reads, the most recent ones. */
 export const picksReadMax = 2_000;
 
 /** A host that a scheduler has just chosen. */
@@ -21,28 +21,31 @@ export interface HostPick {
 }
 
 /**
- * What schedulers tell each other, and may lose at any time: Redis, or the in-process twin. Nothing here is needed
- * for a right decision; without it there are more lost races and slower learning of bad hosts. No call rejects: with the
- * store gone each answers, soon, as if nobody had ever told it anything.
+ * Hints that schedulers exchange and may lose at any time, kept in Redis or in the in-memory twin. No decision needs them to be right.
+ * Without them there are more lost races, and bad hosts are recognised later. No call rejects: while the store is unavailable, each call
+ * soon answers as if the store were empty.
  */
 export interface SoftState {
-  /** I live (for `ttlMs` from now). Returns the ids of all schedulers that live, sorted; with the store gone only the own. */
+  /**
+   * Announces this scheduler as live for `ttlMs` from now. Returns the sorted ids of all live schedulers, or only its own id while the
+   * store is unavailable.
+   */
   announce(schedulerId: string, ttlMs: number): Promise<readonly string[]>;
-  /** Ids of all schedulers that live, sorted. */
+  /** The sorted ids of all live schedulers. */
   living(): Promise<readonly string[]>;
   withdraw(schedulerId: string): Promise<void>;
-  /** A build failed by the host's fault. */
+  /** Counts a build that failed through the host's fault. */
   recordBuildFailure(cell: string, host: string): Promise<void>;
-  /** A build succeeded there: its count starts anew. */
+  /** Resets the host's count after a build has succeeded there. */
   clearBuildFailures(cell: string, host: string): Promise<void>;
   /**
-   * Counts by `<cell>/<host>`, to a hundredth: each failure counts half after a quarter of an hour, and all are forgotten an
-   * hour after the last.
+   * Counts by `<cell>/<host>`, to a hundredth. Each failure counts half after a quarter of an hour, and all are dropped an hour after the
+   * last one.
    */
   buildFailures(): Promise<ReadonlyMap<string, number>>;
-  /** I have just chosen these hosts (again). */
+  /** Tells other schedulers that this one has just chosen these hosts. */
   recordPicks(schedulerId: string, picks: readonly HostPick[]): Promise<void>;
-  /** What the others have chosen within the last second, each scheduler's hosts once; at most 2,000, the youngest. */
+  /** What the other schedulers chose within the last second, each scheduler's hosts once, limited to the 2,000 most recent picks. */
   recentPicks(schedulerId: string): Promise<readonly HostPick[]>;
   close(): Promise<void>;
 }

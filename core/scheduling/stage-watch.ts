@@ -1,8 +1,10 @@
-/** What a decision spends its time on. `sieve`, `filter` and `weigh` are of hosts that changed, `combine` of those looked at. */
+/**
+ * The stages of a decision whose time is measured. `sieve`, `filter` and `weigh` concern changed hosts, `combine` concerns examined hosts.
+ */
 export const DECISION_STAGES = ["sieve", "filter", "weigh", "combine", "alternates"] as const;
 export type DecisionStage = (typeof DECISION_STAGES)[number];
 
-/** Is told when a decision goes over to another stage, maybe to one that it was in before. It has the clock that core has not. */
+/** Called when a decision enters another stage, possibly one that it was in before. It measures time, because code in core has no clock. */
 export interface StageWatch {
   enter(stage: DecisionStage): void;
 }

@@ -1,13 +1,13 @@
 import type { Flavor, PortResourceRequest, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 
-/** What a server's own words say of the resources it wants: a server spec's flavor, image and ports. */
+/** The parts of a server spec that say which resources it needs: flavor, image and ports. */
 export interface Asked {
   readonly flavor: Flavor;
   readonly imageProperties: Readonly<Record<string, string>>;
   readonly portRequests: readonly PortResourceRequest[];
 }
 
-/** And of where it may go, which the request filters read. */
+/** Adds the parts that say where the server may go, which the request filters read. */
 export interface AskedPlace extends Asked {
   readonly projectId: string;
   readonly availabilityZone: string;
@@ -15,7 +15,7 @@ export interface AskedPlace extends Asked {
   readonly requestedHost: string;
 }
 
-/** Null: the spec has no flavor, so it asks for nothing that could be placed. */
+/** Extracts these parts of a spec. Null when the spec has no flavor, since there is then nothing to place. */
 export function askedOf(spec: ServerSpec): AskedPlace | null {
   const { flavor, imageProperties, portRequests, projectId, availabilityZone, forcedHost, requestedHost } = spec;
   if (flavor === undefined) return null;

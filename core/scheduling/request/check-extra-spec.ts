@@ -18,8 +18,8 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Why an extra spec is wrong by itself; null: nothing is. They are written one after the other, so what they lack together is no
- * reason yet: a server of the flavor is refused until it is complete.
+ * Why an extra spec is invalid by itself, or null when it is valid. Extra specs are written one after the other, so a missing companion is
+ * no reason yet: servers of the flavor are refused until it is complete.
  */
 export function checkExtraSpec(key: string, value: string): RequestRefusal | null {
   const choices = Object.hasOwn(CHOICES, key) ? CHOICES[key] : undefined;

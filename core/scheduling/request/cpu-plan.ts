@@ -3,14 +3,14 @@ import { agreedWish, contradiction, hardwareWish } from "./hardware-wish.ts";
 import { parseCpuMask } from "./parse-cpu-set.ts";
 import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
 
-/** How a server's CPUs are to be had. */
+/** Which kinds of CPU a server needs. */
 export interface CpuPlan {
   readonly kind: "plan";
-  /** Null: nobody said. */
+  /** The policy, or null when neither flavor nor image names one. */
   readonly policy: CpuPolicy | null;
-  /** CPUs of the guest, from 0 on, that get a host CPU of their own. */
+  /** CPUs of the guest, numbered from 0, that get a dedicated host CPU. */
   readonly dedicated: ReadonlySet<number>;
-  /** Host CPUs beside those, for the emulator's threads. */
+  /** Additional host CPUs for the emulator's threads. */
   readonly extraPcpus: number;
 }
 
@@ -21,9 +21,9 @@ const MASK_KEY = "hw:cpu_dedicated_mask";
 const EMULATOR_KEY = "hw:emulator_threads_policy";
 
 /**
- * `hw:cpu_policy` with `hw:cpu_dedicated_mask` or a real-time mask, and `hw:emulator_threads_policy`. Refuses what Nova refuses
- * (nova.virt.hardware.numa_get_constraints): an image that overrides the flavor, a mask without `mixed` and the other way round,
- * a mask of all CPUs or of none, amounts of VCPU or PCPU beside a policy.
+ * Reads `hw:cpu_policy` with `hw:cpu_dedicated_mask` or a real-time mask, and `hw:emulator_threads_policy`. It refuses what Nova refuses
+ * (nova.virt.hardware.numa_get_constraints): an image that overrides the flavor, a mask without `mixed` or `mixed` without a mask, a mask
+ * of all CPUs or of none, amounts of VCPU or PCPU beside a policy.
  */
 export function cpuPlan(asked: Asked): CpuPlan | RequestRefusal {
   const read = readPolicy(asked);
@@ -55,7 +55,8 @@ function readPolicy(asked: Asked): { readonly kind: "wish"; readonly value: CpuP
   if (ofImage.kind !== "wish") return ofImage;
   const ofFlavor = agreedWish({ flavor, image: null }, CPU_POLICIES);
   if (ofFlavor.kind !== "wish" || !flavor || !image) return ofFlavor.kind === "wish" && !flavor ? ofImage : ofFlavor;
-  // A flavor that dedicates all CPUs gives more than any image asks; the others would be made dearer by the image.
+  // A flavor that dedicates all CPUs already gives more than an image can ask for. Under other flavors the image may not ask for more
+  // dedicated CPUs, since they would make the server more expensive.
   const isMore = flavor.value === "mixed" ? image.value === "dedicated" : image.value !== "shared";
   if (flavor.value !== "dedicated" && isMore)
     return contradiction(flavor, image, "an image may not ask for more dedicated CPUs");

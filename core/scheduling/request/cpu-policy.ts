@@ -10,8 +10,9 @@ const HYPERTHREADING = "HW_CPU_HYPERTHREADING";
 const THREAD_POLICIES = ["prefer", "isolate", "require"] as const;
 
 /**
- * Dedicated CPUs are PCPU, the others VCPU; those of a server with NUMA nodes are written by that rule. `hw:cpu_thread_policy`:
- * `isolate` forbids and `require` requires the trait HW_CPU_HYPERTHREADING, of the root where the CPUs are its children's.
+ * Adds PCPU for dedicated CPUs and VCPU for the others, unless the server has NUMA nodes, whose rule adds them. `hw:cpu_thread_policy`:
+ * `isolate` forbids and `require` requires the trait HW_CPU_HYPERTHREADING, which is a trait of the root when the CPUs belong to its
+ * children.
  */
 export const cpuPolicy: TranslationRule = (asked, draft) => {
   const plan = cpuPlan(asked);
@@ -33,7 +34,7 @@ function threadPolicy(
   { inNodes, isPinned }: { readonly inNodes: boolean; readonly isPinned: boolean },
 ): RequestRefusal | null {
   const { flavor, image } = hardwareWish(asked, "cpu_thread_policy");
-  // A flavor that prefers leaves the choice to the image.
+  // A flavor with `prefer` leaves the choice to the image.
   const flavorDecides = flavor !== null && !(flavor.value === "prefer" && image !== null);
   const read = agreedWish({ flavor: flavorDecides ? flavor : null, image }, THREAD_POLICIES);
   if (read.kind !== "wish") return read;

@@ -3,7 +3,7 @@ import { agreedFlag, agreedWish, hardwareWish } from "./hardware-wish.ts";
 import type { RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
-/** Wishes whose value alone names the host's trait; a value without one asks for nothing. */
+/** Options whose value alone selects the host's trait. A value without a trait adds nothing. */
 const BY_CHOICE: readonly {
   readonly name: string;
   readonly prefix?: string;
@@ -33,7 +33,7 @@ const BY_CHOICE: readonly {
   },
 ];
 
-/** Wishes for yes or no, with the trait of hosts that can. */
+/** Boolean options, with the trait of hosts that support them. */
 const BY_FLAG: Readonly<Record<string, string>> = {
   virtio_packed_ring: "COMPUTE_NET_VIRTIO_PACKED",
   ephemeral_encryption: "COMPUTE_EPHEMERAL_ENCRYPTION",
@@ -41,8 +41,8 @@ const BY_FLAG: Readonly<Record<string, string>> = {
 };
 
 /**
- * What the host's driver must be able to do: secure boot, address size, sound, packed virtqueues, encrypted disks, stateless firmware,
- * accelerators (`accel:device_profile`). Required of the root, which is where drivers report it.
+ * Requires traits for what the host's driver must support: secure boot, address size, sound, packed virtqueues, encrypted disks, stateless
+ * firmware, accelerators (`accel:device_profile`). They are required of the root, because drivers report them there.
  */
 export const driverCapabilities: TranslationRule = (asked, draft) => {
   for (const { name, prefix, traits } of BY_CHOICE) {

@@ -10,9 +10,9 @@ const AMOUNT = /^\d{1,10}$/;
 const AMOUNT_MAX = 2 ** 31 - 1;
 
 /**
- * `resources:CLASS=N` and `resourcesX:CLASS=N` (0 takes the class out), `trait:NAME` and `traitX:NAME` = required or forbidden,
- * `group_policy` = none or isolate, `same_subtree` = suffixes with commas between (several lists: with semicolons). Extra specs
- * of other kinds are left alone. Unlike Nova, which logs and ignores, it refuses a value that it cannot read.
+ * Reads `resources:CLASS=N` and `resourcesX:CLASS=N` (0 removes the class), `trait:NAME` and `traitX:NAME` = required or forbidden,
+ * `group_policy` = none or isolate, `same_subtree` = comma-separated suffixes (several lists are separated by semicolons). It ignores extra
+ * specs of other kinds. Unlike Nova, which logs and ignores an unreadable value, it refuses one.
  */
 export const extraSpecGroups: TranslationRule = ({ flavor }, draft) => {
   for (const [key, value] of Object.entries(flavor.extraSpecs)) {

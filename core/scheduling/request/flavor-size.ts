@@ -2,7 +2,10 @@ import type { TranslationRule } from "./translation-rule.ts";
 
 const MIB_PER_GIB = 1024;
 
-/** VCPU, MEMORY_MB and DISK_GB from the flavor's numbers, where no group speaks of the class. Goes after the rules that may. */
+/**
+ * Adds VCPU, MEMORY_MB and DISK_GB from the flavor's numbers for classes that no group names. It must run after the rules that may name
+ * them.
+ */
 export const flavorSize: TranslationRule = ({ flavor }, draft) => {
   if (!draft.names("VCPU") && !draft.names("PCPU")) draft.add("", "VCPU", flavor.vcpus);
   if (!draft.names("MEMORY_MB")) draft.add("", "MEMORY_MB", flavor.memoryMib);

@@ -1,7 +1,7 @@
 import type { Asked } from "./asked.ts";
 import { badExtraSpec, badImageProperty, type NamedValue, type RequestRefusal } from "./request-refusal.ts";
 
-/** One thing that a flavor (`hw:cpu_policy`) and an image (`hw_cpu_policy`) may both say. */
+/** An option that both a flavor (`hw:cpu_policy`) and an image (`hw_cpu_policy`) may set. */
 export interface HardwareWish {
   readonly flavor: NamedValue | null;
   readonly image: NamedValue | null;
@@ -9,7 +9,7 @@ export interface HardwareWish {
 
 export type WishRead<Value> = { readonly kind: "wish"; readonly value: Value | null } | RequestRefusal;
 
-/** What both say of it. `prefix`: `hw`, or `os`. */
+/** Reads an option from both. `prefix` is `hw` or `os`. */
 export function hardwareWish({ flavor, imageProperties }: Asked, name: string, prefix = "hw"): HardwareWish {
   return {
     flavor: namedValue(flavor.extraSpecs, `${prefix}:${name}`),
@@ -22,7 +22,7 @@ function namedValue(values: Readonly<Record<string, string>>, key: string): Name
   return value === undefined || value === "" ? null : { key, value };
 }
 
-/** The value that the flavor or the image asks for; refuses one that is none of `choices`, and two that differ. */
+/** The value that the flavor or the image sets. It refuses a value that is not among `choices`, and two values that differ. */
 export function agreedWish<Choice extends string>(
   { flavor, image }: HardwareWish,
   choices: readonly Choice[],
@@ -36,7 +36,7 @@ export function agreedWish<Choice extends string>(
   return { kind: "wish", value: ofFlavor ?? ofImage ?? null };
 }
 
-/** The same of yes and no, in the words that OpenStack has for them. */
+/** Like `agreedWish` for a boolean, in the spellings that OpenStack accepts. */
 export function agreedFlag(wish: HardwareWish): WishRead<boolean> {
   const { flavor, image } = wish;
   const ofFlavor = flavor && readYes(flavor.value);

@@ -6,7 +6,10 @@ import type { TranslationRule } from "./translation-rule.ts";
 const PREFIX = "trait:";
 const NAME = /^[A-Z0-9_]{1,255}$/;
 
-/** An image's `trait:NAME=required`: as if the flavor had said so of its unnumbered group. Refuses one that the flavor forbids. */
+/**
+ * Reads an image's `trait:NAME=required` as if it were an extra spec of the flavor for its unnumbered group. It refuses a trait that the
+ * flavor forbids.
+ */
 export const imageTraits: TranslationRule = ({ flavor, imageProperties }, draft) => {
   for (const [key, value] of Object.entries(imageProperties)) {
     if (!key.startsWith(PREFIX)) continue;

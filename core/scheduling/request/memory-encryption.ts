@@ -3,7 +3,10 @@ import type { TranslationRule } from "./translation-rule.ts";
 
 const TRAITS = { "amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_SEV_ES" } as const;
 
-/** `hw:mem_encryption`: one MEM_ENCRYPTION_CONTEXT, and the trait of the model that `hw:mem_encryption_model` names (AMD SEV unless given). */
+/**
+ * Reads `hw:mem_encryption`: it adds one MEM_ENCRYPTION_CONTEXT and the trait of the model that `hw:mem_encryption_model` names (AMD SEV by
+ * default).
+ */
 export const memoryEncryption: TranslationRule = (asked, draft) => {
   const wanted = agreedFlag(hardwareWish(asked, "mem_encryption"));
   if (wanted.kind !== "wish") return wanted;

@@ -6,7 +6,7 @@ import { badExtraSpec, badImageProperty, type NamedValue, type RequestRefusal } 
 import type { TranslationRule } from "./translation-rule.ts";
 
 const KIB_PER_UNIT: Readonly<Record<string, number>> = { "": 1, KB: 1, MB: 1024, GB: 1024 ** 2 };
-/** Ordinary memory, which MEMORY_MB counts already. */
+/** The size of ordinary pages, which MEMORY_MB already counts. */
 const SMALL_PAGE_KIB = 4;
 const LARGE_PAGES = "CUSTOM_MEMORY_PAGES_LARGE";
 const ALLOWED = "small, large, any, or a size as 2048, 2MB or 1GB";
@@ -17,9 +17,10 @@ export function pageClass(pageKib: number): string {
 }
 
 /**
- * `hw:mem_page_size`. MEMORY_MB counts all of a host's memory, that in pages too, and every guest's memory once, as in Nova; pages of a size are
- * a second limit, which Nova's hosts know and the ledger does here: so many of CUSTOM_MEMORY_PAGES_<KiB>KB, of each NUMA node its own. `large` leaves the size open: it asks for the trait
- * CUSTOM_MEMORY_PAGES_LARGE. `small` and `any` ask for nothing. An image may choose only where the flavor says large or any.
+ * Reads `hw:mem_page_size`. MEMORY_MB counts all of a host's memory including that in huge pages, and every guest's memory once, as in
+ * Nova. Pages of one size are a second limit, which hosts keep in Nova and the ledger keeps here: each NUMA node has its own inventory of
+ * CUSTOM_MEMORY_PAGES_<KiB>KB. `large` leaves the size open and requires the trait CUSTOM_MEMORY_PAGES_LARGE. `small` and `any` add
+ * nothing. An image may choose a size only when the flavor says large or any.
  */
 export const memoryPages: TranslationRule = (asked, draft) => {
   const said = readWish(asked);

@@ -6,7 +6,7 @@ import { searchOf } from "../placement-query.ts";
 import type { AskedPlace } from "./asked.ts";
 import { asked, queryOf, type Specs } from "./some-request.ts";
 
-/** A host: flat, or with its CPUs and memory in NUMA nodes, each with a GPU below it. */
+/** Adds a host that is flat, or that has its CPUs and memory in NUMA nodes, each with a GPU below it. */
 function hostOf(view: LedgerView, name: string, nodes: number, traits: readonly string[] = []): void {
   const root = providerUuid(name);
   const put = (uuid: ProviderUuid, parent: ProviderUuid | null) =>
@@ -33,7 +33,7 @@ function hostOf(view: LedgerView, name: string, nodes: number, traits: readonly 
   view.apply({ kind: "host-put", host: name, provider: root, up: true, disabled: false });
 }
 
-describe("what is asked of NUMA hosts and flat ones", () => {
+describe("requests to NUMA hosts and flat hosts", () => {
   const view = new LedgerView();
   hostOf(view, "flat", 0);
   hostOf(view, "numa", 2);
@@ -47,7 +47,7 @@ describe("what is asked of NUMA hosts and flat ones", () => {
       }),
     );
 
-  it("puts each node on a NUMA node of its own, all on the root of a flat host, and none on a disabled host", () => {
+  it("puts each guest node on a different NUMA node, all of them on the root of a flat host, and none on a disabled host", () => {
     const ways = found({ "hw:numa_nodes": "2" });
     expect(ways.filter(({ host }) => host === "flat")).toEqual([
       { host: "flat", nodes: ["flat", "flat"], gpu: undefined },
@@ -65,7 +65,7 @@ describe("what is asked of NUMA hosts and flat ones", () => {
     expect(ways.map(({ host }) => host)).toContain("flat");
   });
 
-  it("gives only the host that was named", () => {
+  it("admits only the named host", () => {
     expect(found({}, { requestedHost: "flat" }).map(({ host }) => host)).toEqual(["flat"]);
     expect(found({}, { requestedHost: "unknown" })).toEqual([]);
   });

@@ -10,7 +10,7 @@ const NODES_MAX = 128;
 
 /** One NUMA node of a guest. */
 export interface GuestNode {
-  /** Of its request group. */
+  /** Suffix of the node's request group. */
   readonly suffix: string;
   readonly cpus: ReadonlySet<number>;
   readonly memoryMib: number;
@@ -18,14 +18,15 @@ export interface GuestNode {
 
 export type GuestNodes = { readonly kind: "nodes"; readonly nodes: readonly GuestNode[] } | RequestRefusal;
 
-/** Suffix of the request group of a guest's NUMA node; other rules and extra specs may name it. */
+/** Suffix of the request group of a guest's NUMA node. Other rules and extra specs may name it. */
 export function nodeSuffix(index: number): string {
   return `_NUMA${index}`;
 }
 
 /**
- * `hw:numa_nodes=N`: one group for each node with its CPUs and memory, evenly or as `hw:numa_cpus.N` and `hw:numa_mem.N` say. The
- * groups are kept apart: on a host whose NUMA nodes are providers each gets one of its own, on a flat host its root serves all.
+ * Reads `hw:numa_nodes=N`: it adds one group for each node with its CPUs and memory, divided evenly or as `hw:numa_cpus.N` and
+ * `hw:numa_mem.N` say. The groups are kept apart: on a host whose NUMA nodes are providers each gets a different one, and on a flat host
+ * the root serves all.
  */
 export const numaNodes: TranslationRule = (asked, draft) => {
   const plan = cpuPlan(asked);
@@ -40,7 +41,7 @@ export const numaNodes: TranslationRule = (asked, draft) => {
   return null;
 };
 
-/** The emulator's threads go with the first node. */
+/** Adds the CPUs of each node. The emulator's threads belong to the first node. */
 function addCpus(draft: QueryDraft, nodes: readonly GuestNode[], { dedicated, extraPcpus }: CpuPlan): void {
   nodes.forEach(({ suffix, cpus }, index) => {
     const pcpus = [...cpus].filter((cpu) => dedicated.has(cpu)).length;
@@ -51,7 +52,7 @@ function addCpus(draft: QueryDraft, nodes: readonly GuestNode[], { dedicated, ex
   });
 }
 
-/** The nodes asked for; none unless `hw:numa_nodes` says how many. */
+/** The guest's NUMA nodes. There are none unless `hw:numa_nodes` gives their number. */
 export function guestNodes(asked: Asked): GuestNodes {
   const wish = hardwareWish(asked, "numa_nodes");
   if (wish.flavor && wish.image)
@@ -89,7 +90,9 @@ interface NodeLayout {
   readonly memory: HardwareWish;
 }
 
-/** Each node has its CPUs and its memory, each CPU is in one node, and the memory adds up. */
+/**
+ * Reads an explicit layout. Each node must have CPUs and memory, each CPU must be in one node, and the memory must add up to the flavor's.
+ */
 function laidOut(asked: Asked, layouts: readonly NodeLayout[], wish: HardwareWish): GuestNodes {
   const { vcpus, memoryMib } = asked.flavor;
   const seen = new Set<number>();
@@ -115,7 +118,7 @@ function laidOut(asked: Asked, layouts: readonly NodeLayout[], wish: HardwareWis
 
 const LAYOUT = /^hw[:_]numa_(?:cpus|mem)\.(\d+)$/;
 
-/** CPUs or memory of nodes, and nobody says how many nodes there are. */
+/** Refuses CPUs or memory of nodes when the number of nodes is not given. */
 function strayLayout({ flavor, imageProperties }: Asked): RequestRefusal | null {
   for (const [key, value] of Object.entries(flavor.extraSpecs))
     if (LAYOUT.test(key)) return badExtraSpec(key, value, "left out without hw:numa_nodes");
@@ -124,7 +127,7 @@ function strayLayout({ flavor, imageProperties }: Asked): RequestRefusal | null 
   return null;
 }
 
-/** CPUs or memory of a node that there is not. */
+/** Refuses CPUs or memory of a node that does not exist. */
 function tooMany({ flavor, imageProperties }: Asked, count: number): RequestRefusal | null {
   const isBeyond = (key: string) => Number(LAYOUT.exec(key)?.[1] ?? 0) >= count;
   const allowed = `left out: there are ${count} NUMA nodes, the first is 0`;
@@ -135,7 +138,10 @@ function tooMany({ flavor, imageProperties }: Asked, count: number): RequestRefu
   return null;
 }
 
-/** The one that names the nodes lays them out, too. */
+/**
+ * Refuses a layout that comes partly from the flavor and partly from the image: the one that sets the number of nodes must also lay them
+ * out.
+ */
 function overlap({ flavor, imageProperties }: Asked, wish: HardwareWish): RequestRefusal | null {
   const ofFlavor = Object.entries(flavor.extraSpecs).find(([key]) => LAYOUT.test(key));
   const ofImage = Object.entries(imageProperties).find(([key]) => LAYOUT.test(key));

@@ -1,6 +1,6 @@
 const CPUS_MAX = 8_192;
 
-/** Reads `0-3,^2,5`: ranges and numbers, less those behind a `^`. Null: it is none. */
+/** Reads ranges and numbers like `0-3,^2,5`, where `^` excludes. Null when the text is not such a list. */
 export function parseCpuMask(text: string): ReadonlySet<number> | null {
   const taken = new Set<number>();
   const left = new Set<number>();

@@ -8,14 +8,14 @@ import type { TranslationRule } from "./translation-rule.ts";
 
 const VGPU = resourceClass("VGPU");
 const POLICIES = ["required", "preferred", "legacy", "socket"] as const;
-/** Classes that are not devices. */
+/** Classes that do not count devices. */
 const PLAIN_CLASSES: ReadonlySet<string> = new Set(["VCPU", "PCPU", "MEMORY_MB", "DISK_GB"]);
 
 /**
- * `hw:pci_numa_affinity_policy`. `socket` asks for the trait COMPUTE_SOCKET_PCI_NUMA_AFFINITY of the host. `required` puts the
- * numbered groups of devices that the flavor names (`resources_GPU:VGPU=1`) into one subtree with the guest's NUMA node,
- * if it has one; with several nodes, which of them is not to be said in a query. `preferred` and `legacy` ask for nothing.
- * Goes after the rule of NUMA nodes.
+ * Reads `hw:pci_numa_affinity_policy`. `socket` requires the trait COMPUTE_SOCKET_PCI_NUMA_AFFINITY of the host. `required` puts the
+ * numbered groups of devices that the flavor names (`resources_GPU:VGPU=1`) into one subtree with the guest's NUMA node, if it has one.
+ * With several nodes a query cannot say which of them is meant. `preferred` and `legacy` add nothing. It must run after the rule for NUMA
+ * nodes.
  */
 export const pciAffinity: TranslationRule = (asked, draft) => {
   const read = readPolicy(asked);
@@ -24,7 +24,7 @@ export const pciAffinity: TranslationRule = (asked, draft) => {
   return tieToNode(asked, draft, draft.suffixes());
 };
 
-/** Ties those of these groups that ask for devices to the guest's node, if the policy is `required`. */
+/** Ties those of the given groups that request devices to the guest's node when the policy is `required`. */
 export function tieToNode(asked: Asked, draft: QueryDraft, suffixes: readonly string[]): RequestRefusal | null {
   const read = readPolicy(asked);
   if (read.kind !== "wish") return read;
@@ -32,7 +32,7 @@ export function tieToNode(asked: Asked, draft: QueryDraft, suffixes: readonly st
   const guest = guestNodes(asked);
   const [node, ...others] = guest.kind === "nodes" ? guest.nodes : [];
   if (node === undefined || others.length > 0) return null;
-  // A VGPU of the unnumbered group may come from any provider: a group of its own can be tied to the node.
+  // Any provider may serve a VGPU of the unnumbered group, so it moves to a numbered group that can be tied to the node.
   const unnumbered = draft.group("").resources;
   const vgpus = unnumbered.get(VGPU) ?? 0;
   if (vgpus > 0) {

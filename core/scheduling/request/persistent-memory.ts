@@ -3,7 +3,7 @@ import type { TranslationRule } from "./translation-rule.ts";
 
 const KEY = "hw:pmem";
 
-/** `hw:pmem=4GB,4GB,LARGE`: a CUSTOM_PMEM_NAMESPACE_<label> for each label. */
+/** Reads `hw:pmem=4GB,4GB,LARGE`: it adds a CUSTOM_PMEM_NAMESPACE_<label> for each label. */
 export const persistentMemory: TranslationRule = ({ flavor }, draft) => {
   const text = flavor.extraSpecs[KEY];
   if (text === undefined || text === "") return null;

@@ -3,8 +3,9 @@ import type { Asked } from "./asked.ts";
 import type { QueryDraft } from "./query-draft.ts";
 
 /**
- * Each request group of a port (Neutron's `resource_request`: minimum bandwidth with its physical network's traits) is one of the
- * server's. Several of one port are served in one subtree, as Neutron always asks: by a network agent and its interfaces.
+ * Adds each request group of a port (Neutron's `resource_request`: minimum bandwidth with the traits of its physical network) to the
+ * server's groups. Several groups of one port must be served in one subtree, that of a network agent and its interfaces, as Neutron always
+ * requests.
  */
 export const portGroups = ({ portRequests }: Pick<Asked, "portRequests">, draft: QueryDraft): null => {
   const byPort = new Map<string, string[]>();

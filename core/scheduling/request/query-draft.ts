@@ -11,28 +11,28 @@ import type { PlacementQuery } from "../placement-query.ts";
 import { badExtraSpec, type RequestRefusal } from "./request-refusal.ts";
 
 export interface GroupDraft {
-  /** An amount of 0 takes the class out of what the flavor's size would ask. */
+  /** By class. An amount of 0 removes the class that the flavor's size would otherwise add. */
   readonly resources: Map<ResourceClass, number>;
   readonly required: Set<Trait>;
   readonly forbidden: Set<Trait>;
 }
 
-/** A placement query while rules and filters write it. */
+/** A placement query under construction by rules and filters. */
 export class QueryDraft {
   groupPolicy: GroupPolicy | null = null;
   readonly sameSubtree: (readonly string[])[] = [];
   readonly apart: (readonly string[])[] = [];
-  /** Of the tree's root. */
+  /** Traits required of the tree's root. */
   readonly required = new Set<Trait>();
   readonly forbidden = new Set<Trait>();
   readonly memberOf: ReadonlySet<AggregateUuid>[] = [];
   readonly forbiddenAggregates = new Set<AggregateUuid>();
   onlyHosts: ReadonlySet<string> | null = null;
   readonly #groups = new Map<string, GroupDraft>();
-  /** Groups that a flavor's author named, and who has to say how they share providers. */
+  /** Suffixes that a flavor's author chose. Such a flavor must say how its groups share providers. */
   readonly #named = new Set<string>();
 
-  /** The group of this suffix, made if there is none yet; "" is the unnumbered one. */
+  /** The group with this suffix, which is created when missing; "" is the unnumbered group. */
   group(suffix: string): GroupDraft {
     const known = this.#groups.get(suffix);
     if (known) return known;
@@ -50,13 +50,13 @@ export class QueryDraft {
     return [...this.#groups.keys()];
   }
 
-  /** Adds to what a group asks of a class. */
+  /** Increases the amount of a class in a group. */
   add(suffix: string, name: string, amount: number): void {
     const { resources } = this.group(suffix);
     resources.set(resourceClass(name), (resources.get(resourceClass(name)) ?? 0) + amount);
   }
 
-  /** Whether any group speaks of the class, if only to take it out. */
+  /** Whether any group names the class, even if only to remove it. */
   names(name: string): boolean {
     return [...this.#groups.values()].some(({ resources }) => resources.has(resourceClass(name)));
   }
@@ -73,12 +73,12 @@ export class QueryDraft {
     for (const uuid of uuids) this.forbiddenAggregates.add(aggregateUuid(uuid));
   }
 
-  /** Every trait that is required of anything. */
+  /** All traits that the root or any group requires. */
   requiredTraits(): Set<Trait> {
     return new Set([...this.required, ...[...this.#groups.values()].flatMap(({ required }) => [...required])]);
   }
 
-  /** Refuses what Placement would refuse of such a query. */
+  /** Completes the query. It refuses whatever Placement would refuse. */
   finish(): { readonly kind: "query"; readonly query: PlacementQuery } | RequestRefusal {
     const groups: RequestGroup[] = [];
     for (const [suffix, draft] of this.#groups) {
@@ -108,7 +108,7 @@ export class QueryDraft {
     return { kind: "query", query };
   }
 
-  /** Null: it asks for nothing. */
+  /** Completes one group. Null when the group asks for nothing. */
   #finishGroup(
     suffix: string,
     { resources: amounts, required, forbidden }: GroupDraft,
@@ -121,7 +121,7 @@ export class QueryDraft {
     const [name] = [...required, ...forbidden];
     if (name === undefined) return null;
     if (suffix === "" && [...this.#groups].some(([other, { resources: some }]) => other !== "" && some.size > 0)) {
-      // All resources come from numbered groups: what is left to have the traits is the root.
+      // All resources come from numbered groups, so only the root can have the traits.
       for (const one of required) this.required.add(one);
       for (const one of forbidden) this.forbidden.add(one);
       return null;

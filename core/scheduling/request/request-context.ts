@@ -1,24 +1,26 @@
-/** A host aggregate as a request filter sees it: `HostAggregate` is one. Its uuid is also that of the placement aggregate. */
+/** A host aggregate as request filters see it. A `HostAggregate` can be passed. Its uuid is also that of the placement aggregate. */
 export interface RequestAggregate {
   readonly uuid: string;
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** Which request filters are on. Named and meant as in Nova's `[scheduler]` section; all are off there, too, unless set. */
+/**
+ * The settings of request filters, with the names and meaning of Nova's `[scheduler]` section. As in Nova, all filters are off by default.
+ */
 export interface RequestFilterSettings {
-  /** Hosts without a zone of their own are in this one. */
+  /** The zone of hosts that no aggregate puts in a zone. */
   readonly defaultAvailabilityZone: string;
-  /** A project goes to the aggregates that name it (`filter_tenant_id*`), if there are any. */
+  /** Restricts a project to the aggregates that name it (`filter_tenant_id*`), if there are any. */
   readonly limitTenantsToPlacementAggregate: boolean;
-  /** A project that no aggregate names gets no host. Only with the former. */
+  /** Gives no host to a project that no aggregate names. It has an effect only together with the previous setting. */
   readonly placementAggregateRequiredForTenants: boolean;
-  /** Aggregates with `trait:X=required` are closed to requests that do not ask for X. */
+  /** Closes aggregates with `trait:X=required` to requests that do not require X. */
   readonly enableIsolatedAggregateFiltering: boolean;
-  /** Only hosts that support the image's disk format. */
+  /** Admits only hosts that support the image's disk format. */
   readonly queryPlacementForImageTypeSupport: boolean;
-  /** Only hosts that support the image's bus, video, network and IOMMU models and architecture. */
+  /** Admits only hosts that support the image's bus, video, network and IOMMU models and architecture. */
   readonly imageMetadataPrefilter: boolean;
-  /** Resource class of each PCI alias; an alias that is not here has one made of its name. */
+  /** Resource class of each PCI alias. The class of any other alias is made from its name. */
   readonly pciAliases: Readonly<Record<string, string>>;
 }
 
@@ -32,12 +34,14 @@ export const DEFAULT_REQUEST_FILTER_SETTINGS: RequestFilterSettings = {
   pciAliases: {},
 };
 
-/** What request filters know beside the request. Replace the object when something changes: translations are remembered by it. */
+/**
+ * What request filters read besides the request. Replace the whole object when something changes, since translations are remembered by it.
+ */
 export interface RequestContext {
-  /** Of the whole cloud. */
+  /** All aggregates of the cloud. */
   readonly aggregates: readonly RequestAggregate[];
   readonly settings: RequestFilterSettings;
 }
 
-/** No aggregates, no filter on. */
+/** A context without aggregates and with every filter off. */
 export const PLAIN_CONTEXT: RequestContext = { aggregates: [], settings: DEFAULT_REQUEST_FILTER_SETTINGS };

@@ -1,8 +1,8 @@
-/** Why a request cannot be asked of any host. `allowed` continues "must be …"; an empty `value`: the key is missing. */
+/** Why no host can be searched for a request. `allowed` continues "must be …". An empty `value` means that the key is missing. */
 export type RequestRefusal =
   | { readonly kind: "bad-extra-spec"; readonly key: string; readonly value: string; readonly allowed: string }
   | { readonly kind: "bad-image-property"; readonly key: string; readonly value: string; readonly allowed: string }
-  /** The flavor says one thing and the image another. */
+  /** The flavor and the image contradict each other. */
   | { readonly kind: "contradiction"; readonly flavor: NamedValue; readonly image: NamedValue; readonly why: string }
   | { readonly kind: "no-aggregate-for-project"; readonly projectId: string };
 
@@ -19,7 +19,7 @@ export function badImageProperty(key: string, value: string, allowed: string): R
   return { kind: "bad-image-property", key, value, allowed };
 }
 
-/** The refusal as one line without a full stop: the key, the value, what is allowed. */
+/** The refusal as one line without a full stop: the key, the value, and what is allowed. */
 export function describeRequestRefusal(refusal: RequestRefusal): string {
   switch (refusal.kind) {
     case "bad-extra-spec":

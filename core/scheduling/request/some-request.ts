@@ -5,7 +5,7 @@ import { PLAIN_CONTEXT, type RequestContext } from "./request-context.ts";
 import { describeRequestRefusal } from "./request-refusal.ts";
 import { translateRequest } from "./translate-request.ts";
 
-/** For tests: extra specs, image properties, metadata. */
+/** Extra specs, image properties or metadata in tests. */
 export type Specs = Readonly<Record<string, string>>;
 
 const flavorOf = (extraSpecs: Specs, size: Partial<Flavor> = {}): Flavor => ({
@@ -19,7 +19,7 @@ const flavorOf = (extraSpecs: Specs, size: Partial<Flavor> = {}): Flavor => ({
   extraSpecs: { ...extraSpecs },
   ...size,
 });
-/** A request of 4 CPUs, 4 GiB and 10 GiB of disk that says so and so much more. */
+/** A request of 4 CPUs, 4 GiB of memory and 10 GiB of disk with the given extra specs, image properties and other fields. */
 export const asked = (extraSpecs: Specs, image: Specs = {}, more: Partial<AskedPlace> = {}): AskedPlace => ({
   flavor: flavorOf(extraSpecs),
   imageProperties: image,
@@ -30,7 +30,7 @@ export const asked = (extraSpecs: Specs, image: Specs = {}, more: Partial<AskedP
   requestedHost: "",
   ...more,
 });
-/** Throws when it is refused. */
+/** Throws when the request is refused. */
 export function queryOf(ask: AskedPlace, context: RequestContext = PLAIN_CONTEXT): PlacementQuery {
   const outcome = translateRequest(ask, context);
   if (outcome.kind !== "query") throw new Error(describeRequestRefusal(outcome));

@@ -65,7 +65,7 @@ describe("translateFlavor", () => {
     expect(groupsOf(flavor(extraSpecs as Record<string, string>))).toEqual(groups);
   });
 
-  it("takes the group policy, and none where it decides nothing", () => {
+  it("applies the group policy, and none where it decides nothing", () => {
     const two = { "resources1:VGPU": "1", "resources2:VGPU": "1" };
     const policy = (extraSpecs: Record<string, string>) => {
       const outcome = translateFlavor(flavor(extraSpecs));

@@ -4,7 +4,7 @@ import type { PlacementQuery } from "../placement-query.ts";
 import { portGroups } from "./port-groups.ts";
 import { QueryDraft } from "./query-draft.ts";
 
-/** What ports ask, without the server that they are given to: the same rule as for one that is new. */
+/** The query for ports alone, without their server. It uses the same rule as the query for a new server. */
 export function translatePort(portRequests: readonly PortResourceRequest[]): PlacementQuery {
   const draft = new QueryDraft();
   portGroups({ portRequests }, draft);

@@ -169,7 +169,7 @@ const TRANSLATIONS: readonly [string, Specs, Specs, Record<string, unknown>][] =
   ["persistent memory", { "hw:pmem": "4GB,4GB" }, {}, { "": `${SIZE} CUSTOM_PMEM_NAMESPACE_4GB=2` }],
 ];
 
-describe("what a request asks", () => {
+describe("the query of a request", () => {
   it.each(TRANSLATIONS)("%s", (_, extraSpecs, image, query) => {
     expect(shown(queryOf(asked(extraSpecs, image)))).toEqual(query);
   });
@@ -245,7 +245,7 @@ const REFUSALS: readonly [Specs, Specs, string][] = [
   [{ same_subtree: "_A,_B" }, {}, "extra spec same_subtree=_A,_B must be suffixes of numbered groups that there are"],
 ];
 
-describe("what no host can be asked", () => {
+describe("requests that cannot be translated", () => {
   it.each(REFUSALS)("flavor %o with image %o", (extraSpecs, image, why) => {
     const outcome = translateResources(asked(extraSpecs, image));
     expect(outcome.kind === "query" ? "a query" : describeRequestRefusal(outcome)).toContain(why);
@@ -265,7 +265,7 @@ describe("any translation", () => {
     { requiredKeys: [] },
   );
 
-  it("asks for all CPUs and all memory once, however they are divided, or is refused by name", () => {
+  it("asks for all CPUs and all memory once, however they are divided, or refuses with the name of the wrong key", () => {
     fc.assert(
       fc.property(specs, fc.record({ hw_cpu_policy: policy }, { requiredKeys: [] }), (extraSpecs, image) => {
         const outcome = translateResources(asked(extraSpecs as Specs, image as Specs));

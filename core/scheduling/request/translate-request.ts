@@ -28,7 +28,7 @@ import { trustedPlatform } from "./trusted-platform.ts";
 
 export type RequestTranslation = { readonly kind: "query"; readonly query: PlacementQuery } | RequestRefusal;
 
-/** In order: what a rule writes a later one may read. */
+/** The rules in order. A rule may read what earlier rules wrote. */
 const RULES: readonly TranslationRule[] = [
   extraSpecGroups,
   imageTraits,
@@ -56,9 +56,9 @@ const FILTERS: readonly RequestFilter[] = [
 ];
 
 /**
- * What a request asks of the ledger: its request groups (docs/requests.md lists what becomes of each extra spec and image property),
- * narrowed by the request filters that the context has on. Refuses what no host could be asked, and an image that contradicts
- * its flavor. Cost: tens of microseconds; remember the answer.
+ * Translates a request into its query of the ledger: the request groups (docs/requests.md lists the effect of each extra spec and image
+ * property), narrowed by the request filters that the context turns on. It refuses a request that no host could serve, and an image that
+ * contradicts its flavor. Cost: tens of microseconds, so remember the result.
  * Source: nova/scheduler/utils.py ResourceRequest.from_request_spec, nova/scheduler/request_filter.py.
  */
 export function translateRequest(asked: AskedPlace, context: RequestContext): RequestTranslation {
@@ -72,13 +72,13 @@ export function translateRequest(asked: AskedPlace, context: RequestContext): Re
   return draft.finish();
 }
 
-/** The same without its place: for whoever wants to know whether it can be asked at all. */
+/** Translates only the resources, without the server's place, to find out whether the request is valid at all. */
 export function translateResources(asked: Asked): RequestTranslation {
   const draft = new QueryDraft();
   return write(asked, draft) ?? pciDevices(asked, draft, PLAIN_CONTEXT) ?? draft.finish();
 }
 
-/** Of a flavor alone. */
+/** Translates a flavor alone. */
 export function translateFlavor(flavor: Flavor): RequestTranslation {
   return translateResources({ flavor, imageProperties: {}, portRequests: [] });
 }

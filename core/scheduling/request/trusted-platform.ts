@@ -2,7 +2,9 @@ import { agreedWish, hardwareWish } from "./hardware-wish.ts";
 import { badExtraSpec } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
-/** `hw:tpm_version` and `hw:tpm_model`: the host has the traits of such an emulated TPM. CRB is there in version 2.0 only. */
+/**
+ * Reads `hw:tpm_version` and `hw:tpm_model`: it requires the traits of a host with such an emulated TPM. CRB exists in version 2.0 only.
+ */
 export const trustedPlatform: TranslationRule = (asked, draft) => {
   const version = agreedWish(hardwareWish(asked, "tpm_version"), ["1.2", "2.0"]);
   if (version.kind !== "wish") return version;

@@ -3,8 +3,8 @@ import type { SchedulingSettings } from "../scheduling-settings.ts";
 import type { AbsoluteWeigher } from "./weigher.ts";
 
 /**
- * Packs: prefers the host that has least left of what the request asks, of the classes in the setting or of all of them. From 0
- * (nothing is left of any) down to −1 (all of each).
+ * Prefers the host that is left with the least of what the request asks for, in the classes of the setting or in all of them. Its weight
+ * goes from 0 (nothing is left of any class) down to −1 (everything is left of each).
  */
 export function bestFit({ bestFitClasses }: SchedulingSettings): AbsoluteWeigher {
   const classes = new Set(bestFitClasses);

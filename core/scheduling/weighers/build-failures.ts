@@ -2,10 +2,10 @@ import type { LedgerView } from "../../ledger/view.ts";
 import type { ViewHosts } from "../../ledger/view-hosts.ts";
 import type { AbsoluteWeigher } from "./weigher.ts";
 
-/** After so many failures in a row a host has lost half of the weigher's multiplier. */
+/** After this many failures in a row a host has lost half of the weigher's multiplier. */
 const HALF_AT = 3;
 
-/** What hosts lose, by the slots of their roots, as long as counts and hosts are these. */
+/** Penalties by the slot of a host's root. They are valid while the counts and the mapping of hosts to slots are the same. */
 interface Penalties {
   readonly counts: ReadonlyMap<string, number>;
   readonly mapping: number;
@@ -13,10 +13,11 @@ interface Penalties {
 }
 
 /**
- * Avoids hosts on which builds failed of late by the host's fault (Nova's BuildFailureWeigher, but saturating: one stray failure
- * makes a host less liked, and bans it from nothing). `countsOf`: a cell's counts by host; another map when one of them changes.
+ * Avoids hosts on which builds recently failed through the host's fault. Unlike Nova's BuildFailureWeigher the penalty saturates, so a
+ * single failure lowers a host's weight but excludes it from nothing. `countsOf` returns a cell's counts by host, in a new map when one of
+ * them changes.
  *
- * Cost: one look a host; some 60 ns a count when counts or hosts are others than before, which is seldom.
+ * Cost: one look-up a host, and some 60 ns a count whenever counts or hosts have changed, which is rare.
  */
 export function buildFailures(countsOf: (cell: string) => ReadonlyMap<string, number> | undefined): AbsoluteWeigher {
   const known = new WeakMap<Readonly<ViewHosts>, Penalties>();

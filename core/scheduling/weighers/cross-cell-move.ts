@@ -1,6 +1,6 @@
 import type { AbsoluteWeigher } from "./weigher.ts";
 
-/** For a server that moves and may leave its cell: prefers the cell that it is in (Nova's CrossCellWeigher). */
+/** For a server that moves and may leave its cell: prefers the cell where the server is now (Nova's CrossCellWeigher). */
 export function crossCellMove(currentCell: string): AbsoluteWeigher {
   return {
     name: "cross_cell_move",

@@ -3,7 +3,7 @@ import type { RelativeWeigher } from "./weigher.ts";
 
 const CPU_CLASSES: ReadonlySet<string> = new Set(["VCPU", "PCPU", "CUSTOM_CPU_MILLI"]);
 
-/** Prefers hosts with more CPU free, and so spreads servers over hosts (Nova's CPUWeigher). */
+/** Prefers hosts with more free CPU, which spreads servers over hosts (Nova's CPUWeigher). */
 export const freeCpu: RelativeWeigher = {
   name: "cpu",
   kind: "relative",

@@ -3,7 +3,7 @@ import type { RelativeWeigher } from "./weigher.ts";
 
 const DISK_CLASSES: ReadonlySet<string> = new Set(["DISK_GB"]);
 
-/** Prefers hosts with more disk free (Nova's DiskWeigher). */
+/** Prefers hosts with more free disk (Nova's DiskWeigher). */
 export const freeDisk: RelativeWeigher = {
   name: "disk",
   kind: "relative",

@@ -3,7 +3,7 @@ import type { RelativeWeigher } from "./weigher.ts";
 
 const MEMORY_CLASSES: ReadonlySet<string> = new Set(["MEMORY_MB"]);
 
-/** Prefers hosts with more memory free (Nova's RAMWeigher). */
+/** Prefers hosts with more free memory (Nova's RAMWeigher). */
 export const freeMemory: RelativeWeigher = {
   name: "ram",
   kind: "relative",

@@ -6,7 +6,7 @@ export function demandOf(request: CompiledRequest, classes: ReadonlySet<string>)
   return request.classes.find((demand) => classes.has(demand.resourceClass));
 }
 
-/** Writes how much of the class each host has free: what its root offers, or if that offers none, its other providers together. */
+/** Writes how much of the class each host has free: on its root, or on all its other providers together when the root has none. */
 export function weighFree(batch: HostBatch, demand: Demand, weights: Float64Array, offset: number): void {
   const { roots, count, request } = batch;
   const { column } = demand;

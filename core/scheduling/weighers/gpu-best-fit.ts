@@ -9,9 +9,9 @@ import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 export const isGpuClass = resourceClassPattern(/(^|_)[PV]?GPU(_|$)/);
 
 /**
- * Keeps GPUs whole and together. For a server that wants a share of a GPU: the host with the child that is left with the least;
- * for one that wants whole GPUs, and among equals: the host that is left with the fewest. A server that wants no GPU
- * goes to a host without any while there is one, then to the one with the fewest free.
+ * Keeps GPUs whole and together. For a share of a GPU it prefers the host whose child is left with the least. For whole GPUs, and among
+ * equals, it prefers the host that is left with the fewest. A server without GPUs goes to a host without any while there is one, then to
+ * the host with the fewest free GPUs.
  */
 export const gpuBestFit: AbsoluteWeigher = {
   name: "gpu_best_fit",
@@ -27,20 +27,20 @@ export const gpuBestFit: AbsoluteWeigher = {
   },
 };
 
-/** Where to add weights to, and how much they count. */
+/** The array to which weights are added, and their multiplier. */
 interface Sums {
   readonly weights: Float64Array;
   readonly offset: number;
   readonly multiplier: number;
 }
 
-/** So many times the demand, each on one provider. */
+/** A demand that occurs `times` times, each on one provider. */
 interface GpuDemand {
   readonly demand: Demand;
   readonly times: number;
 }
 
-/** A request is weighed for again and again, some hosts at a time. */
+/** Remembered, since one request is weighed for many times, with some hosts at a time. */
 const knownWanted = new WeakMap<CompiledRequest, readonly GpuDemand[]>();
 
 function gpusWanted(request: CompiledRequest): readonly GpuDemand[] {
@@ -55,14 +55,14 @@ function gpusWanted(request: CompiledRequest): readonly GpuDemand[] {
   return wanted;
 }
 
-/** The columns of a view's GPUs, of whatever class. */
+/** The columns of all GPU classes of a view. */
 export function gpuColumns(view: LedgerView): Readonly<InventoryColumn>[] {
   const columns: Readonly<InventoryColumn>[] = [];
   for (const name of view.resourceClasses()) if (isGpuClass(name)) columns.push(view.column(name)!);
   return columns;
 }
 
-/** 0 without GPUs; with some −0.5, down to −1 when all of them are free. */
+/** For servers without GPUs: 0 for a host without GPUs, otherwise from −0.5 down to −1 when all its GPUs are free. */
 function addUnwanted(batch: HostBatch, columns: readonly Readonly<InventoryColumn>[], sums: Sums): void {
   const { weights, offset, multiplier } = sums;
   const { slots } = batch.request.view;
@@ -83,7 +83,7 @@ function addUnwanted(batch: HostBatch, columns: readonly Readonly<InventoryColum
   }
 }
 
-/** From 0 (nothing is left, of any GPU) down to −1. */
+/** Adds from 0, when nothing of any GPU is left, down to −1. */
 function addRemainders(batch: HostBatch, wanted: readonly GpuDemand[], sums: Sums): void {
   const { weights, offset } = sums;
   const factor = sums.multiplier / (3 * wanted.length);

@@ -12,27 +12,27 @@ import type { TaskShape } from "../packing/task-shape.ts";
 import { gpuColumns, isGpuClass } from "./gpu-best-fit.ts";
 import type { HostBatch, RelativeWeigher } from "./weigher.ts";
 
-/** States and shapes that ratings are kept for; beyond that, all are forgotten. */
+/** Maximum numbers of states and shapes with ratings. Beyond them all ratings are dropped. */
 const STATES_MAX = 50_000;
 const SHAPES_MAX = 1_000;
-/** A provider with so many units is one GPU that is shared in parts, not a number of GPUs. */
+/** A provider with at least this many units is one GPU that is shared in parts, and not a number of GPUs. */
 const SHARED_FROM = 100;
-/** CPU is looked at in whole cores, so that states are few. */
+/** CPU is rounded to whole cores, which keeps the number of states small. */
 const CPU_STEP_MILLI = 1_000;
 
-/** Fewer requests say nothing about the usual ones. */
+/** Fewer requests than this do not show which requests are usual. */
 const LEARN_FROM = 20;
-/** Hosts that are looked at to count slots; of more hosts every n-th one counts for n. */
+/** Maximum number of hosts that are examined to count slots. When there are more, every n-th host counts n times. */
 const CENSUS_HOSTS_MAX = 20_000;
-/** Kinds of hosts that slots of whole hosts are counted for. */
+/** Maximum number of kinds of hosts for which slots of whole hosts are counted. */
 const KINDS_MAX = 50;
 
 /**
- * Prefers hosts where a server leaves least GPU useless to the usual requests, and uses up the least of the room that large requests
- * need: the measures of the packing experiment (see docs/packing.md), learned from the requests that this scheduler has seen. Says
- * nothing where no host has GPUs.
+ * Prefers hosts where a server makes the least GPU useless for the usual requests and uses up the least of the room that large requests
+ * need. The measures are those of the packing experiment (see docs/packing.md), learned from the requests that this scheduler has seen. It
+ * does not apply when no host has GPUs.
  *
- * Cost: some 500 ns a host and GPU. Once in about a thousand requests it learns: it looks at up to 20,000 hosts, in tens of
+ * Cost: some 500 ns a host and GPU. About once in a thousand requests it learns: it then examines up to 20,000 hosts in some tens of
  * milliseconds.
  */
 export class GpuFragmentation implements RelativeWeigher {
@@ -48,7 +48,7 @@ export class GpuFragmentation implements RelativeWeigher {
   #waste = learnedWaste(this.#past);
   #version = 0;
 
-  /** `views` returns the views of all cells, whose hosts have the slots. */
+  /** `views` returns the views of all cells, whose hosts provide the slots. */
   constructor(views: () => readonly LedgerView[] = () => []) {
     this.#views = views;
     this.#ratings = new StateRatings(
@@ -58,12 +58,12 @@ export class GpuFragmentation implements RelativeWeigher {
     this.#slots = new SlotPrices((state) => this.#ratings.stateAt(state));
   }
 
-  /** Rises when it has learned. */
+  /** Rises when the weigher has learned. */
   get version(): number {
     return this.#version;
   }
 
-  /** A request that is about to be placed, once: it counts as one of the usual requests. `view` is of any cell with GPUs. */
+  /** Records a request that is about to be placed, once, as one of the usual requests. `view` is that of any cell with GPUs. */
   arrive(groups: readonly RequestGroup[], view: LedgerView): void {
     const shape = this.#intern(shapeAsked(groups, view));
     this.#past.add(shape);
@@ -85,7 +85,7 @@ export class GpuFragmentation implements RelativeWeigher {
       const host = { view, columns, root: roots[index]! };
       const state = this.#ratings.stateOf(cpuOf(host, "free"), "", gpusOf(host, "free"));
       const rating = this.#ratings.best(shape, state);
-      // No GPU of the tree has the room: the combination will show it.
+      // No GPU of the tree has enough room. The search for a combination will refuse the tree.
       weights[offset + index] = Number.isFinite(rating) ? rating : 0;
     }
     return true;
@@ -108,7 +108,7 @@ export class GpuFragmentation implements RelativeWeigher {
     this.#slots.reprice(gpuFree, this.#demand.meanGpuMilli());
   }
 
-  /** The numbers of states mean nothing afterwards; slots cost nothing until they are counted again. */
+  /** Invalidates the numbers of all states. Slots cost nothing until they are counted again. */
   #forgetStates(): void {
     this.#ratings.clear();
     this.#slots.expect([], [], []);
@@ -128,7 +128,7 @@ export class GpuFragmentation implements RelativeWeigher {
   }
 }
 
-/** What a request asks of CPU and GPUs, in the experiment's terms: a GPU's thousandths are of what one GPU offers. */
+/** The CPU and GPUs of a request, in the experiment's terms: thousandths of a GPU refer to what one GPU offers. */
 function shapeAsked(groups: readonly RequestGroup[], view: LedgerView): Omit<TaskShape, "index"> {
   let cpuMilli = 0;
   let gpus = 0;
@@ -143,7 +143,7 @@ function shapeAsked(groups: readonly RequestGroup[], view: LedgerView): Omit<Tas
       gpuMilli = Math.min(WHOLE_GPU, Math.round((amount * WHOLE_GPU) / size));
     }
   }
-  // Several parts of GPUs are taken for whole ones: the measure knows nothing in between.
+  // Several parts of GPUs are treated as whole ones, since the measure has nothing in between.
   return { cpuMilli: stepped(cpuMilli), memoryMib: 0, gpus, gpuMilli: gpus > 1 ? WHOLE_GPU : gpuMilli, gpuModels: [] };
 }
 
@@ -152,17 +152,17 @@ function cpuMilliOf(resourceClass: ResourceClass | string, amount: number): numb
   return resourceClass === "VCPU" || resourceClass === "PCPU" ? amount * 1_000 : 0;
 }
 
-/** A host, by the root of its tree in a view, and the columns of the view's GPUs. */
+/** A host, given by the root of its tree in a view, and the view's GPU columns. */
 interface GpuHost {
   readonly view: LedgerView;
   readonly root: number;
   readonly columns: readonly Readonly<InventoryColumn>[];
 }
 
-/** What of a host is counted: what is free, or everything that it has. */
+/** Which amounts of a host are counted: the free ones or all of them. */
 type Counted = "free" | "all";
 
-/** The hosts with GPUs of all views; `counts` is how many hosts each stands for. */
+/** The hosts with GPUs of all views. `counts` is the number of hosts that each represents. */
 function* hostsWithGpus(views: readonly LedgerView[]): Generator<GpuHost & { readonly counts: number }> {
   const hosts = views.reduce((sum, { slots }) => sum + slots.rootCount, 0);
   const counts = Math.max(1, Math.ceil(hosts / CENSUS_HOSTS_MAX));
@@ -199,7 +199,7 @@ function stepped(milli: number): number {
   return Math.floor(milli / CPU_STEP_MILLI) * CPU_STEP_MILLI;
 }
 
-/** Thousandths of each GPU of a host. A provider with several of one class has as many whole ones as the amount makes. */
+/** The thousandths of each GPU of a host. A provider that counts several GPUs of a class contributes that many whole ones. */
 function gpusOf({ view, root, columns }: GpuHost, counted: Counted): number[] {
   const gpus: number[] = [];
   for (const column of columns) {
@@ -220,7 +220,9 @@ function gpusOf({ view, root, columns }: GpuHost, counted: Counted): number[] {
 
 const sizes = new WeakMap<Readonly<InventoryColumn>, number>();
 
-/** Units that make one GPU: 1 where GPUs are counted, else what a provider of the class has; GPUs of a class are of one size. */
+/**
+ * Units that make one GPU: 1 where GPUs are counted, otherwise what a provider of the class has. All GPUs of a class have the same size.
+ */
 function sizeOfGpu(column: Readonly<InventoryColumn>): number {
   const known = sizes.get(column);
   if (known !== undefined) return known;

@@ -3,8 +3,8 @@ import type { CellFacts } from "../host-facts.ts";
 import type { WeighedBy } from "./weigher.ts";
 
 /**
- * How much a weigher counts for each host of a cell, where metadata of any aggregate says so: the lowest of a host's aggregates,
- * else the global multiplier. Null: for all hosts the global one. As Nova's get_weight_multiplier.
+ * A weigher's multiplier for each host of a cell when the metadata of any aggregate sets it: the lowest value of a host's aggregates, or
+ * the global multiplier. Null when all hosts have the global one. Source: Nova's get_weight_multiplier.
  */
 export function hostMultiplier(
   { option, multiplier }: Pick<WeighedBy, "option" | "multiplier">,
@@ -17,7 +17,7 @@ export function hostMultiplier(
   };
 }
 
-/** Whether a weigher counts for any host of these cells: a multiplier of 0 may be another one for the hosts of an aggregate. */
+/** Whether a weigher counts for any host of these cells. An aggregate may replace a multiplier of 0 for its hosts. */
 export function countsAnywhere(
   { option, multiplier }: Pick<WeighedBy, "option" | "multiplier">,
   cells: readonly { readonly facts?: CellFacts | undefined }[],

@@ -3,8 +3,8 @@ import { weighFacts } from "./weigh-facts.ts";
 import type { RelativeWeigher } from "./weigher.ts";
 
 /**
- * Prefers hosts whose servers' images have the properties of the request's image, each property with its ratio, or all alike
- * (Nova's ImagePropertiesWeigher). Cost: one look at each server of each host; off unless its multiplier is set.
+ * Prefers hosts whose servers' images have the properties of the request's image. Each property counts with its ratio, or all count alike
+ * (Nova's ImagePropertiesWeigher). Cost: one look at each server of each host. It is off unless its multiplier is set.
  */
 export function imageProps({ imagePropsWeightSetting }: SchedulingSettings): RelativeWeigher {
   const ratios = new Map(Object.entries(imagePropsWeightSetting));

@@ -1,7 +1,10 @@
 import { weighFacts } from "./weigh-facts.ts";
 import type { RelativeWeigher } from "./weigher.ts";
 
-/** More servers being built, moved or copied weigh more; the multiplier is negative, so that quiet hosts win (Nova's IoOpsWeigher). */
+/**
+ * Gives more weight to hosts with more servers being built, moved or copied. Its multiplier is negative, so that quiet hosts win (Nova's
+ * IoOpsWeigher).
+ */
 export const ioOps: RelativeWeigher = {
   name: "io_ops",
   kind: "relative",

@@ -3,8 +3,8 @@ import { weighFacts } from "./weigh-facts.ts";
 import type { RelativeWeigher } from "./weigher.ts";
 
 /**
- * Weighs what hosts measure, each metric with its ratio (Nova's MetricsWeigher). A host that lacks one weighs
- * `metricsWeightOfUnavailable`; where metrics are required, no such host gets here (see hostFilters).
+ * Weighs the metrics that hosts report, each with its ratio (Nova's MetricsWeigher). A host without one of them weighs
+ * `metricsWeightOfUnavailable`. When metrics are required, such a host has been filtered out before (see hostFilters).
  */
 export function metrics({ metricsWeightSetting, metricsWeightOfUnavailable }: SchedulingSettings): RelativeWeigher {
   const ratios = Object.entries(metricsWeightSetting).filter(([, ratio]) => ratio !== 0);

@@ -1,7 +1,10 @@
 import { weighFacts } from "./weigh-facts.ts";
 import type { RelativeWeigher } from "./weigher.ts";
 
-/** More servers weigh more: packs by number; with a negative multiplier it spreads (Nova's NumInstancesWeigher). */
+/**
+ * Gives more weight to hosts with more servers, which packs servers by number. A negative multiplier spreads them (Nova's
+ * NumInstancesWeigher).
+ */
 export const numInstances: RelativeWeigher = {
   name: "num_instances",
   kind: "relative",

@@ -7,11 +7,11 @@ const MINE = 1;
 const OTHERS = 2;
 
 /**
- * Prefers the hosts of the scheduler's own slice, so that several schedulers choose different hosts; another's host is taken
- * when it is better by more than the multiplier, or when the slice has none.
+ * Prefers the hosts of the scheduler's own slice, so that several schedulers choose different hosts. It takes another scheduler's host when
+ * that host is better by more than the multiplier, or when the slice has no host that fits.
  *
- * A host belongs to the live scheduler with the highest hash of (scheduler, host): rendezvous hashing, so that a scheduler
- * that comes or goes moves no more hosts than its own share.
+ * A host belongs to the live scheduler with the highest hash of (scheduler, host). With this rendezvous hashing, a scheduler that comes or
+ * goes moves only its own share of hosts.
  */
 export class OwnSlice implements AbsoluteWeigher {
   readonly name = "own_slice";
@@ -25,12 +25,12 @@ export class OwnSlice implements AbsoluteWeigher {
     this.#schedulerId = schedulerId;
   }
 
-  /** Rises when hosts may have come to another slice. */
+  /** Rises when hosts may have moved to another slice. */
   get version(): number {
     return this.#version;
   }
 
-  /** The schedulers that live, this one among them or not yet. */
+  /** Sets the live schedulers, which may not yet include this one. */
   setMembers(members: readonly string[]): void {
     if (members.join() === this.#members.join()) return;
     this.#members = members;

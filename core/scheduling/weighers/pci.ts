@@ -4,12 +4,12 @@ import { resourceClassPattern } from "./resource-class-pattern.ts";
 import type { RelativeWeigher } from "./weigher.ts";
 
 const isPciClass = resourceClassPattern(/^CUSTOM_PCI_/);
-/** With more devices than these left a host is as good as any. */
+/** A host with more free devices than this is as good as any other. */
 const DEVICES_MAX = 100;
 
 /**
- * Prefers hosts with fewer free PCI devices: servers without devices stay away from them, those with devices fill one host after
- * the other (Nova's PCIWeigher). Devices are inventories of classes CUSTOM_PCI_… and of those that PCI aliases name.
+ * Prefers hosts with fewer free PCI devices: servers without devices avoid them, and servers with devices fill one host after the other
+ * (Nova's PCIWeigher). Devices are inventories of classes CUSTOM_PCI_… and of those that PCI aliases name.
  */
 export function pci({ pciAliases }: Pick<SchedulingSettings, "pciAliases">): RelativeWeigher {
   const aliased = new Set(Object.values(pciAliases));

@@ -1,19 +1,19 @@
 import type { HostPick } from "../soft-state.ts";
 import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 
-/** Picked by so many schedulers at once a host has lost half of the weigher's multiplier. */
+/** When this many schedulers have picked a host at once, it has lost half of the weigher's multiplier. */
 const HALF_AT = 2;
 
 /**
- * Avoids hosts that other schedulers have just picked, as far as they told: their claims may not show in the view yet. A small
- * penalty, as a guess must not outweigh what is known.
+ * Avoids hosts that other schedulers have just reported as picked, since their claims may not show in the view yet. The penalty is small,
+ * because a guess must not outweigh known facts.
  */
 export class RecentPicks implements AbsoluteWeigher {
   readonly name = "recent_picks";
   readonly kind = "absolute";
   #byCell = new Map<string, Map<string, number>>();
 
-  /** Returns the hosts whose picks are not as before: their weights have to be found anew. */
+  /** Returns the hosts whose picks have changed, since their weights must be computed again. */
   set(picks: readonly HostPick[]): HostPick[] {
     const byCell = new Map<string, Map<string, number>>();
     for (const { cell, host } of picks) {

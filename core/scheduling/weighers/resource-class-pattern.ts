@@ -1,7 +1,7 @@
-/** Names that answers are kept for; then all begins anew. */
+/** Maximum number of remembered names. Beyond it all of them are dropped. */
 const NAMES_MAX = 10_000;
 
-/** Tells resource classes of some kind by their names. Every weighing asks about the same few: answers are kept. */
+/** Recognises resource classes of a kind by their names. Answers are remembered, since every weighing tests the same few names. */
 export function resourceClassPattern(pattern: RegExp): (name: string) => boolean {
   const known = new Map<string, boolean>();
   return (name) => {

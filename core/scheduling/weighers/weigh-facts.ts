@@ -1,7 +1,10 @@
 import type { HostFacts } from "../host-facts.ts";
 import type { HostBatch } from "./weigher.ts";
 
-/** Writes what a host's facts are worth, for each host; 0 for one without. False: there are no facts, and nothing was written. */
+/**
+ * Writes a weight for each host, computed from its facts, or 0 for a host without facts. Returns false and writes nothing when the cell has
+ * no facts.
+ */
 export function weighFacts(
   { facts, roots, count }: HostBatch,
   weights: Float64Array,

@@ -1,6 +1,6 @@
 /**
- * The weighers there are. The setting of each one's multiplier, and the key of an aggregate's metadata that overrides it for the
- * aggregate's hosts, is `<name>_weight_multiplier`, as Nova calls it.
+ * The names of all weighers. `<name>_weight_multiplier` is the setting of a weigher's multiplier, and also the key of aggregate metadata
+ * that overrides it for the aggregate's hosts, as in Nova.
  */
 export const WEIGHER_NAMES = [
   "ram",

@@ -14,7 +14,7 @@ import { softAffinity, softAntiAffinity } from "./soft-affinity.ts";
 import type { WeighedBy, Weigher } from "./weigher.ts";
 import type { WeigherName } from "./weigher-names.ts";
 
-/** Weighers that know more than views, facts and settings: each scheduler has its own. */
+/** Weighers that use more than views, facts and settings. Each scheduler makes its own. */
 export interface OwnWeighers {
   readonly buildFailure: Weigher;
   readonly ownSlice: Weigher;
@@ -24,7 +24,7 @@ export interface OwnWeighers {
 
 type Made = Exclude<WeigherName, "cross_cell_move">;
 
-/** All weighers as the settings want them; the same list for the same settings. For moves, see cross-cell-move.ts. */
+/** All weighers, made from the settings. The same settings give the same list object. For moves, see cross-cell-move.ts. */
 export class WeigherSet {
   readonly #own: OwnWeighers;
   readonly #made = new WeakMap<SchedulingSettings, readonly WeighedBy[]>();

@@ -7,37 +7,40 @@ import type { SpecPart } from "../ranking/spec-parts.ts";
 export interface HostBatch {
   readonly cell: string;
   readonly request: CompiledRequest;
-  /** What is known of the hosts beside the ledger; without it, weighers that look there have nothing to say. */
+  /** Facts about the hosts beyond the ledger. Without them, weighers that read facts do not apply. */
   readonly facts?: CellFacts | undefined;
-  /** Any request of those that are weighed for, alike in what the weighers read; null: nothing but the query is known. */
+  /** The spec of any of these requests, which are alike in what the weighers read. Null when only the query is known. */
   readonly spec?: ServerSpec | null;
-  /** The first `count` are valid. */
+  /** Roots of the hosts, of which the first `count` entries are valid. */
   readonly roots: Int32Array;
   readonly count: number;
 }
 
 /**
- * Says how good hosts are for a request, one aspect a weigher; more is better. Cost: some nanoseconds a host; no allocation.
+ * Rates hosts for a request in one aspect; more is better. Cost: a few nanoseconds a host, and no allocation.
  *
- * - relative: its weights are normalised over all hosts as Nova does it: (weight − lowest) ÷ (highest − lowest), where the
- *   lowest may be given, so that small differences between well-filled hosts stay small
- * - absolute: its weights are in [−1, 1] and stay as they are
+ * - relative: its weights are normalised over all hosts as in Nova, (weight − lowest) ÷ (highest − lowest). The weigher may give the
+ *   lowest, so that small differences between well-filled hosts stay small
+ * - absolute: its weights are in [−1, 1] and are not normalised
  */
 export type Weigher = RelativeWeigher | AbsoluteWeigher;
 
-/** What a ranking that is kept up to date has to know of a weigher. */
+/** What a ranking must know about a weigher to stay up to date. */
 interface KeptWeigher {
   readonly name: string;
-  /** What its weights depend on of the request beside what it asks of the ledger. */
+  /** The parts of the spec on which its weights depend, besides the query. */
   readonly reads?: readonly SpecPart[];
-  /** Rises when hosts may weigh differently although nothing changed in their view. */
+  /** Rises when weights may have changed although nothing changed in the hosts' view. */
   readonly version?: number;
 }
 
 export interface RelativeWeigher extends KeptWeigher {
   readonly kind: "relative";
   readonly lowest?: number;
-  /** Writes the weight of each host to `weights` from `offset` on. False: it has nothing to say of this request, and wrote nothing. */
+  /**
+   * Writes the weight of each host to `weights` from `offset` on. Returns false and writes nothing when the weigher does not apply to this
+   * request.
+   */
   weigh(batch: HostBatch, weights: Float64Array, offset: number): boolean;
 }
 
@@ -47,7 +50,7 @@ export interface AbsoluteWeigher extends KeptWeigher {
   addTo(batch: HostBatch, weights: Float64Array, offset: number, multiplier: number): void;
 }
 
-/** A weigher and how much it counts; negative turns it around, as in Nova. */
+/** A weigher and its multiplier. A negative multiplier reverses the preference, as in Nova. */
 export interface WeighedBy {
   readonly weigher: Weigher;
   readonly multiplier: number;

@@ -36,14 +36,14 @@ function queryOf(spec: ServerSpec): PlacementQuery {
   return translated.query;
 }
 
-/** What the weigher gives each host of the scene, rounded; null: it has nothing to say. */
+/** The weigher's result for each host of the scene, rounded, or null when the weigher does not apply. */
 function weights(weigher: Weigher, scene: Scene, spec: ServerSpec, hosts: readonly string[]): number[] | null {
   const { name, view, facts } = scene;
   const { groups, groupPolicy } = queryOf(spec);
   const request = new CompiledRequest(view, { groups, groupPolicy, trees: OPEN_HOSTS, limit: 1 });
   const roots = Int32Array.from(hosts, (host) => view.slots.find(providerUuid(host)));
   const batch: HostBatch = { cell: name, request, roots, count: roots.length, facts, spec };
-  // An offset, to see that it is heeded.
+  // The offset of 1 shows that the weigher heeds it.
   const sums = new Float64Array(roots.length + 1);
   if (weigher.kind === "absolute") weigher.addTo(batch, sums, 1, 1);
   else if (!weigher.weigh(batch, sums, 1)) return null;
@@ -125,7 +125,7 @@ describe("weighers", () => {
     expect(weights(crossCellMove("cell-2"), scene, one, ["a", "b"])).toEqual([-1, -1]);
   });
 
-  test("gpu_fragmentation keeps GPUs whole for the servers that want whole ones, once it has seen such", () => {
+  test("gpu_fragmentation keeps GPUs whole for servers that need whole ones, once it has seen such servers", () => {
     const gpus = sceneOf({ cut: { inventories: { VCPU: 64 } }, whole: { inventories: { VCPU: 64 } }, none: {} });
     for (const [host, used] of Object.entries({ cut: 500, whole: 0 })) {
       gpus.view.applyAll(provider(`${host}-gpu0`, { CUSTOM_GPU_MILLI: 1_000 }, { parent: host }));
@@ -144,7 +144,7 @@ describe("weighers", () => {
   });
 });
 
-test("gpu_fragmentation keeps the host free that alone has room for a large server", () => {
+test("gpu_fragmentation keeps the only host with room for a large server free", () => {
   const gpus = sceneOf({ large: { inventories: { VCPU: 64 } }, small: { inventories: { VCPU: 64 } } });
   for (const [host, count] of Object.entries({ large: 4, small: 1 }))
     for (let gpu = 0; gpu < count; gpu += 1)
@@ -165,16 +165,16 @@ describe("multipliers", () => {
   const of = (name: WeigherName, host: string) =>
     hostMultiplier(weigherOf(name), scene.facts)?.(scene.view.slots.find(providerUuid(host)));
 
-  test("are the lowest of a host's aggregates, else the global one", () => {
+  test("are the lowest of a host's aggregates, or the global one", () => {
     expect([of("ram", "a"), of("ram", "b"), of("ram", "c")]).toEqual([3, -1.5, 1]);
   });
 
-  test("are the global one where an aggregate's is no number, or none names the weigher", () => {
+  test("are the global one where an aggregate's value is not a number, or no aggregate names the weigher", () => {
     expect(of("cpu", "a")).toBe(1);
     expect(of("disk", "a")).toBeUndefined();
   });
 
-  test("exist for every weigher by its name, the same list for the same settings", () => {
+  test("exist for every weigher by its name, with the same list for the same settings", () => {
     const settings = settingsOf({ ram_weight_multiplier: 7 });
     const weighed = set.of(settings);
     expect(set.of(settings)).toBe(weighed);

@@ -1,7 +1,10 @@
 import { ZONE_KEY } from "../../../cell/aggregate-store.ts";
 import type { RequestFilter } from "../translation-rule.ts";
 
-/** Members of the zone's aggregates. The default zone: members of no other zone's. A zone that there is not has no hosts. */
+/**
+ * Admits members of the zone's aggregates. For the default zone it admits hosts that are in no other zone. A zone that does not exist has
+ * no hosts.
+ */
 export const availabilityZone: RequestFilter = ({ availabilityZone: zone }, draft, { aggregates, settings }) => {
   if (zone === "") return null;
   const zones = aggregates.filter(({ metadata }) => metadata.has(ZONE_KEY));

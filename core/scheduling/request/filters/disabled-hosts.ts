@@ -1,10 +1,13 @@
 import { trait } from "../../../ledger/ids.ts";
 import type { RequestFilter } from "../translation-rule.ts";
 
-/** Set on a host's root by whoever disables it through the ledger alone; hosts disabled by an operator are known to the view anyway. */
+/**
+ * A client sets this trait on a host's root to disable the host through the ledger alone. The view knows hosts that operators disable even
+ * without it.
+ */
 export const DISABLED_TRAIT = trait("COMPUTE_STATUS_DISABLED");
 
-/** No host whose root says that it is disabled. Always on. */
+/** Excludes hosts whose root has the trait for disabled hosts. This filter is always on. */
 export const disabledHosts: RequestFilter = (_, draft) => {
   draft.forbidden.add(DISABLED_TRAIT);
   return null;

@@ -10,7 +10,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
   hw_viommu_model: "COMPUTE_VIOMMU",
 };
 
-/** Hosts that support the bus, video, network and IOMMU models and the architecture that the image names. */
+/** Requires hosts that support the bus, video, network and IOMMU models and the architecture that the image names. */
 export const imageModels: RequestFilter = ({ imageProperties }, draft, { settings }) => {
   if (!settings.imageMetadataPrefilter) return null;
   for (const [key, prefix] of Object.entries(PREFIXES)) {

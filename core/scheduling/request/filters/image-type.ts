@@ -1,6 +1,6 @@
 import type { RequestFilter } from "../translation-rule.ts";
 
-/** The image's disk format as it stands among its properties. */
+/** The image property that holds the disk format. */
 export const DISK_FORMAT_KEY = "disk_format";
 const FORMATS: ReadonlySet<string> = new Set([
   "aki",
@@ -16,7 +16,7 @@ const FORMATS: ReadonlySet<string> = new Set([
   "vmdk",
 ]);
 
-/** Hosts that support the image's disk format, `COMPUTE_IMAGE_TYPE_*`. */
+/** Requires hosts that support the image's disk format (`COMPUTE_IMAGE_TYPE_*`). */
 export const imageType: RequestFilter = ({ imageProperties }, draft, { settings }) => {
   const format = imageProperties[DISK_FORMAT_KEY] ?? "";
   if (settings.queryPlacementForImageTypeSupport && FORMATS.has(format))

@@ -3,7 +3,7 @@ import type { RequestFilter } from "../translation-rule.ts";
 
 const PREFIX = "trait:";
 
-/** No member of an aggregate whose metadata requires a trait (`trait:X=required`) that the request does not require. */
+/** Excludes members of aggregates whose metadata requires a trait (`trait:X=required`) that the request does not require. */
 export const isolatedAggregates: RequestFilter = (_, draft, { aggregates, settings }) => {
   if (!settings.enableIsolatedAggregateFiltering) return null;
   const required = draft.requiredTraits();

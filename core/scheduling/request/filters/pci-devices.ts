@@ -5,12 +5,12 @@ import type { QueryDraft } from "../query-draft.ts";
 import type { RequestContext } from "../request-context.ts";
 import { badExtraSpec, type RequestRefusal } from "../request-refusal.ts";
 
-/** Devices of one server: each is a request group, and groups have to be combined. */
+/** Maximum number of devices of one server, since each is a request group and groups must be combined. */
 const DEVICES_MAX = 32;
 
 /**
- * `pci_passthrough:alias` (`gpu:1,nic:2`): a group for each device, of its alias's class, so that it is claimed like everything
- * else; with `hw:pci_numa_affinity_policy=required` at the guest's NUMA node.
+ * Adds a group for each device in `pci_passthrough:alias` (`gpu:1,nic:2`), with the alias's class, so that devices are claimed like other
+ * resources. With `hw:pci_numa_affinity_policy=required` the groups must be at the guest's NUMA node.
  */
 export function pciDevices(asked: Asked, draft: QueryDraft, { settings }: RequestContext): RequestRefusal | null {
   const text = asked.flavor.extraSpecs[PCI_ALIAS_SPEC];
@@ -21,7 +21,7 @@ export function pciDevices(asked: Asked, draft: QueryDraft, { settings }: Reques
   for (const [name, count] of wanted) {
     if (suffixes.length + count > DEVICES_MAX)
       return badExtraSpec(PCI_ALIAS_SPEC, text, `at most ${DEVICES_MAX} devices`);
-    // Whoever names the class himself has said already what he wants of it.
+    // A flavor that names the class explicitly has already said what it needs of it.
     if (draft.names(name)) continue;
     for (let device = 0; device < count; device += 1) {
       const suffix = `_PCI${suffixes.length}`;
@@ -29,6 +29,7 @@ export function pciDevices(asked: Asked, draft: QueryDraft, { settings }: Reques
       suffixes.push(suffix);
     }
   }
-  // Only these: ports, which are groups by now, too, are served by network agents, not by what is below a NUMA node.
+  // Only these groups are tied to the node. Ports are groups by now, too, but network agents serve them and not providers below a NUMA
+  // node.
   return tieToNode(asked, draft, suffixes);
 }

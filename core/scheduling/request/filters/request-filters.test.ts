@@ -26,7 +26,7 @@ describe("request filters", () => {
     aggregate("c", { availability_zone: "west" }),
   ];
 
-  it("a zone is its aggregates, the default zone all hosts that are in no other", () => {
+  it("a zone admits its aggregates, and the default zone admits all hosts that are in no other zone", () => {
     const nothing = { in: [], out: [], has: [], ...LACKS };
     expect(rootOf(asked({}), context({}, ...zones))).toEqual(nothing);
     const inZone = (availabilityZone: string) => rootOf(asked({}, {}, { availabilityZone }), context({}, ...zones));
@@ -46,7 +46,7 @@ describe("request filters", () => {
     expect(refused).toEqual({ kind: "no-aggregate-for-project", projectId: "p" });
   });
 
-  it("an aggregate that requires a trait is closed to who does not require it", () => {
+  it("an aggregate that requires a trait is closed to requests that do not require it", () => {
     const windows = aggregate("w", { "trait:CUSTOM_WINDOWS": "required" });
     const both = aggregate("x", { "trait:CUSTOM_WINDOWS": "required", "trait:CUSTOM_B": "required" });
     const of = context({ enableIsolatedAggregateFiltering: true }, windows, both);
@@ -55,7 +55,7 @@ describe("request filters", () => {
     expect(rootOf(asked({}, { "trait:CUSTOM_WINDOWS": "required" }), of).out).toEqual(["x"]);
   });
 
-  it("image type and models are traits of hosts", () => {
+  it("image type and models become required traits", () => {
     const image = { disk_format: "qcow2", hw_disk_bus: "virtio", hw_video_model: "none" };
     const settings = { queryPlacementForImageTypeSupport: true, imageMetadataPrefilter: true };
     expect(rootOf(asked({}, image), context({})).has).toEqual([]);
@@ -66,13 +66,13 @@ describe("request filters", () => {
     ]);
   });
 
-  it("a named host is the only one", () => {
+  it("a named host is the only one admitted", () => {
     expect(queryOf(asked({}, {}, { forcedHost: "h" })).onlyHosts).toEqual(new Set(["h"]));
     expect(queryOf(asked({}, {}, { requestedHost: "h" })).onlyHosts).toEqual(new Set(["h"]));
     expect(queryOf(asked({}, {}, { requestedHost: "h", forcedHost: "i" })).onlyHosts).toEqual(new Set());
   });
 
-  it("each PCI device is a group of its alias's class", () => {
+  it("each PCI device is a group with its alias's class", () => {
     const groupsOf = (extraSpecs: Specs, settings: Partial<RequestContext["settings"]> = {}) => {
       const { groups, sameSubtree } = queryOf(asked(extraSpecs), context(settings));
       return {

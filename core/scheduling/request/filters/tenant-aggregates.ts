@@ -1,10 +1,13 @@
 import type { RequestAggregate } from "../request-context.ts";
 import type { RequestFilter } from "../translation-rule.ts";
 
-/** Also `filter_tenant_id2` and the like. */
+/** The prefix also matches `filter_tenant_id2` and so on. */
 const PREFIX = "filter_tenant_id";
 
-/** Members of an aggregate that names the project; a project that none names goes anywhere, unless the setting says nowhere. */
+/**
+ * Admits members of the aggregates that name the project. A project that no aggregate names may go anywhere, unless the setting requires
+ * such an aggregate.
+ */
 export const tenantAggregates: RequestFilter = ({ projectId }, draft, { aggregates, settings }) => {
   if (!settings.limitTenantsToPlacementAggregate) return null;
   const open = aggregates.filter((aggregate) => names(aggregate, projectId));
