@@ -44,19 +44,19 @@ async function askAll(base: string, timeoutMs = 10_000) {
   return history.lines();
 }
 
-test("each request is written down with what its answer means", async () => {
+test("each request is recorded with the outcome that its answer means", async () => {
   const lines = await askAll(url);
   expect(lines.filter(({ what }) => what !== "invoke")).toEqual([
     expect.objectContaining({ id: 1, what: "ok", server: "a", status: 202 }),
     expect.objectContaining({ id: 2, what: "ok", status: 200, twice: ["a"] }),
     expect.objectContaining({ id: 3, what: "refused", status: 404, server: "gone" }),
-    // The api may have done it before it failed.
+    // The api may have carried out the request before it failed.
     expect.objectContaining({ id: 4, what: "unknown", status: 503 }),
   ]);
   expect(noServerTwice.check(lines)).toMatchObject({ kind: "broken", findings: [{ server: "a" }] });
 });
 
-test("nobody there is a refusal, no answer in time is unknown", async () => {
+test("an address where nobody listens is a refusal, and no answer in time is unknown", async () => {
   const history = new ChaosHistory();
   const silent = new ChaosApi({ urls: () => [url], history, timeoutMs: 50 });
   expect(await silent.ask({ who: "client-1", op: "show", method: "GET", path: "/silent" })).toMatchObject({

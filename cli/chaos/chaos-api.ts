@@ -2,7 +2,7 @@ import { Agent, request } from "undici";
 import type { ChaosHistory } from "./chaos-history.ts";
 import type { ClientOperation } from "./history-line.ts";
 
-/** What became of a request; as in the history. */
+/** The outcome of a request, in the words of the history. */
 export type RequestOutcome =
   | { readonly kind: "ok"; readonly status: number; readonly body: unknown }
   | { readonly kind: "refused"; readonly status: number; readonly reason: string }
@@ -12,18 +12,21 @@ interface Call {
   readonly who: string;
   readonly op: ClientOperation;
   readonly method: "GET" | "POST" | "DELETE";
-  /** After `/v2.1`. */
+  /** The path after `/v2.1`. */
   readonly path: string;
   readonly server?: string;
   readonly action?: string;
   readonly body?: unknown;
 }
 
-/** From here on reasons are shown in `details` of an action's events. */
+/** From this microversion on, `details` of an action's events shows reasons. */
 const MICROVERSION = "compute 2.84";
 const REASON_CHARS_MAX = 300;
 
-/** The public API of a cloud as clients see it, each by one of its apis; all that they ask and hear is written down. */
+/**
+ * The public API of a cloud as clients see it. Each request goes to one of the cloud's apis, and each request and answer is recorded in the
+ * history.
+ */
 export class ChaosApi {
   readonly #urls: () => readonly string[];
   readonly #history: ChaosHistory;
@@ -38,7 +41,7 @@ export class ChaosApi {
     readonly urls: () => readonly string[];
     readonly history: ChaosHistory;
     readonly timeoutMs: number;
-    /** Breaks off what is asked, and all that is asked later. */
+    /** Aborts the request under way and all later ones. */
     readonly signal?: AbortSignal;
   }) {
     this.#urls = options.urls;
@@ -47,7 +50,7 @@ export class ChaosApi {
     this.#signal = options.signal;
   }
 
-  /** Asks, and writes down what was asked and what became of it, by its `id`. */
+  /** Sends a request, and records it and its outcome under the same `id`. */
   async ask(call: Call): Promise<RequestOutcome & { readonly id: number }> {
     this.#requests += 1;
     const id = this.#requests;
@@ -66,7 +69,7 @@ export class ChaosApi {
     return { ...outcome, id };
   }
 
-  /** Asks without a word in the history. */
+  /** Sends a request without recording it in the history. */
   async send({ method, path, body }: Pick<Call, "method" | "path" | "body">): Promise<RequestOutcome> {
     const urls = this.#urls();
     this.#turn += 1;
@@ -82,13 +85,13 @@ export class ChaosApi {
       return outcomeOf(method, answer.statusCode, text);
     } catch (error) {
       const { code, message } = error as { code?: string; message: string };
-      // Nobody listens there: it cannot have been heard.
+      // Nobody listens there, so the request cannot have been received.
       if (code === "ECONNREFUSED") return { kind: "refused", status: 0, reason: message || code };
       return { kind: "unknown", status: null, reason: message };
     }
   }
 
-  /** Throws the signal's reason when nothing more is to be asked. */
+  /** Throws the signal's reason when no more requests may be sent. */
   throwIfBrokenOff(): void {
     this.#signal?.throwIfAborted();
   }
@@ -101,7 +104,7 @@ export class ChaosApi {
 function outcomeOf(method: string, status: number, text: string): RequestOutcome {
   if (status >= 200 && status < 300) return { kind: "ok", status, body: text === "" ? null : JSON.parse(text) };
   const reason = text.slice(0, REASON_CHARS_MAX);
-  // An api that could not finish may have been heard by its database.
+  // An api that failed before it could answer may have changed its database already.
   return status >= 500 && method !== "GET" ? { kind: "unknown", status, reason } : { kind: "refused", status, reason };
 }
 
@@ -109,7 +112,7 @@ function uuidOf(outcome: RequestOutcome): string | undefined {
   return outcome.kind === "ok" ? (outcome.body as { server?: { id?: string } }).server?.id : undefined;
 }
 
-/** Uuids that a list has more than once. */
+/** UUIDs that a list contains more than once. */
 function namedTwice(outcome: RequestOutcome): readonly string[] {
   if (outcome.kind !== "ok") return [];
   const { servers = [] } = outcome.body as { readonly servers?: readonly { readonly id: string }[] };

@@ -1,33 +1,35 @@
-/** A server that a client has asked for, and what is known of it. Times by the run's clock. */
+/** A server that a client has asked for, and what the runner knows of it. Times are by the run's clock. */
 export interface ChaosServer {
-  /** Unlike any other's: by it a server is found whose create was not answered. */
+  /** A unique name, by which a server is found whose create was not answered. */
   readonly name: string;
   readonly client: string;
   readonly invokedMs: number;
-  /** Of its create, in the history; null: not answered yet, or given up. */
+  /** Id of its create request in the history. Null while the request is unanswered, or when it was given up. */
   requestId: number | null;
-  /** Null: not known, or there is none. */
+  /** Null when the UUID is not known, or there is no server. */
   uuid: string | null;
   create: "asked" | "accepted" | "refused" | "unknown";
   acceptedMs: number;
-  /** `open`: not seen in an end yet. */
+  /** `open` means that no final state has been seen yet. */
   state: "open" | "ACTIVE" | "ERROR" | "DELETED";
-  /** When it was seen to be ACTIVE or in ERROR. */
+  /** When the server was first seen ACTIVE or in ERROR. */
   endedMs: number | null;
-  /** `unknown`: it may be deleted or not, and is what it is. */
+  /** `unknown` means that the delete got no clear answer, so the server may or may not be deleted. */
   deleting: "no" | "asked" | "accepted" | "unknown";
   deleteAcceptedMs: number;
   host: string | null;
-  /** When it began to run, by the cell's word, in milliseconds since 1970. */
+  /** When the server began to run, as the cell says, in milliseconds since the epoch. */
   launchedAtMs: number | null;
   fault: string | null;
-  /** `operating`: clients operate on it; `awaited`: they stopped, and it was not yet seen without a task. */
+  /**
+   * `operating` means that clients operate on it. `awaited` means that they stopped, and the server has not yet been seen without a task.
+   */
   operations: "none" | "operating" | "awaited" | "ended";
-  /** Accepted, never asked to be deleted, and the API says that there is none. */
+  /** Whether the server was accepted, never asked to be deleted, and the API says that it does not exist. */
   lost: boolean;
 }
 
-/** Whether something still has to happen to it. */
+/** Whether the run still has to wait for this server. */
 export function isOpen(server: ChaosServer): boolean {
   if (server.uuid === null || server.lost || server.state === "DELETED") return false;
   return (

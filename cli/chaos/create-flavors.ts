@@ -7,7 +7,7 @@ const FLAVORS = [
   { id: "chaos-large", vcpus: 2, ram: 1024 },
 ] as const;
 
-/** The ids of the flavors of a run: servers are created with the small one, and resized between the two. */
+/** The ids of a run's two flavors. Servers are created with the small one, and resized between the two. */
 export interface ChaosFlavors {
   readonly small: string;
   readonly large: string;

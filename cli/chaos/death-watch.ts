@@ -4,8 +4,8 @@ import type { ChaosHistory } from "./chaos-history.ts";
 const LOOK_MS = 100;
 
 /**
- * Writes down which parts of a cloud end without having been told to, from its making until `stop`. Services may, and are started again; a
- * server that does has harmed the cloud in a way that is not the plan's, so that nothing can be said of the run.
+ * Records which parts of a cloud end without having been told to, from construction until `stop`. Services may do so, and are started
+ * again. When a server does, the cloud was harmed in a way that the plan does not contain, so the run proves nothing and fails.
  */
 export class DeathWatch {
   readonly #cloud: Pick<ChaosCloud, "deaths">;
@@ -21,7 +21,7 @@ export class DeathWatch {
     this.#timer = setInterval(() => this.#look(), LOOK_MS);
   }
 
-  /** Looks once more. What fails the run, for people. */
+  /** Looks a last time, and returns the reasons for which the run fails. */
   stop(): readonly string[] {
     clearInterval(this.#timer);
     this.#look();

@@ -11,21 +11,21 @@ export interface LoadOptions {
   readonly history: ChaosHistory;
   readonly random: () => number;
   readonly flavor: string;
-  /** Share of the builds that are to fail at this moment. */
+  /** Share of the builds that are to fail at this moment, from 0 to 1. */
   readonly failShare: () => number;
-  /** Servers that were asked for; grows. */
+  /** Servers that were asked for; the load adds to this list. */
   readonly servers: ChaosServer[];
-  /** Names of servers begin with it. */
+  /** Prefix of the names of servers. */
   readonly namePrefix: string;
 }
 
-/** How long a client that was refused, or heard nothing, waits before it asks for another server. */
+/** How long a client waits before it asks for another server when its request was refused or got no answer. */
 const DISAPPOINTED_MS = 200;
 
-/** Clients that create servers and delete some, by a plan. */
+/** Clients that create servers and delete some of them, according to a plan. */
 export class Load {
   readonly #options: LoadOptions;
-  /** Clients that wait for a server's end. */
+  /** Called when a server has ended, for clients that wait for that. */
   readonly #waiting = new Map<ChaosServer, () => void>();
   readonly #deleting = new Set<Promise<void>>();
   readonly #deleteAtEnd = new Set<ChaosServer>();
@@ -38,7 +38,7 @@ export class Load {
     this.#options = options;
   }
 
-  /** All clients have had what they wanted. */
+  /** Whether all clients have made all of their requests. */
   get done(): boolean {
     return this.#open === 0;
   }
@@ -56,7 +56,7 @@ export class Load {
     );
   }
 
-  /** No more requests; resolves when all that were sent are answered, or given up. */
+  /** Sends no more requests. Resolves when all requests that were sent are answered or given up. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     for (const resolve of this.#waiting.values()) resolve();
@@ -64,14 +64,14 @@ export class Load {
     await Promise.all(this.#deleting);
   }
 
-  /** To be called when a server has ended. */
+  /** Must be called when a server has ended. */
   onEnd(server: ChaosServer): void {
     this.#waiting.get(server)?.();
     this.#waiting.delete(server);
     if (this.#deleteAtEnd.delete(server) && !this.#stopping.signal.aborted) this.#delete(server);
   }
 
-  /** Each next server when the last one is done with. */
+  /** Asks for each server when the one before is finished. */
   async #inTurn(client: string): Promise<void> {
     const { plan } = this.#options;
     while (this.#mayAsk()) {
@@ -81,7 +81,7 @@ export class Load {
     }
   }
 
-  /** Whatever becomes of them; clients take turns. */
+  /** Asks for servers at a fixed rate, whatever becomes of them; clients take turns. */
   async #atRate(client: string, index: number, everyMs: number): Promise<void> {
     const { plan, history } = this.#options;
     const creating = new Set<Promise<unknown>>();
@@ -134,19 +134,19 @@ export class Load {
     this.#deleting.add(deleting);
   }
 
-  /** Also when it is deleted, which the watch need not see as an end. */
+  /** Resolves when the server has ended, or has been deleted, which the watch need not see as an end. */
   #ended(server: ChaosServer): Promise<void> {
     if (this.#stopping.signal.aborted || server.state !== "open" || server.deleting !== "no") return Promise.resolve();
     return new Promise((resolve) => this.#waiting.set(server, resolve));
   }
 
   async #pause(ms: number): Promise<void> {
-    // Ended early by the end of the load, which is no error.
+    // The end of the load aborts the pause, which is no error.
     if (ms > 0) await delay(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
   }
 }
 
-/** Asks for its end, and notes what became of that. */
+/** Asks for the server's deletion, and records the outcome in the server. */
 export async function askForDelete(
   server: ChaosServer,
   { api, history }: Pick<LoadOptions, "api" | "history">,
@@ -155,7 +155,7 @@ export async function askForDelete(
   server.deleting = "asked";
   const path = `/servers/${uuid}`;
   const answer = await api.ask({ who: server.client, op: "delete", method: "DELETE", path, server: uuid });
-  // Gone already is as good.
+  // A server that is already gone counts as deleted.
   const isDone = answer.kind === "ok" || answer.status === 404;
   server.deleting = isDone ? "accepted" : answer.kind === "unknown" ? "unknown" : "no";
   server.deleteAcceptedMs = history.now();

@@ -4,7 +4,7 @@ import type { ChaosApi } from "./chaos-api.ts";
 import type { ChaosServer } from "./chaos-server.ts";
 import { type ChaosFlavors, SMALL_VCPUS } from "./create-flavors.ts";
 
-/** The body of a server action, as Nova's clients send it; `flavor` is one that the server may be resized to. */
+/** Returns the body of a server action, as Nova's clients send it. `flavor` is one that the server may be resized to. */
 type ActionBody = (flavor: string) => object;
 
 const ACTIONS = {
@@ -23,7 +23,10 @@ const ACTIONS = {
 } as const satisfies Readonly<Record<string, ActionBody>>;
 type ActionName = keyof typeof ACTIONS;
 
-/** What a client may ask of a server that is in a status and that nothing else is done to. Moves are asked for more often than the rest. */
+/**
+ * Actions that a client may ask for, by the status of a server without a task. Moves are listed more than once so that they are asked for
+ * more often.
+ */
 const ALLOWED: Readonly<Record<string, readonly ActionName[]>> = {
   ACTIVE: ["resize", "migrate", "live-migrate", "live-migrate", "stop", "reboot", "pause", "shelve"],
   SHUTOFF: ["start", "resize", "migrate"],
@@ -35,7 +38,7 @@ const ALLOWED: Readonly<Record<string, readonly ActionName[]>> = {
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 600;
 
-/** Clients that resize, move, stop, pause and shelve servers, one operation after another on each, until the load ends. */
+/** Clients that resize, move, stop, pause and shelve servers until the load ends, with one operation at a time on each server. */
 export class OperationsLoad {
   readonly #api: ChaosApi;
   readonly #random: () => number;
@@ -46,7 +49,7 @@ export class OperationsLoad {
   constructor(options: {
     readonly api: ChaosApi;
     readonly random: () => number;
-    /** Servers are resized from one to the other. */
+    /** Servers are resized between these two flavors. */
     readonly flavors: ChaosFlavors;
   }) {
     this.#api = options.api;
@@ -54,7 +57,7 @@ export class OperationsLoad {
     this.#flavors = options.flavors;
   }
 
-  /** Begins to operate on a server that is ACTIVE. From now on the run waits in the end until nothing is done to the server any more. */
+  /** Begins to operate on a server that is ACTIVE. From now on the end of the run waits until the server has no task. */
   follow(server: ChaosServer): void {
     server.operations = "operating";
     const following = this.#follow(server).finally(() => {
@@ -64,7 +67,7 @@ export class OperationsLoad {
     this.#following.add(following);
   }
 
-  /** No more operations; resolves when those that were asked for are answered. */
+  /** Starts no more operations. Resolves when all that were asked for are answered. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all(this.#following);
@@ -77,7 +80,7 @@ export class OperationsLoad {
     }
   }
 
-  /** One operation, if the server is in a state that allows one. */
+  /** Asks for one operation, if the server is in a state that allows one. */
   async #operate(server: ChaosServer): Promise<void> {
     const path = `/servers/${server.uuid}`;
     const answer = await this.#api.send({ method: "GET", path });
@@ -87,14 +90,14 @@ export class OperationsLoad {
     const name = allowed[Math.floor(this.#random() * allowed.length)];
     if (name === undefined || shown["OS-EXT-STS:task_state"] !== null) return;
     const { small, large } = this.#flavors;
-    // From microversion 2.47 on a server shows the size of its flavor and not its id.
+    // From microversion 2.47 on, a server shows the size of its flavor and not its id.
     const body = ACTIONS[name](shown.flavor.vcpus === SMALL_VCPUS ? large : small);
     const call = { who: server.client, op: "action", method: "POST", path: `${path}/action`, body } as const;
     await this.#api.ask({ ...call, action: name, server: server.uuid ?? "" });
   }
 
   async #pause(ms: number): Promise<void> {
-    // Ended early by the end of the load, which is no error.
+    // The end of the load aborts the pause, which is no error.
     await delay(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
   }
 }

@@ -10,8 +10,8 @@ interface Run {
 }
 
 /**
- * Looks by name for what came of creates that no answer accepted: from now on it belongs to the run, and the history tells of it. Resolves
- * with what is there twice, for people; throws when the list cannot be had.
+ * Looks up by name the servers of creates that were not accepted. A server that is found belongs to the run from now on, and is recorded in
+ * the history. Resolves with descriptions of servers that exist twice. Throws when the list cannot be had.
  */
 export async function findUnanswered({ servers, api, history }: Run): Promise<readonly string[]> {
   const listed = Map.groupBy(await listAllServers(api), ({ name }) => name);
@@ -29,7 +29,7 @@ export async function findUnanswered({ servers, api, history }: Run): Promise<re
   return doubled;
 }
 
-/** Looks once more at servers that were seen gone and are in the list: the history then tells that they are back. */
+/** Looks once more at servers that were seen gone but are in the list, so that the history says that they are back. */
 export async function lookForReturned({ servers, api }: Omit<Run, "history">): Promise<void> {
   const gone = new Map(
     servers.flatMap((one) => (one.state === "DELETED" && one.uuid ? [[one.uuid, one] as const] : [])),

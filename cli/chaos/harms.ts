@@ -3,30 +3,33 @@ import { type Holds, holdsOn, type LinkDeed } from "./holds.ts";
 import type { FaultStep } from "./plan.ts";
 import { linksMeant, partsMeant } from "./select.ts";
 
-/** One thing that is done to a cloud and undone again. Of several on one target at the same time each undoes its own. */
+/**
+ * One fault that is injected into a cloud and undone again. When several act on one target at the same time, each undoes only its own
+ * effect.
+ */
 export interface Harm {
-  /** For people. */
+  /** Description of the target for people. */
   readonly target: string;
   begin(): Promise<void>;
-  /** Makes it whole again; also after a `begin` that failed half-way. */
+  /** Undoes the harm, even after a `begin` that failed half-way. */
   end(): Promise<void>;
 }
 
 export interface HarmContext {
   readonly cloud: ChaosCloud;
   readonly random: () => number;
-  /** Share of the builds that fail from now on. */
+  /** Sets the share of the builds that fail from now on. */
   setFailShare(share: number): void;
-  /** Resolves after so long; also when the run is broken off. */
+  /** Resolves after `ms`, or when the run is broken off. */
   pause(ms: number): Promise<void>;
-  /** The run is broken off: nothing needs to be whole again. */
+  /** Aborted when the run is broken off; then nothing has to be repaired. */
   readonly signal: AbortSignal;
 }
 
 const RESTART_EVERY_MS = 500;
 const FLUSH_EVERY_MS = 1_000;
 
-/** What a step of a plan does this time; null: there is nobody left whom it could be done to. */
+/** The harm that a step of a plan does this time, or null when no target is left. */
 export function harmOf(step: FaultStep, context: HarmContext): Harm | null {
   const { cloud } = context;
   switch (step.fault) {
@@ -66,7 +69,7 @@ export function harmOf(step: FaultStep, context: HarmContext): Harm | null {
   }
 }
 
-/** Those of the parts meant that are whole, as many as the step picks. */
+/** Picks as many of the whole (not yet harmed) parts as the step says, at random. */
 function picked(
   { target, pick }: FaultStep,
   { cloud, random }: HarmContext,
@@ -98,7 +101,7 @@ function overLinks(step: FaultStep, context: HarmContext, deed: LinkDeed): Harm 
   };
 }
 
-/** As it is with all of these. */
+/** Puts the link into the state that results from all of these effects. */
 async function harmLink(link: Link, deeds: readonly LinkDeed[]): Promise<void> {
   const [way, ...others] = new Set(deeds.flatMap((deed): Way[] => (deed.kind === "cut" ? [deed.way] : [])));
   const delays = deeds.flatMap((deed) => (deed.kind === "slow" ? [deed.ms] : []));
@@ -108,7 +111,7 @@ async function harmLink(link: Link, deeds: readonly LinkDeed[]): Promise<void> {
 
 async function endOnLink(link: Link, ended: LinkDeed, left: readonly LinkDeed[]): Promise<void> {
   if (!left.some(({ kind }) => kind === ended.kind)) {
-    // Healed, a link that is still cut would let through what it holds back.
+    // Healing a link that is still cut would let through what it holds back.
     if (ended.kind === "slow" && left.length > 0) return link.slow(0);
     await link.heal();
   }
@@ -119,7 +122,7 @@ function killing(parts: readonly Part[], { pause, signal }: HarmContext): Harm {
   return {
     target: namesOf(parts),
     begin: () => eachOf(parts, (part) => part.kill()),
-    // Servers before those who use them, and again and again, as a supervisor does it.
+    // Servers start before the parts that use them. Each start is retried, as by a supervisor.
     end: async () => {
       const start = async (part: Part) => {
         while (!part.running && !signal.aborted) {
@@ -181,7 +184,7 @@ function failingBuilds(share: number, { cloud, setFailShare }: HarmContext): Har
   };
 }
 
-/** Does it to each; what the cloud cannot do is not held either. */
+/** Applies the harm to each target. A target that cannot do the harm is not recorded as harmed. */
 async function heldOver<Target, Deed extends object>(
   {
     held,
@@ -198,14 +201,14 @@ async function heldOver<Target, Deed extends object>(
   }
 }
 
-/** Once a second, until the end. */
+/** Flushes Redis once a second until the fault ends. */
 function flushing({ cloud, pause }: HarmContext): Harm {
   let over = false;
   let beating: Promise<void> = Promise.resolve();
   const beat = async () => {
     while (!over) {
       await pause(FLUSH_EVERY_MS);
-      // A Redis that is down has forgotten everything anyway.
+      // A Redis that is down has lost its content anyway.
       await cloud.flushRedis().catch(() => undefined);
     }
   };

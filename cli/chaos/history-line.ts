@@ -1,14 +1,14 @@
-/** Where a plan runs: against processes of its own, or against the containers of a deployment. */
+/** Where a plan runs: against processes that the run starts itself, or against the containers of a deployment. */
 export type ChaosTarget = "local" | "compose";
 
 /** What a client asks of the public API. */
 export type ClientOperation = "create" | "delete" | "show" | "list" | "action";
 
 /**
- * Harm that a chaos plan can do. Where the simulator knows the same, it has the same name.
- * `kill`: SIGKILL; `pause`: SIGSTOP, then SIGCONT; `cut`: nothing passes a link; `slow`: everything on a link comes late;
- * `disk-full`: an agent's journal, or a NATS server's streams, cannot be written; `fail-builds`: hosts fail builds at a rate; `kill-all`: everything dies
- * at once; `redis-flush`: Redis forgets everything; `failover`: a cell's Postgres dies and its standby takes over.
+ * Faults that a chaos plan can inject. Faults that the simulator has, too, have the same name there. `kill`: SIGKILL; `pause`: SIGSTOP,
+ * then SIGCONT; `cut`: nothing passes a link; `slow`: everything on a link is delayed; `disk-full`: an agent's journal, or a NATS server's
+ * streams, cannot be written; `fail-builds`: hosts fail a share of the builds; `kill-all`: all parts are killed at once; `redis-flush`:
+ * Redis loses everything; `failover`: a cell's Postgres dies and its standby takes over.
  */
 export const CHAOS_FAULTS = [
   "kill",
@@ -23,23 +23,23 @@ export const CHAOS_FAULTS = [
 ] as const;
 export type ChaosFault = (typeof CHAOS_FAULTS)[number];
 
-/** What a history may name: `own` is harm that somebody's own suite does; its target says what. */
+/** Faults that a history may name. `own` is a fault of a user's own suite, which its target describes. */
 export type NotedFault = ChaosFault | "own";
 
-/** A fault began; each has one `fault-ends` with its `faultId`, also when the run is broken off. */
+/** A fault began. Each has exactly one `fault-ends` with its `faultId`, even when the run is broken off. */
 export interface FaultBegins {
   readonly atMs: number;
   readonly who: "nemesis";
   readonly what: "fault-begins";
   readonly fault: NotedFault;
-  /** Counts from 1. */
+  /** Number of the fault, counted from 1. */
   readonly faultId: number;
-  /** What it is done to, for people: `conductor-cell-1/2`, `schedulers → cell-1/nats`. Several are parted by commas. */
+  /** Description of the targets for people: `conductor-cell-1/2`, `schedulers → cell-1/nats`. Several are separated by commas. */
   readonly target: string;
   readonly detail?: string;
 }
 
-/** All is whole again: what was killed is ready, what was cut is joined. */
+/** A fault is undone completely: what was killed is ready, and what was cut is joined. */
 export interface FaultEnds {
   readonly atMs: number;
   readonly who: "nemesis";
@@ -50,7 +50,7 @@ export interface FaultEnds {
   readonly detail?: string;
 }
 
-/** The first line. */
+/** The first line of a history. */
 export interface RunStarts {
   readonly atMs: number;
   readonly who: "runner";
@@ -58,27 +58,27 @@ export interface RunStarts {
   readonly plan: string;
   readonly target: ChaosTarget;
   readonly seed: number;
-  /** Processes and servers that the cloud is made of. */
+  /** Names of the processes and servers that the cloud consists of. */
   readonly parts: readonly string[];
 }
 
-/** A client sends a request. `id` counts the requests of all clients from 1; its answer has the same one. */
+/** A client sends a request. `id` numbers the requests of all clients from 1; the answer has the same one. */
 export interface Invoked {
   readonly atMs: number;
-  /** `client-3` */
+  /** Name of the client, for example `client-3`. */
   readonly who: string;
   readonly what: "invoke";
   readonly op: ClientOperation;
   readonly id: number;
-  /** Uuid, where the request names one. */
+  /** UUID of the server, if the request names one. */
   readonly server?: string;
-  /** Of an action: which one, `resize` for example. */
+  /** Name of the action, for example `resize`, if the request is one. */
   readonly action?: string;
 }
 
 /**
- * What became of a request. `ok`: done (accepted, for a create); `refused`: the API said no, nothing has happened; `unknown`: no
- * answer that says either, so it may or may not have happened.
+ * The outcome of a request. `ok`: it was carried out (accepted, for a create). `refused`: the API said no, and nothing happened. `unknown`:
+ * no answer says either, so it may or may not have happened.
  */
 export interface Answered {
   readonly atMs: number;
@@ -87,16 +87,16 @@ export interface Answered {
   readonly op: ClientOperation;
   readonly id: number;
   readonly server?: string;
-  /** Since `invoke`. */
+  /** Milliseconds since the `invoke`. */
   readonly ms: number;
-  /** Of HTTP; absent when there was no answer at all. */
+  /** HTTP status; absent when there was no answer at all. */
   readonly status?: number;
   readonly reason?: string;
-  /** Of a list: uuids that it names more than once; absent: none. */
+  /** UUIDs that a list contains more than once; absent when there are none. */
   readonly twice?: readonly string[];
 }
 
-/** A server was first seen in this state, by the API's word. */
+/** The API showed a server in this state for the first time. */
 export interface StateSeen {
   readonly atMs: number;
   /** The client that created it. */
@@ -104,47 +104,47 @@ export interface StateSeen {
   readonly what: "state";
   readonly server: string;
   readonly state: "ACTIVE" | "ERROR" | "DELETED";
-  /** Since the create, or for DELETED the delete, was accepted; to the accuracy of polling. */
+  /** Milliseconds since the create, or for DELETED the delete, was accepted, to the accuracy of polling. */
   readonly ms: number;
   readonly host?: string;
-  /** Builds tried. */
+  /** Number of build attempts. */
   readonly attempts?: number;
-  /** Of attempts that failed, oldest first; for ERROR its fault comes last. */
+  /** Reasons of the failed attempts, oldest first. For ERROR, the server's fault comes last. */
   readonly reasons?: readonly string[];
 }
 
-/** After load and faults: whether everything accepted came to an end. */
+/** Written after load and faults: whether everything that was accepted came to an end. */
 export interface SettledRound {
   readonly atMs: number;
   readonly who: "runner";
   readonly what: "settled" | "not-settled";
-  /** Accepted servers that are neither ACTIVE nor ERROR nor, if asked for, deleted. */
+  /** Number of accepted servers that are neither ACTIVE nor ERROR nor, if asked for, deleted. */
   readonly open: number;
-  /** How long it took. */
+  /** How long settling took, in milliseconds. */
   readonly ms: number;
 }
 
-/** After load and faults: what came of a create that no answer accepted, found by its name. */
+/** Written after load and faults: a server, found by its name, of a create that was not accepted. */
 export interface ServerFound {
   readonly atMs: number;
   readonly who: "runner";
   readonly what: "found";
-  /** Of the create. */
+  /** Id of the create request. */
   readonly id: number;
   readonly server: string;
 }
 
-/** A part ended without having been told to; it was started again. Of a server this fails the run. */
+/** A part ended without having been told to, and was started again. When the part is a server, the run fails. */
 export interface PartDied {
   readonly atMs: number;
   readonly who: "runner";
   readonly what: "died";
   readonly part: string;
-  /** How, and what it said before. */
+  /** How the part ended, and what it logged before. */
   readonly detail: string;
 }
 
-/** What the audit says of one law. */
+/** The audit's verdict on one law. */
 export interface Verdict {
   readonly atMs: number;
   readonly who: "auditor";
@@ -154,7 +154,7 @@ export interface Verdict {
   readonly violations: readonly string[];
 }
 
-/** The last line. `failures`: laws broken and expectations not met, for people. */
+/** The last line of a history. `failures` are broken laws and unmet expectations, for people. */
 export interface RunEnds {
   readonly atMs: number;
   readonly who: "runner";
@@ -164,8 +164,8 @@ export interface RunEnds {
 }
 
 /**
- * One line of a chaos history (JSON lines). `atMs` counts from the start of the run. The simulator's histories have the same
- * three fields first: atMs, who, what.
+ * One line of a chaos history (JSON lines). `atMs` counts from the start of the run. The simulator's histories begin with the same three
+ * fields: atMs, who, what.
  */
 export type HistoryLine =
   | RunStarts

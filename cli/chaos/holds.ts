@@ -1,20 +1,20 @@
 import type { ChaosCloud, Link, Way } from "./chaos-cloud.ts";
 
-/** What a fault does to a link for as long as it lasts. */
+/** What a fault does to a link as long as the fault lasts. */
 export type LinkDeed = { readonly kind: "cut"; readonly way: Way } | { readonly kind: "slow"; readonly ms: number };
 
-/** What the faults of this moment do to targets of one kind: a target is whole again when the last of them that has it ends. */
+/** The effects of the current faults on targets of one kind. A target is whole again when the last fault that affects it ends. */
 export class Holds<Target, Deed extends object> {
   readonly #deeds = new Map<Target, Set<Deed>>();
 
-  /** Returns all that is done to the target now. */
+  /** Returns all current effects on the target. */
   add(target: Target, deed: Deed): readonly Deed[] {
     const deeds = this.#deeds.get(target) ?? new Set();
     this.#deeds.set(target, deeds.add(deed));
     return [...deeds];
   }
 
-  /** Returns what is done to the target still. */
+  /** Returns the remaining effects on the target. */
   remove(target: Target, deed: Deed): readonly Deed[] {
     const deeds = this.#deeds.get(target);
     deeds?.delete(deed);
@@ -24,7 +24,7 @@ export class Holds<Target, Deed extends object> {
 }
 
 class CloudHolds {
-  /** By name of the part. */
+  /** The paused parts, by name. */
   readonly paused = new Holds<string, object>();
   readonly fullDisks = new Holds<string, object>();
   readonly links = new Holds<Link, LinkDeed>();
@@ -33,7 +33,7 @@ class CloudHolds {
 
 const OF_CLOUDS = new WeakMap<ChaosCloud, CloudHolds>();
 
-/** What is done to a cloud at this moment, by all who do it harm. */
+/** The current effects on a cloud, of all its nemeses together. */
 export function holdsOn(cloud: ChaosCloud): CloudHolds {
   const holds = OF_CLOUDS.get(cloud) ?? new CloudHolds();
   OF_CLOUDS.set(cloud, holds);

@@ -4,7 +4,7 @@ import type { ChaosApi, RequestOutcome } from "./chaos-api.ts";
 const TRIES_MAX = 20;
 const RETRY_MS = 500;
 
-/** The API did not do what no run can do without. */
+/** The API failed a request that every run depends on. */
 export class NotServedError extends Error {
   readonly code = "not-served";
 
@@ -14,7 +14,9 @@ export class NotServedError extends Error {
   }
 }
 
-/** Asks until the API answers that it is done. Throws a NotServedError when the API refuses, or does not answer twenty times in a row. */
+/**
+ * Repeats a request until the API carries it out. Throws a NotServedError when the API refuses, or does not answer twenty times in a row.
+ */
 export async function insist(
   api: ChaosApi,
   ask: () => Promise<RequestOutcome>,

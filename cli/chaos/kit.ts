@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { LocalTarget } from "./local/local-target.ts";
 import type { CloudShape } from "./plan.ts";
 
-// What `import … from "berth/chaos"` gives: see docs/chaos.md.
+// The exports of `berth/chaos`: see docs/chaos.md.
 
 export type { FilteredCell, HostCheck, HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 export type { HostAggregate, HostFacts, ServerOnHost } from "../../core/scheduling/host-facts.ts";
@@ -55,9 +55,9 @@ const SHAPE: CloudShape = {
 };
 
 /**
- * Starts a cloud of processes of its own on this machine: everything in it can be killed, stopped and cut off (see `faults`). Needs
- * nats-server and redis-server. `filters`: files of modules with host filters of one's own, which every scheduler loads. It ends
- * with this process at the latest.
+ * Starts a cloud of separate processes on this machine, all of which can be killed, paused and cut off (see `faults`). Needs nats-server
+ * and redis-server. `filters` are files of modules with custom host filters, which every scheduler loads. The cloud ends with this process
+ * at the latest.
  */
 export function startProcesses(
   options: Partial<CloudShape> & { readonly filters?: readonly string[] } = {},

@@ -4,7 +4,10 @@ import { insist } from "./insist.ts";
 const PAGE = 1_000;
 const PAGES_MAX = 1_000;
 
-/** Names and uuids of all servers, page by page. Asks again when it is not answered; throws a NotServedError when that does not help. */
+/**
+ * Resolves with names and UUIDs of all servers, page by page. Retries when there is no answer, and throws a NotServedError when that does
+ * not help.
+ */
 export async function listAllServers(
   api: ChaosApi,
 ): Promise<readonly { readonly name: string; readonly uuid: string }[]> {

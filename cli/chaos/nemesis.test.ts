@@ -6,7 +6,7 @@ import { RoundNemesis } from "./nemesis.ts";
 import { parsePlan } from "./read-plan.ts";
 import { scheduleOf } from "./schedule.ts";
 
-/** Notes what is done to it. */
+/** A fake cloud that records what is done to it. */
 function notedCloud() {
   const deeds: string[] = [];
   const partOf = (name: string, role: Part["role"], cell: string | null): Part => {
@@ -82,7 +82,7 @@ function begin(nemesisText: string, random: () => number = () => 0) {
   return { nemesis, deeds, history, told, cloud };
 }
 
-test("does what the plan says, undoes it, and writes both down", async () => {
+test("carries out the plan, undoes each fault, and records both", async () => {
   const { nemesis, deeds, told } = begin("{ fault: kill, target: conductor@cell1, pick: all, at: 0s, for: 10ms }");
   await eventually("the end", () => nemesis.done);
   expect(deeds).toEqual([
@@ -97,7 +97,7 @@ test("does what the plan says, undoes it, and writes both down", async () => {
   ]);
 });
 
-test("picks at random among those who run", async () => {
+test("picks at random among the running parts", async () => {
   const { nemesis, deeds } = begin(
     "{ fault: kill, target: conductor, at: 0s, for: 9s }, { fault: kill, target: conductor, at: 5ms, for: 9s }",
   );
@@ -106,7 +106,7 @@ test("picks at random among those who run", async () => {
   await nemesis.stop();
 });
 
-test("told to stop, it ends what lasts and begins nothing more", async () => {
+test("when stopped, it ends the faults that last and begins no others", async () => {
   const { nemesis, deeds } = begin(
     "{ fault: cut, target: above -> cell1, at: 0s, for: 9s }, { fault: kill-all, at: 8s }",
   );
@@ -130,12 +130,12 @@ describe("faults that overlap on one target", () => {
     return deeds;
   };
 
-  test("a part stands still until the last of them ends", async () => {
+  test("a part stays paused until the last of them ends", async () => {
     const pause = (atMs: number, forMs: number) => `{ fault: pause, target: api, at: ${atMs}ms, for: ${forMs}ms }`;
     expect(await done(`${pause(0, 60)}, ${pause(10, 200)}`)).toEqual(["pause api-1", "pause api-1", "resume api-1"]);
   });
 
-  test("a link that is cut twice, both ways in all, and slow besides, gets whole piece by piece", async () => {
+  test("a link that is cut one way, cut the other way, and slowed becomes whole step by step", async () => {
     const cut = (way: string, atMs: number, forMs: number) =>
       `{ fault: cut, target: above -> cell1, way: ${way}, at: ${atMs}ms, for: ${forMs}ms }`;
     const slow = (delay: string, atMs: number, forMs: number) =>
@@ -160,7 +160,7 @@ describe("faults that overlap on one target", () => {
     ]);
   });
 
-  test("builds fail at the rate that is left", async () => {
+  test("when one of several faults ends, builds fail at the rate of the others", async () => {
     const { nemesis } = begin(
       "{ fault: fail-builds, share: 0.3, at: 0s, for: 9s }, { fault: fail-builds, share: 0.5, at: 20ms, for: 50ms }",
     );
@@ -182,14 +182,14 @@ test("harm that fails half-way is undone all the same, and stops the run", async
   expect(deeds).toEqual(["pause cell1-conductor-1", "resume cell1-conductor-1", "resume cell1-conductor-2"]);
 });
 
-test("builds fail at a rate for as long as they are meant to", async () => {
+test("builds fail at a rate as long as the fault lasts", async () => {
   const { nemesis } = begin("{ fault: fail-builds, share: 0.3, at: 0s, for: 9s }");
   await eventually("the rate", () => nemesis.failShare === 0.3);
   await nemesis.stop();
   expect(nemesis.failShare).toBe(0);
 });
 
-test("a run that is broken off does not wait until what was killed serves again", async () => {
+test("a run that is broken off does not wait until killed parts serve again", async () => {
   const { cloud } = notedCloud();
   const [api] = cloud.parts;
   Object.assign(api as object, { start: () => new Promise(() => undefined) });

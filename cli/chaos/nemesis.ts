@@ -7,7 +7,7 @@ interface Fault {
   readonly harm: Harm;
   readonly occurrence: Occurrence;
   readonly faultId: number;
-  /** Resolves when it is told to end before its time. */
+  /** Resolved when the fault has to end early. */
   readonly cutShort: PromiseWithResolvers<void>;
   readonly over: Promise<void>;
 }
@@ -17,11 +17,11 @@ export interface NemesisOptions {
   readonly history: ChaosHistory;
   readonly random: () => number;
   readonly signal: AbortSignal;
-  /** Counts over all rounds. */
+  /** Returns the next fault id, counted over all rounds. */
   readonly nextFaultId: () => number;
 }
 
-/** Carries out a round's schedule of faults. What fails in doing so is kept and thrown by `stop`. */
+/** Carries out a round's schedule of faults. An error in doing so is kept, and `stop` throws it. */
 export class RoundNemesis {
   /** Share of the builds that fail at this moment. */
   failShare = 0;
@@ -44,12 +44,12 @@ export class RoundNemesis {
     };
   }
 
-  /** Faults that last at this moment. */
+  /** Descriptions of the faults that last at this moment. */
   get lasting(): readonly string[] {
     return [...this.#faults].map(({ harm, occurrence }) => `${occurrence.step.fault} ${harm.target}`);
   }
 
-  /** Everything of the schedule has been done and undone. */
+  /** Whether the whole schedule has been carried out and undone. */
   get done(): boolean {
     return this.#timers.size === 0 && this.#faults.size === 0;
   }
@@ -64,7 +64,7 @@ export class RoundNemesis {
     }
   }
 
-  /** Does no more harm, ends what lasts, and resolves when it is undone. Throws what went wrong. */
+  /** Begins no more faults, ends those that last, and resolves when they are undone. Throws the first error of the schedule. */
   async stop(): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
@@ -103,7 +103,7 @@ export class RoundNemesis {
       else {
         detail = { detail: (error as Error).message };
         this.#error ??= error;
-        // Some of it may have been done, to a deployment that stays.
+        // Part of the harm may have been done, to a deployment that stays.
         await unlessBrokenOff(harm.end(), signal).catch(() => undefined);
       }
     }
@@ -111,7 +111,7 @@ export class RoundNemesis {
   }
 }
 
-/** Resolves with the work, or when the run is broken off; then its cloud ends it. */
+/** Resolves with the work, or when the run is broken off, because then the cloud ends what is under way. */
 async function unlessBrokenOff(work: Promise<void>, signal: AbortSignal): Promise<void> {
   const brokenOff = Promise.withResolvers<void>();
   const breakOff = () => brokenOff.resolve();
@@ -121,11 +121,11 @@ async function unlessBrokenOff(work: Promise<void>, signal: AbortSignal): Promis
     await Promise.race([work, brokenOff.promise]);
   } finally {
     signal.removeEventListener("abort", breakOff);
-    work.catch(() => undefined); // nobody waits for it any more
+    work.catch(() => undefined); // nobody waits for it
   }
 }
 
-/** Resolves after so long, or when the run is broken off. */
+/** Resolves after `ms`, or when the run is broken off. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

@@ -24,7 +24,7 @@ const FaultText = Type.Object(
 );
 export type FaultText = Static<typeof FaultText>;
 
-/** A plan as it stands in its file. */
+/** The schema of a plan's file. */
 export const PlanText = Type.Object(
   {
     name: Type.String({ pattern: "^[a-z0-9-]{1,60}$" }),

@@ -1,10 +1,10 @@
 import type { Way } from "./chaos-cloud.ts";
 import type { ChaosFault } from "./history-line.ts";
 
-/** A moment of a round: so long after its begin, or a share of its duration. */
+/** A moment of a round, given as milliseconds after its beginning or as a share of its duration. */
 export type Moment = { readonly ms: number } | { readonly share: number };
 
-/** What a fault is done to, in a plan's words: `conductor`, `agent@cell1`, `cell1-nats`; `above -> cell1` for links. */
+/** The target of a fault, in a plan's words: `conductor`, `agent@cell1`, `cell1-nats`; `above -> cell1` for links. */
 export type FaultTarget =
   | { readonly kind: "parts"; readonly which: string }
   | { readonly kind: "links"; readonly from: string; readonly to: string }
@@ -14,50 +14,53 @@ export type FaultTarget =
 export interface FaultStep {
   readonly fault: ChaosFault;
   readonly target: FaultTarget;
-  /** How many of those that the target names, at random; for links: of those they come from. */
+  /** How many of the matching targets are picked, at random. For links, how many of the parts that they come from. */
   readonly pick: number | "all";
   readonly at: Moment;
-  /** How long it lasts each time. */
+  /** How long the fault lasts each time. */
   readonly for: Moment;
-  /** Once unless given. */
+  /** Interval of repetition; null when the fault happens once. */
   readonly everyMs: number | null;
-  /** The last of several begins before; the end of the round unless given. */
+  /** End of the repetition: the last fault begins before it. The end of the round by default. */
   readonly until: Moment | null;
   readonly way: Way;
-  /** Of `slow`. */
+  /** Delay of `slow`, in milliseconds. */
   readonly delayMs: number;
-  /** Of `fail-builds`. */
+  /** Share of the builds that `fail-builds` has fail. */
   readonly share: number;
 }
 
-/** How large the local cloud is; a deployment in containers is as large as it is. */
+/** The size of the local cloud. It does not apply to a deployment in containers. */
 export interface CloudShape {
   readonly cells: number;
   readonly apis: number;
   readonly schedulers: number;
-  /** Of each cell. */
+  /** Number of conductors in each cell. */
   readonly conductors: number;
   readonly agents: number;
-  /** Of each agent. */
+  /** Number of hosts of each agent. */
   readonly hosts: number;
   /** Whether each cell's Postgres has a synchronous standby. */
   readonly standbys: boolean;
 }
 
-/** What clients do. */
+/** What the clients of a plan do. */
 export interface LoadPlan {
   readonly clients: number;
-  /** Servers that all clients together ask for in a second, whatever becomes of them; null: each asks for the next by `next`. */
+  /**
+   * Number of servers a second that all clients together ask for, whatever becomes of them. Null when each client asks for the next one
+   * according to `next`.
+   */
   readonly rate: number | null;
-  /** When a client asks for its next server: the last one has ended, or only been accepted. */
+  /** When a client asks for its next server: after the last one ended, or as soon as it was accepted. */
   readonly next: "ended" | "accepted";
-  /** Servers asked for in a round at most. */
+  /** Maximum number of servers asked for in a round. */
   readonly creates: number | null;
-  /** Whether a client that was not told that its server is accepted asks for another one in its place. */
+  /** Whether a client whose create was not accepted asks for another server in its place. */
   readonly retry: boolean;
-  /** Share of the servers that are deleted; half of those while they may still be building. */
+  /** Share of the servers that are deleted, half of them while they may still be building. */
   readonly deletes: number;
-  /** Share of the servers that clients resize, move, stop, pause and shelve once they are ACTIVE, again and again until the load ends. */
+  /** Share of the servers that clients resize, move, stop, pause and shelve, from ACTIVE until the load ends. */
   readonly operations: number;
   /** How long a build takes on its host. */
   readonly buildMs: number;
@@ -65,26 +68,26 @@ export interface LoadPlan {
   readonly timeoutMs: number;
 }
 
-/** What must be true in the end, beside the laws. Null: nothing is asked. */
+/** What must be true in the end, besides the laws. Null fields expect nothing. */
 export interface Expectation {
-  /** Servers in ERROR at most. */
+  /** Maximum number of servers in ERROR. */
   readonly errors: number | null;
-  /** Share of what was accepted, and not deleted, that must be ACTIVE. */
+  /** Minimum share of the accepted and not deleted servers that must be ACTIVE. */
   readonly active: number | null;
-  /** Requests at most that got no answer which says what happened. */
+  /** Maximum number of requests without an answer that says what happened. */
   readonly unknown: number | null;
-  /** From acceptance to ACTIVE, for the slowest. */
+  /** Maximum time from acceptance to ACTIVE of the slowest server. */
   readonly slowestMs: number | null;
   /**
-   * While a cell is cut off from above: its builds run on within so long after the cut began, and some servers that are asked for
-   * meanwhile become ACTIVE elsewhere before it ends.
+   * Applies to a cell that is cut off from the API tier. Its builds must go on ending within this time after the cut began, and some
+   * servers that are asked for meanwhile must become ACTIVE in other cells before the cut ends.
    */
   readonly aloneMs: number | null;
 }
 
-/** Load and faults, then rest. */
+/** One round of a plan: load and faults, then rest. */
 export interface Round {
-  /** Of several; empty for the only one. */
+  /** Name of the round; empty when there is only one. */
   readonly name: string;
   readonly nemesis: readonly FaultStep[];
 }
@@ -92,9 +95,9 @@ export interface Round {
 export interface Plan {
   readonly name: string;
   readonly about: string;
-  /** Of each round's load and faults. */
+  /** Duration of each round's load and faults. */
   readonly durationMs: number;
-  /** What has not ended so long after load and faults is stuck. */
+  /** How long everything may take to end after load and faults; what has not ended then is stuck. */
   readonly settleMs: number;
   readonly cloud: CloudShape;
   readonly load: LoadPlan;

@@ -3,7 +3,7 @@ import type { RoundFigures } from "./round-figures.ts";
 
 const HEAD = ["asked", "accepted", "unknown", "ACTIVE", "ERROR", "deleted", "stuck", "held", "median", "slowest"];
 
-/** What came out of each round, as a table; of several, each by its name. */
+/** The outcome of each round as a table; several rounds are named. */
 export function roundsTable(rounds: readonly RoundFigures[]): string {
   const named = rounds.some(({ name }) => name !== "");
   const rows = rounds.map((round) => [

@@ -12,7 +12,7 @@ nemesis:
 expect: { active: 1, slowest: 30s }
 `;
 
-test("reads a plan; what is left out has its default", () => {
+test("reads a plan and fills in defaults", () => {
   const plan = parsePlan(WHOLE, "some.yaml");
   expect(plan).toMatchObject({
     name: "some-plan",
@@ -42,7 +42,7 @@ test("reads a plan; what is left out has its default", () => {
   ]);
 });
 
-describe("a bad plan is refused by a line that names the field", () => {
+describe("a bad plan is refused with one line that names the field", () => {
   test.each([
     ["load: { clients: 4 }", "load: { clients: 0 }", /^some\.yaml: load\.clients: /],
     ["duration: 20s", "duration: soon", /^some\.yaml: duration: /],
@@ -68,12 +68,12 @@ describe("a bad plan is refused by a line that names the field", () => {
     expect(() => parsePlan(whole.replace(good, bad), "some.yaml")).toThrow(message);
   });
 
-  test("a plan that is not there: the message lists those that are", () => {
+  test("the error for a plan that does not exist lists the plans that do", () => {
     expect(() => readPlan("no-such-plan")).toThrow(/there is no plan no-such-plan.*conductor-massacre/s);
   });
 });
 
-test("every plan that ships can be read and has its file's name", () => {
+test("every plan that ships can be read and is named like its file", () => {
   expect(planNames().length).toBeGreaterThanOrEqual(10);
   for (const name of planNames()) expect(readPlan(name).name).toBe(name);
 });

@@ -8,7 +8,7 @@ import type { FaultStep, FaultTarget, Moment, Plan } from "./plan.ts";
 import { type FaultText, PlanText } from "./plan-schema.ts";
 import { countOf, OCCURRENCES_MAX } from "./schedule.ts";
 
-/** A plan that cannot be carried out; the message names the file's field and what is wrong with it. */
+/** A plan that cannot be carried out. The message names the file's field and what is wrong with it. */
 export class PlanError extends Error {
   readonly code = "bad-plan";
 
@@ -28,7 +28,7 @@ export function planNames(): readonly string[] {
     .sort();
 }
 
-/** Reads a file, or the plan of this name that ships. Throws a PlanError. */
+/** Reads a plan from a file, or the plan with this name that ships with Berth. Throws a PlanError. */
 export function readPlan(fileOrName: string): Plan {
   const shipped = join(SHIPPED, `${fileOrName}.yaml`);
   const path = /^[a-z0-9-]+$/.test(fileOrName) && existsSync(shipped) ? shipped : fileOrName;
@@ -43,7 +43,7 @@ export function readPlan(fileOrName: string): Plan {
   return parsePlan(text, fileOrName);
 }
 
-/** `source` is what messages call it. Throws a PlanError. */
+/** Parses a plan. `source` is how messages call it. Throws a PlanError. */
 export function parsePlan(text: string, source: string): Plan {
   const plan = parsedText(text, source);
   try {
@@ -86,7 +86,7 @@ function planOf(plan: PlanText): Plan {
   return read;
 }
 
-/** Throws a PlanError if a round that lasts so long had more faults than may be; it names the step that has most. */
+/** Throws a PlanError that names the step with most faults when a round of this duration would have too many. */
 export function requireFewFaults({ rounds }: Plan, durationMs: number): void {
   for (const [at, { name, nemesis }] of rounds.entries()) {
     const counts = nemesis.map((step) => countOf(step, durationMs));
@@ -142,7 +142,7 @@ const TARGETS: Readonly<Record<ChaosFault, FaultTarget["kind"]>> = {
   "redis-flush": "none",
 };
 
-/** What is wrong with a step that its schema does not say; begins with the field. */
+/** What is wrong with a step beyond its schema, beginning with the field; null when nothing is. */
 function faultOf(step: FaultText): string | null {
   const wanted = TARGETS[step.fault];
   const given = targetOf(step.target).kind;
@@ -183,7 +183,7 @@ function momentOf(text: string): Moment {
   return text.endsWith("%") ? { share: Number(text.slice(0, -1)) / 100 } : { ms: msOf(text) };
 }
 
-/** Throws a PlanError for what is longer than a day. */
+/** The duration in milliseconds. Throws a PlanError when it is longer than a day. */
 function msOf(text: string): number {
   const kind = duration({ minMs: 0, maxMs: 86_400_000 });
   const ms = kind.parse(text);
@@ -191,7 +191,7 @@ function msOf(text: string): number {
   return ms;
 }
 
-/** Where the text first breaks its schema, as `load.clients`, and how; null: it does not. */
+/** Where the text first violates its schema, for example `load.clients`, and how; null when it does not. */
 function firstFault(parsed: unknown): string | null {
   const [first] = Value.Errors(PlanText, parsed);
   if (first === undefined) return null;

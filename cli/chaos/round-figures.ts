@@ -1,31 +1,31 @@
 import type { ChaosServer } from "./chaos-server.ts";
 
-/** What came out of a round. */
+/** The outcome of a round. */
 export interface RoundFigures {
-  /** Of several rounds. */
+  /** Name of the round, when there are several. */
   readonly name: string;
   readonly asked: number;
   readonly accepted: number;
   readonly refused: number;
-  /** Creates without an answer that says what happened, by what turned out later. */
+  /** Creates without an answer that says what happened, by what was found later. */
   readonly unknown: number;
   readonly active: number;
   readonly error: number;
   readonly deleted: number;
-  /** Exist, and came to no end. */
+  /** Servers that exist and came to no end. */
   readonly stuck: number;
-  /** Accepted, and then there was none. */
+  /** Servers that were accepted and then did not exist. */
   readonly lost: number;
-  /** Hold something though they are not ACTIVE; null: could not be looked at. */
+  /** Number of servers that hold allocations although they are not ACTIVE; null when the databases could not be read. */
   readonly held: number | null;
-  /** From acceptance to ACTIVE, in milliseconds; null: none is. */
+  /** Time from acceptance to ACTIVE, in milliseconds; null when no server is ACTIVE. */
   readonly medianMs: number | null;
   readonly slowestMs: number | null;
-  /** Servers in ERROR, by what is said of them. */
+  /** Number of servers in ERROR, by fault message. */
   readonly errors: Readonly<Record<string, number>>;
 }
 
-/** Counts. `holders`: uuids of all that hold something. */
+/** Counts the figures of a round. `holders` are the UUIDs of all consumers that hold allocations. */
 export function figuresOfRound(
   name: string,
   servers: readonly ChaosServer[],

@@ -6,19 +6,19 @@ import type { ChaosCloud, Death } from "./chaos-cloud.ts";
 import { parsePlan } from "./read-plan.ts";
 import { BrokenOffError, runPlan } from "./run-plan.ts";
 
-/** How an API behaves that is not as it should be. */
+/** How the pretended API misbehaves. */
 interface Manners {
-  /** Of the first create, which is done all the same. */
+  /** Status with which the first create is answered, though it is carried out. */
   readonly createStatus?: number;
-  /** Of the first delete, which is not done. */
+  /** Status with which the first delete is answered, though it is not carried out. */
   readonly deleteStatus?: number;
-  /** Builds end when the audit begins. */
+  /** Whether builds end only when the audit begins. */
   readonly slow?: boolean;
-  /** What was gone is back as soon as somebody lists. */
+  /** Whether deleted servers are back as soon as a client lists servers. */
   readonly undead?: boolean;
-  /** Of lists. */
+  /** Status with which lists are answered. */
   readonly listStatus?: number;
-  /** These parts die once the first server is asked for. */
+  /** Parts that die once the first server is asked for. */
   readonly dying?: readonly Death[];
 }
 
@@ -28,7 +28,7 @@ interface Row {
   gone: boolean;
 }
 
-/** The least that a run needs of an API and of a cloud: servers in this process' memory, each ACTIVE at once. */
+/** The least that a run needs of an API and of a cloud. Servers are in this process' memory, and become ACTIVE at once. */
 class PretendedCloud {
   readonly rows: Row[] = [];
   readonly server: Server;
@@ -127,48 +127,48 @@ async function run(manners: Manners, signal = new AbortController().signal) {
 
 const left = () => pretended.rows.filter(({ gone }) => !gone);
 
-test("what came of a create without an answer is found by its name, waited for and swept away", async () => {
+test("a server whose create was not answered is found by its name, waited for and deleted", async () => {
   const { failures, history } = await run({ createStatus: 503 });
   expect(failures).toEqual([]);
   expect(history.filter(({ what }) => what === "found")).toMatchObject([{ id: 1, server: "id-0" }]);
   expect([pretended.rows.length, left()]).toEqual([2, []]);
 });
 
-test("a refused create that is there fails the run", async () => {
+test("a server that exists after its create was refused fails the run", async () => {
   const { failures } = await run({ createStatus: 400 });
   expect(failures).toEqual([expect.stringContaining("server id-0 is there, its create was refused")]);
 });
 
-test("a delete that got no clear answer while sweeping is asked for again", async () => {
+test("a delete that got no clear answer during the sweep is repeated", async () => {
   const { failures } = await run({ deleteStatus: 503 });
   expect([failures, left()]).toEqual([[], []]);
 });
 
-test("a server of the cloud that dies on its own fails the run, a service does not; the history tells of both", async () => {
+test("a server process that dies on its own fails the run, a service does not, and the history records both", async () => {
   const [nats, api] = ["cell1-nats", "api-1"].map((part) => ({ part, isServer: part !== "api-1", words: "killed" }));
   const { failures, history } = await run({ dying: [nats!, api!] });
   expect(failures).toEqual(["cell1-nats, a server that the cloud stands on, ended by itself: killed"]);
   expect(history.filter(({ what }) => what === "died")).toMatchObject([{ part: "cell1-nats" }, { part: "api-1" }]);
 });
 
-test("servers that end only after the time that they may take fail the run", async () => {
+test("servers that end only after the allowed time fail the run", async () => {
   const { failures } = await run({ slow: true });
   expect(failures.join()).toContain("2 servers had come to no end");
 });
 
-test("servers that are back when all have been deleted fail the run", async () => {
+test("servers that are back after all have been deleted fail the run", async () => {
   const { failures } = await run({ undead: true });
   expect(failures).toHaveLength(2);
   expect(failures[0]).toContain("server id-0 is there again after it was deleted");
 });
 
-test("an API that does not serve after the faults is no bad plan: the run is broken off", async () => {
+test("when the API does not serve after the faults, the run is broken off", async () => {
   const broken = await run({ listStatus: 400 }).catch((error: unknown) => error);
   expect(broken).toBeInstanceOf(BrokenOffError);
   expect((broken as BrokenOffError).cause).toMatchObject({ code: "not-served" });
 });
 
-test("a run that is broken off does not go on asking an API that gives no answer", async () => {
+test("a run that is broken off does not keep asking an API that gives no answer", async () => {
   const ending = new AbortController();
   const running = run({ listStatus: 503 }, ending.signal);
   ending.abort(new Error("interrupted"));

@@ -20,27 +20,27 @@ import { linksMeant, partsMeant } from "./select.ts";
 export interface RunOptions {
   readonly plan: Plan;
   readonly cloud: ChaosCloud;
-  /** Of each round, in place of the plan's. */
+  /** Duration of each round, in place of the plan's. */
   readonly durationMs?: number | undefined;
-  /** Decides who is killed and what is deleted; not the order in which processes do things. */
+  /** Decides which parts are killed and which servers are deleted, but not the order in which processes do things. */
   readonly seed: number;
-  /** Breaks the run off: it rejects with the signal's reason, and the history so far is kept. */
+  /** Breaks the run off when aborted: it rejects with the signal's reason, and the history so far is kept. */
   readonly signal: AbortSignal;
-  /** What goes on, for people; asked at will. */
+  /** Called with a function that describes the current state of the run at any time. */
   readonly onProgress?: (state: () => string) => void;
 }
 
 export interface RunResult {
   readonly passed: boolean;
-  /** Laws broken, expectations not met, things in the history that must not be; for people. */
+  /** Broken laws, unmet expectations and findings of checkers, for people. */
   readonly failures: readonly string[];
   readonly rounds: readonly RoundFigures[];
   readonly history: readonly HistoryLine[];
-  /** Processes that ended without having been told to. */
+  /** Descriptions of processes that ended without having been told to. */
   readonly deaths: readonly string[];
 }
 
-/** A run that was broken off, with what was seen until then; `cause` says why. */
+/** The run was broken off; the error has what was seen until then, and `cause` says why. */
 export class BrokenOffError extends Error {
   readonly code = "broken-off";
   readonly history: readonly HistoryLine[];
@@ -53,9 +53,9 @@ export class BrokenOffError extends Error {
 }
 
 /**
- * Carries out a plan on a cloud that serves: load and faults, then rest, then the audit of the six laws; at last it deletes every
- * server, and nothing of them may be left. Throws a PlanError if the cloud lacks what the plan names or the round is too long for it, a BrokenOffError when it
- * could not be carried through. The cloud stays, whole.
+ * Carries out a plan on a cloud that serves: load and faults, then rest, then the audit of the six laws. Finally it deletes every server,
+ * and nothing of them may be left. The cloud stays, and is whole. Throws a PlanError when the cloud lacks what the plan names or the round
+ * is too long for it, and a BrokenOffError when the run could not be completed.
  */
 export async function runPlan(options: RunOptions): Promise<RunResult> {
   const { plan, cloud, seed } = options;

@@ -24,22 +24,22 @@ export interface RoundOptions {
   readonly history: ChaosHistory;
   readonly random: () => number;
   readonly flavors: ChaosFlavors;
-  /** Names of servers begin with it: unlike those of any other round of any run. */
+  /** Prefix of the names of servers, different for each round of each run. */
   readonly namePrefix: string;
   readonly nextFaultId: () => number;
   readonly signal: AbortSignal;
 }
 
 const LOOK_MS = 50;
-/** What the audit finds is in flight until it shows for so long. */
+/** A finding of the audit counts only when it persists for this long; before that, it may be work in flight. */
 const IN_FLIGHT_MS = 30_000;
 const AUDIT_PAUSE_MS = 2_000;
 const GONE_MS_MAX = 60_000;
-/** Deletes of the sweep under way at a time. */
+/** Number of deletes of the sweep that are under way at a time. */
 const SWEPT_AT_ONCE = 16;
 const SWEEP_TRIES = 3;
 
-/** One round of a plan: load and faults → rest → audit → everything deleted. */
+/** One round of a plan: load and faults → rest → audit → deletion of all servers. */
 export class RoundRun {
   readonly servers: ChaosServer[] = [];
   readonly #options: RoundOptions;
@@ -65,7 +65,7 @@ export class RoundRun {
     });
   }
 
-  /** For people, in one line. */
+  /** The state of the round in one line. */
   get state(): string {
     const { asked, accepted, active, error, deleted, stuck } = figuresOfRound("", this.servers, null);
     const faults = this.#nemesis.lasting.join("; ");
@@ -74,7 +74,7 @@ export class RoundRun {
     return `${name}${this.#stage}: ${counts}${faults === "" ? "" : `  [${faults}]`}`;
   }
 
-  /** Throws when the run is broken off, or the cloud could not be made whole. */
+  /** Throws when the run is broken off, or when the cloud could not be made whole. */
   async carryOut(): Promise<{
     readonly figures: RoundFigures;
     readonly report: AuditReport;
@@ -129,7 +129,7 @@ export class RoundRun {
     return isSettled;
   }
 
-  /** What is still found after a while is no longer in flight. */
+  /** A finding that persists for a while is not work in flight. */
   async #audit(): Promise<AuditReport> {
     const { cloud, history, signal } = this.#options;
     const deadline = history.now() + IN_FLIGHT_MS;
@@ -138,14 +138,14 @@ export class RoundRun {
         const report = await this.#unlessBrokenOff(cloud.audit({ pauseMs: AUDIT_PAUSE_MS, patienceMs: 0 }));
         if (isClean(report) || history.now() > deadline) return report;
       } catch (error) {
-        // A database that does not answer in time; law 5 says nothing of how busy a machine may be.
+        // A database may not answer in time on a busy machine, which breaks no law.
         if (signal.aborted || history.now() > deadline) throw error;
         await delay(AUDIT_PAUSE_MS);
       }
     }
   }
 
-  /** Deletes every server; then nothing of them may be left. Says what is. */
+  /** Deletes every server, after which nothing of them may be left. Resolves with descriptions of what is. */
   async #sweep(): Promise<readonly string[]> {
     const { cloud, api, history } = this.#options;
     for (let tries = 1; tries <= SWEEP_TRIES && this.#staying().length > 0; tries += 1) {
@@ -170,12 +170,12 @@ export class RoundRun {
     return isEmpty ? [] : [`${holding.length} deleted servers hold something: ${holding[0]}`];
   }
 
-  /** Also those whose delete got no clear answer: they are asked to go again. */
+  /** The servers that are still to be deleted, including those whose delete got no clear answer. */
   #staying(): readonly ChaosServer[] {
     return this.servers.filter(({ uuid, state, lost }) => uuid !== null && state !== "DELETED" && !lost);
   }
 
-  /** Rejects at once when the run is broken off; what goes on then is the cloud's to end. */
+  /** Rejects at once when the run is broken off; then the cloud ends what is under way. */
   async #unlessBrokenOff<Value>(work: Promise<Value>): Promise<Value> {
     const { signal } = this.#options;
     const broken = Promise.withResolvers<never>();
@@ -186,11 +186,11 @@ export class RoundRun {
       return await Promise.race([work, broken.promise]);
     } finally {
       signal.removeEventListener("abort", breakOff);
-      work.catch(() => undefined); // perhaps nobody waits for it any more
+      work.catch(() => undefined); // there may be nobody left who waits for it
     }
   }
 
-  /** False: it did not come true in time. Throws when the run is broken off. */
+  /** Resolves with false when the condition did not become true in time. Throws when the run is broken off. */
   async #until(isTrue: () => boolean | Promise<boolean>, withinMs: number): Promise<boolean> {
     const { history, signal } = this.#options;
     const deadline = history.now() + withinMs;

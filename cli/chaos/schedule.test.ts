@@ -11,7 +11,7 @@ function scheduleFor(nemesis: string, durationMs: number) {
   ]);
 }
 
-test("shares are of the round, times are times", () => {
+test("shares are of the round's duration, and times are absolute", () => {
   expect(
     scheduleFor("{ fault: kill-all, at: 50%, for: 10% }, { fault: redis-flush, at: 1s, for: 2s }", 20_000),
   ).toEqual([
@@ -20,7 +20,7 @@ test("shares are of the round, times are times", () => {
   ]);
 });
 
-test("what repeats does so until the end of the round, or until it is told", () => {
+test("a repeated fault repeats until the end of the round, or until its own end", () => {
   expect(scheduleFor("{ fault: kill, target: api, at: 1s, every: 2s }", 6_000)).toEqual([
     ["kill", 1_000, 3_000],
     ["kill", 3_000, 3_000],
@@ -31,7 +31,7 @@ test("what repeats does so until the end of the round, or until it is told", () 
   ]);
 });
 
-test("what is counted is what happens", () => {
+test("the count is the number of faults that happen", () => {
   const text = "{ fault: kill, target: api, at: 10%, every: 0.7s, until: 95% }, { fault: kill-all, at: 50% }";
   const plan = parsePlan(`{ name: p, about: a, duration: 9s, load: { clients: 1 }, nemesis: [${text}] }`, "test");
   const steps = plan.rounds[0]?.nemesis ?? [];
@@ -41,6 +41,6 @@ test("what is counted is what happens", () => {
   }
 });
 
-test("what would begin at the end or later does not happen", () => {
+test("a fault that would begin at the end of the round or later does not happen", () => {
   expect(scheduleFor("{ fault: kill-all, at: 6s }, { fault: kill-all, at: 100% }", 6_000)).toEqual([]);
 });

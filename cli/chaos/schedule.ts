@@ -1,24 +1,27 @@
 import { assert } from "../../core/assert.ts";
 import type { FaultStep, Moment } from "./plan.ts";
 
-/** A fault that is to happen. Times count from the begin of the round. */
+/** A scheduled fault. Times count from the beginning of the round. */
 export interface Occurrence {
   readonly step: FaultStep;
   readonly atMs: number;
   readonly forMs: number;
 }
 
-/** Faults of one round at most, so that a plan's slip cannot fill the memory. */
+/** Maximum number of faults in one round, so that a mistake in a plan cannot fill the memory. */
 export const OCCURRENCES_MAX = 10_000;
 
-/** How often a step happens in a round. */
+/** How many times a step happens in a round. */
 export function countOf(step: FaultStep, durationMs: number): number {
   const lastsMs = untilOf(step, durationMs) - msOf(step.at, durationMs);
   if (lastsMs <= 0) return 0;
   return step.everyMs === null ? 1 : Math.ceil(lastsMs / intervalOf(step));
 }
 
-/** When which faults of a round happen, by time. What would begin at its end or later does not. More than may be are an error of who calls. */
+/**
+ * The faults of a round, ordered by time. Faults that would begin at its end or later are left out. It is the caller's error to schedule
+ * more than OCCURRENCES_MAX.
+ */
 export function scheduleOf(steps: readonly FaultStep[], durationMs: number): readonly Occurrence[] {
   const all: Occurrence[] = [];
   for (const step of steps) {

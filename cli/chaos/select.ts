@@ -1,8 +1,8 @@
 import { type Link, type LinkEnd, type Part, ROLES } from "./chaos-cloud.ts";
 
 /**
- * Whether a plan's word means this: a role, `role@cell`, `role@above`, a name; for ends of links also `above`, `clients` and a
- * cell.
+ * Whether a plan's word matches this part: a role, `role@cell`, `role@above` or a name. For ends of links, it may also be `above`,
+ * `clients` or a cell.
  */
 export function isMeant(word: string, end: LinkEnd): boolean {
   const [head, cell] = word.split("@");
@@ -10,12 +10,12 @@ export function isMeant(word: string, end: LinkEnd): boolean {
   return end.role === word || end.name === word || (!isRole(word) && end.cell === word);
 }
 
-/** Parts that a plan's word means. */
+/** The parts that a plan's word matches. */
 export function partsMeant(word: string, parts: readonly Part[]): readonly Part[] {
   return parts.filter((part) => part.cell !== word && isMeant(word, part));
 }
 
-/** Links that lead from what one word means to what the other means. */
+/** The links from parts that one word matches to parts that the other matches. */
 export function linksMeant(from: string, to: string, links: readonly Link[]): readonly Link[] {
   return links.filter((link) => isMeant(from, link.from) && isMeant(to, link.to));
 }

@@ -26,7 +26,7 @@ function unmetOf(expectation: Partial<Expectation>, servers: readonly ChaosServe
 
 const failed = () => serverOf({ state: "ERROR", fault: "No valid host" });
 
-test("figures count what became of servers; what holds something though it is not ACTIVE is told", () => {
+test("figures count servers by outcome, and servers that hold allocations without being ACTIVE", () => {
   const [active, error, stuck] = [serverOf(), failed(), serverOf({ state: "open", endedMs: null })];
   const servers = [active, error, stuck, serverOf({ create: "unknown", uuid: null }), serverOf({ lost: true })];
   const holders = [active.uuid, error.uuid, "somebody else's"].flatMap((uuid) => uuid ?? []);
@@ -36,7 +36,7 @@ test("figures count what became of servers; what holds something though it is no
   });
 });
 
-test("what is stuck or lost is never expected; nor that nothing was accepted", () => {
+test("stuck or lost servers always fail the expectations, and so does a round without accepted servers", () => {
   expect(unmetOf({}, [serverOf()])).toEqual([]);
   expect(unmetOf({}, [serverOf({ state: "open" })])).toEqual(["1 servers came to no end"]);
   expect(unmetOf({}, [serverOf({ lost: true })])).toEqual(["1 accepted servers are lost"]);
@@ -66,13 +66,13 @@ describe("a cell that was cut off", () => {
   const elsewhere = () =>
     serverOf({ invokedMs: 12_000, acceptedMs: 12_100, endedMs: 14_000, host: "cell2-agent-1-host-1" });
 
-  test("finishes what it had, and others take what is new", () => {
+  test("finishes its own builds, and other cells take new servers", () => {
     const { history, epochMs } = cutFrom(10_000, 30_000);
     const inside = serverOf({ acceptedMs: 8_000, endedMs: 31_000, launchedAtMs: epochMs + 12_000 });
     expect(unmetOf({ aloneMs: 5_000 }, [inside, elsewhere()], history)).toEqual([]);
   });
 
-  test("waited with its builds until it was back: that is told", () => {
+  test("is reported when it finished its builds only after the cut", () => {
     const { history, epochMs } = cutFrom(10_000, 30_000);
     const inside = serverOf({ acceptedMs: 8_000, endedMs: 31_000, launchedAtMs: epochMs + 30_500 });
     expect(unmetOf({ aloneMs: 5_000 }, [inside, elsewhere()], history)).toEqual([
@@ -80,7 +80,7 @@ describe("a cell that was cut off", () => {
     ]);
   });
 
-  test("nobody else took anything: that is told", () => {
+  test("is reported when no other cell took a server", () => {
     const { history } = cutFrom(10_000, 30_000);
     expect(unmetOf({ aloneMs: 5_000 }, [serverOf()], history)).toEqual([
       expect.stringMatching(/^nothing that was asked/),

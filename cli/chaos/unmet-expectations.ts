@@ -4,7 +4,7 @@ import type { HistoryLine } from "./history-line.ts";
 import type { Expectation } from "./plan.ts";
 import type { RoundFigures } from "./round-figures.ts";
 
-/** What a plan expects of a round and did not get, for people. */
+/** The expectations of a plan that a round did not meet, for people. */
 export function unmet(
   expect: Expectation,
   figures: RoundFigures,
@@ -36,7 +36,7 @@ function unmetActive(share: number, servers: readonly ChaosServer[]): readonly s
   return [`${active} of ${kept.length} servers are ACTIVE, expected ${Math.round(share * 100)} %`];
 }
 
-/** For each time that a cell was cut off from all above. */
+/** Checks each time that a cell was cut off from the whole API tier. */
 function unmetAlone(withinMs: number, servers: readonly ChaosServer[], history: ChaosHistory): readonly string[] {
   const lines = history.lines();
   const startedAtMs = Date.now() - history.now();
@@ -47,7 +47,7 @@ function unmetAlone(withinMs: number, servers: readonly ChaosServer[], history: 
     const inside = servers.filter((server) => server.host?.startsWith(`${cell}-`) ?? false);
     const late = inside.filter(({ acceptedMs, launchedAtMs }) => {
       const launchedMs = (launchedAtMs ?? 0) - startedAtMs;
-      // Those that were asked for just before may not have reached the cell any more.
+      // Servers asked for just before the cut may not have reached the cell.
       return (
         acceptedMs < line.atMs - DISPATCHED_MS && launchedMs > line.atMs + withinMs && launchedMs < endMs + withinMs
       );
@@ -65,7 +65,7 @@ function unmetAlone(withinMs: number, servers: readonly ChaosServer[], history: 
   });
 }
 
-/** By then an accepted request is in its cell. */
+/** How long it takes at most until an accepted request is in its cell. */
 const DISPATCHED_MS = 1_000;
 
 function endsFault(line: HistoryLine, faultId: number): boolean {

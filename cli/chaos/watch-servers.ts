@@ -5,10 +5,10 @@ import { type ChaosServer, isOpen } from "./chaos-server.ts";
 
 const WATCHER = "watcher";
 const EVERY_MS = 250;
-/** More servers than this are looked up in the list, which is cheaper. */
+/** When more servers than this are watched, they are looked up in the list, which is cheaper. */
 const SHOWN_MAX = 20;
 const PAGE_MAX = 1_000;
-/** Servers whose actions are asked for at a time. */
+/** Number of servers whose actions are read at a time. */
 const TOLD_AT_ONCE = 4;
 const BUILD_EVENT = "compute__do_build_and_run_instance";
 
@@ -18,7 +18,7 @@ interface Action {
   readonly events?: readonly { readonly event: string; readonly result: string | null; readonly details?: string }[];
 }
 
-/** Asks the API what became of servers, again and again, and writes down each end that it sees. */
+/** Asks the API repeatedly for the state of servers, and records each end that it sees. */
 export class ServerWatch {
   readonly #api: ChaosApi;
   readonly #history: ChaosHistory;
@@ -26,9 +26,9 @@ export class ServerWatch {
   readonly #onEnd: (server: ChaosServer) => void;
   #stopped = false;
   #watching: Promise<void> = Promise.resolve();
-  /** Looked up one by one in turn, so that those that are not in the list come round. */
+  /** Position in the servers that are looked up one by one, so that those missing from the list are all looked at. */
   #turn = 0;
-  /** Ends that were seen and are not written down yet, and those who do that. */
+  /** Ends that were seen and are not recorded yet, and the work that records them. */
   readonly #ended: { readonly server: ChaosServer; readonly atMs: number; readonly state: "ACTIVE" | "ERROR" }[] = [];
   readonly #telling = new Set<Promise<void>>();
 
@@ -53,7 +53,7 @@ export class ServerWatch {
     this.#stopped = true;
     await this.#watching;
     await Promise.all(this.#telling);
-    await this.#tellEnded(); // what came while all of them were about to end
+    await this.#tellEnded(); // ends that were seen while the others were recorded
   }
 
   async #watch(): Promise<void> {
@@ -131,7 +131,7 @@ export class ServerWatch {
     this.#telling.add(telling);
   }
 
-  /** A server that clients operated on rests when it has no task; it may have broken. */
+  /** Sees whether a server that clients operated on has no task left, or has failed. */
   #seeRest(server: ChaosServer, shown: ServerDetail): void {
     if (shown["OS-EXT-STS:task_state"] !== null) return;
     server.operations = "ended";
@@ -147,7 +147,7 @@ export class ServerWatch {
     }
   }
 
-  /** Writes the end down, with what the server's actions say of its builds where they can be had. */
+  /** Records the end, with what the server's actions say of its builds where they can be read. */
   async #tell(server: ChaosServer, atMs: number, state: "ACTIVE" | "ERROR"): Promise<void> {
     const builds = await this.#builds(server.uuid ?? "");
     const reasons = [...(builds?.reasons ?? []), ...(server.fault === null ? [] : [server.fault])];

@@ -3,8 +3,8 @@ import { isStuck, serverLives } from "../report/server-lives.ts";
 import { type Checker, outcomeOf } from "./checker.ts";
 
 /**
- * Every server whose create was accepted becomes ACTIVE or ERROR, or was deleted; and every one whose delete was accepted is gone in the
- * end; all of it as long as the run waited. Cannot tell before the run has settled or was given up.
+ * Every server whose create was accepted becomes ACTIVE or ERROR, or is deleted, and every server whose delete was accepted is gone in the
+ * end, both within the time that the run waited. The outcome is unknown when the run neither settled nor gave up waiting.
  */
 export const acceptedCreatesEnd: Checker = {
   name: "accepted creates end",
@@ -19,7 +19,7 @@ export const acceptedCreatesEnd: Checker = {
         const asked = deletes.some(({ answer }) => answer === "ok") ? " though its delete was accepted" : "";
         return { atMs: endMs, server, what: `server ${server} ${was}${asked}` };
       }),
-      // By now they may have ended, or been swept away with the rest.
+      // Later states are ignored: these servers may have ended since, or been deleted with the rest.
       ...history.flatMap((line) =>
         line.what === "not-settled" && line.open > 0
           ? [{ atMs: line.atMs, what: `${line.open} servers had come to no end when that was waited for no longer` }]

@@ -4,9 +4,9 @@ import { type ServerLife, serverLives } from "../report/server-lives.ts";
 import { type Checker, type Finding, outcomeOf } from "./checker.ts";
 
 /**
- * Requests without a clear answer were done or were not: a server that such a create left behind ends as any other, once; one that such a
- * delete was meant for is gone for good or lives on. What was refused has not happened: nothing of a refused create turns up,
- * and no server goes by a refused delete alone.
+ * A request without a clear answer was either carried out completely or not at all. A server left by such a create ends like any other, and
+ * exists once. A server that such a delete was meant for is gone for good or lives on. A refused request has no effect: no server appears
+ * after a refused create, and none disappears because of a refused delete alone.
  */
 export const allOrNothing: Checker = {
   name: "all or nothing",
@@ -26,7 +26,7 @@ export const allOrNothing: Checker = {
   },
 };
 
-/** Left behind half done by a create that nobody answered for. */
+/** Servers that a create without an answer left behind half done. */
 function unfinished({ server, create, end, deleted }: ServerLife, endMs: number): readonly Finding[] {
   if (create === null || create.answer === "ok" || end !== null || deleted !== null) return [];
   return [{ atMs: endMs, server, what: `server ${server} is there, unfinished, by a create without an answer` }];

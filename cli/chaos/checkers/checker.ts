@@ -1,23 +1,23 @@
 import type { HistoryLine } from "../history-line.ts";
 
-/** Something in a history that must not be. */
+/** Something in a history that must not happen. */
 export interface Finding {
-  /** When it showed, in milliseconds since the run began. */
+  /** When it was observed, in milliseconds since the run began. */
   readonly atMs: number;
-  /** What is wrong, for people. */
+  /** What is wrong, in words. */
   readonly what: string;
   readonly server?: string;
 }
 
-/** What a checker says of a history. */
+/** A checker's verdict on a history. */
 export type CheckOutcome =
   | { readonly kind: "holds" }
-  /** All that is wrong, in the order in which it showed. */
+  /** Everything that is wrong, in the order of observation. */
   | { readonly kind: "broken"; readonly findings: readonly Finding[] }
-  /** The history does not tell, for example since it was broken off. */
+  /** The history does not contain enough to decide, for example because the run was broken off. */
   | { readonly kind: "unknown"; readonly why: string };
 
-/** Judges whole histories, in the manner of Jepsen: pure, by what clients saw and nothing else. */
+/** Judges whole histories, as Jepsen's checkers do: a pure function that only sees what clients saw. */
 export interface Checker {
   readonly name: string;
   check(history: readonly HistoryLine[]): CheckOutcome;
@@ -28,12 +28,14 @@ export interface CheckResult {
   readonly outcome: CheckOutcome;
 }
 
-/** What each of the checkers says, in their order. */
+/** Runs the checkers on the history and returns their outcomes in the same order. */
 export function checkHistory(history: readonly HistoryLine[], checkers: readonly Checker[]): readonly CheckResult[] {
   return checkers.map((checker) => ({ checker: checker.name, outcome: checker.check(history) }));
 }
 
-/** All that the checkers found wrong, a line each: `name: what`. Empty: nothing; what nobody could tell is wrong, too. */
+/**
+ * All findings of the checkers, one line each: `name: what`. An unknown outcome counts as a failure, too. Empty when everything is well.
+ */
 export function failuresOf(results: readonly CheckResult[]): readonly string[] {
   return results.flatMap(({ checker, outcome }) => {
     switch (outcome.kind) {
@@ -49,7 +51,7 @@ export function failuresOf(results: readonly CheckResult[]): readonly string[] {
   });
 }
 
-/** Findings as an outcome. */
+/** Turns findings into an outcome. */
 export function outcomeOf(findings: readonly Finding[]): CheckOutcome {
   if (findings.length === 0) return { kind: "holds" };
   return { kind: "broken", findings: [...findings].sort((a, b) => a.atMs - b.atMs) };

@@ -39,7 +39,7 @@ const found = (atMs: number, id: number, server: string): HistoryLine => ({
 });
 const settled: SettledRound = { atMs: 60_000, who: "runner", what: "settled", open: 0, ms: 10 };
 
-/** A server `a` that was accepted, and deleted, when these answers came; without: neither. */
+/** The history of a server `a` that was accepted at `ok` and whose delete was accepted at `deleted`, if that is given. */
 function lifeOf({ ok = 5, deleted }: { readonly ok?: number; readonly deleted?: number }): readonly HistoryLine[] {
   const created = [invoke(0, 1), answer(ok, 1, "ok", "create", "a")];
   if (deleted === undefined) return created;
@@ -192,7 +192,7 @@ const RIGHT: readonly (readonly [string, Checker, readonly HistoryLine[]])[] = [
 ];
 
 describe("checkers", () => {
-  test("a run without faults, and one with many, passes all that hold for every run", () => {
+  test("every checker passes a run without faults and a run with many", () => {
     const faults = [{ fault: "kill", target: "conductor", from: 10, to: 20 } as const];
     expect(failuresOf(checkHistory(madeUpHistory(), standardCheckers))).toEqual([]);
     expect(failuresOf(checkHistory(madeUpHistory({ faults, creates: 2_000 }), standardCheckers))).toEqual([]);
@@ -208,7 +208,7 @@ describe("checkers", () => {
     expect(findings(checker, history)).toEqual([]);
   });
 
-  test("what a history does not tell is no success", () => {
+  test("an unknown outcome is not a success", () => {
     expect(findings(acceptedCreatesEnd, lifeOf({}))).toEqual([expect.stringContaining("not waited for")]);
     expect(findings(lawsHold, [])).toEqual([expect.stringContaining("no audit")]);
     expect(findings(timeWithoutService({ maxMs: 1, ops: ["delete"] }), lifeOf({}))).toHaveLength(1);

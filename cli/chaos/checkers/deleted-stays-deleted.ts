@@ -5,9 +5,9 @@ import { type Checker, type Finding, outcomeOf } from "./checker.ts";
 const OK = 200;
 
 /**
- * A server that was seen gone never comes back. With `lookMs`, for clouds in which every cell can be reached: nor does one become ACTIVE or
- * ERROR whose delete was accepted, except as seen by a look that was under way at that moment and took so long. A cell that cannot
- * be reached builds on until it hears of the delete.
+ * A server that was seen gone never comes back. With `lookMs`, for clouds in which every cell can be reached, a server also never becomes
+ * ACTIVE or ERROR after its delete was accepted, unless a look that took up to `lookMs` was already under way at that moment. A cell that
+ * cannot be reached continues to build until it hears of the delete.
  */
 export function deletedStaysDeleted({ lookMs = Number.POSITIVE_INFINITY }: { readonly lookMs?: number } = {}): Checker {
   return {

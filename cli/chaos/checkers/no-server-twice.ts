@@ -1,7 +1,7 @@
 import { clientCalls, isAnswer } from "../report/client-calls.ts";
 import { type Checker, type Finding, outcomeOf } from "./checker.ts";
 
-/** No two creates were given the same server, and no list names a server twice. */
+/** No two creates got the same server, and no list contains a server twice. */
 export const noServerTwice: Checker = {
   name: "no server twice",
   check(history) {

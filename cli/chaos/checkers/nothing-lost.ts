@@ -3,7 +3,7 @@ import { type Checker, outcomeOf } from "./checker.ts";
 
 const NOT_FOUND = 404;
 
-/** A server that was accepted and that nobody has asked to be deleted is never said not to be there. */
+/** The API never says that an accepted server does not exist as long as nobody has asked for its deletion. */
 export const nothingLost: Checker = {
   name: "nothing lost",
   check(history) {

@@ -6,7 +6,7 @@ import { lawsHold } from "./laws-hold.ts";
 import { noServerTwice } from "./no-server-twice.ts";
 import { nothingLost } from "./nothing-lost.ts";
 
-/** What holds for every run, whatever its load and its faults. */
+/** The checkers that hold for every run, whatever its load and its faults. */
 export const standardCheckers: readonly Checker[] = [
   acceptedCreatesEnd,
   deletedStaysDeleted(),

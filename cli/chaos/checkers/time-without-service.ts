@@ -3,7 +3,10 @@ import { clientCalls } from "../report/client-calls.ts";
 import { longestGap } from "../report/service-gap.ts";
 import { type Checker, outcomeOf } from "./checker.ts";
 
-/** While requests (of these operations; of any unless given) are made, never longer than `maxMs` without a success. */
+/**
+ * While requests are made, there is never more than `maxMs` without a success. `ops` limits this to some operations; all count by
+ * default.
+ */
 export function timeWithoutService(limit: {
   readonly maxMs: number;
   readonly ops?: readonly ClientOperation[];

@@ -6,9 +6,9 @@ import { composeCommand, DockerError, docker } from "./docker.ts";
 import { NetworkLink } from "./network-link.ts";
 
 export interface ComposeTargetOptions {
-  /** Compose's name of the deployment. */
+  /** Compose's project name of the deployment. */
   readonly project: string;
-  /** Its file. */
+  /** Path of the Compose file. */
   readonly file: string;
 }
 
@@ -20,7 +20,7 @@ const LOG_LINES = "40";
 const FLUSH =
   'REDISCLI_AUTH="$(sed -n "s/^requirepass *//p" /etc/berth/redis.conf | tr -d \'"\')" exec redis-cli flushall';
 
-/** A deployment of deploy/compose.yaml that runs, by Docker's command line. */
+/** A running deployment of deploy/compose.yaml, controlled through Docker's command line. */
 export class ComposeTarget implements ChaosCloud {
   readonly target = "compose";
   readonly cells: readonly string[];
@@ -103,7 +103,7 @@ export class ComposeTarget implements ChaosCloud {
 
   async audit(options: { readonly pauseMs: number; readonly patienceMs: number }): Promise<AuditReport> {
     const waits = ["--pause", `${options.pauseMs}ms`, "--patience", `${options.patienceMs}ms`];
-    // 1: it found something, and says what.
+    // Exit code 1 means that the audit found something, which its output says.
     const text = await docker([...this.#compose, "run", "--rm", "-T", "berth", "audit", "--json", ...waits], [1]);
     try {
       return JSON.parse(text.slice(text.indexOf("{"))) as AuditReport;
@@ -129,9 +129,9 @@ export class ComposeTarget implements ChaosCloud {
     );
   }
 
-  /** The deployment stays as it is, with every link and part whole. */
+  /** Leaves the deployment running, with every link and part whole. */
   async close(): Promise<void> {
-    // Whatever cannot be mended must not keep the rest from it.
+    // A part or link that cannot be repaired must not prevent the repair of the others.
     const healed = await Promise.allSettled(this.links.map((link) => link.heal()));
     const mend = async (part: ContainerPart) => {
       await part.resume();
@@ -160,7 +160,7 @@ export class ComposeTarget implements ChaosCloud {
   }
 }
 
-/** A cell's two servers to the API tier, and its agents to its conductors. */
+/** Links from a cell's two servers to the API tier, and from its agents to its conductors. */
 function linksOf(parts: readonly ContainerPart[], project: string): readonly Link[] {
   const above = { name: "above", role: "above", cell: null } as const;
   return parts.flatMap((part) => {

@@ -5,7 +5,7 @@ import { DockerError, docker } from "./docker.ts";
 const HEALTHY_MS_MAX = 300_000;
 const LOOK_MS = 500;
 
-/** What the name of a service says of it; null: it is nobody that chaos is done to. */
+/** The role and cell that the name of a Compose service implies, or null for a service that no fault targets. */
 export function roleOf(service: string): { readonly role: Role; readonly cell: string | null } | null {
   const above = /^(api|scheduler|postgres|nats|redis)(-\d+)?$/.exec(service);
   if (above) return { role: above[1] as Role, cell: null };
@@ -38,7 +38,7 @@ export class ContainerPart implements Part {
     return this.#running;
   }
 
-  /** Sees how it stands: a run that was killed may have left it dead or paused. */
+  /** Reads the container's state, because an earlier run that was killed may have left it dead or paused. */
   async look(): Promise<void> {
     const status = (await docker(["docker", "inspect", "--format", "{{.State.Status}}", this.id])).trim();
     this.#paused = status === "paused";
@@ -47,12 +47,12 @@ export class ContainerPart implements Part {
 
   async kill(): Promise<void> {
     this.#running = false;
-    // Only what runs can be killed, and only what is not paused.
+    // Docker kills only running containers, and resumes only paused ones.
     await this.resume();
     await docker(["docker", "kill", this.id]);
   }
 
-  /** Resolves when its own check says that it is healthy. */
+  /** Resolves when the container's own health check says that it is healthy. */
   async start(): Promise<void> {
     await docker(["docker", "start", this.id]);
     this.#running = true;

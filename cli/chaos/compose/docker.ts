@@ -6,7 +6,7 @@ const run = promisify(execFile);
 const ANSWER_MS_MAX = 120_000;
 const OUTPUT_BYTES_MAX = 1 << 26;
 
-/** How Docker's command line failed. */
+/** A failure of Docker's command line. */
 export class DockerError extends Error {
   readonly code = "docker";
 
@@ -16,7 +16,7 @@ export class DockerError extends Error {
   }
 }
 
-/** Runs a command and resolves with what it printed. Throws a DockerError; one of `allowed` is as good as exit code 0. */
+/** Runs a command and resolves with its output. Throws a DockerError unless the exit code is 0 or one of `allowed`. */
 export async function docker(
   command: readonly [string, ...string[]],
   allowed: readonly number[] = [],
@@ -34,10 +34,10 @@ export async function docker(
   }
 }
 
-/** The directory that paths in a deployment's file count from. */
+/** The directory to which paths in the Compose file are relative. */
 const DEPLOY = join(import.meta.dirname, "../../../deploy");
 
-/** The words before `-f`, `run` and so on: Compose as a plugin, or the program of old. */
+/** The words before `-f`, `run` and so on: `docker compose` with the plugin, or the older program `docker-compose`. */
 export async function composeCommand(): Promise<readonly [string, ...string[]]> {
   const directory = ["--project-directory", DEPLOY];
   try {

@@ -8,7 +8,9 @@ import { NetworkLink } from "./network-link.ts";
 const path = process.env.PATH;
 let dir = "";
 
-/** A `docker` that notes what it is told, and refuses to do a thing while it is at it, as the real one does. All containers are dead. */
+/**
+ * A fake `docker` that records its calls, and like the real one refuses a command while the same one is running. All containers are dead.
+ */
 const DOCKER = `#!/bin/sh
 [ "$1" = inspect ] && echo exited && exit
 mkdir "$0.busy" || exit 1
@@ -27,7 +29,7 @@ afterAll(() => {
   rmSync(dir, { recursive: true });
 });
 
-test("a link that is healed by the end of its fault and by the end of the run at the same time is joined once", async () => {
+test("a link that the end of its fault and the end of the run heal at the same time is joined only once", async () => {
   const member = new ContainerPart({ name: "cell1-nats", role: "nats", cell: "cell1", id: "c0ffee" });
   const above = { name: "above", role: "above", cell: null } as const;
   const link = new NetworkLink({ from: above, to: member, network: "deploy_uplink-cell1", member });
@@ -38,7 +40,7 @@ test("a link that is healed by the end of its fault and by the end of the run at
   ]);
 });
 
-test("a container that a run which was killed has left dead is seen to be so", async () => {
+test("a container that a killed run has left dead is recognised as dead", async () => {
   const part = new ContainerPart({ name: "api-1", role: "api", cell: null, id: "c0ffee" });
   expect(part.running).toBe(true);
   await part.look();

@@ -2,17 +2,17 @@ import { CannotHarmError, type Link, type LinkEnd, type Way } from "../chaos-clo
 import type { ContainerPart } from "./container-part.ts";
 import { docker } from "./docker.ts";
 
-/** What a container has on one of its networks; cut by taking it off that network. */
+/** A container's connection to one of its networks. The link is cut by disconnecting the container from that network. */
 export class NetworkLink implements Link {
   readonly from: LinkEnd;
   readonly to: LinkEnd;
   readonly #network: string;
   readonly #member: ContainerPart;
   #cut = false;
-  /** What was begun last: Docker refuses to do a thing twice at the same time. */
+  /** The operation begun last. Docker refuses to do the same thing twice at the same time, so operations run one after the other. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** `member`: who is taken off. */
+  /** `member` is the container that is disconnected. */
   constructor(options: {
     readonly from: LinkEnd;
     readonly to: LinkEnd;
@@ -38,7 +38,7 @@ export class NetworkLink implements Link {
     throw new CannotHarmError("networks of containers cannot be made slow");
   }
 
-  /** Also while somebody else heals it: a run that is broken off does not wait for its faults to end. */
+  /** May be called while another caller heals the link, because a run that is broken off does not wait for its faults to end. */
   async heal(): Promise<void> {
     await this.#inTurn(async () => {
       if (!this.#cut) return;
@@ -49,7 +49,7 @@ export class NetworkLink implements Link {
 
   #inTurn(work: () => Promise<void>): Promise<void> {
     const done = this.#last.then(work);
-    this.#last = done.catch(() => undefined); // whoever began it hears of it
+    this.#last = done.catch(() => undefined); // the caller of the operation gets its error
     return done;
   }
 }

@@ -1,14 +1,14 @@
 /** An answer of the API. */
 export interface ApiAnswer {
   readonly status: number;
-  /** Null where it has no body. */
+  /** The parsed body, or null when there is none. */
   readonly json: unknown;
 }
 
 const MICROVERSION = "compute 2.90";
 const ANSWERED_MS_MAX = 60_000;
 
-/** Asks an API in JSON. Rejects when nobody answers. */
+/** Sends a JSON request to an API. Rejects when nobody answers. */
 export async function callApi(url: string, method: string, body?: unknown): Promise<ApiAnswer> {
   const response = await fetch(url, {
     method,

@@ -13,8 +13,8 @@ const ENABLE_TRIES = 20;
 const RETRY_MS = 500;
 
 /**
- * An operator takes a host at random out of service, puts it back after `forMs`, and waits `pauseMs` until the next one. Servers that
- * are there stay; no new ones come. On any cloud, by its API.
+ * Disables a host at random, as an operator would, enables it again after `forMs`, and waits `pauseMs` until the next one. Existing servers
+ * stay on the host, and no new ones are placed there. Works on any cloud, through its API.
  */
 export function disablingHosts(times: { readonly forMs: number; readonly pauseMs: number }): Nemesis<SuiteCloud> {
   return async (stage) => {
@@ -26,7 +26,7 @@ export function disablingHosts(times: { readonly forMs: number; readonly pauseMs
   };
 }
 
-/** Null: none is enabled, or nobody says. */
+/** Resolves with null when no host is enabled or the API does not answer. */
 async function pickService({ cloud, random }: NemesisStage<SuiteCloud>): Promise<ComputeService | null> {
   const path = "/v2.1/os-services?binary=nova-compute";
   const answer = await callApi(`${apiOf(cloud)}${path}`, "GET").catch(() => null);
@@ -48,7 +48,7 @@ async function disableFor(stage: NemesisStage<SuiteCloud>, { id, host }: Compute
   });
 }
 
-/** The API may be away: other nemeses are at work. */
+/** Retries, because other nemeses may have taken the API down. */
 async function enable(url: string, host: string): Promise<void> {
   for (let tries = 0; tries < ENABLE_TRIES; tries += 1) {
     const answer = await callApi(url, "PUT", { status: "enabled" }).catch(() => null);

@@ -15,7 +15,7 @@ import {
   shows,
 } from "./generators.ts";
 
-/** What one client does, until it is done or has asked so often. */
+/** Lists what one client does, until it is done or has asked `most` times. */
 function follow(generator: Generator, { most = 1_000, servers = ["a", "b"], atMs = (n: number) => n } = {}) {
   const random = seededRandom(1);
   const done: string[] = [];
@@ -29,13 +29,13 @@ function follow(generator: Generator, { most = 1_000, servers = ["a", "b"], atMs
 
 const count = (done: readonly string[], word: string) => done.filter((one) => one === word).length;
 
-test("a limit counts requests and no pauses", () => {
+test("a limit counts requests but not pauses", () => {
   const done = follow(limit(10, pausing(5, creates())));
   expect(count(done, "create")).toBe(10);
   expect(count(done, "wait")).toBeGreaterThanOrEqual(10);
 });
 
-test("a mix makes requests by their weights, and goes on with what is left", () => {
+test("a mix picks generators by their weights, and continues with those that are not done", () => {
   const done = follow(limit(400, mix([3, creates()], [1, lists()])));
   expect(count(done, "create") / count(done, "list")).toBeGreaterThan(2);
   expect(count(done, "create") / count(done, "list")).toBeLessThan(4);
@@ -43,7 +43,7 @@ test("a mix makes requests by their weights, and goes on with what is left", () 
   expect([count(rest, "create"), count(rest, "list")]).toEqual([3, 20]);
 });
 
-test("parts in turn follow each other, and time ends a part", () => {
+test("generators in turn follow each other, and a time limit ends one", () => {
   expect(follow(inTurn(limit(2, creates()), limit(1, lists()), limit(1, shows())))).toEqual([
     "create",
     "create",
@@ -53,7 +53,7 @@ test("parts in turn follow each other, and time ends a part", () => {
   expect(follow(forTime(5, creates()))).toHaveLength(5);
 });
 
-test("nothing is deleted or looked at where there is nothing", () => {
+test("nothing is deleted or looked at while there are no servers", () => {
   expect(follow(deletes(), { most: 1, servers: [] })).toEqual(["wait"]);
   expect(deletes().next({ client: 0, atMs: 0, random: () => 0.6, servers: ["a", "b"] })).toEqual({
     op: "delete",
@@ -61,7 +61,7 @@ test("nothing is deleted or looked at where there is nothing", () => {
   });
 });
 
-test("a script is for its share of the creates, and a server's own goes first", () => {
+test("a script applies to its share of the creates, and a server's own script takes precedence", () => {
   const script = { outcome: "hang" } as const;
   const wanted = (generator: Generator) =>
     Array.from({ length: 400 }, () => generator.next({ client: 0, atMs: 0, random, servers: [] })).flatMap((next) =>
@@ -82,7 +82,7 @@ test("a script is for its share of the creates, and a server's own goes first", 
   ).toBe(own);
 });
 
-test("a create asks for what was wanted, and for the smallest server where nothing was", () => {
+test("a create asks for the wanted properties, or for the smallest server when there are none", () => {
   expect(createBody("n", {}, "small")).toEqual({
     server: { name: "n", flavorRef: "small", imageRef: "", networks: "none", metadata: {} },
   });

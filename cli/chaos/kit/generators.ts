@@ -1,15 +1,15 @@
 import { FAKE_METADATA_KEY, type FakeScript } from "../../../services/compute-agent/fake-script.ts";
 
-/** A server as a suite asks for it; whatever is left out is as in the smallest request there is. */
+/** A server as a suite asks for it. Each property that is left out is as in the smallest possible request. */
 export interface WantedServer {
-  /** Id of a flavor; one of one VCPU and 512 MiB unless given. */
+  /** Id of a flavor; by default one with 1 VCPU and 512 MiB. */
   readonly flavor?: string;
   readonly image?: string;
   readonly zone?: string;
   /** Scheduler hints. */
   readonly hints?: Readonly<Record<string, unknown>>;
   readonly metadata?: Readonly<Record<string, string>>;
-  /** How its builds go, wherever they are: it tells the fake driver of the hosts. */
+  /** How its builds behave on any host; instructions for the fake driver. */
   readonly fake?: FakeScript;
 }
 
@@ -19,33 +19,33 @@ export type NextRequest =
   | { readonly op: "delete" | "show"; readonly server: string }
   | { readonly op: "list" };
 
-/** What a generator knows when a client asks it what to do. */
+/** What a generator knows when a client asks it for the next request. */
 export interface Turn {
-  /** Counts from 0. */
+  /** Number of the client, counted from 0. */
   readonly client: number;
-  /** Since the load began. */
+  /** Milliseconds since the load began. */
   readonly atMs: number;
-  /** In [0, 1), by the suite's seed. */
+  /** Returns a number in [0, 1) from the suite's seed. */
   readonly random: () => number;
-  /** Uuids that were accepted and that nobody has asked to be deleted. */
+  /** UUIDs of accepted servers that nobody has asked to be deleted. */
   readonly servers: readonly string[];
 }
 
-/** The next request, a pause, or null: this client is done. */
+/** The next request, a pause, or null when this client is done. */
 export type Next = NextRequest | { readonly waitMs: number } | null;
 
 /**
- * Makes up the load of a suite: each client asks it for a request, makes it, waits for the answer and asks again. All clients of a
- * suite share one generator; use it for one suite.
+ * Generates the load of a suite: each client asks it for a request, sends that, waits for the answer and asks again. All clients of a suite
+ * share one generator, which may be used for one suite only.
  */
 export interface Generator {
   next(turn: Turn): Next;
 }
 
-/** When there is nothing yet that could be deleted or looked at. */
+/** Returned while there is no server that could be deleted or looked at. */
 const NOTHING_YET: Next = { waitMs: 20 };
 
-/** Creates without end. `wanted`: what the n-th server (from 0) is to be like. */
+/** Creates servers without end. `wanted` returns the properties of the n-th server, counted from 0. */
 export function creates(wanted: (n: number, turn: Turn) => WantedServer = () => ({})): Generator {
   let count = 0;
   return {
@@ -57,22 +57,22 @@ export function creates(wanted: (n: number, turn: Turn) => WantedServer = () => 
   };
 }
 
-/** Deletes of servers at random, whether they are built yet or not. */
+/** Deletes random servers, whether or not they are built yet. */
 export function deletes(): Generator {
   return { next: (turn) => ofSome("delete", turn) };
 }
 
-/** Looks at servers at random. */
+/** Shows random servers. */
 export function shows(): Generator {
   return { next: (turn) => ofSome("show", turn) };
 }
 
-/** Lists of all servers. */
+/** Lists all servers. */
 export function lists(): Generator {
   return { next: () => ({ op: "list" }) };
 }
 
-/** Each time one of them at random, by weight; it ends when each has. */
+/** Picks one of the generators at random each time, by weight. It is done when all of them are. */
 export function mix(...parts: readonly (readonly [weight: number, generator: Generator])[]): Generator {
   const open = new Set(parts);
   return {
@@ -88,7 +88,7 @@ export function mix(...parts: readonly (readonly [weight: number, generator: Gen
   };
 }
 
-/** So many requests and no more, of all clients together. */
+/** At most `requests` requests, counted over all clients together. */
 export function limit(requests: number, generator: Generator): Generator {
   let made = 0;
   return {
@@ -101,12 +101,12 @@ export function limit(requests: number, generator: Generator): Generator {
   };
 }
 
-/** As long as that, since the load began. */
+/** Ends the generator `ms` milliseconds after the load began. */
 export function forTime(ms: number, generator: Generator): Generator {
   return { next: (turn) => (turn.atMs >= ms ? null : generator.next(turn)) };
 }
 
-/** A pause before each request, of twice that at most and that on average; each client has its own. */
+/** Adds a random pause before each request, uniform up to twice `meanMs`. Each client has its own pauses. */
 export function pausing(meanMs: number, generator: Generator): Generator {
   const rested = new Set<number>();
   return {
@@ -118,7 +118,7 @@ export function pausing(meanMs: number, generator: Generator): Generator {
   };
 }
 
-/** One after the other: the next begins when the one before has ended. */
+/** Runs the generators one after the other: each begins when the one before is done. */
 export function inTurn(...generators: readonly Generator[]): Generator {
   let at = 0;
   return {
@@ -132,7 +132,7 @@ export function inTurn(...generators: readonly Generator[]): Generator {
   };
 }
 
-/** Of the servers that it creates this share, at random, is built as the script says: for hosts that fail. */
+/** Gives this share of the created servers, picked at random, the script for the fake driver, for example to have builds fail. */
 export function faking(script: FakeScript, generator: Generator, share = 1): Generator {
   return {
     next(turn) {
@@ -143,7 +143,7 @@ export function faking(script: FakeScript, generator: Generator, share = 1): Gen
   };
 }
 
-/** What a create sends. */
+/** The body of a create request. */
 export function createBody(name: string, wanted: WantedServer, flavor: string): object {
   const fake = wanted.fake === undefined ? {} : { [FAKE_METADATA_KEY]: JSON.stringify(wanted.fake) };
   return {

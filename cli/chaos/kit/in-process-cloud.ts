@@ -8,15 +8,15 @@ import { type EmbeddedCloud, startCloud } from "../../embedded/embedded-cloud.ts
 import { type ApiAnswer, callApi } from "./call-api.ts";
 
 export interface InProcessOptions {
-  /** Names of the cells with their hosts, or how many cells of four hosts of 32 VCPUs. Two unless given. */
+  /** The cells with their hosts, or a number of cells with four hosts of 32 VCPUs each. Two cells by default. */
   readonly cells?: number | readonly { readonly name: string; readonly hosts: readonly HostConfig[] }[];
-  /** Two unless given. */
+  /** Number of schedulers; 2 by default. */
   readonly schedulers?: number;
-  /** Of each cell; two unless given. */
+  /** Number of conductors of each cell; 2 by default. */
   readonly conductors?: number;
-  /** Host filters of one's own, which every scheduler asks. */
+  /** Custom host filters, which every scheduler asks. */
   readonly filters?: readonly HostFilter[];
-  /** A Postgres of one's own, with a fresh database. An embedded one, which goes with the cloud, unless given. */
+  /** URL of a Postgres server, on which the cloud creates a fresh database. By default the cloud embeds a server, which ends with it. */
   readonly databaseUrl?: string;
 }
 
@@ -24,7 +24,7 @@ const HOSTS = 4;
 
 /**
  * A whole cloud in this process, with all four services: the real code on a real Postgres, with the in-process bus, soft state and agent
- * link. Nothing in it can be killed; its hosts fail builds as they are told. Starting one takes some seconds.
+ * link. None of its parts can be killed, but its hosts can be told to fail builds. Starting a cloud takes some seconds.
  */
 export class InProcessCloud {
   readonly target = "local";
@@ -36,7 +36,7 @@ export class InProcessCloud {
     this.parts = parts.map((name) => ({ name }));
   }
 
-  /** Serves, with all hosts up, when it resolves. Nothing is left when it rejects. */
+  /** Resolves when the cloud serves and all hosts are up. When it rejects, nothing is left running. */
   static async start(options: InProcessOptions = {}): Promise<InProcessCloud> {
     const { schedulers = 2, conductors = 2, filters = [], databaseUrl = null } = options;
     const cells = cellsOf(options.cells ?? 2);
@@ -52,23 +52,23 @@ export class InProcessCloud {
     return new InProcessCloud(cloud, ["api", ...numbered("scheduler", schedulers), ...below]);
   }
 
-  /** Base of the Compute API, without a path. */
+  /** Base URL of the Compute API, without a path. */
   get apiUrls(): readonly string[] {
     return [this.#cloud.apiUrl];
   }
 
-  /** Asks the API: `call("POST", "/v2.1/flavors", { flavor: … })`. */
+  /** Sends a request to the API: `call("POST", "/v2.1/flavors", { flavor: … })`. */
   call(method: string, path: string, body?: unknown): Promise<ApiAnswer> {
     return callApi(`${this.#cloud.apiUrl}${path}`, method, body);
   }
 
-  /** The six laws, with what really runs on the hosts. */
+  /** Audits the six laws, including the guests that really run on the hosts. */
   audit(options: { readonly pauseMs: number; readonly patienceMs: number }): Promise<AuditReport> {
     const { databaseUrl, cells } = this.#cloud;
     return auditTwice({ apiUrl: databaseUrl, cells, conductorSettings: conductorSettingNames, ...options });
   }
 
-  /** Ends all of it. */
+  /** Ends the whole cloud. */
   close(): Promise<void> {
     return this.#cloud.close();
   }

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { ChaosCloud, Part } from "../chaos-cloud.ts";
 import { failingBuilds, faults, type Nemesis, type NemesisStage, repeatedly, together } from "./nemesis.ts";
 
-/** A part that is running or not, and takes two tries to start. */
+/** A part that needs two tries to start. */
 class TwoTries implements Part {
   readonly role = "conductor";
   readonly cell = "cell1";
@@ -32,7 +32,7 @@ class TwoTries implements Part {
   async resume(): Promise<void> {}
 }
 
-/** Lets a nemesis work until `isEnough`, then ends the load; resolves with what it noted when it is done. */
+/** Runs a nemesis until `isEnough`, then ends the load. Resolves with the nemesis' notes when it has ended. */
 async function work(nemesis: Nemesis<ChaosCloud>, parts: readonly Part[], isEnough: () => boolean) {
   const over = new AbortController();
   const noted: string[] = [];
@@ -56,7 +56,7 @@ async function work(nemesis: Nemesis<ChaosCloud>, parts: readonly Part[], isEnou
   return { noted, shares };
 }
 
-test("what is killed is whole again when the load ends in the middle of it", async () => {
+test("a part that is killed is started again when the load ends during the fault", async () => {
   const part = new TwoTries("cell1-conductor-1");
   const nemesis = faults([{ fault: "kill", target: "conductor", at: "0ms", for: "1m" }], { overMs: 60_000 });
   const { noted } = await work(nemesis, [part], () => part.kills > 0);
@@ -64,14 +64,14 @@ test("what is killed is whole again when the load ends in the middle of it", asy
   expect(noted).toEqual(["kill cell1-conductor-1 begins", "kill cell1-conductor-1 ends"]);
 });
 
-test("no more harm is done when the load is over", async () => {
+test("no fault begins after the load has ended", async () => {
   const part = new TwoTries("cell1-conductor-1");
   const nemesis = faults([{ fault: "kill", target: "conductor", at: "1m" }], { overMs: 120_000 });
   const { noted } = await work(nemesis, [part], () => true);
   expect([part.kills, noted]).toEqual([0, []]);
 });
 
-test("several nemeses work at the same time, again and again", async () => {
+test("several nemeses work at the same time, repeatedly", async () => {
   const part = new TwoTries("cell1-conductor-1");
   let times = 0;
   const own = repeatedly<ChaosCloud>(1, (stage) =>

@@ -6,33 +6,33 @@ import type { FaultText } from "../plan-schema.ts";
 import { parsePlan } from "../read-plan.ts";
 import { scheduleOf } from "../schedule.ts";
 
-/** What a nemesis has to work with. */
+/** The tools that a nemesis works with. */
 export interface NemesisStage<Cloud> {
   readonly cloud: Cloud;
-  /** In [0, 1), by the suite's seed. */
+  /** Returns a number in [0, 1) from the suite's seed. */
   readonly random: () => number;
-  /** Aborted when the load is over: no more harm then. */
+  /** Aborted when the load is over: from then on no harm may begin. */
   readonly signal: AbortSignal;
-  /** Resolves after so long, or when the load is over. */
+  /** Resolves after `ms`, or when the load is over. */
   pause(ms: number): Promise<void>;
-  /** Notes in the history that a fault lasts as long as `during` does. `during` is to leave everything whole, also when it throws. */
+  /** Records in the history a fault that lasts as long as `during` does. `during` must leave everything whole, even when it throws. */
   fault(about: Pick<FaultBegins, "fault" | "target" | "detail">, during: () => Promise<void>): Promise<void>;
-  /** Builds of servers that are created from now on fail at this rate, so that they go to alternates. */
+  /** Makes this share of the builds of servers that are created from now on fail, so that the servers go to alternates. */
   failBuilds(share: number): void;
 }
 
-/** Does harm while clients make requests. It resolves soon after the load is over, with everything whole again. */
+/** Injects faults while clients make requests. It resolves soon after the load is over, with everything whole again. */
 export type Nemesis<Cloud> = (stage: NemesisStage<Cloud>) => Promise<void>;
 
-/** A suite is never broken off: its nemesis ends with its load. */
+/** A suite is never broken off; its nemesis ends with its load. */
 const NEVER = new AbortController().signal;
 
-/** A fault as it stands in a plan: `{ fault: "kill", target: "conductor", at: "1s", every: "4s", for: "1s" }`. */
+/** A fault in the form of a plan's line: `{ fault: "kill", target: "conductor", at: "1s", every: "4s", for: "1s" }`. */
 export type FaultSpec = FaultText;
 
 /**
- * The faults of plans, on a cloud of processes: kill, pause, cut, slow and so on, by their schedule. `overMs`: what percentages are of, and
- * when the last one begins. Throws a PlanError for a fault that no plan could have.
+ * Injects the faults of plans (kill, pause, cut, slow and so on) into a cloud of processes, by their schedule. Percentages are of `overMs`,
+ * and no fault begins after it. Throws a PlanError for a fault that no plan may contain.
  */
 export function faults(specs: readonly FaultSpec[], options: { readonly overMs: number }): Nemesis<ChaosCloud> {
   const { overMs } = options;
@@ -43,12 +43,12 @@ export function faults(specs: readonly FaultSpec[], options: { readonly overMs: 
     load: { clients: 1 },
     nemesis: specs,
   };
-  // Each plan is JSON, too.
+  // A plan may also be JSON.
   const [round] = parsePlan(JSON.stringify(text), "faults").rounds;
   return async (stage) => {
     const context = {
       ...{ cloud: stage.cloud, random: stage.random, setFailShare: (share: number) => stage.failBuilds(share) },
-      // When the load is over what is broken has to be made whole, with the pauses that it takes.
+      // After the load, repairing what is broken still needs its pauses.
       pause: (ms: number) => (stage.signal.aborted ? delay(ms) : stage.pause(ms)),
       signal: NEVER,
     };
@@ -70,7 +70,7 @@ export function faults(specs: readonly FaultSpec[], options: { readonly overMs: 
   };
 }
 
-/** Hosts fail this share of the builds, all the time. On any cloud. */
+/** Hosts fail this share of the builds, all the time. Works on any cloud. */
 export function failingBuilds(share: number): Nemesis<unknown> {
   return (stage) =>
     stage.fault({ fault: "fail-builds", target: "hosts", detail: `${Math.round(share * 100)} %` }, async () => {
@@ -80,14 +80,14 @@ export function failingBuilds(share: number): Nemesis<unknown> {
     });
 }
 
-/** Several at the same time. */
+/** Runs several nemeses at the same time. */
 export function together<Cloud>(...nemeses: readonly Nemesis<Cloud>[]): Nemesis<Cloud> {
   return async (stage) => {
     await Promise.all(nemeses.map((nemesis) => nemesis(stage)));
   };
 }
 
-/** Again and again, with a pause before each time, until the load is over. */
+/** Runs the nemesis repeatedly, with a pause before each run, until the load is over. */
 export function repeatedly<Cloud>(pauseMs: number, nemesis: Nemesis<Cloud>): Nemesis<Cloud> {
   return async (stage) => {
     for (;;) {

@@ -10,7 +10,7 @@ import { failingBuilds, together } from "./nemesis.ts";
 import { runSuite } from "./run-suite.ts";
 import { expectSound, useCloud } from "./vitest.ts";
 
-/** For a machine that has much else to do. */
+/** Long enough for a machine that is busy with other work. */
 const PATIENCE_MS = 120_000;
 
 describe("a suite on a cloud in this process", { timeout: PATIENCE_MS }, () => {
@@ -18,7 +18,7 @@ describe("a suite on a cloud in this process", { timeout: PATIENCE_MS }, () => {
   const dir = mkdtempSync(join(tmpdir(), "berth-suite-"));
   afterAll(() => rmSync(dir, { recursive: true }));
 
-  test("load without an end is ended, while hosts fail and are taken out of service", async () => {
+  test("load without an end is stopped, while hosts fail and are disabled", async () => {
     const result = await runSuite({
       name: "endless",
       cloud: cloud(),
@@ -38,7 +38,7 @@ describe("a suite on a cloud in this process", { timeout: PATIENCE_MS }, () => {
     expect(services.services.every((service) => service.status === "enabled")).toBe(true);
   });
 
-  test("what a checker of one's own finds fails the suite", async () => {
+  test("a finding of a custom checker fails the suite", async () => {
     const nobodyAnywhere: Checker = {
       name: "nobody anywhere",
       check: (history) =>
@@ -57,7 +57,7 @@ describe("a suite on a cloud in this process", { timeout: PATIENCE_MS }, () => {
     expect(result.history.at(-1)).toMatchObject({ what: "end", passed: false, failures: result.failures });
   });
 
-  test("a server that cannot be built ends in ERROR with its reason, and that is no failure of the suite", async () => {
+  test("a server that cannot be built ends in ERROR with its reason, which does not fail the suite", async () => {
     const script = { outcome: "abort", reason: "the image is of clay" } as const;
     const generator = faking(script, limit(2, creates()));
     const result = await runSuite({ name: "error", cloud: cloud(), generator });

@@ -17,15 +17,15 @@ import type { NemesisStage } from "./nemesis.ts";
 import type { Suite, SuiteCloud, SuiteResult, SuiteServer } from "./suite.ts";
 
 const LOOK_MS = 20;
-/** What the audit finds is in flight until it shows for so long. */
+/** A finding of the audit counts only when it persists for this long; before that, it may be work in flight. */
 const IN_FLIGHT_MS = 30_000;
 const AUDIT_PAUSE_MS = 1_000;
 const FAILED_BUILD = { outcome: "reschedule", reason: "failed by the suite" } as const;
 
 /**
- * Carries out a suite on a cloud that serves: load and faults, then rest until all that was accepted has ended, then the audit of the
- * six laws and the checkers; at last it deletes every server of its own. Rejects when the nemesis throws; what is wrong with the cloud
- * is said in `failures`.
+ * Carries out a suite on a cloud that serves: load and faults, then rest until everything accepted has ended, then the audit of the six
+ * laws and the checkers. Finally it deletes all of its servers. Rejects when the nemesis throws; what is wrong with the cloud is returned
+ * in `failures`.
  */
 export function runSuite<Cloud extends SuiteCloud>(suite: Suite<Cloud>): Promise<SuiteResult> {
   return new SuiteRun(suite).carryOut();
@@ -37,7 +37,7 @@ class SuiteRun<Cloud extends SuiteCloud> {
   readonly #api: ChaosApi;
   readonly #random: () => number;
   readonly #servers: ChaosServer[] = [];
-  /** What each was to be like, by its name. */
+  /** The wanted properties of each server, by its name. */
   readonly #wanted = new Map<string, WantedServer>();
   readonly #alive = new Map<string, ChaosServer>();
   readonly #prefix = `suite-${randomUUID().slice(0, 8)}`;
@@ -82,7 +82,7 @@ class SuiteRun<Cloud extends SuiteCloud> {
   async #loadAndHarm(): Promise<void> {
     const { clients = 4, nemesis, withinMs = 60_000 } = this.#suite;
     const begunMs = this.#history.now();
-    // Kept until the clients are done: it must not reject with nobody there to hear it.
+    // Settled at once, because a rejection must not be unhandled while the clients still work.
     const harm = Promise.allSettled([nemesis?.(this.#stage())]);
     const ended = setTimeout(() => this.#over.abort(), withinMs);
     try {
@@ -169,7 +169,10 @@ class SuiteRun<Cloud extends SuiteCloud> {
     };
   }
 
-  /** Creates without an answer are looked for by their names; then everything is waited for. Says what is there twice. */
+  /**
+   * Looks up servers of unanswered creates by their names, and waits until everything has ended. Resolves with descriptions of servers that
+   * exist twice.
+   */
   async #settle(): Promise<readonly string[]> {
     const begunMs = this.#history.now();
     const doubled = await findUnanswered({ servers: this.#servers, api: this.#api, history: this.#history });
@@ -214,7 +217,7 @@ class SuiteRun<Cloud extends SuiteCloud> {
   }
 
   async #pause(ms: number): Promise<void> {
-    // Ended early by the end of the load, which is no error.
+    // The end of the load aborts the pause, which is no error.
     await delay(ms, undefined, { signal: this.#over.signal }).catch(() => undefined);
   }
 }

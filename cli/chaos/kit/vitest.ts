@@ -3,13 +3,13 @@ import { afterAll, beforeAll } from "vitest";
 import { renderReport } from "../report/render-report.ts";
 import type { SuiteResult } from "./suite.ts";
 
-/** Machines differ in how fast they start a Postgres. */
+/** Long enough for slow machines, which take long to start a Postgres. */
 const START_MS_MAX = 180_000;
 const SHOWN_MAX = 20;
 
 /**
- * A cloud for all tests of a `describe` (or a file): started before them, ended after them. Returns what to call in a test to
- * get it: `const cloud = useCloud(() => InProcessCloud.start({ … }))`, then `cloud().call(…)`.
+ * A cloud for all tests of a `describe` (or a file), which is started before them and ended after them. Returns the function by which a
+ * test gets the cloud: `const cloud = useCloud(() => InProcessCloud.start({ … }))`, then `cloud().call(…)`.
  */
 export function useCloud<Cloud extends { close(): Promise<void> }>(start: () => Promise<Cloud>): () => Cloud {
   let cloud: Cloud | null = null;
@@ -26,7 +26,10 @@ export function useCloud<Cloud extends { close(): Promise<void> }>(start: () => 
   };
 }
 
-/** Fails the test with all that was wrong with a suite. `report`: a file for the page that shows the run, also when all is well. */
+/**
+ * Fails the test with everything that was wrong with a suite. `report` names a file for the HTML report, which is written even when all is
+ * well.
+ */
 export function expectSound(result: SuiteResult, options: { readonly report?: string } = {}): void {
   if (options.report !== undefined) writeFileSync(options.report, renderReport(result.history));
   const { failures } = result;

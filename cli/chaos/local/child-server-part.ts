@@ -5,18 +5,18 @@ interface ChildServer {
   readonly pid: number;
   kill(): Promise<void>;
   restart(): Promise<void>;
-  /** Of the server that runs at this moment. */
+  /** Resolves when the current server process dies. */
   readonly died: Promise<string>;
 }
 
-/** A nats-server or redis-server of a local cloud as a part of it. */
+/** A nats-server or redis-server as a part of a local cloud. */
 export class ChildServerPart implements Part {
   readonly name: string;
   readonly role: Role;
   readonly cell: string | null;
   readonly #server: ChildServer;
   #running = true;
-  /** How it ended by itself the last time. */
+  /** How the server last ended by itself. */
   lastWords = "";
 
   constructor(what: { readonly name: string; readonly role: Role; readonly cell: string | null }, server: ChildServer) {

@@ -3,7 +3,7 @@ import { type EmbeddedPostgres, startEmbedded } from "../../../adapters/postgres
 import { promoteStandby, startStandby } from "../../../adapters/postgres/embedded-standby.ts";
 import type { Part } from "../chaos-cloud.ts";
 
-/** Small, and quick to die: nothing here outlives the cloud. */
+/** Small, and without durability: nothing here outlives the cloud. */
 const OPTIONS = { durable: false, settings: { shared_buffers: "32MB", max_connections: "120" } };
 
 /** A Postgres server of a local cloud, with or without a synchronous standby. */
@@ -16,9 +16,9 @@ export class DatabaseServer implements Part {
   #standby: EmbeddedPostgres | null = null;
   #standbys = 0;
   #running = true;
-  /** How it ended by itself the last time. */
+  /** How the server last ended by itself. */
   lastWords = "";
-  /** A server that is being started. */
+  /** The start under way. */
   #starting: Promise<unknown> = Promise.resolve();
 
   private constructor(options: { name: string; cell: string | null; dir: string }, serving: EmbeddedPostgres) {
@@ -41,12 +41,12 @@ export class DatabaseServer implements Part {
     return this.#running;
   }
 
-  /** Another one after a failover. */
+  /** Port of the server that serves; it changes with a failover. */
   get port(): number {
     return this.#serving.port;
   }
 
-  /** Of a database of the server that serves at this moment. */
+  /** URL of a database of the server that serves now. */
   url(database: string): string {
     return this.#serving.url(database);
   }
@@ -56,7 +56,7 @@ export class DatabaseServer implements Part {
     await this.#serving.kill();
   }
 
-  /** SIGINT: what a careful operator does. */
+  /** Stops the server with SIGINT, as a careful operator does. */
   async stop(): Promise<void> {
     this.#running = false;
     await this.#serving.stop();
@@ -78,12 +78,15 @@ export class DatabaseServer implements Part {
     this.#serving.resume();
   }
 
-  /** Whether a standby could take over at this moment. */
+  /** Whether a standby could take over now. */
   get hasStandby(): boolean {
     return this.#standby !== null;
   }
 
-  /** From now on a commit is answered when a second server has it, too. Nothing if there is one already. */
+  /**
+   * Starts a synchronous standby, so that from now on a commit is answered only when the standby has it, too. Does nothing if there is one
+   * already.
+   */
   async restoreStandby(): Promise<void> {
     if (this.#standby !== null) return;
     this.#standbys += 1;
@@ -93,11 +96,11 @@ export class DatabaseServer implements Part {
     this.#standby = await starting;
   }
 
-  /** The server dies for ever and its standby serves instead. Throws when there is none. */
+  /** The server dies for good and its standby serves instead. Throws when there is no standby. */
   async failover(): Promise<void> {
     const next = this.#standby;
     if (next === null) throw new Error(`${this.name} has no standby`);
-    // It counts as running all the while: who starts what has died would start the old one beside the new.
+    // The part counts as running all the while; otherwise a supervisor would start the old server beside the new one.
     await this.#serving.kill();
     await promoteStandby(next);
     this.#serving = next;
@@ -116,9 +119,9 @@ export class DatabaseServer implements Part {
 
   async close(): Promise<void> {
     this.#running = false;
-    // A run that is broken off does not wait for what it started; that must not outlive us.
+    // A run that is broken off does not wait for a start under way, but that server must not outlive this process.
     await this.#starting.catch(() => undefined);
-    // Nothing has to be kept, and one that is paused would take its time.
+    // No data has to be kept, and a paused server would not stop by itself in time.
     await Promise.all([this.#serving.quit(), this.#standby?.quit()]);
   }
 }

@@ -48,7 +48,7 @@ function dial() {
   return { socket, seen };
 }
 
-test("a whole link passes data both ways, and the end", async () => {
+test("a whole link passes data and the end of a connection both ways", async () => {
   const { socket, seen } = dial();
   socket.write("one");
   await eventually("the answer", () => seen.text === "got one");
@@ -56,7 +56,7 @@ test("a whole link passes data both ways, and the end", async () => {
   await eventually("the end", () => seen.text === "got onebye" && seen.closed);
 });
 
-test("much data arrives as it was sent, however slow the reader", async () => {
+test("much data arrives as it was sent, however slow the reader is", async () => {
   const { socket, seen } = dial();
   const much = "x".repeat(3_000_000);
   socket.write(much);
@@ -65,7 +65,7 @@ test("much data arrives as it was sent, however slow the reader", async () => {
   await eventually("some answer", () => seen.text.startsWith("got x"));
 });
 
-test("what is sent while a link is cut arrives when it is healed; so do new connections", async () => {
+test("data sent while a link is cut arrives when the link is healed, and so do new connections", async () => {
   const { socket } = dial();
   socket.write("one");
   await eventually("the first", () => heard === "one");
@@ -73,7 +73,7 @@ test("what is sent while a link is cut arrives when it is healed; so do new conn
   socket.write("two");
   const late = dial();
   late.socket.write("three");
-  // Something else that passes shows that these could have.
+  // Other data that passes shows that the held-back data could have passed, too.
   const other = await LinkProxy.open(() => (server.address() as AddressInfo).port);
   connect({ port: other.port, host: "127.0.0.1" }).end("four");
   await eventually("what goes round", () => heard === "onefour");
@@ -94,7 +94,7 @@ test("a link that is cut one way still carries the other", async () => {
   await eventually("the answer", () => seen.text === "got onegot two");
 });
 
-test("a break passes only when the link is whole", async () => {
+test("a connection reset passes only when the link is whole", async () => {
   const { socket, seen } = dial();
   socket.write("one");
   await eventually("the answer", () => seen.text === "got one");
@@ -106,17 +106,17 @@ test("a break passes only when the link is whole", async () => {
   await eventually("the break", () => seen.closed && seen.failed);
 });
 
-test("a slow link delivers in order, and not before its time", async () => {
+test("a slow link delivers in order and never too early", async () => {
   proxy.slow(60);
   const { socket, seen } = dial();
   const startedMs = performance.now();
   socket.write("one");
   await eventually("the answer", () => seen.text === "got one");
-  // Both ways; timers may be early by a millisecond each.
+  // The delay applies both ways; each timer may be early by a millisecond.
   expect(performance.now() - startedMs).toBeGreaterThanOrEqual(115);
 });
 
-test("nobody serves: the connection breaks", async () => {
+test("the connection breaks when nobody serves", async () => {
   server.close();
   await once(server, "close");
   const { seen } = dial();

@@ -6,18 +6,18 @@ import { OneWay } from "./one-way.ts";
 interface Pair {
   readonly there: OneWay;
   readonly back: OneWay;
-  /** Connects to who serves, once. */
+  /** Connects to the serving side, once. */
   dial(): void;
   destroy(): void;
-  /** Both ends are closed; before that a break may still have to pass. */
+  /** Whether both ends are closed. Before that, a reset may still have to pass. */
   isOver(): boolean;
 }
 
 /**
- * Stands between two ends of a TCP link on a port of 127.0.0.1 and passes on what comes, late or not at all when told so.
- * - whole: everything passes at once, or `slow` later
- * - cut: nothing passes that way, connections, their ends and their breaks included; what comes is kept (and once that is a
- *   lot the sender is held up, as by a full window) until the link is healed: TCP loses nothing that is sent again
+ * A proxy on a port of 127.0.0.1 between the two ends of a TCP link.
+ * - whole: everything passes at once, or `slow` milliseconds later
+ * - cut: nothing passes that way, not even new connections, their ends and their resets. Data is kept until the link is healed, as TCP
+ *   would retransmit it. When much is kept, the sender is blocked, as by a full TCP window.
  */
 export class LinkProxy {
   readonly #server: Server;
@@ -32,7 +32,7 @@ export class LinkProxy {
     server.on("connection", (client) => this.#accept(client));
   }
 
-  /** `target`: the port of who serves, asked anew for each connection; null: nobody does. */
+  /** `target` returns the port of the serving side, and is called for each connection. It returns null when nobody serves. */
   static async open(target: () => number | null): Promise<LinkProxy> {
     const server = createServer({ allowHalfOpen: true, noDelay: true }).listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -59,7 +59,7 @@ export class LinkProxy {
     this.#apply();
   }
 
-  /** All connections break, and no others come. */
+  /** Breaks all connections and accepts no others. */
   async close(): Promise<void> {
     const closed = once(this.#server, "close");
     this.#server.close();
@@ -74,7 +74,7 @@ export class LinkProxy {
   #applyTo(pair: Pair): void {
     pair.there.set({ held: this.#cut === "both" || this.#cut === "there", delayMs: this.#delayMs });
     pair.back.set({ held: this.#cut === "both" || this.#cut === "back", delayMs: this.#delayMs });
-    // A connection takes a message each way before anything else passes.
+    // Opening a TCP connection takes a message each way, so while one way is cut no connection is made.
     if (this.#cut === null) pair.dial();
   }
 

@@ -25,7 +25,7 @@ class ProxiedLink implements Link {
   }
 }
 
-/** The links of a local cloud. Where they are not `proxied`, services are told the true addresses, and nothing can be cut. */
+/** The links of a local cloud. Without `proxied`, services get the true addresses, and nothing can be cut. */
 export class Links {
   readonly all: Link[] = [];
   readonly #proxied: boolean;
@@ -35,7 +35,10 @@ export class Links {
     this.#proxied = proxied;
   }
 
-  /** The port to be told to `from`, given how to find that of `to`; what it is told without proxies is that itself. */
+  /**
+   * Resolves with a function that returns the port to give to `from`: the proxy's port, or without proxies the port of `to`, which `port`
+   * returns.
+   */
   async open(from: LinkEnd, to: LinkEnd, port: () => number): Promise<() => number> {
     if (!this.#proxied) return port;
     const proxy = await LinkProxy.open(() => port() || null);
@@ -49,7 +52,7 @@ export class Links {
   }
 }
 
-/** The same URL at another port. */
+/** The same URL with another port. */
 export function atPort(url: string, port: number): string {
   const changed = new URL(url);
   changed.port = `${port}`;

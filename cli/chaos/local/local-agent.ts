@@ -2,7 +2,7 @@ import type { FakeGuest } from "../../../services/compute-agent/fake-driver.ts";
 import { LocalService } from "./local-service.ts";
 import type { ServiceSpec } from "./service-process.ts";
 
-/** An agent's process with the address of its probes. */
+/** An agent's process, with the address of its probes. */
 export class LocalAgent extends LocalService {
   readonly id: string;
   readonly hosts: readonly string[];
@@ -21,7 +21,7 @@ export class LocalAgent extends LocalService {
     this.journal = options.journal;
   }
 
-  /** What exists on its hosts, by the fake driver's own word; null when nobody answers. */
+  /** The guests on its hosts, as the fake driver itself knows them; null when the agent does not answer. */
   async guests(): Promise<readonly FakeGuest[] | null> {
     const { probes } = this;
     if (!this.running || probes === null) return null;

@@ -18,18 +18,18 @@ export interface LocalCellOptions {
   readonly conductors: number;
   readonly agents: number;
   readonly hostsPerAgent: number;
-  /** CUSTOM_SLOT that each host offers, beside plenty of everything else. */
+  /** Amount of CUSTOM_SLOT that each host offers, besides plenty of everything else. */
   readonly slotsPerHost: number;
-  /** Settings of all services of the cell. */
+  /** Settings for all services of the cell. */
   readonly env: Environment;
   readonly conductorEnv: Environment;
-  /** The `berth` that a part, named so, is started with: each time anew, so that versions can be mixed. */
+  /** Returns the path of the `berth` that starts the named part. It is called for each start, so that versions can be mixed. */
   readonly berth: (part: string) => string;
 }
 
 const ABOVE: LinkEnd = { name: "above", role: "above", cell: null };
 
-/** Where a process finds the two servers of its cell. */
+/** The ports under which a process reaches the two servers of its cell. */
 interface ServerPorts {
   readonly postgres: () => number;
   readonly nats: () => number;
@@ -38,7 +38,7 @@ interface ServerPorts {
 /** One cell as processes: its own Postgres server, its own nats-server, its conductors and agents. */
 export class LocalCell {
   readonly name: string;
-  /** Hosts of this cell have it, those of no other. */
+  /** The trait that the hosts of this cell have, and those of no other cell. */
   readonly trait: string;
   readonly database: DatabaseServer;
   readonly nats: LocalNats;
@@ -64,7 +64,10 @@ export class LocalCell {
     this.parts = [servers.database, bus, ...services.conductors, ...services.agents];
   }
 
-  /** Its two servers run; `startServices` follows once the databases are prepared. When it rejects, `openings` has them. */
+  /**
+   * Resolves when the cell's two servers run; `startServices` follows once the databases are prepared. When it rejects, `openings` contains
+   * the servers to close.
+   */
   static async open(
     name: string,
     options: LocalCellOptions & { readonly dir: string; readonly openings: Openings },
@@ -93,12 +96,12 @@ export class LocalCell {
     return new LocalCell(name, { database, nats }, { conductors, agents }, await portsFor(ABOVE));
   }
 
-  /** Its database's true address, for who looks on. */
+  /** True URL of the cell's database, for observers. */
   get databaseUrl(): string {
     return this.database.url("cell");
   }
 
-  /** What the API tier is told of it. */
+  /** The addresses of this cell that the API tier gets. */
   get addressesForAbove(): { readonly databaseUrl: string; readonly natsUrl: string } {
     return {
       databaseUrl: atPort(this.databaseUrl, this.#above.postgres()),
@@ -106,7 +109,7 @@ export class LocalCell {
     };
   }
 
-  /** How many hosts its agents have. */
+  /** Number of hosts of the cell's agents. */
   get hostCount(): number {
     return this.agents.reduce((sum, agent) => sum + agent.hosts.length, 0);
   }

@@ -17,7 +17,7 @@ export interface LocalCloudOptions extends Partial<LocalCellOptions> {
   readonly cells: readonly string[];
   readonly apis?: number;
   readonly schedulers?: number;
-  /** Whether a proxy stands in front of each link, so that it can be cut. */
+  /** Whether there is a proxy in front of each link, so that the link can be cut. */
   readonly proxied?: boolean;
 }
 
@@ -39,8 +39,8 @@ interface Tier {
 }
 
 /**
- * A whole cloud of separate processes on this machine: apis, schedulers, and cells of conductors and agents; a Postgres server and
- * a nats-server of its own for the API tier and for each cell, and a Redis. It ends with this process, however that ends.
+ * A whole cloud of separate processes on this machine: apis, schedulers, and cells of conductors and agents. The API tier and each cell
+ * have their own Postgres server and nats-server, and there is one Redis. The cloud ends with this process, however this process ends.
  */
 export class LocalCloud {
   readonly cells: readonly LocalCell[];
@@ -84,10 +84,10 @@ export class LocalCloud {
     ];
   }
 
-  /** All serve when it resolves; hosts may still be coming up. Nothing is left when it rejects. */
+  /** Resolves when all services serve; hosts may still be coming up. When it rejects, nothing is left running. */
   static async start(options: LocalCloudOptions): Promise<LocalCloud> {
     const dir = makeScratchDir();
-    // What one process has compiled the others need not.
+    // Shares compiled code, so that each file is compiled by only one process.
     const env = { ...options.env, NODE_COMPILE_CACHE: join(dir.path, "compiled") };
     const links = new Links(options.proxied ?? false);
     const openings = new Openings();
@@ -95,7 +95,7 @@ export class LocalCloud {
     const tierOpening = startTier(dir.path, openings);
     const cellsOpening = options.cells.map((name) => LocalCell.open(name, cellOptions, links));
     const [tier, cells] = await Promise.all([tierOpening, Promise.all(cellsOpening)]).catch(async (error) => {
-      // The others may be on their way still, with servers and links to come.
+      // The others may still be starting, with servers and links to close.
       await Promise.allSettled([tierOpening, ...cellsOpening]);
       await openings.undo();
       await links.close();
@@ -113,12 +113,12 @@ export class LocalCloud {
     }
   }
 
-  /** Bases of all apis as clients reach them, without a path. Without proxies they change when an api is started again. */
+  /** Base URLs of all apis as clients reach them, without a path. Without proxies they change when an api is started again. */
   get apiUrls(): readonly string[] {
     return this.#clientPorts.map((port) => `http://127.0.0.1:${port()}`);
   }
 
-  /** The API database's true address, for who looks on. */
+  /** True URL of the API database, for observers. */
   get databaseUrl(): string {
     return this.database.url("api");
   }
@@ -128,7 +128,7 @@ export class LocalCloud {
     return [...this.apis, ...this.schedulers, ...this.cells.flatMap((cell) => [...cell.conductors, ...cell.agents])];
   }
 
-  /** Starts what does not run: servers before those who use them. */
+  /** Starts the parts that do not run, servers before the services that use them. */
   async startMissing(): Promise<void> {
     const missing = this.parts.filter((part) => !part.running);
     const [servers, services] = [missing.filter(isServer), missing.filter((part) => !isServer(part))];
@@ -156,7 +156,7 @@ export class LocalCloud {
     ]);
   }
 
-  /** As an operator does it. */
+  /** Adds the cell with `berth cell add`, as an operator does. */
   #add(cell: LocalCell): Promise<void> {
     const { databaseUrl, natsUrl } = cell.addressesForAbove;
     return new ServiceProcess({
@@ -190,7 +190,7 @@ export class LocalCloud {
   }
 }
 
-/** An api, which tells where it listens each time it has started. */
+/** An api's process, which prints its address after each start. */
 class ApiProcess extends LocalService {
   readonly #tell: (port: number) => void;
 
@@ -206,7 +206,7 @@ class ApiProcess extends LocalService {
   }
 }
 
-/** Where one service of the API tier finds the tier's servers. */
+/** The ports under which one service of the API tier reaches the tier's servers. */
 interface TierPorts {
   readonly end: LinkEnd & { readonly role: "api" | "scheduler" };
   readonly postgres: () => number;

@@ -1,8 +1,8 @@
 import { LocalService } from "./local-service.ts";
 
-/** A conductor, which keeps its address over restarts. */
+/** A conductor's process, which keeps its address over restarts. */
 export class LocalConductor extends LocalService {
-  /** 0 until it has started for the first time. */
+  /** The port; 0 until the first start. */
   port = 0;
 
   override async start(): Promise<string> {

@@ -19,7 +19,7 @@ export class LocalService extends ServiceProcess implements Part {
     return this.#note;
   }
 
-  /** Where its probes are, for services that have them apart; null before its start, and for others. */
+  /** Address of the probes, for services that have a separate port for them; null for others and before the start. */
   get probes(): HostPort | null {
     const [, host, port] = /probes at (\S+):(\d+)/.exec(this.#note) ?? [];
     return host === undefined ? null : { host, port: Number(port) };

@@ -21,10 +21,10 @@ const LAST_LINES = 2;
 const LAST_CHARS = 600;
 const HOSTS_UP_MS_MAX = 120_000;
 const LOOK_MS = 100;
-/** What a full disk still takes: a write that ends in the middle of a line. */
+/** Bytes that a full disk still accepts, so that a write ends in the middle of a line. */
 const LAST_BYTES = 20;
 
-/** A local cloud that chaos is done to; what ends by itself is started again, as a supervisor does it. */
+/** A local cloud that faults are injected into. Parts that end by themselves are started again, as by a supervisor. */
 export class LocalTarget implements ChaosCloud {
   readonly target = "local";
   readonly cells: readonly string[];
@@ -49,7 +49,7 @@ export class LocalTarget implements ChaosCloud {
     this.parts = this.#supervised;
   }
 
-  /** `env`: settings of all services. Serves, with all hosts up, when it resolves. Nothing is left when it rejects. */
+  /** `env` are settings for all services. Resolves when the cloud serves and all hosts are up. When it rejects, nothing is left running. */
   static async start(shape: CloudShape, options: { readonly env?: Environment } = {}): Promise<LocalTarget> {
     const cloud = await LocalCloud.start({
       cells: Array.from({ length: shape.cells }, (_, index) => `cell${index + 1}`),
@@ -102,7 +102,7 @@ export class LocalTarget implements ChaosCloud {
   }
 
   /**
-   * By a limit on the size of the process' files, which needs no rights: the write that would pass it is cut short and fails, as
+   * Limits the size of the process' files, which needs no special rights. The write that would exceed the limit is cut short and fails, as
    * on a full disk.
    */
   async fillDisk(part: string): Promise<void> {
@@ -192,7 +192,7 @@ export class LocalTarget implements ChaosCloud {
   }
 }
 
-/** How it ended, and what it said before. */
+/** How the part ended, and what it logged before. */
 function lastWords(part: Part): string {
   const isServerPart = part instanceof ChildServerPart || part instanceof DatabaseServer;
   const words = part instanceof LocalService ? part.logSinceMark(LAST_LINES) : isServerPart ? part.lastWords : "";

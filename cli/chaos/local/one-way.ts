@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** Bytes that wait before the sender is held up. */
+/** Number of waiting bytes above which the sender is blocked. */
 const WAITING_BYTES_MAX = 256 * 1024;
 
 interface Item {
@@ -8,7 +8,7 @@ interface Item {
   readonly what: Buffer | "end" | "break";
 }
 
-/** One direction of a connection: passes on data, its end and its break, in order, late or not at all. */
+/** One direction of a connection. It passes on data, the end and a reset, in order, delayed or not at all. */
 export class OneWay {
   #from: Socket | null = null;
   #to: Socket | null = null;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Openings } from "./openings.ts";
 
-test("when one cannot be opened, those that can are closed, also those that open later", async () => {
+test("when one resource cannot be opened, the others are closed, even those that open later", async () => {
   const openings = new Openings();
   const closed: string[] = [];
   const close = async (name: string) => void closed.push(name);

@@ -1,8 +1,8 @@
-/** Things that are being opened together: when one cannot be, none is to stay. */
+/** Resources that are opened together: when one cannot be opened, none may stay open. */
 export class Openings {
   readonly #all: Promise<(() => Promise<unknown>) | null>[] = [];
 
-  /** Passes it on, and remembers how it is closed. */
+  /** Returns the promise, and remembers how to close its result. */
   add<Opened>(opening: Promise<Opened>, close: (opened: Opened) => Promise<unknown>): Promise<Opened> {
     this.#all.push(
       opening.then(
@@ -13,7 +13,7 @@ export class Openings {
     return opening;
   }
 
-  /** Waits for all that was begun, and closes what has come of it. Never rejects. */
+  /** Waits for all openings that were begun, and closes those that succeeded. Never rejects. */
   async undo(): Promise<void> {
     await Promise.allSettled(this.#all.map(async (opening) => (await opening)?.()));
   }

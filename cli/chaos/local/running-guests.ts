@@ -2,12 +2,12 @@ import type { RunningGuest } from "../../../core/audit/facts.ts";
 import type { FakeGuest } from "../../../services/compute-agent/fake-driver.ts";
 import type { LocalAgent } from "./local-agent.ts";
 
-/** What runs on the hosts of the agents that answer. */
+/** The running guests on the hosts of all agents that answer. */
 export function runningGuests(agents: readonly LocalAgent[]): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
   return guestsOf(agents, ({ running }) => running);
 }
 
-/** What exists on the hosts of the agents that answer, whether it runs or not. */
+/** All guests, running or not, on the hosts of all agents that answer. */
 export function copiesOf(agents: readonly LocalAgent[]): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
   return guestsOf(agents, () => true);
 }

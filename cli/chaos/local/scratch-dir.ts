@@ -9,13 +9,13 @@ export interface ScratchDir {
   remove(): Promise<void>;
 }
 
-/** Removes it once our end of the pipe closes without a word; what still runs in there ends by the same sign. */
+/** Removes the directory when the pipe from this process closes without a message. Processes that still use it end for the same reason. */
 const WATCHER = 'read -r word; [ -n "$word" ] && exit; until rm -rf "$0" 2>/dev/null; do sleep 1; done';
 
-/** A directory that goes with this process, however that ends. */
+/** A directory that is removed with this process, however this process ends. */
 export function makeScratchDir(): ScratchDir {
   const path = mkdtempSync(join(tmpdir(), "berth-cloud-"));
-  // Postgres' own account has to get through.
+  // Postgres' own account has to reach the directories inside.
   chmodSync(path, 0o711);
   const watcher = spawn("/bin/sh", ["-c", WATCHER, path], { stdio: ["pipe", "ignore", "ignore"], detached: true });
   watcher.stdin.on("error", () => undefined);

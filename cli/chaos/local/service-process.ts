@@ -2,26 +2,26 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
-/** The `berth` of this tree. */
+/** The `berth` of this working tree. */
 export const OWN_BERTH = join(import.meta.dirname, "../../../bin/berth");
 const LOG_CHARS_MAX = 1_000_000;
 const LINE_CHARS_MAX = 400;
 
 /**
- * The command takes the place of a shell that has left a watcher behind: the watcher reads from our pipe, whose end (our death,
- * SIGKILL included) makes it kill the command, also one that was paused.
+ * The command replaces a shell that has started a watcher in the background. The watcher reads from a pipe of this process. When the pipe
+ * ends, which also happens when this process is killed, the watcher kills the command, even a paused one.
  */
 const WATCHED =
   'exec 3<&0; ( { read -r word; [ -n "$word" ] || kill -KILL $$; } <&3 >/dev/null 2>&1 & ); exec "$0" "$@" </dev/null 3<&-';
 
 export interface ServiceSpec {
-  /** For people: `conductor cell-1/2`. */
+  /** Name for people, for example `conductor cell-1/2`. */
   readonly name: string;
-  /** The words after `berth`. */
+  /** The command line after `berth`. */
   readonly argv: readonly string[];
-  /** All that it knows of its surroundings, beside the PATH. Asked anew for each start. */
+  /** Returns the process' whole environment besides PATH. It is called for each start. */
   readonly env: () => Readonly<Record<string, string>>;
-  /** The `berth` that is started, asked anew for each start; that of this tree unless given. */
+  /** Returns the path of the `berth` to start, and is called for each start; by default the one of this working tree. */
   readonly berth?: () => string;
 }
 
@@ -31,7 +31,7 @@ interface Life {
   ended: string | null;
 }
 
-/** One `berth` command as a process of its own, which can be ended in every way and started again. */
+/** One `berth` command in a process of its own, which can be killed, paused, stopped and started again. */
 export class ServiceProcess {
   readonly name: string;
   readonly #spec: ServiceSpec;
@@ -54,7 +54,7 @@ export class ServiceProcess {
     return pid;
   }
 
-  /** Resolves with what stands after `ready` when it serves. Rejects, with its log, when it ends before. */
+  /** Resolves when the process serves, with the text that it printed after `ready`. Rejects, with its log, when it ends before that. */
   async start(): Promise<string> {
     if (this.running) throw new Error(`${this.name} runs already`);
     const life = this.#spawn();
@@ -71,24 +71,24 @@ export class ServiceProcess {
     return note;
   }
 
-  /** Runs a command that ends on its own; rejects, with its log, unless it ends with 0. */
+  /** Runs a command that ends on its own. Rejects, with its log, unless the exit code is 0. */
   async run(): Promise<void> {
     const life = this.#spawn();
     const ended = await life.exited;
     if (ended !== "exit code 0") throw new Error(`${this.name}: ${ended}: ${this.#log.slice(-4_000)}`);
   }
 
-  /** `kill -9`. Resolves when the process is gone. */
+  /** Sends SIGKILL. Resolves when the process is gone. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");
   }
 
-  /** SIGTERM. Resolves with how it ended: `exit code 0` when all is well. */
+  /** Sends SIGTERM. Resolves with how the process ended: `exit code 0` when all is well. */
   stop(): Promise<string> {
     return this.#end("SIGTERM");
   }
 
-  /** It stands still, with all its connections open, until `resume`. */
+  /** Sends SIGSTOP: the process is stopped, with all its connections open, until `resume`. */
   async pause(): Promise<void> {
     process.kill(this.pid, "SIGSTOP");
   }
@@ -97,12 +97,12 @@ export class ServiceProcess {
     process.kill(this.pid, "SIGCONT");
   }
 
-  /** From here on `logSinceMark` tells. */
+  /** Marks the place in the log from which `logSinceMark` reads. */
   mark(): void {
     this.#marked = this.#log.length;
   }
 
-  /** Its last lines since the mark. */
+  /** The last lines of the log since the mark. */
   logSinceMark(linesMax: number): string {
     const lines = this.#log.slice(this.#marked).trim().split("\n").slice(-linesMax);
     return lines.map((line) => line.slice(0, LINE_CHARS_MAX)).join("\n");
@@ -119,7 +119,7 @@ export class ServiceProcess {
     const exited = new Promise<string>((resolve) => {
       const end = (how: string) => {
         life.ended ??= how;
-        // Its process id is free for others now: the watcher must not signal it.
+        // The process id may be reused from now on, so the watcher must not signal it.
         child.stdin?.end("gone\n");
         this.#keep(`--- ${how}\n`);
         resolve(how);

@@ -5,8 +5,8 @@ const RESTART_EVERY_MS = 500;
 
 /**
  * A part under a supervisor.
- * - wanted: when it ends by itself it is started again, and again until that works
- * - not wanted, from `kill` to `start`: it stays as it is
+ * - wanted: when the part ends by itself, it is started again, repeatedly until that works
+ * - not wanted, from `kill` to `start`: the part stays down
  */
 export class SupervisedPart implements Part {
   readonly name: string;
@@ -51,13 +51,13 @@ export class SupervisedPart implements Part {
     return this.#part.resume();
   }
 
-  /** Starts it unless it runs. */
+  /** Starts the part unless it runs. */
   async startAgain(): Promise<void> {
     if (!this.#part.running || !this.#wanted) await this.start();
     else await this.#starting;
   }
 
-  /** Watches no more. */
+  /** Stops supervising. */
   letGo(): void {
     clearInterval(this.#timer);
     this.#wanted = false;
@@ -69,7 +69,7 @@ export class SupervisedPart implements Part {
     if (now - this.#lastTryMs < RESTART_EVERY_MS) return;
     this.#lastTryMs = now;
     this.#events.died();
-    this.#startOnce().catch(() => undefined); // the next look tries again
+    this.#startOnce().catch(() => undefined); // retried at the next look
   }
 
   #startOnce(): Promise<void> {

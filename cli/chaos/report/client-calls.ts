@@ -1,16 +1,16 @@
 import type { Answered, ClientOperation, HistoryLine } from "../history-line.ts";
 
-/** A request of a client with what became of it. */
+/** A request of a client, with its outcome. */
 export interface ClientCall {
   readonly id: number;
   readonly client: string;
   readonly op: ClientOperation;
   readonly fromMs: number;
-  /** When its answer was there, or given up; null: the history ends before. */
+  /** When the request was answered or given up; null when the history ends before that. */
   readonly toMs: number | null;
-  /** Null: none. That a server to look at or to delete is not there is an answer like any other: `ok`, with status 404. */
+  /** Null when there was no answer. A 404 to a show or a delete counts as `ok`, with status 404. */
   readonly answer: Answered["what"] | null;
-  /** Of a create that no answer accepted: what the runner found by its name. */
+  /** The server that the runner found by name after a create that was not accepted. */
   readonly server: string | null;
   readonly reason: string | null;
   readonly status: number | null;

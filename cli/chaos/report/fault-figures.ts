@@ -3,31 +3,31 @@ import type { FaultSpan } from "./fault-spans.ts";
 import { type Percentiles, percentilesOf } from "./percentiles.ts";
 import type { ServerLife } from "./server-lives.ts";
 
-/** What happened in one part of a run. */
+/** The figures of one part of a run. */
 export interface PhaseFigures {
   readonly fromMs: number;
   readonly toMs: number;
-  /** From the acceptance of a create to ACTIVE. */
+  /** Times from the acceptance of a create to ACTIVE. */
   readonly creates: Percentiles | null;
-  /** From a request to its answer, whatever it said. */
+  /** Times from a request to its answer, whatever that was. */
   readonly answers: Percentiles | null;
   readonly refused: number;
   readonly unknown: number;
   readonly errors: number;
 }
 
-/** A fault with what was before, during and after it. */
+/** A fault, with the figures before, during and after it. */
 export interface FaultFigures {
   readonly span: FaultSpan;
-  /** Null: another fault began or ended at the same moment. */
+  /** Null when another fault began or ended at the same moment. */
   readonly before: PhaseFigures | null;
   readonly during: PhaseFigures;
   readonly after: PhaseFigures | null;
 }
 
 /**
- * The figures around each fault. `during` is whatever was under way at any moment of the fault; `before` what had ended when it
- * began, and `after` what began when it had ended, back to and up to the nearest beginning or end of any fault.
+ * The figures around each fault. `during` includes whatever was under way at any moment of the fault. `before` includes what had ended when
+ * the fault began, and `after` what began when it had ended, both as far as the nearest beginning or end of any fault.
  */
 export function faultFigures(
   spans: readonly FaultSpan[],
@@ -47,14 +47,14 @@ export function faultFigures(
   });
 }
 
-/** The same of all faults together: before the first, during any, and after the last. */
+/** The figures around all faults together: before the first, during any, and after the last. */
 export interface AllFaultsFigures {
   readonly before: PhaseFigures | null;
   readonly during: PhaseFigures;
   readonly after: PhaseFigures | null;
 }
 
-/** Null: there was no fault. What was between two faults is in none of the three. */
+/** Null when there was no fault. Work that fell between two faults is in none of the three. */
 export function allFaultsFigures(
   spans: readonly FaultSpan[],
   things: { readonly calls: readonly ClientCall[]; readonly lives: readonly ServerLife[]; readonly endMs: number },
@@ -75,7 +75,7 @@ interface Span {
   readonly toMs: number;
 }
 
-/** The figures of what `belongs` to a part of the run. */
+/** The figures of the calls and servers that `belongs` assigns to a part of the run. */
 export function phaseFigures(
   phase: Span,
   { calls, lives }: { readonly calls: readonly ClientCall[]; readonly lives: readonly ServerLife[] },
@@ -104,7 +104,7 @@ function overlaps(thing: Span, phase: Span): boolean {
   return thing.fromMs <= phase.toMs && thing.toMs >= phase.fromMs;
 }
 
-/** It had ended when the phase did. */
+/** Whether the span begins and ends within the phase. */
 function isWithin(thing: Span, phase: Span): boolean {
   return thing.fromMs >= phase.fromMs && thing.toMs < phase.toMs;
 }

@@ -9,7 +9,7 @@ const span = (faultId: number, fromMs: number, toMs: number): FaultSpan => ({
 const RIGHT = 1_100;
 const time = timeScale(100_000, 60, RIGHT);
 
-/** Where a fault and its label are, from left to right. */
+/** The left and right end of a fault together with its label. */
 function extent({ x, width, label, labelX }: ReturnType<typeof layFaults>["faults"][number]) {
   return [Math.min(x, labelX), Math.max(x + width, labelX + label.length * 6)] as const;
 }
@@ -31,7 +31,7 @@ test.each([
   }
 });
 
-test("faults that last together keep their words when their rows are needed anyway", () => {
+test("faults that last at the same time keep their labels when they need separate rows anyway", () => {
   const { faults, lanes } = layFaults(
     Array.from({ length: 12 }, (_, i) => span(i + 1, i * 1_000, 90_000)),
     time,
@@ -41,7 +41,7 @@ test("faults that last together keep their words when their rows are needed anyw
   expect(faults[3]?.label).toBe("#4 kill cell1-conductor-4");
 });
 
-test("bands tell how many faults lasted at a time, and show those of a moment", () => {
+test("bands show how many faults lasted at each time, and include faults of no length", () => {
   expect(faultBands([span(1, 0, 10), span(2, 5, 20), span(3, 30, 30)])).toEqual(
     [
       { fromMs: 0, toMs: 5, faults: 1 },

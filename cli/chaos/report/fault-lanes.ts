@@ -2,7 +2,7 @@ import type { FaultSpan } from "./fault-spans.ts";
 import { shorten } from "./format.ts";
 import type { Scale } from "./scale.ts";
 
-/** A fault as it is drawn: in which row, where, and with which words beside or in its bar. */
+/** A fault as it is drawn: its row, its place, and the label beside or in its bar. */
 export interface LaidFault {
   readonly span: FaultSpan;
   readonly lane: number;
@@ -21,13 +21,13 @@ const CHARACTER_WIDTH = 6;
 const LABEL_LENGTH_MAX = 56;
 const GAP = 8;
 const BAR_WIDTH_MIN = 3;
-/** When words need more rows than that, labels become numbers, which stand in the table below. */
+/** When labels need more rows than this, they become numbers, which refer to the table below. */
 const LANES_MAX = 7;
 
-/** Lays faults and their labels into as few rows as keep them apart. */
+/** Lays out faults and their labels in as few rows as keep them apart. */
 export function layFaults(spans: readonly FaultSpan[], time: Scale, rightEdge: number): FaultLanes {
   const numbered = layWith(spans, time, rightEdge, ({ faultId }) => `#${faultId}`);
-  // Faults at the same time need their rows, whatever their labels are.
+  // Faults at the same time need separate rows, whatever their labels are.
   const most = Math.max(LANES_MAX, numbered.lanes);
   const full = layWith(spans, time, rightEdge, fullLabel);
   if (full.lanes <= most) return full;
@@ -43,7 +43,7 @@ function layWith(
   rightEdge: number,
   labelOf: (span: FaultSpan, barWidth: number) => string,
 ): FaultLanes {
-  /** Where the last thing of each row ends. */
+  /** Right end of the last item of each row. */
   const ends: number[] = [];
   const faults = spans.map((span): LaidFault => {
     const x = time.at(span.fromMs);
@@ -71,14 +71,14 @@ function fitsInside(label: string, width: number): boolean {
   return [...label].length * CHARACTER_WIDTH + GAP <= width;
 }
 
-/** A stretch of time in which so many faults lasted together. */
+/** A stretch of time in which `count` faults lasted at the same time. */
 export interface FaultBand {
   readonly fromMs: number;
   readonly toMs: number;
   readonly faults: number;
 }
 
-/** When faults lasted, cut where their number changes; and the moments of faults of no length. */
+/** The times in which faults lasted, split where their number changes, and the moments of faults of no length. */
 export function faultBands(spans: readonly FaultSpan[]): readonly FaultBand[] {
   const edges = [...new Set(spans.flatMap(({ fromMs, toMs }) => [fromMs, toMs]))].sort((a, b) => a - b);
   const stretches = edges.slice(1).map((toMs, index) => ({ fromMs: edges[index]!, toMs }));

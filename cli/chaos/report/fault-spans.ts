@@ -7,7 +7,7 @@ export interface FaultSpan {
   readonly target: string;
   readonly detail: string | null;
   readonly fromMs: number;
-  /** The end of the history, if it never ended. */
+  /** End of the fault, or the end of the history if the fault never ended. */
   readonly toMs: number;
   readonly ended: boolean;
 }
@@ -27,7 +27,7 @@ export function faultSpans(history: readonly HistoryLine[]): readonly FaultSpan[
     .sort((a, b) => a.fromMs - b.fromMs || a.faultId - b.faultId);
 }
 
-/** When the last thing of a history happened. */
+/** The time of the last event of a history. */
 export function endOf(history: readonly HistoryLine[]): number {
   return history.reduce((last, { atMs }) => Math.max(last, atMs), 0);
 }

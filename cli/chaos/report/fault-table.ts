@@ -3,7 +3,7 @@ import { formatCount, formatMoment, formatMs } from "./format.ts";
 import { type Html, html } from "./html.ts";
 import type { Percentiles } from "./percentiles.ts";
 
-/** Faults shown at once; the others unfold. */
+/** Number of faults shown at once; the others unfold. */
 const SHOWN_MAX = 12;
 
 /** The figures before, during and after each fault. */
@@ -45,7 +45,7 @@ function cellsOf(when: string, figures: PhaseFigures | null): Html {
   return html`<td>${when}</td>${percentileCells(figures?.creates ?? null)}${percentileCells(figures?.answers ?? null)}${counts}`;
 }
 
-/** Five cells: how many, and the percentiles. */
+/** Five table cells: the count and the percentiles. */
 export function percentileCells(figures: Percentiles | null): readonly Html[] {
   const texts =
     figures === null

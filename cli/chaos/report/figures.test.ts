@@ -6,7 +6,7 @@ import { percentilesOf } from "./percentiles.ts";
 import { readHistory } from "./read-history.ts";
 
 const who = "client-1";
-/** A create that is accepted 10 ms after it was asked for, and ACTIVE (or not) so much later. */
+/** A create that is accepted 10 ms after the request, and ACTIVE `buildMs` later, or never when that is null. */
 const created = (id: number, atMs: number, buildMs: number | null, reasons: readonly string[] = []): HistoryLine[] => {
   const server = `server-${id}`;
   const lines: HistoryLine[] = [
@@ -24,18 +24,18 @@ const fault = (faultId: number, fromMs: number, toMs: number | null): HistoryLin
 };
 
 describe("figures of a chaos run", () => {
-  test("percentiles are times that really were", () => {
+  test("percentiles are times that occurred", () => {
     expect(percentilesOf([])).toBeNull();
     expect(percentilesOf([7])).toEqual({ count: 1, p50: 7, p90: 7, p99: 7, max: 7 });
     const hundred = Array.from({ length: 100 }, (_, index) => 100 - index);
     expect(percentilesOf(hundred)).toEqual({ count: 100, p50: 50, p90: 90, p99: 99, max: 100 });
   });
 
-  test("before, during and after a fault: what was under way at any moment of it is during", () => {
+  test("work under way at any moment of a fault counts as during the fault, not before or after", () => {
     const { faults } = figuresOf([
       ...created(1, 100, 200),
-      ...created(2, 900, 500), // ends in the fault
-      ...created(3, 1_500, 3_000), // outlasts it
+      ...created(2, 900, 500), // ends during the fault
+      ...created(3, 1_500, 3_000), // ends after the fault
       ...created(4, 2_500, 40),
       ...fault(1, 1_000, 2_000),
     ]);
@@ -46,7 +46,7 @@ describe("figures of a chaos run", () => {
     expect(one?.during.answers).toMatchObject({ count: 1 });
   });
 
-  test("before and after reach as far as the nearest beginning or end of another fault", () => {
+  test("before and after extend to the nearest beginning or end of another fault", () => {
     const { faults } = figuresOf([...fault(1, 1_000, 2_000), ...fault(2, 3_000, null), ...created(1, 3_500, 500)]);
     expect(faults[0]?.after).toMatchObject({ fromMs: 2_000, toMs: 3_000 });
     expect(faults[1]?.before).toMatchObject({ fromMs: 2_000, toMs: 3_000 });
@@ -58,7 +58,7 @@ describe("figures of a chaos run", () => {
     const { allFaults } = figuresOf([
       ...created(1, 100, 200),
       ...created(2, 1_100, 50),
-      ...created(3, 2_200, 50), // between the two
+      ...created(3, 2_200, 50), // between the two faults
       ...created(4, 3_100, 70),
       ...created(5, 4_500, 90),
       ...fault(1, 1_000, 2_000),
@@ -70,7 +70,7 @@ describe("figures of a chaos run", () => {
     expect(figuresOf(created(1, 0, 1)).allFaults).toBeNull();
   });
 
-  test("servers are counted by what became of them, and reasons by their words", () => {
+  test("servers are counted by their final state, and reasons by their words", () => {
     const history: HistoryLine[] = [
       ...created(1, 0, 100, ["cell-1-host-3 is gone", "the disk is full"]),
       ...created(2, 0, 100, ["cell-1-host-12 is gone"]),
@@ -96,7 +96,7 @@ describe("figures of a chaos run", () => {
     expect(passed).toBeNull();
   });
 
-  test("the longest time without service counts from when somebody waits", () => {
+  test("the longest time without service counts from when a client waits", () => {
     const { gap, createGap } = figuresOf([
       ...created(1, 0, null),
       { atMs: 5_000, who, what: "invoke", op: "list", id: 2 },
@@ -108,7 +108,7 @@ describe("figures of a chaos run", () => {
     expect(createGap).toEqual({ fromMs: 0, toMs: 10 });
   });
 
-  test("a history is read back as it was written, and a line that was cut off is left out", () => {
+  test("a history is read back as it was written, except for a last line that was cut off", () => {
     const history = madeUpHistory({ creates: 5 });
     const text = history.map((line) => `${JSON.stringify(line)}\n`).join("");
     expect(readHistory(text)).toEqual(history);

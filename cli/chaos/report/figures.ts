@@ -7,18 +7,18 @@ import { type BuildFigures, buildFigures, countReasons, type ReasonCount } from 
 import { isStuck, type ServerLife, serverLives } from "./server-lives.ts";
 import { longestGap, type ServiceGap } from "./service-gap.ts";
 
-/** How requests of one kind went. */
+/** The figures of the requests of one kind. */
 export interface OperationFigures {
   readonly op: ClientOperation;
   readonly ok: number;
   readonly refused: number;
-  /** Without an answer that says whether it was done. */
+  /** Number of requests without an answer that says whether they were carried out. */
   readonly unknown: number;
-  /** Of those that were answered. */
+  /** Times of the requests that were answered. */
   readonly answers: Percentiles | null;
 }
 
-/** What became of the servers. */
+/** Numbers of servers by outcome. */
 export interface ServerCounts {
   /** Creates that were accepted. */
   readonly accepted: number;
@@ -27,15 +27,15 @@ export interface ServerCounts {
   /** Deleted before they were seen ACTIVE or ERROR. */
   readonly deletedEarly: number;
   readonly deleted: number;
-  /** Accepted, and neither ACTIVE nor ERROR nor deleted; or deleted, and still there. */
+  /** Servers that were accepted and are neither ACTIVE nor ERROR nor deleted, or that were deleted and are still there. */
   readonly stuck: number;
-  /** Creates that nobody answered for. */
+  /** Creates without an answer that says what happened. */
   readonly unknown: number;
   /** Creates that were refused. */
   readonly refused: number;
 }
 
-/** All that a report says, as figures. Times in milliseconds since the run began. */
+/** All figures of a report. Times are in milliseconds since the run began. */
 export interface ChaosFigures {
   readonly run: {
     readonly plan: string;
@@ -44,26 +44,26 @@ export interface ChaosFigures {
     readonly parts: readonly string[];
   } | null;
   readonly endMs: number;
-  /** Null: the run was broken off. */
+  /** Null when the run was broken off. */
   readonly passed: boolean | null;
   readonly failures: readonly string[];
   readonly servers: ServerCounts;
   readonly operations: readonly OperationFigures[];
-  /** From the acceptance of a create to ACTIVE. */
+  /** Times from the acceptance of a create to ACTIVE. */
   readonly creates: Percentiles | null;
   readonly faults: readonly FaultFigures[];
-  /** Null: there was none. */
+  /** Null when there was no fault. */
   readonly allFaults: AllFaultsFigures | null;
   readonly builds: BuildFigures;
   readonly refusals: readonly ReasonCount[];
   readonly unknowns: readonly ReasonCount[];
-  /** Without any success; null: nothing was asked. */
+  /** The longest time without any success; null when no request was made. */
   readonly gap: ServiceGap | null;
-  /** The same of creates alone. */
+  /** The longest time without a successful create. */
   readonly createGap: ServiceGap | null;
   readonly settled: SettledRound | null;
   readonly verdicts: readonly Verdict[];
-  /** Those that took longest to become ACTIVE. */
+  /** The servers that took longest to become ACTIVE. */
   readonly slowest: readonly ServerLife[];
 }
 
@@ -126,7 +126,7 @@ function operationFigures(op: ClientOperation, calls: readonly ClientCall[]): re
   return [{ op, ok: count("ok"), refused: count("refused"), unknown: count("unknown") + count(null), answers }];
 }
 
-/** When the last request was answered or the last server ended: what comes after is not the load's doing. */
+/** When the last request was answered or the last server ended. Later events are not caused by the load. */
 function loadEnd(calls: readonly ClientCall[], lives: readonly ServerLife[]): number {
   const answered = calls.reduce((last, { fromMs, toMs }) => Math.max(last, toMs ?? fromMs), 0);
   return lives.reduce((last, { states }) => Math.max(last, states.at(-1)?.atMs ?? 0), answered);

@@ -29,13 +29,13 @@ export function plural(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Text of at most so many characters. */
+/** Shortens a text to at most `lengthMax` characters. */
 export function shorten(text: string, lengthMax: number): string {
   const characters = [...text];
   return characters.length <= lengthMax ? text : `${characters.slice(0, lengthMax - 1).join("")}…`;
 }
 
-/** A uuid by its first characters, with the whole one behind it. */
+/** The first characters of a UUID, with the whole UUID as a tooltip. */
 export function shortUuid(uuid: string): Html {
   return html`<code title="${uuid}">${uuid.slice(0, 8)}</code>`;
 }

@@ -13,7 +13,7 @@ export class Html {
 
 type Part = string | number | Html | null | readonly Part[];
 
-/** HTML from a template: whatever is put in is escaped, unless it is HTML itself; null is nothing, lists are joined. */
+/** Makes HTML from a template. Inserted values are escaped unless they are HTML already; null is empty, and lists are joined. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(strings.reduce((text, string, index) => `${text}${partText(parts[index - 1] ?? null)}${string}`));
 }
@@ -33,7 +33,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** For text and for attributes in quotes. Control characters, which HTML does not have, are shown as such. */
+/** Escapes a text for content and for quoted attributes. Control characters, which HTML does not allow, are replaced by visible ones. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!).replace(/\p{Cc}/gu, visibleControl);
 }

@@ -8,7 +8,7 @@ const Ms = Type.Number();
 const Id = Type.Integer({ minimum: 1 });
 const Op = Type.Enum(["create", "delete", "show", "list"]);
 
-/** Fields that it may have besides are let pass: later versions may write more. */
+/** Additional fields are accepted, because later versions may write more. */
 const line = (fields: TProperties): TObject => Type.Object({ atMs: Ms, who: Text, ...fields });
 
 const FAULT = line({
@@ -52,7 +52,7 @@ const LINES: Readonly<Record<HistoryLine["what"], TObject>> = {
   end: line({ passed: Type.Boolean(), failures: Texts }),
 };
 
-/** Why a value is no line of a history, beginning with the field; null: it is one. */
+/** Why a value is not a line of a history, beginning with the field; null when it is one. */
 export function faultOfLine(value: unknown): string | null {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return "an object is wanted";
   const { what } = value as Partial<HistoryLine>;

@@ -14,7 +14,7 @@ export interface Box {
 
 interface Series {
   readonly name: string;
-  /** Class that gives its colour. */
+  /** CSS class that gives the colour. */
   readonly color: string;
 }
 
@@ -33,7 +33,7 @@ const SPREAD: readonly Series[] = [
   { name: "to the 99th percentile", color: "spread" },
   { name: "slowest", color: "slowest" },
 ];
-/** Of the axis when there is nothing to show. */
+/** Range of the axis when there is nothing to show. */
 const NO_RANGE = { min: 1, max: 1_000 };
 
 /** Requests by their answers, as stacked bars. */
@@ -68,7 +68,7 @@ export function answerPanel(bins: readonly RequestBin[], time: Scale, box: Box):
   return spreadPanel({ title: "API answers", bins, of: ({ answers }) => answers }, time, box);
 }
 
-/** How long servers took to become ACTIVE, at the moment that they were accepted. */
+/** How long servers took to become ACTIVE, drawn at the time of their acceptance. */
 export function buildTimePanel(bins: readonly RequestBin[], time: Scale, box: Box): Html {
   return spreadPanel(
     { title: "Create accepted → ACTIVE, by when it was accepted", bins, of: ({ creates }) => creates },
@@ -77,7 +77,7 @@ export function buildTimePanel(bins: readonly RequestBin[], time: Scale, box: Bo
   );
 }
 
-/** Servers that there are, by state, as stacked areas. */
+/** Number of existing servers by state, as stacked areas. */
 export function serverPanel(samples: readonly ServerSample[], time: Scale, box: Box): Html {
   const most = Math.max(0, ...samples.map(({ building, active, error }) => building + active + error));
   const scale = linearScale(most, bottomOf(box), box.top);
@@ -134,7 +134,7 @@ function panel(
 
 const LEGEND_CHARACTER = 5.9;
 
-/** From the right edge leftwards, so that it never meets the title. */
+/** Drawn from the right edge leftwards, so that the legend never meets the title. */
 function legend(series: readonly Series[], right: number, y: number): Html {
   let x = right;
   const items = [...series].reverse().map(({ name, color }) => {

@@ -1,4 +1,4 @@
-/** How long something took, of so many times; in milliseconds. */
+/** Percentiles of `count` durations, in milliseconds. */
 export interface Percentiles {
   readonly count: number;
   readonly p50: number;
@@ -7,7 +7,7 @@ export interface Percentiles {
   readonly max: number;
 }
 
-/** By the nearest rank, so that each is a time that really was; null: there are none. */
+/** Computed by the nearest rank, so that each is a time that occurred; null when there are no times. */
 export function percentilesOf(times: readonly number[]): Percentiles | null {
   if (times.length === 0) return null;
   const sorted = [...times].sort((a, b) => a - b);

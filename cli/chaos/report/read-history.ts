@@ -1,9 +1,9 @@
 import type { HistoryLine } from "../history-line.ts";
 import { faultOfLine } from "./line-schema.ts";
 
-/** A text that is no history of a chaos run. */
+/** A text that is not a history of a chaos run. */
 export class HistoryError extends Error {
-  /** Counts from 1; null: of the whole. */
+  /** Number of the faulty line, counted from 1; null when the error concerns the whole text. */
   readonly line: number | null;
 
   constructor(line: number | null, message: string) {
@@ -14,12 +14,12 @@ export class HistoryError extends Error {
 }
 
 /**
- * The lines of a history from its text (JSON lines). A last line that was cut off in the middle of a write is left out; anything
- * else that is no line of a history throws a HistoryError which names it.
+ * Parses the lines of a history (JSON lines). A last line that was cut off in the middle of a write is ignored. Any other line that is not
+ * valid throws a HistoryError, which names it.
  */
 export function readHistory(text: string): readonly HistoryLine[] {
   const texts = text.split("\n");
-  // What follows the last line break: empty, or a line whose writer died.
+  // The text after the last line break is empty, or an incomplete line whose writer died.
   const rest = texts.pop() ?? "";
   const lines = texts.flatMap((line, index) => (line.trim() === "" ? [] : [parseLine(line, index + 1)]));
   if (rest.trim() !== "") {

@@ -8,7 +8,7 @@ const FAULTS: readonly MadeUpFault[] = [
   { fault: "cut", target: "schedulers → cell-1/nats", from: 20, to: 30 },
 ];
 
-/** Tags that are opened and not closed, or the other way round. */
+/** Tags that are opened and not closed, or closed and not opened. */
 function unbalanced(page: string): readonly string[] {
   const open: string[] = [];
   const wrong: string[] = [];
@@ -22,7 +22,7 @@ function unbalanced(page: string): readonly string[] {
 }
 
 describe("the report of a chaos run", () => {
-  test("has every fault, law and figure, and is well-formed", () => {
+  test("contains every fault, law and figure, and is well-formed", () => {
     const page = renderReport(madeUpHistory({ faults: FAULTS }));
     expect(unbalanced(page)).toEqual([]);
     for (const text of [
@@ -37,12 +37,12 @@ describe("the report of a chaos run", () => {
     expect(page.match(/class="during"/g)).toHaveLength(1 + FAULTS.length);
   });
 
-  test("needs nothing beside it: no script, nothing fetched", () => {
+  test("is self-contained, without scripts or external resources", () => {
     const page = renderReport(madeUpHistory({ faults: FAULTS }));
     expect(page).not.toMatch(/<script|<link|<img|<iframe|@import|url\(|\bon[a-z]+=|https?:/i);
   });
 
-  test("shows whatever a history says as text", () => {
+  test("escapes everything that comes from a history", () => {
     const evil = `</title><script>alert(1)</script><b a="'>&\u0000`;
     const history = madeUpHistory({ faults: [{ ...FAULTS[0]!, target: evil, detail: evil }], reasons: [evil] }).map(
       (line): HistoryLine => {

@@ -8,8 +8,8 @@ import { attemptTable, lawTable, operationTable, reasonTable, slowestTable } fro
 import { timeline } from "./timeline.ts";
 
 /**
- * A run as one HTML page that needs nothing beside it: no script, no network. Pure; nothing from the history gets into the
- * page unescaped. Its size grows with the number of faults and the time axis, not with that of requests.
+ * Renders a run as one self-contained HTML page, without scripts or network access. Pure. Text from the history is always escaped. The size
+ * grows with the number of faults and the duration of the run, but not with the number of requests.
  */
 export function renderReport(history: readonly HistoryLine[], figures: ChaosFigures = figuresOf(history)): string {
   const { run, builds, refusals, unknowns } = figures;

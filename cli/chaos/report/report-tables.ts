@@ -9,7 +9,7 @@ const VIOLATIONS_MAX = 10;
 const REASONS_MAX = 15;
 const REASON_LENGTH_MAX = 300;
 
-/** What the audit says of each law; of one that it said nothing of, that. */
+/** The audit's verdict on each law, or a note that the audit said nothing of it. */
 export function lawTable({ verdicts }: ChaosFigures): Html {
   const rows = LAW_NAMES.map((name, index) => {
     const verdict = verdicts.findLast(({ law }) => law === index + 1);
@@ -26,7 +26,7 @@ export function lawTable({ verdicts }: ChaosFigures): Html {
   return html`<table class="law"><tbody>${rows}</tbody></table>`;
 }
 
-/** Requests by what was asked. */
+/** Requests by operation. */
 export function operationTable({ operations }: ChaosFigures): Html {
   const rows = operations.map(
     ({ op, ok, refused, unknown, answers }) =>
@@ -38,7 +38,7 @@ export function operationTable({ operations }: ChaosFigures): Html {
   return html`<div class="wide"><table><thead><tr><th>Request</th>${heads}</tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
-/** Reasons with bars, the most frequent first. `kind`: the class of the bars. */
+/** Reasons with bars, the most frequent first. `kind` is the CSS class of the bars. */
 export function reasonTable(reasons: readonly ReasonCount[], kind: "retries" | "errors", none: string): Html {
   const [most] = reasons;
   if (most === undefined) return html`<p class="soft">${none}</p>`;

@@ -1,6 +1,6 @@
 import type { ServerLife } from "./server-lives.ts";
 
-/** How often something was said to be the reason of a failure. */
+/** How often a reason was given for a failure. */
 export interface ReasonCount {
   readonly reason: string;
   readonly count: number;
@@ -35,7 +35,7 @@ export function buildFigures(lives: readonly ServerLife[]): BuildFigures {
   };
 }
 
-/** Reasons that differ only in whom they name (uuids, numbered hosts) are counted as one. */
+/** Counts reasons. Those that differ only in names (UUIDs, numbered hosts) count as one. */
 export function countReasons(reasons: readonly string[]): readonly ReasonCount[] {
   const counts = new Map<string, number>();
   for (const reason of reasons.map(withoutNames)) counts.set(reason, (counts.get(reason) ?? 0) + 1);
@@ -44,7 +44,7 @@ export function countReasons(reasons: readonly string[]): readonly ReasonCount[]
     .sort((a, b) => b.count - a.count || (a.reason < b.reason ? -1 : 1));
 }
 
-/** Of an answer of the API only its message. */
+/** Reduces an answer of the API to its message, and replaces names. */
 function withoutNames(reason: string): string {
   const message = /"message": ?"((?:[^"\\]|\\.)*)/.exec(reason)?.[1] ?? reason;
   return message

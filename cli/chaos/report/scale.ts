@@ -1,11 +1,11 @@
-/** Puts values on a line of the drawing. */
+/** Maps values to positions in the drawing. */
 export interface Scale {
-  /** Where a value is, in pixels. */
+  /** Position of a value, in pixels. */
   at(value: number): number;
   readonly ticks: readonly number[];
 }
 
-/** From 0 to the highest value, with few round ticks. `from` and `to` are pixels. */
+/** An axis from 0 to the highest value, with few round ticks. `from` and `to` are pixels. */
 export function linearScale(max: number, from: number, to: number, ticksMax = 4): Scale {
   const step = roundStep(Math.max(max, 1) / ticksMax);
   const top = Math.max(step, Math.ceil(max / step) * step);
@@ -13,7 +13,7 @@ export function linearScale(max: number, from: number, to: number, ticksMax = 4)
   return { at: (value) => from + ((to - from) * value) / top, ticks };
 }
 
-/** Powers of ten around the values, for times that range from milliseconds to minutes; what is below 1 is at 1. */
+/** A logarithmic axis for times from milliseconds to minutes, extended to whole powers of ten. Values below 1 are drawn at 1. */
 export function logScale(range: { readonly min: number; readonly max: number }, from: number, to: number): Scale {
   const lowest = Math.floor(Math.log10(Math.max(1, range.min)));
   const decades = Math.max(1, Math.ceil(Math.log10(Math.max(1, range.max))) - lowest);
@@ -22,7 +22,7 @@ export function logScale(range: { readonly min: number; readonly max: number }, 
   return { at, ticks };
 }
 
-/** The time axis: exactly as long as the run. */
+/** The time axis, exactly as long as the run. */
 export function timeScale(endMs: number, from: number, to: number): Scale {
   const step = TIME_STEPS_MS.find((one) => endMs / one <= 14) ?? roundStep(endMs / 14);
   const ticks = Array.from({ length: Math.floor(endMs / step) + 1 }, (_, index) => index * step);
@@ -31,7 +31,7 @@ export function timeScale(endMs: number, from: number, to: number): Scale {
 
 const TIME_STEPS_MS = [100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000];
 
-/** 1, 2 or 5 times a power of ten, at least as large, and a whole number. */
+/** Rounds up to a whole number that is 1, 2 or 5 times a power of ten. */
 function roundStep(least: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least) ?? power * 10;

@@ -1,21 +1,21 @@
 import type { HistoryLine, StateSeen } from "../history-line.ts";
 import { type ClientCall, clientCalls } from "./client-calls.ts";
 
-/** What a history tells of one server. */
+/** What a history says of one server. */
 export interface ServerLife {
   readonly server: string;
-  /** The request that made it; null: none is known, it only turned up. */
+  /** The create request, or null when none is known. */
   readonly create: ClientCall | null;
-  /** Every state that it was seen in, in order. */
+  /** Every state in which the server was seen, in order. */
   readonly states: readonly StateSeen[];
-  /** The first ACTIVE or ERROR; null: neither was seen. */
+  /** The first ACTIVE or ERROR; null when neither was seen. */
   readonly end: StateSeen | null;
   /** Requests to delete it, in order. */
   readonly deletes: readonly ClientCall[];
   readonly deleted: StateSeen | null;
 }
 
-/** Every server that was accepted or seen, in the order of the requests that made them. */
+/** Every server that was accepted or seen, in the order of the create requests. */
 export function serverLives(
   history: readonly HistoryLine[],
   calls: readonly ClientCall[] = clientCalls(history),
@@ -42,7 +42,7 @@ export function serverLives(
   });
 }
 
-/** Somebody was told that it will be, or will be gone, and neither was seen by the end. */
+/** Whether a create or delete was accepted and its result was not seen by the end. */
 export function isStuck({ create, end, deletes, deleted }: ServerLife): boolean {
   if (deletes.some(({ answer }) => answer === "ok")) return deleted === null;
   return create?.answer === "ok" && end === null && deleted === null;

@@ -1,16 +1,16 @@
 import type { ClientOperation } from "../history-line.ts";
 import type { ClientCall } from "./client-calls.ts";
 
-/** A time in which requests were made and none was answered with success. */
+/** A time in which requests were made and none succeeded. */
 export interface ServiceGap {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
 /**
- * The longest time without service: from the moment that somebody waits (or the last success, if that came later) to the next
- * success, or to the end of the last request. Times in which nobody had asked for anything do not count. `ops`: only these
- * requests. Null: none was made.
+ * The longest time without service: from the moment that a client began to wait (or the last success, if that came later) to the next
+ * success, or to the end of the last request. Times without any request do not count. `ops` limits the figure to these operations. Null
+ * when there was no request.
  */
 export function longestGap(calls: readonly ClientCall[], ops?: readonly ClientOperation[]): ServiceGap | null {
   const moments = calls.filter(({ op }) => ops === undefined || ops.includes(op)).flatMap(momentsOf);
@@ -19,7 +19,7 @@ export function longestGap(calls: readonly ClientCall[], ops?: readonly ClientOp
   if (first === undefined) return null;
   let longest: ServiceGap = { fromMs: first.atMs, toMs: first.atMs };
   let waiting = 0;
-  /** Null: nobody waits, and the last one who did was served. */
+  /** Null while no client waits and the last one was served. */
   let outSinceMs: number | null = null;
   const closeAt = (atMs: number): void => {
     if (outSinceMs !== null && atMs - outSinceMs > longest.toMs - longest.fromMs)

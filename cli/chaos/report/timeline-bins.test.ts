@@ -10,7 +10,7 @@ const calls = clientCalls(history);
 const lives = serverLives(history, calls);
 const endMs = endOf(history);
 
-test("every request that was answered is in one bin, however long the run", () => {
+test("every request that was answered is in one bin, however long the run was", () => {
   for (const widthMs of [binWidthMs(endMs), 1, 1e9]) {
     const bins = requestBins({ calls, lives }, endMs, widthMs);
     const sum = bins.reduce((total, { ok, refused, unknown }) => total + ok + refused + unknown, 0);
@@ -18,12 +18,12 @@ test("every request that was answered is in one bin, however long the run", () =
   }
 });
 
-test("a run is cut into few pieces of a round width", () => {
+test("a run is cut into few bins of a round width", () => {
   for (const ms of [1, 900, 60_000, 3_600_000, 1e10]) expect(Math.ceil(ms / binWidthMs(ms))).toBeLessThanOrEqual(120);
   expect(binWidthMs(60_000)).toBe(500);
 });
 
-test("at the end there are as many servers as are left", () => {
+test("the last sample has as many servers as are left", () => {
   const left = lives.filter(({ end, deleted }) => end !== null && deleted === null);
   const last = serverSamples(lives, endMs, 50).at(-1);
   expect(last).toMatchObject({
@@ -33,7 +33,7 @@ test("at the end there are as many servers as are left", () => {
   });
 });
 
-test("there are never fewer than no servers of a kind", () => {
+test("no number of servers is ever negative", () => {
   const samples = serverSamples(lives, endMs, 100);
   for (const { building, active, error } of samples)
     expect(Math.min(building, active, error)).toBeGreaterThanOrEqual(0);

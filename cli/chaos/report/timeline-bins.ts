@@ -2,7 +2,7 @@ import type { ClientCall } from "./client-calls.ts";
 import { type Percentiles, percentilesOf } from "./percentiles.ts";
 import type { ServerLife } from "./server-lives.ts";
 
-/** Requests that were answered, or given up, in one piece of the run. */
+/** The requests that were answered or given up in one piece of the run. */
 export interface RequestBin {
   readonly fromMs: number;
   readonly toMs: number;
@@ -10,11 +10,11 @@ export interface RequestBin {
   readonly refused: number;
   readonly unknown: number;
   readonly answers: Percentiles | null;
-  /** Of the servers that were accepted in it: from then to ACTIVE. */
+  /** Times to ACTIVE of the servers that were accepted in this bin. */
   readonly creates: Percentiles | null;
 }
 
-/** How many servers there were at one moment, by their state. */
+/** Number of servers at one moment, by their state. */
 export interface ServerSample {
   readonly atMs: number;
   readonly building: number;
@@ -25,13 +25,13 @@ export interface ServerSample {
 const BINS_MAX = 120;
 const BIN_WIDTHS_MS = [50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000];
 
-/** A width of round numbers that cuts the run into at most 120 pieces. */
+/** A round width that cuts the run into at most 120 bins. */
 export function binWidthMs(endMs: number): number {
   const fitting = BIN_WIDTHS_MS.find((width) => endMs / width <= BINS_MAX);
   return fitting ?? Math.ceil(endMs / BINS_MAX);
 }
 
-/** The run in pieces of this width, empty ones too: however many requests there were, no more pieces. */
+/** Cuts the run into bins of this width, including empty ones. Their number does not depend on the number of requests. */
 export function requestBins(
   { calls, lives }: { readonly calls: readonly ClientCall[]; readonly lives: readonly ServerLife[] },
   endMs: number,
@@ -56,7 +56,7 @@ export function requestBins(
   }));
 }
 
-/** The servers at equal distances, `samples` + 1 times. */
+/** Samples the number of servers at equal intervals, `samples` + 1 times. */
 export function serverSamples(lives: readonly ServerLife[], endMs: number, samples: number): readonly ServerSample[] {
   const changes = lives.flatMap(changesOf).sort((a, b) => a.atMs - b.atMs);
   const now = { building: 0, active: 0, error: 0 };

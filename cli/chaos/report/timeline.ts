@@ -22,7 +22,7 @@ const SHADE = 0.12;
 const SHADE_MORE = 0.05;
 const SHADE_MAX = 0.27;
 
-/** The run as one drawing: faults above, and below them on the same axis requests, answers, servers and builds. */
+/** Draws the run: faults on top, and requests, answers, servers and builds below, on the same time axis. */
 export function timeline(history: readonly HistoryLine[]): Html {
   const endMs = Math.max(1, endOf(history));
   const time = timeScale(endMs, LEFT, WIDTH - RIGHT);
@@ -59,7 +59,7 @@ function timeGrid(time: Scale, top: number, bottom: number): Html {
   })}</g>`;
 }
 
-/** A shade for one fault, deeper ones for several at a time. */
+/** Shades each fault, darker where several last at the same time. */
 function bandsOf(spans: readonly FaultSpan[], time: Scale, top: number, bottom: number): Html {
   return html`<g>${faultBands(spans).map(({ fromMs, toMs, faults }) => {
     const x = time.at(fromMs);
@@ -78,7 +78,7 @@ function faultLanes({ faults }: FaultLanes): Html {
   })}</g>`;
 }
 
-/** When all was settled, or was not. */
+/** Marks the moments at which the run had settled, or gave up waiting. */
 function moments(history: readonly HistoryLine[], time: Scale, top: number, bottom: number): Html {
   const settled = history.filter((line) => line.what === "settled" || line.what === "not-settled");
   return html`<g>${settled.map(({ atMs, what }) => {
