@@ -4,9 +4,9 @@ import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { Immediate, Immediates } from "./immediates.ts";
 
 /**
- * Makes the process's own sources of time and chance follow the simulated world, until the returned function is called:
- * timers, immediates, `Date`, `performance.now`, `Math.random` and `crypto.randomUUID`. The services take a `Clock`; this is the
- * net below for what does not, such as libraries.
+ * Makes the process's own sources of time and randomness follow the simulated world until the returned function is called: timers,
+ * immediates, `Date`, `performance.now`, `Math.random` and `crypto.randomUUID`. The services take a `Clock`; this covers code that does
+ * not, such as libraries.
  */
 export function takeOverChance(clock: Clock, immediates: Immediates, random: () => number): () => void {
   const real = {

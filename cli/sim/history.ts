@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** Lines kept when the whole history is not wanted: what a report shows around a violation. */
+/** Number of lines kept when the whole history is not wanted, for a report to show around a violation. */
 const KEPT = 400;
 
-/** What happened in a simulated world, one JSON object a line. The same seed gives the same lines, byte for byte. */
+/** What happened in a simulated world, as one JSON object a line. The same seed gives the same lines, byte for byte. */
 export class History {
   readonly #clock: Clock;
   readonly #whole: boolean;
   readonly #hash = createHash("sha256");
   #lines: string[] = [];
 
-  /** `whole`: keeps every line, not only the last ones. */
+  /** `whole` keeps every line instead of only the last ones. */
   constructor(clock: Clock, whole: boolean) {
     this.#clock = clock;
     this.#whole = whole;
@@ -21,7 +21,7 @@ export class History {
     this.write(`${JSON.stringify({ atMs: round(this.#clock.monotonic()), who, what, ...more })}\n`);
   }
 
-  /** A line as it is; loggers write here. */
+  /** Adds a finished line; loggers write here. */
   write(line: string): void {
     this.#hash.update(line);
     this.#lines.push(line);

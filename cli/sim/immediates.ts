@@ -3,7 +3,7 @@ export interface Immediate {
   run: (() => void) | null;
 }
 
-/** What `setImmediate` sets in a simulated world: runs before time goes on, in the order in which it was set. */
+/** The queue of `setImmediate` in a simulated world. Calls run before time goes on, in the order in which they were set. */
 export class Immediates {
   #waiting: Immediate[] = [];
   #next = 0;
@@ -14,7 +14,7 @@ export class Immediates {
     return immediate;
   }
 
-  /** Runs the first; false if there is none. */
+  /** Runs the first call; returns false if there is none. */
   runFirst(): boolean {
     while (this.#next < this.#waiting.length) {
       const { run } = this.#waiting[this.#next]!;

@@ -2,10 +2,10 @@ import { seededRandom, seedOf } from "../../core/scheduling/seeded-random.ts";
 import { PROFILES } from "./profiles.ts";
 import type { SimOptions } from "./simulate.ts";
 
-/** Those with more faults more often: in a calm world little is found. */
+/** Profiles with more faults are drawn more often, because a calm world reveals little. */
 const DRAWN = ["swarm", "swarm", "storm", "storm", "crashes", "partitions", "slow", "calm"];
 
-/** A small world whose profile and size the seed decides, too: what many seeds are spent on. */
+/** A small world whose profile and size are also decided by the seed, for runs of many seeds. */
 export function mixedWorld(seed: number): SimOptions {
   const random = seededRandom(seedOf(`${seed} size`));
   const between = (least: number, most: number) => least + Math.floor(random() * (most - least + 1));

@@ -12,18 +12,18 @@ import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import type { Journal } from "../../services/compute-agent/journal.ts";
 
-/** A bug that is put in on purpose, to show that the simulator finds it. Each part stands before the real thing. */
+/** A bug that is injected on purpose, to show that the simulator finds it. Each part wraps or replaces the real one. */
 export interface Mutation {
   readonly name: string;
   readonly about: string;
-  /** In which worlds it shows; `storm` unless given. */
+  /** The profile in which the bug shows; `storm` by default. */
   readonly profile?: string;
-  /** A cell's ledger, at each change within a transaction. */
+  /** Wraps each change of a cell's ledger within a transaction. */
   readonly ledger?: (change: AllocationChange, apply: ApplyChange) => AllocationOutcome;
   readonly cellStore?: (store: MemoryCellStore) => MemoryCellStore;
   readonly apiStore?: (store: MemoryApiStore) => MemoryApiStore;
   readonly moveStore?: (store: MemoryMoveStore) => MemoryMoveStore;
-  /** Instead of the routes of these operations. */
+  /** Replaces the routes of these operations. */
   readonly routes?: Partial<Record<OperationKind, Route>>;
   readonly driver?: (driver: Driver) => Driver;
   readonly journal?: (journal: Journal) => Journal;
@@ -33,12 +33,12 @@ type ApplyChange = (change: AllocationChange) => AllocationOutcome;
 const COMMITTED: AllocationOutcome = { kind: "committed", generations: new Map() };
 const isRelease = ({ steps: [step] }: AllocationChange) => step?.kind === "replace" && step.items.length === 0;
 const isClaim = ({ steps: [step] }: AllocationChange) => step?.kind === "replace" && step.expected === null;
-/** As if each came from whoever has the task. */
+/** Makes each write look as if it came from the task's owner. */
 const asOwners = <Write extends TaskClaim>(store: MemoryCellStore, writes: readonly Write[]): Write[] => {
   const epochs = new Map(store.tasks().map(({ id, epoch }) => [id, epoch]));
   return writes.map((write) => ({ ...write, epoch: epochs.get(write.taskId) ?? write.epoch }));
 };
-/** As if no evacuation asked for a fence. */
+/** Makes evacuations look as if none of them needed a fence. */
 const withoutFence = <Write extends StepWrite>(write: Write): Write =>
   write.evacuated === undefined ? write : { ...write, evacuated: { ...write.evacuated, fenceWaived: true } };
 const allFenced = (admin: MemoryHostAdminStore): MemoryHostAdminStore =>
@@ -46,14 +46,14 @@ const allFenced = (admin: MemoryHostAdminStore): MemoryHostAdminStore =>
     adminHosts: async (names) => (await admin.adminHosts(names)).map((host) => ({ ...host, forcedDown: !host.up })),
   });
 
-/** Rejects when the signal is raised, as if the call had ended then. */
+/** Rejects when the signal is aborted, as if the call had ended then. */
 const unheard = (signal: AbortSignal, call: (deaf: AbortSignal) => Promise<void>): Promise<void> =>
   new Promise((resolve, reject) => {
     signal.addEventListener("abort", () => reject(new Error("given up")), { once: true });
     call(new AbortController().signal).then(resolve, reject);
   });
 
-/** Has operations go by the routes of the mutation. Returns what takes that back. */
+/** Makes operations follow the routes of the mutation. Returns a function that undoes this. */
 export function mutateRoutes(mutation: Mutation | null): () => void {
   const kept = { ...ROUTES };
   Object.assign(ROUTES, mutation?.routes);
@@ -126,7 +126,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "door-left-open",
     about: "a cell that a request leaves is not shut for it",
-    // A claim has to be under way for as long as it takes to go elsewhere.
+    // A claim has to be under way for as long as a hop takes.
     profile: "slow",
     cellStore: (store) => overriding(store, { close: async (uuids) => uuids.map(() => "closed" as const) }),
   },
@@ -206,7 +206,7 @@ export const MUTATIONS: readonly Mutation[] = [
     driver: (driver) =>
       overriding(driver, {
         start: async () => {},
-        // What is found to stand is started once more.
+        // A guest that is found stopped is started once more.
         power: async (guest, verb, signal) => (verb === "start" ? undefined : driver.power(guest, verb, signal)),
       }),
   },

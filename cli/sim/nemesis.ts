@@ -3,28 +3,28 @@ import type { SimCell } from "./sim-cell.ts";
 import type { SimCloud } from "./sim-cloud.ts";
 import type { World } from "./world.ts";
 
-/** Hosts without power stay so for longer than conductors take to say that they are down. */
+/** Hosts stay without power for longer than conductors take to declare them down. */
 const HOST_DARK_MS_MIN = 8_000;
-/** Hosts whose agent is away stay so for longer than it takes until others act without them. */
+/** The agent of a host stays away for longer than others take to act without it. */
 const HOST_AWAY_MS_MIN = 10_000;
 const SILENT_MS_MIN = 10_000;
-/** A stall is longer than a conductor's lease: others take over its tasks, and it does not know. */
+/** A stall is longer than a conductor's lease, so that others take over its tasks without its knowledge. */
 const STALL_MS_MIN = 6_000;
 
-/** A backup is older than the moment at which it is put back. */
+/** Minimum time between a backup and its restore. */
 const BACKUP_AGE_MS_MIN = 1_000;
 const QUIET_LOOK_MS = 20;
-/** How long a database is away that is restored: what was on its way to it has ended by then. */
+/** How long a database that is restored is away. Calls that were on their way to it have ended by then. */
 const RESTORE_MS = 1_500;
 
-/** Does harm at random moments, until it is told to stop; then it makes everything whole again. */
+/** Injects faults at random moments until it is told to stop, and then makes everything whole again. */
 export class SimNemesis {
   readonly #world: World;
   readonly #cloud: SimCloud;
   readonly #random: () => number;
   readonly #faults: readonly SimFault[];
   readonly #everyMs: number;
-  /** Cells of which a backup waits to be put back: one at a time. */
+  /** Cells with a backup that is to be restored; each has one at a time. */
   readonly #backedUp = new Set<string>();
   #stopped = false;
 
@@ -40,7 +40,7 @@ export class SimNemesis {
     if (this.#faults.length > 0) this.#next();
   }
 
-  /** No more harm, and what is broken is whole again. */
+  /** Ends the faults and repairs what is broken. */
   stop(): void {
     this.#stopped = true;
     this.#world.network.heal();
@@ -60,7 +60,7 @@ export class SimNemesis {
     const { supervisor, cells } = this.#cloud;
     const cell = this.#pick(cells);
     const name = this.#pick(supervisor.names());
-    // Each fault draws as many numbers as any other.
+    // Each fault draws the same number of random numbers.
     const [durationMs, chance] = [this.#random() * this.#random() * 15_000, this.#random()];
     this.#world.history.record("nemesis", fault, { name, cell: cell.name, durationMs: Math.round(durationMs) });
     switch (fault) {
@@ -129,13 +129,13 @@ export class SimNemesis {
     this.#cut(this.#ways([agent], [`${agent.split("-")[0]}-conductor`], chance), durationMs);
   }
 
-  /** The next host that changes a guest falls silent before anybody hears of it. */
+  /** The next host of the agent that changes a guest falls silent before anybody hears of the change. */
   #fallSilent(agent: string, durationMs: number, chance: number): void {
     this.#world.onActed = () => {};
     if (!this.#stopped) this.#leaveAlone(agent, SILENT_MS_MIN + durationMs, chance);
   }
 
-  /** `restore`: of a moment that an operator would choose to restore to, at which nothing is under way in the cell. */
+  /** `restore` backs up at a moment that an operator would choose, at which nothing is under way in the cell. */
   #backUp(cell: SimCell, fault: "restore" | "restore-midway", ageMs: number): void {
     if (this.#stopped) return;
     if (fault === "restore-midway" || cell.isQuiet) this.#restore(cell, ageMs);
@@ -143,8 +143,8 @@ export class SimNemesis {
   }
 
   /**
-   * The database of a cell as it is now is put back later, as docs/operating.md says: its conductors are stopped, nobody reaches it meanwhile,
-   * and it gets a new incarnation before they start again. Who follows it begins anew.
+   * The present database of a cell is restored later, as docs/operating.md describes: the conductors are stopped, nobody reaches the
+   * database meanwhile, and it gets a new incarnation before they start again. Followers start over.
    */
   #restore(cell: SimCell, ageMs: number): void {
     const { clock, history } = this.#world;
@@ -165,12 +165,12 @@ export class SimNemesis {
     });
   }
 
-  /** The hosts of an agent are away for longer than conductors take to say that they are down. */
+  /** The hosts of an agent are away for longer than conductors take to declare them down. */
   #loseHosts(fault: "host-power" | "host-away", durationMs: number, chance: number): void {
     const { supervisor } = this.#cloud;
     const agent = this.#pick(supervisor.names("agent"));
     if (fault === "host-power") {
-      // Long enough for an operator to see it and to have servers started elsewhere.
+      // Long enough for an operator to notice, and to evacuate the servers.
       const darkMs = HOST_DARK_MS_MIN + durationMs * 2;
       this.#cut([[agent, "*"]], darkMs);
       this.#cloud.losePower(agent, darkMs);
@@ -180,7 +180,7 @@ export class SimNemesis {
     this.#cloud.cutOff(agent);
   }
 
-  /** Guests run on, but nobody hears of them; the agent may have died as well. */
+  /** Guests continue to run, but nobody hears of them; the agent may have died as well. */
   #leaveAlone(agent: string, awayMs: number, chance: number): void {
     const { supervisor } = this.#cloud;
     const ways = [
@@ -192,8 +192,8 @@ export class SimNemesis {
   }
 
   /**
-   * A conductor stands still, or has no database, and an agent that it may wait for is away for a part of that time; or the database
-   * answers so late that whoever lost a task can be ahead of the one who took it.
+   * A conductor is paused, or cannot reach its database, and an agent that it may wait for is away for part of that time. Or the database
+   * answers so late that a conductor that lost a task can be ahead of the one that took it.
    */
   #stall({ name, databasePlace }: SimCell, forMs: number, chance: number): void {
     const { supervisor } = this.#cloud;
@@ -210,7 +210,7 @@ export class SimNemesis {
     else this.#cut(this.#ways([agent], [`${name}-conductor`], 1), awayMs);
   }
 
-  /** All pairs, both ways or only one. */
+  /** Cuts all pairs, in both directions or only one. */
   #ways(some: readonly string[], others: readonly string[], chance: number): (readonly [string, string])[] {
     const there = some.flatMap((from) => others.map((to) => [from, to] as const));
     const back = there.map(([from, to]) => [to, from] as const);

@@ -1,13 +1,13 @@
 import { seededRandom } from "../../core/scheduling/seeded-random.ts";
 
-/** How messages travel: all of it may be changed while the world runs. */
+/** How messages travel. All values may be changed while the world runs. */
 export interface Weather {
   delayMsMin: number;
   delayMsMax: number;
-  /** Share of the messages that take up to `spikeMs` longer. */
+  /** Share of the messages that take up to `spikeMs` longer, from 0 to 1. */
   spikeShare: number;
   spikeMs: number;
-  /** Share that is lost; streams (agents') lose none, they wait. */
+  /** Share of the messages that are lost. Streams (those of agents) lose none; their messages wait. */
   lossShare: number;
   /** Share of a bus's deliveries that arrive twice. */
   twiceShare: number;
@@ -22,11 +22,11 @@ export const FAIR_WEATHER: Weather = {
   twiceShare: 0,
 };
 
-/** Places that messages go between are named: processes, databases, brokers. */
+/** Messages travel between named places: processes, databases, brokers. */
 export class Network {
   readonly weather: Weather;
   readonly #random: () => number;
-  /** One way each: "from>to"; a place may stand for all places whose names begin with it. */
+  /** Cuts of one direction each, keyed "from>to". A place may represent all places whose names begin with it. */
   readonly #cuts = new Map<string, { readonly from: Named; readonly to: Named }>();
   readonly #slow = new Map<string, number>();
 
@@ -35,14 +35,14 @@ export class Network {
     this.weather = { ...weather };
   }
 
-  /** How long a message takes now; null: it is lost. */
+  /** How long a message takes now, or null when it is lost. */
   leg(from: string, to: string): number | null {
     const delayMs = this.delay(from, to);
     const isLost = this.#random() < this.weather.lossShare;
     return isLost || this.isCut(from, to) ? null : delayMs;
   }
 
-  /** How long a message of a stream takes, which loses none. */
+  /** How long a message of a stream takes. Streams lose no messages. */
   delay(from: string, to: string): number {
     const { delayMsMin, delayMsMax, spikeShare, spikeMs } = this.weather;
     const delay = delayMsMin + this.#random() * (delayMsMax - delayMsMin);
@@ -67,13 +67,13 @@ export class Network {
     this.#cuts.delete(`${from}>${to}`);
   }
 
-  /** Everything to and from a place takes so many times as long. */
+  /** Multiplies the time of everything to and from a place by `factor`. */
   slow(place: string, factor: number): void {
     if (factor === 1) this.#slow.delete(place);
     else this.#slow.set(place, factor);
   }
 
-  /** Fair weather, nothing cut, nothing slow. */
+  /** Restores normal conditions: nothing is cut or slow. */
   heal(): void {
     this.#cuts.clear();
     this.#slow.clear();
@@ -81,7 +81,7 @@ export class Network {
   }
 }
 
-/** `cell1` stands for `cell1`, `cell1-db`, `cell1-conductor-2` …; `*` for everything. */
+/** `cell1` matches `cell1`, `cell1-db`, `cell1-conductor-2` and so on; `*` matches everything. */
 interface Named {
   readonly name: string;
   readonly prefix: string;

@@ -12,12 +12,12 @@ export interface SimTotal {
   readonly startedCpu: NodeJS.CpuUsage;
 }
 
-/** One JSON object. */
+/** Prints a result as one JSON object. */
 export function printJson({ seed, findings, simulatedMs, steps, counts, digest }: SimResult): void {
   process.stdout.write(`${JSON.stringify({ seed, findings, simulatedMs, steps, ...counts, digest })}\n`);
 }
 
-/** What happened in a world of which all is wanted. */
+/** Prints the result of a single seed. */
 export function printOne({ seed, simulatedMs, steps, counts, digest }: SimResult): void {
   const { accepted, active, error, deleted, changes } = counts;
   process.stdout.write(
@@ -26,7 +26,7 @@ export function printOne({ seed, simulatedMs, steps, counts, digest }: SimResult
   );
 }
 
-/** What all seeds of a call were together. */
+/** Prints the sums over all seeds of a call. */
 export function printTotal(total: SimTotal, profile: string): void {
   const tookMs = performance.now() - total.startedMs;
   const { user, system } = process.cpuUsage(total.startedCpu);
@@ -37,7 +37,7 @@ export function printTotal(total: SimTotal, profile: string): void {
   );
 }
 
-/** What is wrong, the shortest prefix that shows it, what happened around it, and how to see it again. */
+/** Prints what is wrong, the shortest prefix that shows it, what happened around it, and how to see it again. */
 export async function printFailure(options: SimOptions, failed: SimResult, argv: readonly string[]): Promise<void> {
   const write = (line: string) => process.stderr.write(`${line}\n`);
   write(`seed ${options.seed} fails:`);
@@ -48,7 +48,7 @@ export async function printFailure(options: SimOptions, failed: SimResult, argv:
   write(`to see it again: ${replayCommand(options.seed, argv)}`);
 }
 
-/** The command that shows a failed world again; `argv`: the words of the call that found it, which may have been for many seeds. */
+/** The command that shows a failed world again. `argv` are the arguments of the call that found it, which may have been for many seeds. */
 export function replayCommand(seed: number, argv: readonly string[]): string {
   const own = argv.filter(
     (word, at) => !/^--(seeds?|history|(no-)?soak)(=|$)/.test(word) && !/^--(seeds?|history)$/.test(argv[at - 1] ?? ""),
@@ -56,13 +56,13 @@ export function replayCommand(seed: number, argv: readonly string[]): string {
   return ["berth sim", `--seed ${seed}`, ...own, "--history history.jsonl"].join(" ");
 }
 
-/** A world that held, in a line; a call of `berth sim --seed` with the profile shows it again. */
+/** Prints one line for a world in which no law was broken. A call of `berth sim --seed` with the profile shows the world again. */
 export function printHeld({ seed, simulatedMs, counts }: SimResult, { profile, hosts, cells }: SimOptions): void {
   const where = `${profile.name}, ${hosts} hosts in ${cells} ${cells === 1 ? "cell" : "cells"}`;
   process.stdout.write(`seed ${seed} (${where}): ${secondsOf(simulatedMs)}, ${counts.accepted} servers: held\n`);
 }
 
-/** So many milliseconds in seconds, with one decimal. */
+/** Formats milliseconds as seconds with one decimal. */
 export function secondsOf(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
 }

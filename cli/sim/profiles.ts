@@ -1,6 +1,6 @@
 import type { DriverHabits } from "./slow-driver.ts";
 
-/** Faults of a storm, and those that a swarm draws from. */
+/** The faults of a storm, from which a swarm draws some. */
 const STORM = [
   "kill",
   "pause",
@@ -18,24 +18,24 @@ const STORM = [
   "host-power",
   "host-away",
 ] as const;
-/** A fault that a nemesis knows. */
+/** A fault that the simulator's nemesis can inject. */
 export type SimFault = (typeof STORM)[number] | "conductor-stall" | "silence" | "restore" | "restore-midway";
 
 export interface Profile {
   readonly name: string;
   readonly about: string;
-  /** Which of the faults a seed may have; `swarm`: each seed draws some of them. */
+  /** The faults that a seed may have. In a `swarm`, each seed draws some of them. */
   readonly faults: readonly SimFault[];
   readonly swarm: boolean;
-  /** Between two faults, on average. */
+  /** Average time between two faults, in milliseconds. */
   readonly everyMs: number;
-  /** Most that the clocks of two processes are apart. */
+  /** Maximum difference between the clocks of two processes, in milliseconds. */
   readonly skewMs: number;
   readonly drivers: DriverHabits;
 }
 
 const QUICK: DriverHabits = { callMsMax: 500, longShare: 0, longMsMax: 0, lostShare: 0, deafShare: 0 };
-/** Some calls take longer than the agent gives them. */
+/** Some calls take longer than the agent waits for them. */
 const SLOW: DriverHabits = { callMsMax: 3_000, longShare: 0.03, longMsMax: 90_000, lostShare: 0, deafShare: 0.2 };
 const SLOW_AND_LOSSY: DriverHabits = {
   callMsMax: 2_000,

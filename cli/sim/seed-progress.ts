@@ -2,7 +2,7 @@ import { DueLine } from "../due-line.ts";
 import { type ProgressOutput, shareParts } from "../progress-line.ts";
 import { type SimTotal, secondsOf } from "./print-results.ts";
 
-/** How far a call with many seeds is. Shown between two worlds: within one there is no time but its own. */
+/** The progress of a call with many seeds. It is shown between two worlds, because real time is not visible within one. */
 export class SeedProgress {
   readonly #line: DueLine;
   readonly #seeds: number;

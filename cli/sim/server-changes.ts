@@ -3,28 +3,28 @@ import type { ApiCall, SimAnswer } from "./sim-cloud.ts";
 import { SIM_IMAGE } from "./sim-flavors.ts";
 import type { World } from "./world.ts";
 
-/** What changes need of the users that they belong to. */
+/** What changes need from the user that makes them. */
 export interface ChangingUser {
-  /** Null: no answer came. */
+  /** Resolves with null when no answer came. */
   call(call: ApiCall): Promise<SimAnswer | null>;
-  /** What a server is at this moment; null: it is in no cell. */
+  /** The present state of a server, or null when it is in no cell. */
   look(uuid: string): Server | null;
   /** Servers that exist, as far as users know. */
   servers(): readonly string[];
-  /** Deletes a server, whatever is done to it. */
+  /** Deletes a server, whatever is under way on it. */
   deletes(uuid: string): Promise<void>;
-  /** Hosts that have no power. */
+  /** Names of hosts that have no power. */
   darkHosts(): readonly string[];
   /** Keeps a host without power as long as it is fenced. */
   fence(host: string, isFenced: boolean): void;
-  /** Nothing new is begun. */
+  /** Whether no new changes may begin. */
   isOver(): boolean;
 }
 
 type Action = Readonly<Record<string, unknown>>;
 const SIZES = ["1", "2", "4"];
 
-/** What may be done to a server of a status; of each the more, the more often it stands there. */
+/** Actions that a status allows. An action that is listed more than once is chosen more often. */
 const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   ACTIVE: ["resize", "resize", "resize", "migrate", "migrate", "live", "live", "live", "rebuild", "rebuild"].concat([
     "os-stop",
@@ -44,34 +44,37 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
 };
 const ALL_ACTIONS = [...new Set(Object.values(ACTIONS).flat())];
 
-/** Servers that are looked at, one after the other, for one with which there is something to do. */
+/** Maximum number of servers that are looked at to find one that allows a change. */
 const LOOKS_MAX = 3;
-/** An operator tries so often, so far apart, to evacuate a host without power. */
+/** How many times an operator tries to evacuate a host without power, and the pause between two tries. */
 const EVACUATIONS_MAX = 8;
 const EVACUATE_MS = 2_000;
-/** Who evacuates without a fence gives up sooner. */
+/** An operator who evacuates without a fence gives up sooner. */
 const UNFENCED_MAX = 4;
-/** Tries of a word that has to be said, and the pause between two. */
+/** Number of tries for a call that must succeed, and the pause between two. */
 const WORD_TRIES_MAX = 200;
 const WORD_RETRY_MS = 500;
-/** Now and then somebody asks for what the server's status does not allow. */
+/** Share of the actions that are requested although the server's status does not allow them. */
 const BLIND_SHARE = 0.1;
-/** A change that is called off, or overtaken by a delete, soon after it began. */
+/** Share of the changes that are cancelled, or overtaken by a delete, soon after they began. */
 const REGRET_SHARE = 0.15;
-/** Live migrations are the only changes that can be called off; the others of which somebody thinks again are hurried. */
+/**
+ * Users regret live migrations more often than other changes. Only these can be cancelled; those that are regretted and not cancelled are
+ * hurried.
+ */
 const LIVE_REGRET_SHARE = 0.7;
 const CALLED_OFF_SHARE = 0.7;
 const REGRET_MS_MAX = 2_500;
-/** Who resizes looks so often whether it is there. */
+/** How many times a user who resizes a server looks whether the resize has finished. */
 const SETTLE_LOOKS_MAX = 20;
 const SETTLE_LOOK_MS = 600;
 
-/** Resizes, migrations, evacuations, shelving, rebuilds and power: what is done to servers after their boot. */
+/** Resizes, migrations, evacuations, shelving, rebuilds and power actions: what users do to servers after their boot. */
 export class ServerChanges {
   readonly #world: World;
   readonly #user: ChangingUser;
   readonly #random: () => number;
-  /** How often each was begun. */
+  /** Number of changes begun, by action. */
   readonly begun = new Map<string, number>();
   /** Hosts that are fenced. */
   readonly #leaving = new Set<string>();
@@ -85,8 +88,8 @@ export class ServerChanges {
   }
 
   /**
-   * An operator has servers of a host that has lost its power started elsewhere: he sees to it that the host stays without power, says so,
-   * evacuates it, takes his word back, and lets the host have its power.
+   * An operator evacuates a host that has lost its power: fences the host, forces it down, evacuates its servers, withdraws the forced-down
+   * flag, and lets the host have its power again.
    */
   async leave(host: string): Promise<void> {
     await this.#pause(EVACUATE_MS * (1 + this.#random()));
@@ -108,7 +111,7 @@ export class ServerChanges {
     this.#leaving.delete(host);
   }
 
-  /** Somebody takes a host that he cannot see for a dead one, and has its servers started elsewhere without fencing it. */
+  /** An operator takes a host that cannot be seen for dead, and evacuates its servers without fencing it. */
   async leaveUnfenced(host: string): Promise<void> {
     for (let tries = 0; tries < UNFENCED_MAX && !this.#user.isOver(); tries += 1) {
       await this.#pause(EVACUATE_MS * (1 + this.#random()));
@@ -116,7 +119,7 @@ export class ServerChanges {
     }
   }
 
-  /** Does something to a server that its status allows. */
+  /** Requests one action that the status of some server allows. */
   async changeOne(choice: number): Promise<void> {
     for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
       const servers = this.#user.servers();
@@ -134,7 +137,7 @@ export class ServerChanges {
     }
   }
 
-  /** Undefined: there is nothing to do with it now. */
+  /** Returns undefined when no action is possible now. */
   #choose(server: Server): { readonly action: string; readonly body: Action } | undefined {
     const isBlind = this.#random() < BLIND_SHARE;
     if (!isBlind && server.taskState !== null) return undefined;
@@ -144,12 +147,12 @@ export class ServerChanges {
     return { action, body: this.#bodyOf(action, this.#pick(sizes)!) };
   }
 
-  /** Whether it was heard. */
+  /** Resolves with whether the call was received. */
   async #forceDown(host: string, forcedDown: boolean): Promise<boolean> {
     const listed = await this.#user.call({ method: "GET", url: `/v2.1/os-services?host=${host}&binary=nova-compute` });
     if (listed === null || listed.status !== 200) return false;
     const [service] = (JSON.parse(listed.body) as { services: { id: string }[] }).services;
-    // A host that has never reported runs nothing; but a list also leaves out the hosts of a cell that does not answer.
+    // A host that has never reported runs nothing. But the list also leaves out the hosts of a cell that does not answer.
     if (service === undefined) return !forcedDown && !this.#toldDown.has(host);
     if (forcedDown) this.#toldDown.add(host);
     const payload = { forced_down: forcedDown };
@@ -169,7 +172,7 @@ export class ServerChanges {
     }
   }
 
-  /** True: it has begun. */
+  /** Resolves with true when the action has begun. */
   async #act(uuid: string, name: string, payload: Action): Promise<boolean> {
     if (name === "shelveOffload") this.#world.onUnwanted(uuid, "gone");
     if (name === "os-stop" || name === "shelve") this.#world.onUnwanted(uuid, "stopped");
@@ -178,7 +181,8 @@ export class ServerChanges {
     this.#world.history.record("user", name, { server: uuid, status });
     const isBegun = status >= 200 && status < 300;
     if (isBegun) this.begun.set(name, (this.begun.get(name) ?? 0) + 1);
-    // It is gone, or busy, or in another state by now; hosts that are not yet known to be down; or too much at once.
+    // The server may be gone, busy, or in another state by now, the host may not be known to be down yet, or there may be too many
+    // requests.
     const isRefused = status === 0 || status === 404 || status === 409 || status >= 503;
     const isBad = status === 400 && (name === "evacuate" || name === "confirmResize" || name === "revertResize");
     if (!isBegun && !isRefused && !isBad)
@@ -202,7 +206,7 @@ export class ServerChanges {
     }
   }
 
-  /** Waits for a resize or a cold migration to be there, and confirms or reverts it. */
+  /** Waits for a resize or a cold migration to finish, and confirms or reverts it. */
   async #settle(uuid: string): Promise<void> {
     for (let looks = 0; looks < SETTLE_LOOKS_MAX; looks += 1) {
       await this.#pause(SETTLE_LOOK_MS * (0.5 + this.#random()));
@@ -215,7 +219,7 @@ export class ServerChanges {
     }
   }
 
-  /** A live migration is called off or hurried; everything else is overtaken by a delete. */
+  /** Cancels or hurries a live migration. Any other action is overtaken by a delete. */
   async #regret(uuid: string, name: string): Promise<void> {
     await this.#pause(this.#random() * REGRET_MS_MAX);
     if (this.#user.isOver()) return;

@@ -1,18 +1,18 @@
 import { type SimOptions, type SimResult, simulate } from "./simulate.ts";
 
 export interface Shrunk {
-  /** The shortest time that users and faults have to go on for the seed to fail, in milliseconds of the world. */
+  /** The shortest time for which users and faults must go on for the seed to fail, in simulated milliseconds. */
   readonly busyMs: number;
-  /** The run that fails, with all of its history. */
+  /** The failing run, with its whole history. */
   readonly result: SimResult;
 }
 
-/** Within so much the shortest prefix is found. */
+/** The shortest prefix is found to within this many milliseconds. */
 const PRECISION_MS = 100;
 
 /**
- * The shortest prefix of a failing seed's life that still fails: users and faults stop at its end, and are the same up to there. Runs
- * the world some ten times.
+ * Finds the shortest prefix of a failing seed's life that still fails. Users and faults stop at its end, and are the same up to there. Runs
+ * the world about ten times.
  */
 export async function shrink(options: SimOptions, failed: SimResult): Promise<Shrunk> {
   const run = (busyMs: number, wholeHistory: boolean) => simulate({ ...options, stopMs: busyMs, wholeHistory });
@@ -25,7 +25,7 @@ export async function shrink(options: SimOptions, failed: SimResult): Promise<Sh
     else holds = middle;
   }
   const result = await run(fails, true);
-  // What follows from a cut at just this moment may be missing a moment earlier: the whole life fails for certain.
+  // A failure that depends on the exact moment of the cut may not show a moment earlier or later, but the whole life is certain to fail.
   if (result.findings.length > 0) return { busyMs: fails, result };
   return { busyMs: options.busyMs, result: await run(options.busyMs, true) };
 }

@@ -13,9 +13,9 @@ import type { SimProcess } from "./sim-process.ts";
 import { type DriverHabits, slowDriver } from "./slow-driver.ts";
 import type { World } from "./world.ts";
 
-/** Hosts, their hypervisor and the disk of their agent: what stays when the agent's process dies. */
+/** Hosts, their hypervisor and the disk of their agent: everything that survives the agent's process. */
 export class SimHosts {
-  /** Of the agent that carries them. */
+  /** Name of the agent that carries them. */
   readonly name: string;
   readonly #world: World;
   readonly #mutation: Mutation | null;
@@ -26,7 +26,7 @@ export class SimHosts {
   readonly #random: () => number;
   #process: SimProcess | null = null;
   #isDark = false;
-  /** Hosts that somebody keeps without power until he is done with them. */
+  /** Hosts that an operator keeps without power for the time being. */
   readonly #fenced = new Set<string>();
   #onUnfenced: () => void = () => {};
   #agent: ComputeAgent | null = null;
@@ -63,7 +63,7 @@ export class SimHosts {
     return this.#hosts;
   }
 
-  /** They have no power: nothing runs there until an agent starts again. */
+  /** Whether the hosts have no power. Then nothing runs there until an agent starts again. */
   get isDark(): boolean {
     return this.#isDark;
   }
@@ -73,12 +73,12 @@ export class SimHosts {
     this.#driver.losePower();
   }
 
-  /** What is there, whether it runs or not. */
+  /** The guests on the hosts, running or not. */
   guests(): readonly FakeGuest[] {
     return this.#driver.guests();
   }
 
-  /** What really runs there, whoever knows of it. */
+  /** The guests that really run on the hosts, whether or not any process knows of them. */
   running(): { readonly host: string; readonly guest: RunningGuest }[] {
     return this.#driver
       .guests()
@@ -92,7 +92,7 @@ export class SimHosts {
     if (this.#fenced.size === 0) this.#onUnfenced();
   }
 
-  /** Starts the agent's process, once no host of it is fenced. */
+  /** Starts the agent's process once none of its hosts is fenced. */
   async start(process: SimProcess, links: SimLinks, conductors: readonly string[]): Promise<void> {
     while (this.#fenced.size > 0) {
       await new Promise<void>((resolve) => {
@@ -120,7 +120,7 @@ export class SimHosts {
     await this.#agent.start();
   }
 
-  /** The hypervisor as one agent process reaches it: it goes on while its agent is away, and answers nobody then. */
+  /** The hypervisor as one agent process reaches it. It continues while its agent is away, but answers nobody then. */
   #driverOf(process: SimProcess): Driver {
     const hypervisor = this.#driver;
     const world = this.#world;
@@ -156,7 +156,7 @@ export class SimHosts {
     const hasPower = () => !this.#isDark;
     const slow = slowDriver(told, { process, habits: this.#habits, random: this.#random, hasPower });
     return {
-      // What it has counts, not what the agent last wrote down.
+      // The hypervisor's state counts, not what the agent last wrote down.
       adopt: () => whileAlive(async () => {}),
       powersOf: (guests) => whileAlive(() => hypervisor.powersOf(guests)),
       prepare: (order, control) =>
@@ -172,7 +172,7 @@ export class SimHosts {
   }
 }
 
-/** Raised with the signal, and when the process is killed. */
+/** Aborted together with `signal`, and when the process is killed. */
 function endingWith(process: SimProcess, signal: AbortSignal): AbortSignal {
   const ended = new AbortController();
   signal.addEventListener("abort", () => ended.abort());

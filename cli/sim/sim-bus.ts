@@ -3,8 +3,8 @@ import type { Network } from "./network.ts";
 import { NoAnswerError, type SimProcess } from "./sim-process.ts";
 
 /**
- * A process's connection to a broker over the network: publishes, deliveries and acknowledgements take time, come out of order,
- * get lost, and deliveries come twice. When the process is killed the broker takes its subscriptions away.
+ * A process's connection to a broker over the network: publishes, deliveries and acknowledgements take time, arrive out of order and get
+ * lost, and deliveries may come twice. When the process is killed, the broker removes its subscriptions.
  */
 export function simBus(process: SimProcess, place: string, bus: Bus, network: Network): Bus {
   const subscriptions = new Set<Subscription>();

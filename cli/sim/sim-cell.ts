@@ -22,21 +22,21 @@ import type { Slot } from "./slot.ts";
 import type { DriverHabits } from "./slow-driver.ts";
 import type { World } from "./world.ts";
 
-/** Most hosts that one agent carries, and into how many agents a cell falls where it has hosts enough. */
+/** Maximum number of hosts that one agent carries, and the number of agents in a cell that has enough hosts. */
 const HOSTS_OF_AGENT_MAX = 10;
 const AGENTS_MIN = 3;
 
-/** Hosts that a conductor compares with the database in a second: few cells here have ten. */
+/** Number of hosts that a conductor compares with the database in a second. It is low because few simulated cells have ten hosts. */
 const AUDITED_HOSTS_PER_SECOND = 1;
 
-/** A guest of a server, whatever the databases know of it. */
+/** A guest of a server, whether or not the databases know of it. */
 export interface CopyOfServer {
   readonly host: string;
   readonly attemptId: string;
   readonly running: boolean;
 }
 
-/** A cell of a simulated cloud: what lasts (database, broker, hypervisors), and how its processes are started. */
+/** A cell of a simulated cloud: what outlives processes (database, broker, hypervisors), and how its processes are started. */
 export class SimCell {
   readonly name: string;
   /** Called when rows have changed that an audit looks at. */
@@ -94,12 +94,12 @@ export class SimCell {
     return `${this.name}-nats`;
   }
 
-  /** Sets up what an operator has set up before anything starts. */
+  /** Sets up what an operator sets up before any process starts. */
   async open(): Promise<void> {
     await this.#broker.connect(cellPermissionsOfApi(this.name)).ensureStreams(cellStreams(this.name));
   }
 
-  /** As a process of the API tier reaches it. */
+  /** The cell as a process of the API tier reaches it. */
   fromAbove(process: SimProcess) {
     const { network } = this.#world;
     const store = this.#mutated(this.#store);
@@ -128,7 +128,7 @@ export class SimCell {
     ];
   }
 
-  /** Everything that an audit asks of a cell, as it is at this moment. */
+  /** Everything that an audit reads from a cell, as it is now. */
   async facts(): Promise<CellReading> {
     const runningGuests = new Map(
       this.#hosts.flatMap((hosts) => hosts.hosts.map((host) => [host.name, [...this.#guestsOn(hosts, host.name)]])),
@@ -136,7 +136,7 @@ export class SimCell {
     return { ...this.copyFacts(), ledger: await this.#ledger.dump(), runningGuests };
   }
 
-  /** What the sixth law asks, as it is at this moment. */
+  /** What the audit of law 6 reads, as it is now. */
   copyFacts() {
     const copies = new Map<string, RunningGuest[]>();
     for (const hosts of this.#hosts) {
@@ -146,27 +146,30 @@ export class SimCell {
     return { ...this.#store.facts(), cell: this.name, copies };
   }
 
-  /** What a server is at this moment; null: it is not here. */
+  /** The present state of a server, or null when it is not in this cell. */
   look(uuid: string): Server | null {
     return this.#store.look(uuid);
   }
 
-  /** Guests of the server, on any host. */
+  /** The guests of the server on any host. */
   copiesOf(serverUuid: string): CopyOfServer[] {
     return this.#hosts.flatMap((hosts) => hosts.guests()).filter((guest) => guest.serverUuid === serverUuid);
   }
 
-  /** The database was never restored to an earlier moment: its rows are the truth. */
+  /** Whether the database was never restored to an earlier moment, so that its rows can be relied on. */
   get isTrue(): boolean {
     return this.#isTrue;
   }
 
-  /** Nothing is under way in it, by its rows. */
+  /** Whether nothing is under way in the cell, according to its rows. */
   get isQuiet(): boolean {
     return this.#store.facts().openTasks.length === 0;
   }
 
-  /** Backs up the database; returns what restores it, with a new incarnation, and resolves with the servers that run then. */
+  /**
+   * Backs up the database. Returns a function that restores it, with a new incarnation, and resolves with the servers that run at that
+   * moment.
+   */
   backUp(): () => Promise<readonly string[]> {
     const putBack = this.#store.remember();
     return async () => {
@@ -182,7 +185,7 @@ export class SimCell {
     return this.#conductors;
   }
 
-  /** Hosts where a server runs now. */
+  /** Hosts on which the server runs now. */
   homesOf(serverUuid: string): string[] {
     return this.#hosts.flatMap((hosts) =>
       hosts
@@ -192,7 +195,7 @@ export class SimCell {
     );
   }
 
-  /** The hosts that an agent carries lose their power; their names. */
+  /** Cuts the power of the hosts that an agent carries, and returns their names. */
   losePower(agent: string): string[] {
     const lost = this.#hosts.filter(({ name }) => name === agent);
     for (const hosts of lost) hosts.losePower();
@@ -213,7 +216,7 @@ export class SimCell {
     return this.#hosts.flatMap((hosts) => (hosts.isDark ? hosts.hosts.map(({ name }) => name) : []));
   }
 
-  /** What is wrong with what servers hold and with what is left on hosts, when nothing is under way. */
+  /** Describes what is wrong with allocations and with guests left on hosts when nothing is under way. */
   async remains(): Promise<string[]> {
     const { servers } = this.#store.facts();
     const living = servers.filter(({ status, host }) => status !== "DELETED" && host !== null).map(({ uuid }) => uuid);
@@ -232,7 +235,7 @@ export class SimCell {
     return [...misheld, ...left];
   }
 
-  /** Moves that were called off in time and have come to where they were to go all the same. */
+  /** Moves that were cancelled in time and reached their destination all the same. */
   calledOffInVain(): string[] {
     const tasks = this.#store.tasks();
     return tasks.filter(({ signal, outcome }) => signal === "abort" && outcome === "success").map(({ id }) => id);
@@ -276,7 +279,7 @@ export class SimCell {
     return this.#mutation?.cellStore?.(store) ?? store;
   }
 
-  /** Law 1 at every moment: no transaction may leave more in use than there is. */
+  /** Checks law 1 at every moment: no transaction may leave more in use than there is. */
   #checkRows(rows: readonly RowChange[]): void {
     for (const row of rows) {
       if (row.kind !== "inventory-put" || row.used <= capacityOf(row.inventory)) continue;

@@ -31,9 +31,9 @@ export interface CloudSize {
   readonly cells: number;
   readonly apis: number;
   readonly schedulers: number;
-  /** Of each cell. */
+  /** Number of conductors of each cell. */
   readonly conductors: number;
-  /** Of all cells together. */
+  /** Number of hosts of all cells together. */
   readonly hosts: number;
 }
 
@@ -49,21 +49,21 @@ export interface ApiCall {
   readonly url: string;
   readonly payload?: object;
 }
-/** One of its paths is enough, and each costs every start of an api some milliseconds. */
+/** Every prefix costs each start of an api some milliseconds, and users need only one. */
 const API_SETTINGS = { ...DEFAULT_API_SETTINGS, http: { ...DEFAULT_API_SETTINGS.http, computePrefixes: ["/v2.1"] } };
-/** The Compute API as the newest clients ask for it. */
+/** Headers for the newest microversion of the Compute API. */
 const HEADERS = { "openstack-api-version": "compute 2.90" };
 
 /**
- * A cloud in a simulated world: the services are the real ones, each in a process of its own that may be killed; databases,
- * brokers and hypervisors are the in-memory twins, reached over the simulated network, and never forget.
+ * A cloud in a simulated world. The services are the real ones, each in a process of its own that may be killed. Databases, brokers and
+ * hypervisors are the in-memory twins, which are reached over the simulated network and lose nothing by themselves.
  */
 export class SimCloud {
   readonly cells: readonly SimCell[];
   readonly supervisor: Supervisor;
   /** Called when hosts have lost their power. */
   onDark: (hosts: readonly string[]) => void = () => {};
-  /** Called when hosts have lost their network; their guests run on. */
+  /** Called when hosts have lost their network; their guests continue to run. */
   onCut: (hosts: readonly string[]) => void = () => {};
   /** Called when a cell's database was restored, with the servers that run in the cell. */
   onRestored: (running: readonly string[]) => void = () => {};
@@ -84,7 +84,7 @@ export class SimCloud {
       readonly mutation: Mutation | null;
       /** How long hypervisors take. */
       readonly habits: DriverHabits;
-      /** How far the clock of a process is off. */
+      /** How far the clock of a process is off, in milliseconds. */
       readonly skewMs: (name: string) => number;
     },
   ) {
@@ -121,45 +121,45 @@ export class SimCloud {
       ...named("scheduler", schedulers, (process) => this.#schedule(process)),
       ...named("api", apis, (process) => this.#serve(process)),
     ];
-    // They answer each other over the network, which takes time: nothing is waited for here.
+    // The services answer each other over the network, which takes simulated time, so starts are not awaited here.
     for (const slot of slots) void this.supervisor.add(slot);
   }
 
-  /** Calls an api over the network; null: no answer came. */
+  /** Calls an api over the network. Resolves with null when no answer came. */
   call(from: SimProcess, api: string, call: ApiCall): Promise<SimAnswer | null> {
     const answered = from.call(api, () => this.#calls.get(api)?.(call) ?? Promise.reject(new Error("refused")));
-    // An api that is killed in the middle never answers.
+    // An api that is killed during the call never answers.
     return withDeadline(answered, ANSWER_MS_MAX, api, from.clock).catch(() => null);
   }
 
-  /** All that the soft state holds is gone. */
+  /** Deletes everything in the soft state. */
   flushSoftState(): void {
     this.#softState = new MemorySoftState(this.#world.clock);
   }
 
-  /** The hosts that an agent carries lose their power, and have it back after `awayMs`. */
+  /** Cuts the power of the hosts that an agent carries, and restores it after `awayMs`. */
   losePower(agent: string, awayMs: number): void {
     const hosts = this.cells.flatMap((cell) => cell.losePower(agent));
     this.supervisor.kill(agent, awayMs);
     this.onDark(hosts);
   }
 
-  /** The hosts that an agent carries cannot be reached for a while. */
+  /** Cuts the hosts that an agent carries off from the network for a while. */
   cutOff(agent: string): void {
     this.onCut(this.cells.flatMap((cell) => cell.hostsOf(agent)));
   }
 
-  /** Somebody sees to it that a host without power stays without, or lets it have its power back. */
+  /** Fences a host without power, so that it stays without, or lifts the fence. */
   fence(host: string, isFenced: boolean): void {
     for (const cell of this.cells) cell.fence(host, isFenced);
   }
 
-  /** Hosts without power, as those who stand before them see it. */
+  /** Hosts without power, as a person in front of them sees it. */
   darkHosts(): string[] {
     return this.cells.flatMap((cell) => cell.darkHosts());
   }
 
-  /** What a server is at this moment, known without asking an api; null: it is in no cell. */
+  /** The present state of a server, read without asking an api, or null when it is in no cell. */
   look(uuid: string): Server | null {
     for (const cell of this.cells) {
       const server = cell.look(uuid);
@@ -241,7 +241,7 @@ export class SimCloud {
     return simBus(process, "api-nats", this.#broker.connect(apiPermissions), this.#world.network);
   }
 
-  /** As the real one: it never rejects, and answers as if nobody had told it anything when it is away. */
+  /** Behaves like the real soft state: it never rejects, and answers as if it were empty when it cannot be reached. */
   #softStateOf(process: SimProcess): SoftState {
     const ask = <Value>(work: (softState: SoftState) => Promise<Value>, otherwise: Value) =>
       process.call("redis", () => work(this.#softState)).catch(() => otherwise);

@@ -2,7 +2,7 @@ import type { FlavorRecord } from "../../core/cell/api-store.ts";
 
 const SIZES = [1, 2, 4] as const;
 
-/** One flavor a size, in VCPUs. */
+/** One flavor for each size in VCPUs. */
 export const SIM_FLAVORS: FlavorRecord[] = SIZES.map((vcpus) => ({
   id: `${vcpus}`,
   name: `sim-${vcpus}`,
@@ -17,5 +17,5 @@ export const SIM_FLAVORS: FlavorRecord[] = SIZES.map((vcpus) => ({
   description: null,
 }));
 
-/** What every server is made of; nobody registers images. */
+/** The image of every server. Images are not registered anywhere. */
 export const SIM_IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b";

@@ -1,6 +1,6 @@
 import type { NewServerGroup } from "../../core/cell/server-group-store.ts";
 
-/** The project of callers of an api without authentication. */
+/** The project of callers when the api has no authentication. */
 const PROJECT = "default";
 
 const group = (
@@ -16,7 +16,7 @@ const group = (
   maxServerPerHost,
 });
 
-/** Server groups of every policy; of those that servers are moved between hosts of, several. */
+/** Server groups of every policy, several for the policies whose servers are moved between hosts. */
 export const SIM_GROUPS: readonly NewServerGroup[] = [
   group(1, "anti-affinity"),
   group(2, "anti-affinity"),

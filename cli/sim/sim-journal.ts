@@ -3,7 +3,7 @@ import { createMemoryJournal, type MemoryDisk } from "../../services/compute-age
 import type { Network } from "./network.ts";
 import type { SimProcess } from "./sim-process.ts";
 
-/** An agent's journal on a disk that takes its time: what was not written when the process is killed is lost. */
+/** An agent's journal on a slow disk. Entries that were not written when the process is killed are lost. */
 export function simJournal(process: SimProcess, disk: MemoryDisk, network: Network): Journal {
   const place = `${process.name}-disk`;
   const journal = createMemoryJournal(disk);

@@ -11,16 +11,19 @@ interface World {
   readonly network: Network;
 }
 
-/** While the way is cut, a frame is sent again so often, as TCP does. */
+/** Interval in milliseconds at which a frame is sent again while the network is cut, as TCP does. */
 const RESEND_MS = 200;
 
-/** One end of a stream: frames arrive in order, never twice, late while the way is cut, and not at all once either end has closed. */
+/**
+ * One end of a stream. Frames arrive in order and never twice. They are late while the network is cut, and are lost once either end has
+ * closed.
+ */
 class End<Out, In> implements MessageStream<Out, In> {
   readonly #world: World;
   readonly #owner: SimProcess;
   peer: End<In, Out> | null = null;
   closed = false;
-  /** What this end has sent: frames and finally its close. */
+  /** The frames that this end has sent, and finally its close. */
   readonly #outbox: (() => void)[] = [];
   #sending = false;
   #frame: Out[] = [];
@@ -70,7 +73,7 @@ class End<Out, In> implements MessageStream<Out, In> {
     this.#tellPeer("connection reset");
   }
 
-  /** It was never opened, or the other end is gone. */
+  /** Closes this end because the stream was never opened, or the other end is gone. */
   fail(reason: string): void {
     this.#world.clock.setTimer(this.#world.network.delay("*", this.#owner.name), () => this.#end(reason));
   }
@@ -109,7 +112,7 @@ class End<Out, In> implements MessageStream<Out, In> {
       return;
     }
     const arrive = () => {
-      // What comes to a process that stands still lies in its socket.
+      // Frames for a process that is paused wait in its socket.
       if (peer.owner.alive && peer.owner.pausedMs > 0) {
         clock.setTimer(peer.owner.pausedMs, arrive);
         return;

@@ -3,7 +3,7 @@ import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { Network } from "./network.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
 
-/** A call that got no answer: it may have been carried out or not. */
+/** A call got no answer. It may or may not have been carried out. */
 export class NoAnswerError extends Error {
   constructor(from: string, to: string) {
     super(`${to} did not answer ${from}`);
@@ -11,12 +11,12 @@ export class NoAnswerError extends Error {
   }
 }
 
-/** A caller gives up a call without an answer after about so long, as a broken TCP connection shows. */
+/** A caller gives up a call without an answer after about this time, as with a broken TCP connection. */
 const NO_ANSWER_MS = 1_500;
 
 /**
- * The wall between a simulated process and the world. Everything that leaves or enters it passes here, so that when it is
- * killed - which can be at any await - its timers never fire, its calls are not sent, and answers to it are not heard.
+ * The boundary between a simulated process and the world. Everything that leaves or enters the process passes through here. When the
+ * process is killed, which can be at any await, its timers never fire, its calls are not sent, and answers do not reach it.
  */
 export class SimProcess {
   readonly name: string;
@@ -25,7 +25,7 @@ export class SimProcess {
   readonly #network: Network;
   readonly #onKill: (() => void)[] = [];
   #alive = true;
-  /** Until then it stands still (SIGSTOP): what should run waits. */
+  /** The process is paused (SIGSTOP) until then, and its timers and messages wait. */
   #pausedUntilMs = 0;
 
   constructor(name: string, world: { readonly clock: VirtualClock; readonly network: Network }, skewMs = 0) {
@@ -43,7 +43,7 @@ export class SimProcess {
     return this.#alive;
   }
 
-  /** Runs `work` over there and brings back what it says. Rejects with a NoAnswerError when either way is lost. */
+  /** Runs `work` at the other place and returns its result. Rejects with a NoAnswerError when the message is lost in either direction. */
   call<Value>(to: string, work: () => Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       if (!this.#alive) return;
@@ -67,20 +67,20 @@ export class SimProcess {
     });
   }
 
-  /** Sends something that gets no answer. */
+  /** Sends a message that gets no answer. */
   send(to: string, arrive: () => void): void {
     if (!this.#alive) return;
     const there = this.#network.leg(this.name, to);
     if (there !== null) this.#world.setTimer(there, arrive);
   }
 
-  /** Something from outside gets here, if the process still lives then. */
+  /** Receives a message from outside, if the process is still alive when the message arrives. */
   receive(from: string, arrive: () => void): void {
     const here = this.#network.leg(from, this.name);
     if (here !== null) this.#timer(here, arrive);
   }
 
-  /** Called when it is killed. */
+  /** Registers a function that is called when the process is killed. */
   onKill(run: () => void): void {
     this.#onKill.push(run);
   }
@@ -95,7 +95,7 @@ export class SimProcess {
     this.#pausedUntilMs = this.#world.monotonic() + forMs;
   }
 
-  /** For how long it still stands still. */
+  /** How long the process remains paused, in milliseconds. */
   get pausedMs(): number {
     return Math.max(0, this.#pausedUntilMs - this.#world.monotonic());
   }
@@ -114,7 +114,7 @@ export class SimProcess {
   }
 }
 
-/** A store whose methods are all asynchronous, reached over the network: what gets no answer fails as the real ones do. */
+/** A store whose methods are all asynchronous, reached over the network. A call without an answer fails as in the real stores. */
 export function remote<Port extends object>(process: SimProcess, place: string, port: Port): Port {
   const methods = new Map<PropertyKey, unknown>();
   return new Proxy(port, {

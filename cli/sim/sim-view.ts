@@ -6,7 +6,7 @@ import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-fa
 import type { Network } from "./network.ts";
 import type { SimProcess } from "./sim-process.ts";
 
-/** While the way is cut, the stream is asked for again so often. */
+/** Interval in milliseconds at which the stream is requested again while the network is cut. */
 const RETRY_MS = 200;
 
 interface FollowedCell {
@@ -15,7 +15,10 @@ interface FollowedCell {
   readonly store: MemoryCellStore;
 }
 
-/** A process's view of a cell that follows it over the network: in order, late, and standing still while the way is cut. */
+/**
+ * A process's view of a cell, which follows the cell over the network: changes arrive in order and late, and not at all while the network
+ * is cut.
+ */
 export class SimView implements ViewSource {
   readonly view = new LedgerView();
   readonly facts: LiveCellFacts;
@@ -68,7 +71,7 @@ export class SimView implements ViewSource {
           this.#waiting.push({ position, done });
           this.#settle();
         })
-        // Without an answer the deadline decides.
+        // When there is no answer, the deadline decides.
         .catch(() => {});
     });
   }
@@ -82,7 +85,7 @@ export class SimView implements ViewSource {
       return;
     }
     this.#process.clock.setTimer(this.#network.delay(from, to), () => {
-      // All that was committed by now comes in one go, as it does after a stall.
+      // All changes committed by now arrive together, as they do after a stall.
       for (const { xid, rows } of this.#stream.splice(0)) this.#apply(xid, rows);
       this.#ready = true;
       this.#settle();

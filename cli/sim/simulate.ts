@@ -18,20 +18,20 @@ import { type SimFinding, World } from "./world.ts";
 export interface SimOptions extends CloudSize {
   readonly seed: number;
   readonly profile: Profile;
-  /** What users do: creates and deletes. */
+  /** Number of operations of users: creates, changes and deletes. */
   readonly operations: number;
-  /** How long users and faults go on, in milliseconds of the world. */
+  /** How long users and faults go on, in simulated milliseconds. */
   readonly busyMs: number;
-  /** When users and faults are cut short, with all that they would have done before the same; `busyMs` unless given. */
+  /** When users and faults are stopped early; everything before that is the same as in the full run. `busyMs` by default. */
   readonly stopMs?: number;
   readonly mutation: Mutation | null;
-  /** Keeps all of the history, and what services log. */
+  /** Keeps the whole history, including the logs of services. */
   readonly wholeHistory: boolean;
 }
 
 export interface SimResult {
   readonly seed: number;
-  /** None: all laws held, and everything came to its end. */
+  /** Empty when all laws held and everything came to an end. */
   readonly findings: readonly SimFinding[];
   readonly simulatedMs: number;
   readonly steps: number;
@@ -40,28 +40,33 @@ export interface SimResult {
     readonly active: number;
     readonly error: number;
     readonly deleted: number;
-    /** Changes of servers that were begun, by their names. */
+    /** Number of changes of servers that were begun, by action. */
     readonly changes: Readonly<Record<string, number>>;
   };
   readonly digest: string;
   readonly history: readonly string[];
 }
 
-/** Time in which every process has started and every host has reported. */
+/** Time within which every process starts and every host reports, in milliseconds. */
 const WARM_UP_MS = 3_000;
-/** When users and faults have stopped, everything accepted must end within so long: the slowest sweep twice, and some. */
+/**
+ * After users and faults have stopped, everything accepted must end within this time, which is longer than two periods of the slowest
+ * sweep.
+ */
 const SETTLE_MS = 240_000;
-/** Changes within so long are audited together. */
+/** Changes within this time are audited together. */
 const AUDIT_MS = 250;
-/** Changes of servers that each are a move, and of which kind. */
+/** The changes that are moves, with the kind of each move. */
 const MOVES = { resize: "resize", migrate: "migrate", live: "live-migrate", evacuate: "evacuate" } as const;
-/** In which a server does not run, though it is on its host. */
+/** States in which a server does not run although it is on its host. */
 const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SHELVED"];
 
 /** A law, and how it is broken. */
 type Violation = readonly [SimFinding["law"], string];
 
-/** Runs one world from its beginning to its end. Takes over the process's own clock and chance meanwhile: one at a time. */
+/**
+ * Runs one world from its beginning to its end. Replaces the process's own clock and randomness meanwhile, so only one can run at a time.
+ */
 export async function simulate(options: SimOptions): Promise<SimResult> {
   const world = new World(options.seed, { wholeHistory: options.wholeHistory });
   const giveBack = takeOverChance(world.clock, world.immediates, world.random("services"));
@@ -118,11 +123,11 @@ class Simulation {
       await this.#go(this.#options.stopMs ?? busyMs);
       this.#nemesis.stop();
       this.#workload.stop();
-      // A world in which nothing can be asked for proves nothing.
+      // A world in which no request is accepted proves nothing.
       this.#workload.createLast();
       await this.#settle("everything accepted");
       const counts = await this.#count();
-      // Whatever became of them, every server can still be deleted, and then nothing is left of it.
+      // Every server must still be deletable, whatever state it is in, and then nothing of it may be left.
       this.#workload.deleteAll(await this.#left());
       await this.#settle("every delete", () => this.#leftOfAll());
       return {
@@ -139,12 +144,12 @@ class Simulation {
     }
   }
 
-  /** Until then, or until something was found. */
+  /** Runs until the given time, or until something was found. */
   #go(untilMs: number): Promise<void> {
     return this.#world.run(untilMs, () => this.#world.findings.length > 0);
   }
 
-  /** Waits until nothing is under way any more; what then still is breaks law 5, what is wrong then will stay so. */
+  /** Waits until nothing is under way. Whatever remains under way breaks law 5, and other violations are permanent by then. */
   async #settle(what: string, more: () => Promise<Violation[]> = async () => []): Promise<void> {
     if (this.#world.findings.length > 0) return;
     const endMs = this.#world.clock.monotonic() + SETTLE_MS;
@@ -158,7 +163,7 @@ class Simulation {
     for (const [law, text] of violations) this.#world.find(law, `${what} should have ended: ${text}`);
   }
 
-  /** With nothing forgiven: as things must be when nothing is under way. */
+  /** Tolerates no work in flight, because nothing is under way. */
   async #violationsNow(): Promise<Violation[]> {
     const all = await this.#cloud.facts();
     const facts = this.#trueFacts(all);
@@ -181,7 +186,7 @@ class Simulation {
     const trueCells = this.#cloud.cells.filter(({ isTrue }) => isTrue);
     const remains = (await Promise.all(trueCells.map((one) => one.remains()))).flat();
     const wrong = remains.map((text) => [2, text] as const);
-    // All hosts are back: each has said by now what is gone from it.
+    // All hosts are back and have reported by now which of their guests are gone.
     const kept = facts.cells.flatMap(({ moves }) =>
       moves
         .filter(({ inFlight }) => !inFlight)
@@ -218,7 +223,8 @@ class Simulation {
   }
 
   /**
-   * Without the cells whose databases were restored, and what is asked of them: their rows do not say any more what is, nor what users were told.
+   * Leaves out the cells whose databases were restored and the requests to them, because their rows no longer say what exists or what users
+   * were told.
    */
   #trueFacts({ cells, api }: CloudFacts): CloudFacts {
     const restored = new Set(this.#cloud.cells.flatMap(({ isTrue, name }) => (isTrue ? [] : [name])));
@@ -226,7 +232,7 @@ class Simulation {
     return { cells: cells.filter(({ cell }) => !restored.has(cell)), api: api && { ...api, requests } };
   }
 
-  /** Moves that were accepted and have neither begun nor been refused, or of which nobody knows. */
+  /** Accepted moves that have neither begun nor been refused, or whose records are missing. */
   #movesNow(): (readonly [number, string])[] {
     const moves = this.#cloud.moves();
     const waiting = moves
@@ -242,7 +248,7 @@ class Simulation {
     return [...waiting, ...lost];
   }
 
-  /** What must hold at every moment, whatever is under way: looked at soon after something has changed. */
+  /** Checks, soon after each change, what must hold at every moment, whatever is under way. */
   #auditOnChange(cell: SimCell): void {
     let isDue = false;
     const audit = async () => {
@@ -263,13 +269,13 @@ class Simulation {
     };
   }
 
-  /** Law 4, whenever a guest begins to run. */
+  /** Checks law 4 whenever a guest begins to run. */
   #checkHomes(serverUuid: string): void {
     const homes = this.#cloud.cells.flatMap((cell) => cell.homesOf(serverUuid));
     if (homes.length > 1) this.#world.find(4, `server ${serverUuid} runs on ${homes.join(" and ")}`);
   }
 
-  /** Law 6, whenever a guest is gone. */
+  /** Checks law 6 whenever a guest is gone. */
   #checkCopy(serverUuid: string): void {
     for (const cell of this.#cloud.cells.filter(({ isTrue }) => isTrue)) {
       const facts = cell.copyFacts();
@@ -292,13 +298,16 @@ class Simulation {
     };
   }
 
-  /** Servers that an api knows and that are not deleted, whoever heard of them. */
+  /** Servers that an api knows and that are not deleted, whether or not a user heard of them. */
   async #left(): Promise<readonly string[]> {
     const { api } = await this.#cloud.facts();
     return (api?.requests ?? []).filter(({ state }) => state !== "deleted").map(({ serverUuid }) => serverUuid);
   }
 
-  /** What is there although all was deleted: a host that was away removes its guests, and gives back what they hold, only when it is back. */
+  /**
+   * What is left although everything was deleted. A host that was away removes its guests, and releases their allocations, only when it is
+   * back.
+   */
   async #leftOfAll(): Promise<Violation[]> {
     const { cells, api } = this.#trueFacts(await this.#cloud.facts());
     const there = (api?.requests ?? [])

@@ -5,21 +5,21 @@ import type { World } from "./world.ts";
 export interface Slot {
   readonly kind: "api" | "scheduler" | "conductor" | "agent";
   readonly name: string;
-  /** Starts it; rejects when it cannot start, and is tried again then. */
+  /** Starts the process. A start that rejects is retried. */
   start(process: SimProcess): Promise<void>;
 }
 
 interface Watched {
   readonly slot: Slot;
   process: SimProcess;
-  /** How long the next one waits after this one has ended. */
+  /** How long the next process waits after this one has ended, in milliseconds. */
   awayMs: number;
 }
 
-/** How long a process that ended by itself stays away. */
+/** How long a process that ended by itself stays away, in milliseconds. */
 const RESTART_MS = 1_000;
 
-/** Keeps a process in each slot: one that has ended is followed by another (as systemd or Kubernetes do it). */
+/** Keeps a process in each slot and starts another when one has ended, as systemd or Kubernetes do. */
 export class Supervisor {
   readonly #world: World;
   readonly #skewMs: (name: string) => number;
@@ -43,7 +43,7 @@ export class Supervisor {
     await this.#start(watched);
   }
 
-  /** Kills it at once; another one takes its place after `awayMs`. */
+  /** Kills the process at once; another one replaces it after `awayMs`. */
   kill(name: string, awayMs: number): void {
     const watched = this.#watched.get(name);
     if (watched === undefined) return;
@@ -51,7 +51,7 @@ export class Supervisor {
     watched.process.kill();
   }
 
-  /** It stands still for so long, as under SIGSTOP. */
+  /** Pauses the process for `forMs`, as under SIGSTOP. */
   pause(name: string, forMs: number): void {
     this.#watched.get(name)?.process.pause(forMs);
   }

@@ -3,14 +3,14 @@ import type { SimProcess } from "./sim-process.ts";
 
 /** How a hypervisor behaves towards its agent. */
 export interface DriverHabits {
-  /** Most that a call takes before it changes the guest, and most that its answer takes afterwards. */
+  /** Maximum time before a call changes the guest, and maximum time of its answer afterwards, in milliseconds. */
   readonly callMsMax: number;
   /** Share of the calls that take much longer. */
   readonly longShare: number;
   readonly longMsMax: number;
   /** Share of the calls that change the guest and are answered with an error. */
   readonly lostShare: number;
-  /** Share of the calls that go on to their end although they are told to give up. */
+  /** Share of the calls that run to their end although they are told to stop. */
   readonly deafShare: number;
 }
 
@@ -19,9 +19,9 @@ const NEVER = new AbortController().signal;
 type Calls = Pick<Driver, "start" | "power" | "handOff" | "destroy">;
 
 /**
- * A driver whose calls take random times: some before the guest is changed, some after it. Raising the signal ends a call at once, whether
- * or not the guest is changed by then, unless the call is deaf to it. Of the calls that are under way when the agent's process is killed the hypervisor carries some out,
- * but no hand-over, which takes its agent.
+ * A driver whose calls take random times, partly before the guest is changed and partly after. Aborting the signal ends a call at once,
+ * whether or not the guest has been changed, unless the call ignores the signal. When the agent's process is killed, the hypervisor still
+ * carries out some of the calls under way, except transfers to another host, which need their agent.
  */
 export function slowDriver(
   driver: Calls,
@@ -29,7 +29,7 @@ export function slowDriver(
     readonly process: SimProcess;
     readonly habits: DriverHabits;
     readonly random: () => number;
-    /** Without power nothing is carried out. */
+    /** Nothing is carried out without power. */
     readonly hasPower: () => boolean;
   },
 ): Calls {
@@ -49,7 +49,7 @@ export function slowDriver(
       signal.addEventListener("abort", callOff, { once: true });
     });
   const slow = async (carryOut: () => Promise<void>, signal: AbortSignal, outlivesAgent = true): Promise<void> => {
-    // Each call draws as many numbers as any other.
+    // Each call draws the same number of random numbers.
     const [first, second, long, lost, kill, deaf] = [random(), random(), random(), random(), random(), random()];
     const heard = deaf < habits.deafShare ? NEVER : signal;
     const mostMs = long < habits.longShare ? habits.longMsMax : habits.callMsMax;

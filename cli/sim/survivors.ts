@@ -1,50 +1,50 @@
 import type { CopyOfServer } from "./sim-cell.ts";
 
 /**
- * Law 6 in a cell whose database was restored. Its rows may speak of guests that are long gone, so that what they say cannot be held against
- * them; what can is that nothing which was alive is destroyed for them. A server is alive if it ran when the database was restored, and as
- * long as no user wants it gone, or to stand, since a server that stands may be moved without ever running again.
+ * Law 6 in a cell whose database was restored. The rows may speak of guests that are long gone, so missing guests are no violation. But
+ * nothing that was alive may be destroyed because of those rows. A server counts as alive if it ran when the database was restored, and as
+ * long as no user wants it deleted or stopped; a stopped server may be moved without ever running again.
  */
 export class Survivors {
   readonly #copiesOf: (serverUuid: string) => readonly CopyOfServer[];
-  /** Attempts whose guest has run, or was handed what another one had. */
+  /** Attempts whose guest has run, or received the content of another guest. */
   readonly #whole = new Set<string>();
   readonly #alive = new Set<string>();
   readonly #handedOver = new Set<string>();
   readonly #moved = new Set<string>();
-  /** Servers that are to be gone. */
+  /** Servers that are to be deleted. */
   readonly #given = new Set<string>();
 
   constructor(copiesOf: (serverUuid: string) => readonly CopyOfServer[]) {
     this.#copiesOf = copiesOf;
   }
 
-  /** A guest of the server may have begun to run. */
+  /** Notes that a guest of the server may have begun to run. */
   started(serverUuid: string): void {
     for (const { attemptId, running } of this.#copiesOf(serverUuid)) if (running) this.#whole.add(attemptId);
   }
 
-  /** The guest of this attempt has what the server's running guest had, which is kept, stopped. */
+  /** Notes that the guest of this attempt has received the content of the server's running guest, which is kept, stopped. */
   handedOver(serverUuid: string, attemptId: string): void {
     this.#whole.add(attemptId);
     this.#handedOver.add(serverUuid);
   }
 
   /**
-   * Law 4 is not asked of a server that was handed over before its cell's database was restored: a database that has forgotten the move takes the
-   * old guest for the server's only one and has it started, and the new guest runs on in quarantine.
+   * Law 4 does not apply to a server that was handed off before its cell's database was restored. A database that has forgotten the move
+   * takes the old guest for the server's only one and has it started, while the new guest runs on in quarantine.
    */
   mayRunTwice(serverUuid: string): boolean {
     return this.#moved.has(serverUuid);
   }
 
-  /** A user has asked for that, whatever came of it. */
+  /** Notes that a user has asked for this, whatever the outcome. */
   unwanted(serverUuid: string, what: "gone" | "stopped"): void {
     this.#alive.delete(serverUuid);
     if (what === "gone") this.#given.add(serverUuid);
   }
 
-  /** These servers run while the database of their cell is restored. */
+  /** Notes which servers run while the database of their cell is restored. */
   restored(serverUuids: readonly string[]): void {
     for (const uuid of serverUuids) {
       if (!this.#given.has(uuid)) this.#alive.add(uuid);
@@ -52,7 +52,7 @@ export class Survivors {
     }
   }
 
-  /** What is wrong now that a guest of the server is gone; null: nothing. */
+  /** What is wrong now that a guest of the server is gone, or null when nothing is. */
   destroyed(serverUuid: string): string | null {
     if (!this.#alive.has(serverUuid)) return null;
     if (this.#copiesOf(serverUuid).some(({ attemptId }) => this.#whole.has(attemptId))) return null;

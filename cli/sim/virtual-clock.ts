@@ -2,14 +2,14 @@ import type { Clock, Timer } from "../../runtime/clock.ts";
 
 interface Due {
   readonly atMs: number;
-  /** Breaks ties: what was set first runs first. */
+  /** Breaks ties: the timer that was set first runs first. */
   readonly order: number;
   run: (() => void) | null;
 }
 
-/** The time of a simulated world: it goes from one timer to the next, and costs nothing in between. */
+/** The time of a simulated world, which jumps from one timer to the next. */
 export class VirtualClock implements Clock {
-  /** Since the beginning: fractions of a millisecond would be lost in a time since the epoch. */
+  /** Milliseconds since the world's beginning. A time since the epoch would lose fractions of a millisecond. */
   #nowMs = 0;
   readonly #startMs: number;
   #order = 0;
@@ -20,7 +20,7 @@ export class VirtualClock implements Clock {
     this.#startMs = startMs;
   }
 
-  /** Whole milliseconds, as `Date.now`. */
+  /** Whole milliseconds, like `Date.now`. */
   now(): number {
     return Math.floor(this.#startMs + this.#nowMs);
   }
@@ -40,7 +40,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Goes to the earliest timer and runs it; false if there is none until `untilMs`, and then it is `untilMs`. */
+  /** Advances to the earliest timer and runs it. When there is none before `untilMs`, advances to `untilMs` and returns false. */
   step(untilMs: number): boolean {
     for (let first = this.#heap[0]; first !== undefined && first.atMs <= untilMs; first = this.#heap[0]) {
       this.#pop();

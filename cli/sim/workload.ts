@@ -5,30 +5,30 @@ import { SIM_GROUPS } from "./sim-groups.ts";
 import type { SimProcess } from "./sim-process.ts";
 import type { World } from "./world.ts";
 
-/** Shares of what users do: delete a server, do something else to one. */
+/** Shares of the operations: deleting a server, and changing one. */
 const DELETE_SHARE = 0.15;
 const CHANGE_SHARE = 0.45;
-/** Of the servers that are created, those that are of a server group. */
+/** Share of the created servers that belong to a server group. */
 const GROUPED_SHARE = 0.4;
-/** Tries of a delete whose answer did not come. */
+/** Number of tries of a delete that is not answered. */
 const TRIES_MAX = 200;
 const RETRY_MS = 500;
 
-/** Users and operators: they create servers, change and move them, and delete some, over any api, at random moments. */
+/** Users and operators. They create, change, move and delete servers through any api, at random moments. */
 export class Workload {
   readonly #world: World;
   readonly #cloud: SimCloud;
   readonly #user: SimProcess;
   readonly #random: () => number;
-  /** Decides which server is of which group. */
+  /** Decides which group a server belongs to. */
   readonly #groupOf: () => number;
-  /** Uuids that an api has accepted, and that were not asked to be deleted. */
+  /** UUIDs of servers that an api has accepted and that nobody has asked to be deleted. */
   readonly #servers: string[] = [];
   readonly accepted = new Set<string>();
   readonly deleted = new Set<string>();
   readonly #changes: ServerChanges;
   #open = 0;
-  /** Deletes that have not come to their end: between two tries none of them is open. */
+  /** Number of unfinished deletes. It is needed because between two tries of a delete no call is open. */
   #deleting = 0;
   #stopped = false;
   #wantsLast = false;
@@ -61,12 +61,12 @@ export class Workload {
     return this.#changes.begun;
   }
 
-  /** No call is under way, or wanted. */
+  /** Whether no call is under way or planned. */
   get isIdle(): boolean {
     return this.#open === 0 && this.#deleting === 0 && !this.#wantsLast;
   }
 
-  /** So many operations, spread over the time until `untilMs`. */
+  /** Starts this number of operations, spread over the time until `untilMs`. */
   begin(operations: number, fromMs: number, untilMs: number): void {
     for (let index = 0; index < operations; index += 1) {
       const delayMs = fromMs + this.#random() * (untilMs - fromMs);
@@ -80,12 +80,12 @@ export class Workload {
     }
   }
 
-  /** Nothing new is begun. */
+  /** Begins no more operations. */
   stop(): void {
     this.#stopped = true;
   }
 
-  /** One server more, asked for until it is accepted: a cloud that is whole again takes requests. */
+  /** Creates one more server, and repeats the request until it is accepted, because a cloud that is whole again must take requests. */
   createLast(): void {
     const accepted = this.accepted.size;
     this.#wantsLast = true;
@@ -99,7 +99,10 @@ export class Workload {
     void again(1);
   }
 
-  /** Deletes these, also those of which no user heard that they were accepted: each until somebody says that it is done. */
+  /**
+   * Deletes these servers, even those of which no user knows that they were accepted. Each delete is repeated until an answer says that the
+   * server is gone.
+   */
   deleteAll(uuids: readonly string[]): void {
     this.#servers.length = 0;
     for (const uuid of uuids) void this.#delete(uuid);
@@ -145,7 +148,7 @@ export class Workload {
 
   async #deleteAgain(uuid: string): Promise<void> {
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-      // Each other time as one that cannot wait.
+      // Every other delete is a forced one.
       const url = `/v2.1/servers/${uuid}`;
       const answer = await this.#call(
         tries % 2 === 0

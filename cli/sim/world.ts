@@ -13,26 +13,26 @@ export interface SimFinding {
   readonly atMs: number;
 }
 
-/** Every world begins at the same moment. */
+/** Every world begins at the same date. */
 const BEGIN_MS = Date.UTC(2026, 0, 1);
 
-/** What everything in a simulated cloud stands on: one seed, one clock, one network, one history. */
+/** The basis of a simulated cloud: one seed, one clock, one network, one history. */
 export class World {
   readonly seed: number;
   readonly clock = new VirtualClock(BEGIN_MS);
-  /** What waits for the end of a turn. */
+  /** Calls that wait for the end of a turn. */
   readonly immediates = new Immediates();
   readonly network: Network;
   readonly history: History;
   readonly findings: SimFinding[] = [];
   readonly #isLogged: boolean;
-  /** Timers run so far. */
+  /** Number of timers run so far. */
   steps = 0;
   /** Called when a guest has begun to run. */
   onStarted: (serverUuid: string) => void = () => {};
-  /** Called when the guest of this attempt has got what another one of the server had. */
+  /** Called when the guest of this attempt has received the content of another guest of the server. */
   onHandedOver: (serverUuid: string, attemptId: string) => void = () => {};
-  /** Called when a user asks for the end of a server's guests, or for their standing still. */
+  /** Called when a user asks for a server's guests to be deleted or stopped. */
   onUnwanted: (serverUuid: string, what: "gone" | "stopped") => void = () => {};
   /** Called when a guest is gone. */
   onDestroyed: (serverUuid: string) => void = () => {};
@@ -46,7 +46,7 @@ export class World {
     this.history = new History(this.clock, options.wholeHistory);
   }
 
-  /** Random numbers for one purpose: using more of them here changes nothing elsewhere. */
+  /** Random numbers for one purpose. Using more of them for one purpose changes nothing elsewhere. */
   random(purpose: string): () => number {
     return seededRandom(this.seedOf(purpose));
   }
@@ -59,7 +59,7 @@ export class World {
     return new SimProcess(name, this, skewMs);
   }
 
-  /** What services log goes into the history, when all of it is wanted. */
+  /** Writes the logs of services into the history, when the whole history is kept. */
   logger(who: string): Logger {
     if (!this.#isLogged) return SILENT;
     const { clock } = this;
@@ -67,7 +67,7 @@ export class World {
       {
         level: "info",
         base: { who },
-        // A stack says where code lies on this machine, and no two machines agree on that.
+        // Stacks contain paths of this machine, so they would make the history differ between machines.
         serializers: { err: ({ name, message }: Error) => ({ name, message }) },
         timestamp: () => `,"atMs":${Math.round(clock.monotonic() * 1_000) / 1_000}`,
       },
@@ -89,7 +89,10 @@ export class World {
     this.history.record("auditor", what, { law });
   }
 
-  /** Goes on until `untilMs` of the world's monotonic time, or `until` says so. One step is one timer and all that follows from it. */
+  /**
+   * Runs until `untilMs` of the world's monotonic time, or until `until` returns true. One step is one timer and everything that follows
+   * from it.
+   */
   run(untilMs: number, until: () => boolean): Promise<void> {
     return inTurns(() => {
       if (this.immediates.runFirst()) return true;
@@ -101,11 +104,11 @@ export class World {
 }
 
 const SILENT = pino({ level: "silent" });
-/** Turns in one go of the real event loop: to go round it for each of them would cost more than most of them do. */
+/** Number of simulated turns per turn of the real event loop, because going round that loop costs more than most turns do. */
 const TURNS = 64;
 const { setImmediate: setRealImmediate } = globalThis;
 
-/** Runs `turn` until it returns false. What has been promised in one turn has happened before the next one. */
+/** Runs `turn` until it returns false. Promises that one turn resolves are handled before the next turn. */
 function inTurns(turn: () => boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     let isOver = false;
