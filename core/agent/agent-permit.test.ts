@@ -4,7 +4,7 @@ import { helloRefusal, isCellWide, matchesPattern, permitOfUris, urisOfPermit } 
 
 const permit = { agentIds: ["rack-1"], hosts: ["rack-1-*", "spare"] };
 
-test("a certificate's URIs say what was put into them, and others are ignored", () => {
+test("reads the permit back from a certificate's URIs and ignores other URIs", () => {
   expect(urisOfPermit(permit)).toEqual(["berth:agent:rack-1", "berth:host:rack-1-*", "berth:host:spare"]);
   expect(permitOfUris(["https://x", ...urisOfPermit(permit), "berth:other:y"])).toEqual(permit);
   expect([isCellWide(permitOfUris(["https://x"])), isCellWide(permit)]).toEqual([true, false]);
@@ -33,7 +33,7 @@ test("a certificate that names no agent allows nothing", () => {
   expect(helloRefusal({ agentIds: [], hosts: ["*"] }, { agentId: "a", hosts: [] })).toMatch(/not for agent a/);
 });
 
-test("a pattern matches what the regular expression of the same meaning matches", () => {
+test("a pattern matches the same names as the equivalent regular expression", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "b", "."), maxLength: 12 });
   const pattern = fc.string({ unit: fc.constantFrom("a", "b", ".", "*"), maxLength: 8 });
   fc.assert(

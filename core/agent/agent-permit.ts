@@ -1,6 +1,6 @@
 /**
- * Which agent the certificate of a connection stands for, and which hosts that agent may carry. In the certificate each is a URI among
- * the subject's alternative names: `berth:agent:<id>` and `berth:host:<pattern>`, where `*` stands for any characters.
+ * Which agent the certificate of a connection stands for, and which hosts that agent may carry. In the certificate each is a URI among the
+ * subject's alternative names: `berth:agent:<id>` and `berth:host:<pattern>`, where `*` stands for any characters.
  */
 export interface AgentPermit {
   readonly agentIds: readonly string[];
@@ -9,7 +9,7 @@ export interface AgentPermit {
 
 const AGENT = "berth:agent:";
 const HOST = "berth:host:";
-/** Names of hosts in an error message; the rest are counted. */
+/** How many host names an error message lists. The rest are counted. */
 const NAMED_MAX = 5;
 
 /** The URIs of a certificate for this agent; the inverse of `permitOfUris`. */
@@ -17,7 +17,7 @@ export function urisOfPermit(permit: AgentPermit): readonly string[] {
   return [...permit.agentIds.map((id) => `${AGENT}${id}`), ...permit.hosts.map((pattern) => `${HOST}${pattern}`)];
 }
 
-/** What the URIs of a certificate allow; other URIs are ignored. */
+/** Reads the permit from the URIs of a certificate and ignores other URIs. */
 export function permitOfUris(uris: readonly string[]): AgentPermit {
   const after = (prefix: string) => uris.filter((uri) => uri.startsWith(prefix)).map((uri) => uri.slice(prefix.length));
   return { agentIds: after(AGENT), hosts: after(HOST) };
@@ -28,7 +28,7 @@ export function isCellWide(permit: AgentPermit): boolean {
   return permit.agentIds.length === 0 && permit.hosts.length === 0;
 }
 
-/** Why an agent with this certificate may not say this hello; null: it may. The reason names what the certificate allows. */
+/** Why an agent with this certificate may not send this hello, or null when it may. The reason names what the certificate allows. */
 export function helloRefusal(
   permit: AgentPermit,
   hello: { readonly agentId: string; readonly hosts: readonly string[] },
@@ -48,7 +48,7 @@ export function helloRefusal(
 export function matchesPattern(name: string, pattern: string): boolean {
   let at = 0;
   let next = 0;
-  // Of the latest `*`: the position after it in the pattern, and the end of the characters of the name that it stands for so far.
+  // `afterStar` is the position after the latest `*` in the pattern. `starEnd` is the end of the characters that this `*` covers so far.
   let afterStar = -1;
   let starEnd = 0;
   while (at < name.length) {

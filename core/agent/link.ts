@@ -2,14 +2,14 @@ import type { AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent
 import type { AgentPermit } from "./agent-permit.ts";
 
 /**
- * One end of a stream of messages. Messages sent in one turn of the event loop travel in one frame. Order is kept; what was
- * sent before a close may be lost. `send` after the close does nothing.
+ * One end of a stream of messages. Messages sent in one turn of the event loop travel in one frame. The order is kept. Messages that were
+ * sent shortly before a close may be lost, and `send` does nothing after the close.
  */
 export interface MessageStream<Out, In> {
   send(message: Out): void;
-  /** Called with each frame's messages, in order; one handler, set before the first turn ends. */
+  /** Called with each frame's messages, in order. There is one handler, which must be set before the first turn ends. */
   onMessages(handler: (messages: readonly In[]) => void): void;
-  /** Called once, whoever closed it. */
+  /** Called once, whichever end closed the stream. */
   onClose(handler: (reason: string) => void): void;
   close(reason: string): void;
   readonly closed: boolean;
@@ -20,18 +20,18 @@ export type AgentStream = MessageStream<ConductorMessage, AgentMessage>;
 /** An agent's end of the stream to one conductor. */
 export type ConductorStream = MessageStream<AgentMessage, ConductorMessage>;
 
-/** Where conductors are dialled: the gRPC client, or the in-process twin. */
+/** Connects an agent to conductors: the gRPC client, or the in-process twin. */
 export interface ConductorDialer {
-  /** A stream at once; if the address cannot be reached, it closes with the reason. */
+  /** Returns a stream at once. If the address cannot be reached, the stream closes with the reason. */
   dial(address: string): ConductorStream;
-  /** Closes its streams. */
+  /** Closes the dialer's streams. */
   close(): void;
 }
 
-/** Where agents arrive: the gRPC server, or the in-process twin. */
+/** Accepts the agents' streams: the gRPC server, or the in-process twin. */
 export interface AgentListener {
-  /** `permit`: what the agent's certificate allows; null: the link has no certificates, so any agent may come. */
+  /** `permit` is what the agent's certificate allows. It is null when the link has no certificates, so that any agent is accepted. */
   onAgent(handler: (stream: AgentStream, permit: AgentPermit | null) => void): void;
-  /** Address that agents can dial, once listening. */
+  /** The address that agents can dial, known once the listener is listening. */
   readonly address: string;
 }

@@ -42,7 +42,7 @@ const server = (uuid: string, change: Partial<AuditedServer> = {}): AuditedServe
   ...change,
 });
 
-/** A cell with two hosts and one server on the first, which runs there. */
+/** A cell with two hosts and one server, which runs on the first host. */
 function cell(change: Partial<CellReading> = {}): CellReading {
   return {
     cell: "c1",
@@ -91,7 +91,7 @@ describe("the audit", () => {
     expect(found(cloud([cell()]))).toEqual([]);
   });
 
-  it("leaves alone what has ended", () => {
+  it("ignores whatever has ended", () => {
     const ended = cell({
       ledger: { providers: [provider("r1", "r1", 0), provider("gpu", "r1", 0)], consumers: [] },
       servers: [
@@ -105,14 +105,14 @@ describe("the audit", () => {
 });
 
 describe("law 1", () => {
-  it("sees a used that is not the sum of the allocations", () => {
+  it("reports a `used` that is not the sum of the allocations", () => {
     const ledger = { ...cell().ledger, providers: [provider("r1", "r1", 3), provider("gpu", "r1", 1)] };
     expect(found(cloud([cell({ ledger })]))).toEqual([
       "1: used is not the sum of the allocations (cell c1, VCPU of provider r1 (r1))",
     ]);
   });
 
-  it("sees more allocated than there is", () => {
+  it("reports that more is allocated than the capacity", () => {
     const ledger = {
       providers: [provider("r1", "r1", 9), provider("gpu", "r1", 0)],
       consumers: [consumer("s1", [item("r1", 9)])],
@@ -121,7 +121,7 @@ describe("law 1", () => {
     expect(violations).toMatchObject([{ law: 1, what: "more is allocated than there is", proof: "9 of 8" }]);
   });
 
-  it("sees an allocation of what nobody offers", () => {
+  it("reports an allocation of an inventory that does not exist", () => {
     const ledger = {
       providers: [{ ...provider("r1", "r1", 0), inventories: new Map() }],
       consumers: [consumer("s1", [item("r1", 1)])],
@@ -141,19 +141,19 @@ describe("law 2", () => {
     ["of a server that ended in ERROR before it ran", [server("s1", { status: "ERROR", host: null })]],
     ["of a server that lives on another host", [server("s1", { host: "h2" })]],
     ["of a server on a host that nobody knows", [server("s1", { host: "h9" })]],
-  ])("sees an allocation %s", (_title, servers) => {
+  ])("reports an allocation %s", (_title, servers) => {
     const facts = cell({ servers: servers as AuditedServer[], runningGuests: new Map() });
     expect(found(cloud([facts], []))).toContain(ORPHAN);
   });
 
-  it("sees a server that holds nothing on its host", () => {
+  it("reports a server that holds nothing on its host", () => {
     const ledger = { providers: [provider("r1", "r1", 0), provider("gpu", "r1", 0)], consumers: [] };
     expect(found(cloud([cell({ ledger })]))).toEqual([
       "2: a server has a home and holds nothing there (cell c1, server s1)",
     ]);
   });
 
-  it("leaves alone what clients of the Placement API hold for themselves", () => {
+  it("ignores what clients of the Placement API hold for themselves", () => {
     const ledger = {
       ...cell().ledger,
       providers: [provider("r1", "r1", 3), provider("gpu", "r1", 1)],
@@ -164,7 +164,7 @@ describe("law 2", () => {
 });
 
 describe("law 3", () => {
-  it("sees a conductor that is told of what is above it, or may publish there", () => {
+  it("reports a conductor that has an address above its cell, or may publish there", () => {
     const clean = { settings: ["cell", "cellDatabaseUrl", "natsUrl"], cell: "c1", publishes: ["cell.c1.events"] };
     expect(checkUpCalls(clean)).toEqual([]);
     expect(checkUpCalls({ ...clean, settings: [...clean.settings, "databaseUrl"] })).toMatchObject([
@@ -181,7 +181,7 @@ describe("law 3", () => {
 describe("law 4", () => {
   const guest = { serverUuid: "s1", attemptId: "t/0" };
 
-  it("sees a server that runs on two hosts", () => {
+  it("reports a server that runs on two hosts", () => {
     const runningGuests = new Map([
       ["h1", [guest]],
       ["h2", [guest]],
@@ -192,21 +192,21 @@ describe("law 4", () => {
     ]);
   });
 
-  it("sees a guest of an attempt that was given up, on the same host", () => {
+  it("reports a guest of an abandoned attempt on the same host", () => {
     const runningGuests = new Map([["h1", [{ ...guest, attemptId: "t/1" }]]]);
     expect(found(cloud([cell({ runningGuests })]))).toEqual([
       "4: a guest runs that is not at home (cell c1, host h1, server s1)",
     ]);
   });
 
-  it("sees a guest that outlived its server", () => {
+  it("reports a guest that outlived its server", () => {
     const runningGuests = new Map([["h2", [{ serverUuid: "gone", attemptId: "x/0" }]]]);
     expect(found(cloud([cell({ runningGuests })]))).toEqual([
       "4: a guest runs that is not at home (cell c1, host h2, server gone)",
     ]);
   });
 
-  it("sees a server that lives in two cells", () => {
+  it("reports a server that lives in two cells", () => {
     expect(found(cloud([cell(), cell({ cell: "c2", runningGuests: new Map() })]))).toEqual([
       "4: a server lives in two cells (server s1)",
     ]);
@@ -214,14 +214,14 @@ describe("law 4", () => {
 });
 
 describe("law 5", () => {
-  it("sees a server that waits for a task that does not exist", () => {
+  it("reports a server that waits for a task that does not exist", () => {
     for (const change of [{ status: "BUILD" }, { taskState: "deleting" }] as const) {
       const facts = cell({ servers: [server("s1", change)] });
       expect(found(cloud([facts]))).toEqual(["5: a server waits for a task that does not exist (cell c1, server s1)"]);
     }
   });
 
-  it("sees a task that nobody works on, once that has lasted", () => {
+  it("reports a task without a live owner, once that has lasted", () => {
     const facts = (unattendedMs: number): CellReading =>
       cell({
         servers: [server("s1", { status: "BUILD" })],
@@ -235,7 +235,7 @@ describe("law 5", () => {
     ["accepted and in no cell", request({ serverUuid: "s2", state: "accepted", cell: null })],
     ["assigned to a cell that does not have it", request({ serverUuid: "s2" })],
     ["cancelled and still there", request({ state: "cancelled" })],
-  ])("sees a request that is %s, once that has lasted", (_title, lost) => {
+  ])("reports a request that is %s, once that has lasted", (_title, lost) => {
     expect(found(cloud([cell()], [lost]))).toEqual([
       `5: an accepted request has not ended and nobody works on it (server ${lost.serverUuid})`,
     ]);
@@ -245,7 +245,7 @@ describe("law 5", () => {
   it.each([
     ["accepted", request({ serverUuid: "s2", state: "accepted", cell: null })],
     ["cancelled", request({ state: "cancelled" })],
-  ])("sees a request that stays %s though it is touched again and again", (_title, lively) => {
+  ])("reports a request that stays %s although it is touched repeatedly", (_title, lively) => {
     const turning = { ...lively, untouchedMs: 1_000, pendingMs: 16 * 60_000 };
     expect(found(cloud([cell()], [turning]))).toEqual([
       `5: a request is worked on again and again and comes to no end (server ${lively.serverUuid})`,
@@ -266,7 +266,7 @@ describe("law 5", () => {
     const idle = new Map([["h1", []]]);
     const of = (change: Partial<CellReading>): string[] => found(cloud([cell({ runningGuests: idle, ...change })]));
 
-    it("sees that no agent runs it, once that has lasted", () => {
+    it("reports that no agent runs it, once that has lasted", () => {
       expect(of({})).toEqual(NOWHERE);
       expect(of({ servers: [server("s1", { unchangedMs: 9_000 })] })).toEqual([]);
       expect(of({ runningGuests: new Map([["h2", []]]) })).toEqual([]);
@@ -277,17 +277,17 @@ describe("law 5", () => {
       ["is at home on a host that is down", { upMs: new Map() }],
       ["is at home on a host that has just come up", { upMs: new Map([["h1", 9_000]]) }],
       ["is at home on a host that was not asked", { runningGuests: new Map() }],
-    ])("says nothing of one that %s", (_title, change) => {
+    ])("does not report one that %s", (_title, change) => {
       expect(of(change)).toEqual([]);
     });
 
-    it("calls one that runs elsewhere no idle one", () => {
+    it("does not report a server as idle that runs on another host", () => {
       const runningGuests = new Map([...idle, ["h2", [{ serverUuid: "s1", attemptId: "t/1" }]]]);
       expect(of({ runningGuests })).toEqual(["4: a guest runs that is not at home (cell c1, host h2, server s1)"]);
     });
   });
 
-  it("says nothing of requests in a cell that could not be read", () => {
+  it("reports nothing about requests in a cell that could not be read", () => {
     expect(found(cloud([], [request()]))).toEqual([]);
   });
 });
@@ -327,11 +327,11 @@ describe("moves", () => {
         runningGuests: new Map([["h2", [{ serverUuid: "s1", attemptId: "m1/0" }]]]),
       },
     ],
-  ])("leaves alone a move %s", (_title, change) => {
+  ])("accepts a move %s", (_title, change) => {
     expect(moving(change)).toEqual([]);
   });
 
-  it("sees what a move left that is over, and what a server holds where it does not move to", () => {
+  it("reports what an ended move has left, and what a server holds away from its home and its move", () => {
     const settled = { servers: [server("s1", { host: "h2", attemptId: "m1/0" })], runningGuests: new Map() };
     expect(moving({ ...settled, moves: [] })).toEqual(["2: an allocation belongs to no move (cell c1, consumer m1)"]);
     expect(moving({ runningGuests: new Map(), moves: [move({ destHost: "h1" })] })).toEqual([
@@ -343,7 +343,7 @@ describe("moves", () => {
   });
 
   it.each(["SHUTOFF", "PAUSED", "SHELVED", "VERIFY_RESIZE", "ERROR"] as const)(
-    "leaves alone a server that is %s at home, whether it runs or not",
+    "accepts a server that is %s at home, whether or not it runs",
     (status) => {
       for (const guests of [[], [{ serverUuid: "s1", attemptId: "t/0" }]]) {
         const facts = cell({ servers: [server("s1", { status })], runningGuests: new Map([["h1", guests]]) });
@@ -352,7 +352,7 @@ describe("moves", () => {
     },
   );
 
-  it("knows that what is SHELVED_OFFLOADED holds nothing and runs nowhere", () => {
+  it("accepts that a SHELVED_OFFLOADED server holds nothing and runs nowhere", () => {
     const servers = [server("s1", { status: "SHELVED_OFFLOADED", host: null, attemptId: null })];
     const nothing = { providers: providers.map((one) => provider(one.name, one.root, 0)), consumers: [] };
     expect(found(cloud([cell({ servers, ledger: nothing, runningGuests: new Map() })]))).toEqual([]);
@@ -382,13 +382,13 @@ describe("law 5, of an operation that waits", () => {
     return found(cloud([cell({ ...waits, ...change })]));
   };
 
-  it("sees that nobody is told what it waits for", () => {
+  it("reports that nothing shows what it waits for", () => {
     expect(of({})).toEqual([
       "5: an operation waits for a host that is away and does not say so (cell c1, server s1, task t)",
     ]);
   });
 
-  it("finds nothing wrong with one that says so, has just begun, or waits for a host that is up", () => {
+  it("accepts an operation that shows its wait, has just begun, or waits for a host that is up", () => {
     expect(of({}, { isWaitShown: true })).toEqual([]);
     expect(of({ servers: [server("s1", { unchangedMs: 9_000 })] })).toEqual([]);
     expect(of({ upMs: new Map([["h1", 60_000]]) })).toEqual([]);

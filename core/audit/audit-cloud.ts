@@ -8,8 +8,8 @@ import type { CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /**
- * Laws 1, 2, 4, 5 and 6 and the rules of server groups on one reading. What is in flight may show up: a ViolationTracker keeps what persists.
- * Law 3 is no matter of data: `checkUpCalls`.
+ * Checks laws 1, 2, 4, 5 and 6 and the policies of server groups on one reading. Work in flight may look like a violation, so a
+ * ViolationTracker keeps only what persists. Law 3 does not depend on data and is checked by `checkUpCalls`.
  */
 export function auditCloud(facts: CloudFacts, patienceMs: number): Violation[] {
   return [

@@ -26,7 +26,7 @@ describe("the history of a ledger", () => {
     expect(commit(put("b", 2), inventory(2))).toEqual([]);
   });
 
-  it("finds a moment over capacity though it ends well, and tells it once", () => {
+  it("reports once a moment over capacity that a later transaction ends", () => {
     const commit = history(inventory(8), put("a", 8));
     expect(commit(inventory(10), put("b", 2))).toEqual([`${OVER_CAPACITY_MOMENT}: 10 of 8: a claim took it there`]);
     expect(commit(inventory(9), put("b", 1))).toEqual([]);
@@ -34,29 +34,29 @@ describe("the history of a ledger", () => {
     expect(commit(inventory(9), put("b", 1))).toHaveLength(1);
   });
 
-  it("looks at what a transaction leaves, not at its way there", () => {
+  it("judges the end of a transaction, not the states on the way", () => {
     const commit = history(inventory(8), put("a", 8));
     expect(commit(inventory(16), put("b", 8), removed("a"), inventory(8))).toEqual([]);
   });
 
-  it("tells a host that shrank from a claim too many", () => {
+  it("distinguishes a host that shrank from a claim beyond the capacity", () => {
     expect(history(inventory(8), put("a", 8))(inventory(8, 4))).toEqual([
       `${OVER_CAPACITY_MOMENT}: 8 of 4: the inventory shrank below it`,
     ]);
   });
 
-  it("finds a claim that forgets to count itself, and one that counts twice", () => {
+  it("reports a claim that is not counted in `used`, and one that is counted twice", () => {
     const commit = history(inventory(3), put("a", 3));
     expect(commit(put("b", 2))).toEqual([`${UNEQUAL_MOMENT}: used says 3, the allocations add up to 5`]);
     expect(commit(inventory(7))).toEqual([`${UNEQUAL_MOMENT}: used says 7, the allocations add up to 5`]);
     expect(commit(inventory(5))).toEqual([]);
   });
 
-  it("finds allocations of what nobody offers", () => {
+  it("reports allocations of inventories that do not exist", () => {
     expect(history()(put("a", 1))).toEqual([`${UNOFFERED_MOMENT}: 1 allocated, no such inventory`]);
   });
 
-  it("leaves to the audit of the present what was broken before it began", () => {
+  it("leaves violations that began before the history to the audit of the present", () => {
     const commit = history(inventory(9), put("a", 2));
     expect(commit(put("c", 1), inventory(10))).toEqual([`${OVER_CAPACITY_MOMENT}: 10 of 8: a claim took it there`]);
     expect(commit(removed("c"), inventory(9))).toEqual([]);

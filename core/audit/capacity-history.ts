@@ -1,4 +1,4 @@
-/** A row of a cell's ledger that a transaction wrote or removed, in the database's own numbers for providers and classes. */
+/** A row of a cell's ledger that a transaction wrote or removed. Providers and classes are named by the database's own numbers. */
 export type HistoryRow =
   | {
       readonly kind: "inventory-put";
@@ -22,7 +22,7 @@ export type HistoryRow =
       readonly classId: number;
     };
 
-/** What a committed transaction left of law 1 unheld. */
+/** A violation of law 1 that a committed transaction caused. */
 export interface HistoryBreach {
   readonly what: string;
   readonly providerId: number;
@@ -37,7 +37,7 @@ export const UNOFFERED_MOMENT = "something was allocated that nobody offers, at 
 interface Place {
   readonly providerId: number;
   readonly classId: number;
-  /** Null: no such inventory. */
+  /** Null when there is no such inventory. */
   inventory: { readonly capacity: number; readonly used: number } | null;
   sum: number;
 }
@@ -50,22 +50,23 @@ interface State {
 }
 
 /**
- * Law 1 at every committed moment: replays a cell's inventories and allocations, one transaction at a time, and tells what each
- * leaves broken that was not broken so before. Cost: a map entry an allocation, one look at each inventory that a transaction touches.
+ * Checks law 1 at every committed moment. Replays a cell's inventories and allocations one transaction at a time, and reports the
+ * violations that each transaction causes. Cost: one map entry for each allocation, and one check of each inventory that a transaction
+ * touches.
  */
 export class CapacityHistory {
   readonly #places = new Map<string, Place>();
-  /** Amounts by consumer, provider and class: a removed row arrives as its key alone. */
+  /** Amounts by consumer, provider and class. They are kept because a removed row arrives with its key only. */
   readonly #amounts = new Map<string, number>();
 
-  /** Takes what stood when the history begins; whatever is broken by then is for an audit of the present to tell. */
+  /** Loads the state at the beginning of the history. An audit of the present reports violations that exist by then. */
   load(rows: readonly HistoryRow[]): void {
     this.#places.clear();
     this.#amounts.clear();
     for (const row of rows) this.#apply(row);
   }
 
-  /** Takes all rows of one transaction, in their order; only its end is a committed moment. */
+  /** Applies all rows of one transaction in their order. Only the end of the transaction is a committed moment. */
   commit(rows: readonly HistoryRow[]): readonly HistoryBreach[] {
     const touched = new Map<Place, State>();
     for (const row of rows) {

@@ -4,7 +4,7 @@ import { capacityOf } from "../ledger/model.ts";
 import type { CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
-/** Law 1: `used` is the sum of the allocations, and no more than the capacity. */
+/** Law 1: `used` is the sum of the allocations, and at most the capacity. */
 export function checkCapacity(facts: CellReading): Violation[] {
   const violations: Violation[] = [];
   const allocated = sumAllocations(facts.ledger);

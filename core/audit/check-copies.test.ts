@@ -27,7 +27,7 @@ describe("law 6", () => {
   };
 
   it.each(["ACTIVE", "SHUTOFF", "PAUSED", "SHELVED", "VERIFY_RESIZE", "ERROR"] as const)(
-    "sees that a server that is %s has no guest at home",
+    "reports a server that is %s without a guest at home",
     (status) => {
       const servers = [server({ status })];
       expect(of({ servers })).toEqual(LOST);
@@ -36,7 +36,7 @@ describe("law 6", () => {
     },
   );
 
-  it("is content with the guest that a move keeps at its source, as long as the move is in flight", () => {
+  it("accepts the guest that a move keeps at its source while the move is in flight", () => {
     const copies = new Map([
       ["h1", []],
       ["h2", copy("x/0")],
@@ -61,7 +61,7 @@ describe("law 6", () => {
     ["that is being deleted", { openTasks: [task({ kind: "delete" })] }],
     ["that is being offloaded", { openTasks: [task({ operation: "shelve-offload", stage: "offloading" })] }],
     ["that is nowhere", { servers: [server({ status: "SHELVED_OFFLOADED", host: null, attemptId: null })] }],
-  ])("says nothing of a server %s", (_title, change) => {
+  ])("does not report a server %s", (_title, change) => {
     expect(of(change)).toEqual([]);
   });
 });

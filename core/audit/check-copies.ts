@@ -7,9 +7,9 @@ type Place = readonly [host: string, attemptId: string];
 type CopyFacts = Pick<CellReading, "cell" | "servers" | "openTasks" | "moves" | "copies">;
 
 /**
- * Law 6: of every server that has a home, a guest exists there, or where a move in flight keeps one. What a host has, its agent or that agent's
- * journal says: while one of the places could not be asked, nothing is said of the server. A server that is being deleted or offloaded
- * loses its guest on purpose.
+ * Law 6: every server with a home has a guest there, or where a move in flight keeps one. The guests of a host are read from its agent or
+ * the agent's journal. While one of these hosts could not be asked, nothing is reported about the server. A server that is being deleted or
+ * offloaded loses its guest on purpose.
  */
 export function checkCopies(facts: CopyFacts): Violation[] {
   const tasks = new Map(facts.openTasks.map((task) => [task.serverUuid, task]));
@@ -27,7 +27,7 @@ export function checkCopies(facts: CopyFacts): Violation[] {
   });
 }
 
-/** At home, and at both ends of a move in flight. */
+/** The server's home, and both ends of its move in flight. */
 function placesOf({ uuid, host, attemptId }: AuditedServer, facts: CopyFacts): Place[] {
   if (host === null) return [];
   const move = facts.moves.find(({ serverUuid, inFlight }) => inFlight && serverUuid === uuid);

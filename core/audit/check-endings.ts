@@ -3,12 +3,12 @@ import { edgesOf } from "../tasks/operation-routes.ts";
 import type { AuditedRequest, AuditedServer, CellReading, CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
-/** What is touched again and again must come to its end too; longer than any backlog and any retry should last. */
+/** A request that is touched again and again must end, too. This time is longer than any backlog and any retry should last. */
 const PENDING_MS_MAX = 15 * 60_000;
 
 /**
- * Law 5: whatever is not ended has somebody who works on it. `patienceMs`: how long a request or a task may lie about
- * before that counts as nobody; 0 when nothing should be in flight any more.
+ * Law 5: whatever has not ended has a process that works on it. `patienceMs` is how long a request or a task may go untouched before it is
+ * reported. It is 0 when nothing should be in flight.
  */
 export function checkEndings(facts: CloudFacts, patienceMs: number): Violation[] {
   const running = new Set(
@@ -41,8 +41,8 @@ function checkServers(facts: CellReading): Violation[] {
 }
 
 /**
- * What is called ACTIVE runs. Not asked of a server that somebody works on or that has just changed, and of a host that is down, was not
- * asked, or has just come up: then its guests are being started.
+ * Checks that ACTIVE servers run. Servers with an open task or a recent change are skipped. So are servers on hosts that are down, could
+ * not be asked, or have just come up, because their guests are then being started.
  */
 function checkRunning(facts: CellReading, running: ReadonlySet<string>, patienceMs: number): Violation[] {
   const attended = new Set(facts.openTasks.map((task) => task.serverUuid));
@@ -67,7 +67,7 @@ function checkTasks(facts: CellReading, patienceMs: number): Violation[] {
     }));
 }
 
-/** An operation may wait for a host that is away for as long as it takes, but only while it says so. */
+/** Checks that operations show their waits. An operation may wait indefinitely for a host that is away, but only while it says so. */
 function checkWaits(facts: CellReading, patienceMs: number): Violation[] {
   const servers = new Map(facts.servers.map((server) => [server.uuid, server]));
   const moves = new Map(facts.moves.filter((move) => move.inFlight).map((move) => [move.serverUuid, move]));
@@ -95,7 +95,7 @@ function checkRequests(facts: CloudFacts, requests: readonly AuditedRequest[], p
   const violations: Violation[] = [];
   for (const request of requests) {
     const cell = request.cell === null ? undefined : cells.get(request.cell);
-    // The cell could not be read: nothing is known of what it has.
+    // The cell could not be read, so nothing is known about its servers.
     if (request.cell !== null && cell === undefined) continue;
     const server = cell?.servers.get(request.serverUuid);
     const wrong = whyUnended(request, server, patienceMs);
@@ -133,7 +133,7 @@ function whyUnattended(request: AuditedRequest, server: AuditedServer | undefine
     case "dispatched":
       return server === undefined ? `cell ${request.cell} does not have it` : null;
     case "cancelled":
-      // The API's own record may lag behind a cell that has deleted it, or is at it (then the task is checked).
+      // The API's own record may lag behind a cell that has deleted the server or is deleting it. In the latter case the task is checked.
       if (server === undefined || server.status === "DELETED" || server.taskState === "deleting") return null;
       return `cell ${request.cell} still has it as ${server.status}`;
     case "failed":

@@ -4,14 +4,14 @@ import type { Violation } from "./violation.ts";
 
 interface Members {
   readonly group: AuditedGroup;
-  /** By host, the servers that are there, or whose move from there or to there has not ended. */
+  /** The servers of each host that are at home there or have an open move from or to it. */
   readonly hosts: Map<string, string[]>;
 }
 
 /**
- * What hard server groups promise: no more servers of an anti-affinity group on a host than it allows, all servers of an affinity group on
- * one. A move that has not ended counts at both of its ends; of an affinity group's lone server it may have two. A group lives in one
- * cell if its policy is affinity, and counts its hosts cell by cell if not.
+ * Checks the policies of hard server groups: a host has no more servers of an anti-affinity group than the group allows, and all servers of
+ * an affinity group are on one host. An open move counts at both of its ends, so the only server of an affinity group may have two hosts.
+ * An affinity group lives in one cell. Hosts of an anti-affinity group are counted in each cell separately.
  */
 export function checkGroups(facts: CellReading): Violation[] {
   const moves = new Map(facts.moves.filter(({ inFlight }) => inFlight).map((move) => [move.serverUuid, move]));

@@ -6,7 +6,7 @@ interface Running extends RunningGuest {
   readonly host: string;
 }
 
-/** Law 4: a server lives in one cell, and runs nowhere but on the host, and as the attempt, that its cell names. */
+/** Law 4: a server lives in one cell, and runs only on the host and as the attempt that its cell names. */
 export function checkHomes(facts: CloudFacts): Violation[] {
   return [...checkCells(facts), ...checkGuests(facts)];
 }

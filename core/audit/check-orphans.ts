@@ -4,8 +4,8 @@ import type { AuditedMove, AuditedServer, CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /**
- * Law 2: what a server holds lies on its home host, or, while it moves, at its destination; what a migration holds lies at its
- * source. Only a server that lives and a move that is not settled hold anything.
+ * Law 2: a server's allocations are on its home host or, during a move, also on the destination. A migration's allocations are on the
+ * source. Only live servers and unsettled moves hold anything.
  */
 export function checkOrphans(facts: CellReading): Violation[] {
   const violations: Violation[] = [];
@@ -43,7 +43,7 @@ export function checkOrphans(facts: CellReading): Violation[] {
   return violations;
 }
 
-/** The hosts where the server may hold something; or why it may not hold anything. */
+/** The hosts where the server may hold something, or the reason why it may hold nothing. */
 function placesOfServer(server: AuditedServer | undefined, move: AuditedMove | undefined): readonly string[] | string {
   if (server === undefined) return "there is no such server";
   if (server.status === "DELETED") return "its server is DELETED";

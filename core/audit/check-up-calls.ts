@@ -1,20 +1,19 @@
 import type { Violation } from "./violation.ts";
 
-/** What a conductor may be told and do, read from its declaration and from its NATS user's permissions. */
+/** What a conductor may know and do, read from its declaration and from its NATS user's permissions. */
 export interface ConductorReach {
   /** Names of all of its settings. */
   readonly settings: readonly string[];
   readonly cell: string;
-  /** Subjects that its NATS user may publish to, JetStream's own (`$JS.…`) left out. */
+  /** Subjects that its NATS user may publish to, except JetStream's own (`$JS.…`). */
   readonly publishes: readonly string[];
 }
 
-/** Settings that name something above the cell, by their names everywhere (`databaseUrl` is the API database's). */
+/** Settings that name something above the cell. The names are the same in all services (`databaseUrl` is the API database's). */
 const ABOVE = new Set(["databaseUrl", "redisUrl", "apiUrl"]);
 
 /**
- * Law 3, statically: a conductor is given no address of anything above its cell, and its NATS user publishes nothing but its
- * cell's events.
+ * Checks law 3 statically: a conductor gets no address of anything above its cell, and its NATS user may publish only its cell's events.
  */
 export function checkUpCalls(reach: ConductorReach): Violation[] {
   const violations: Violation[] = reach.settings

@@ -4,30 +4,30 @@ import type { Server } from "../cell/server.ts";
 import type { ProviderUuid } from "../ledger/ids.ts";
 import type { LedgerDump } from "../ledger/ledger-port.ts";
 
-/** What one reading of one cell says, all of it from one snapshot of its database. */
+/** One reading of one cell, taken from a single snapshot of its database. */
 export interface CellReading {
   readonly cell: string;
   readonly ledger: LedgerDump;
-  /** Without the rows that only close a door (status CLOSED). */
+  /** All servers except the rows of status CLOSED, which only prevent a dispatch. */
   readonly servers: readonly AuditedServer[];
-  /** Servers that can never be in this cell. */
+  /** Servers that can never be dispatched in this cell. */
   readonly closed: ReadonlySet<string>;
   readonly openTasks: readonly AuditedTask[];
-  /** Moves that are not over, and those that still hold what their source had. */
+  /** Open moves, and ended ones that still hold the source's allocation. */
   readonly moves: readonly AuditedMove[];
   readonly hosts: ReadonlyMap<string, ProviderUuid>;
-  /** For how long hosts have been up, at least; those that are down are missing. */
+  /** How long each host has been up, at least. Hosts that are down are missing. */
   readonly upMs: ReadonlyMap<string, number>;
-  /** Per host what runs there, by the agents' own word; hosts whose agent could not be asked are missing. */
+  /** The guests that run on each host, as its agent reports them. Hosts whose agent could not be asked are missing. */
   readonly runningGuests: ReadonlyMap<string, readonly RunningGuest[]>;
-  /** As `runningGuests`, with the guests that exist and do not run. */
+  /** Like `runningGuests`, but including guests that exist and do not run. */
   readonly copies: ReadonlyMap<string, readonly RunningGuest[]>;
 }
 
 export type AuditedServer = Pick<Server, "uuid" | "status" | "taskState" | "host" | "attemptId"> & {
-  /** Since its row was written last. */
+  /** Milliseconds since the server's row was last written. */
   readonly unchangedMs: number;
-  /** The server group whose claims are checked (a hard policy); null: none, or one that only weighs hosts. */
+  /** The hard server group whose claims are checked. Null when the server has none, or one that only affects weighing. */
   readonly group: AuditedGroup | null;
 };
 
@@ -40,9 +40,9 @@ export interface AuditedMove {
   readonly sourceAttemptId: string | null;
   readonly destHost: string;
   readonly destAttemptId: string;
-  /** It says what it waits for. */
+  /** Whether the move shows what it waits for. */
   readonly isWaitShown: boolean;
-  /** False: it is over, and only holds what its source had. */
+  /** False when the move is over and only holds the source's allocation. */
   readonly inFlight: boolean;
 }
 
@@ -50,10 +50,10 @@ export interface AuditedTask {
   readonly id: string;
   readonly serverUuid: string;
   readonly kind: "build" | "delete" | "operate";
-  /** What kind of operation, and at which stage it is; null: none. */
+  /** The kind of the operation and its stage. Both are null for other tasks. */
   readonly operation: string | null;
   readonly stage: string | null;
-  /** How long it has belonged to nobody whose lease is valid; 0 while somebody works on it. */
+  /** How long the task has had no owner with a valid lease. It is 0 while it has one. */
   readonly unattendedMs: number;
 }
 
@@ -62,7 +62,7 @@ export interface RunningGuest {
   readonly attemptId: string;
 }
 
-/** What the API database says; null facts about it mean that a cell is audited alone. */
+/** The facts of the API database. They are null when a cell is audited alone. */
 export interface ApiFacts {
   readonly requests: readonly AuditedRequest[];
 }
@@ -72,7 +72,7 @@ export interface AuditedRequest {
   readonly state: RequestState;
   readonly cell: string | null;
   readonly untouchedMs: number;
-  /** Since it was asked for; if `cancelled`, since it was asked to be deleted. */
+  /** Milliseconds since the request was accepted or, for a `cancelled` one, since its deletion was requested. */
   readonly pendingMs: number;
 }
 

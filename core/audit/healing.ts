@@ -1,10 +1,10 @@
-/** What became of one thing that was to be healed. */
+/** The outcome of healing one violation. */
 export type HealOutcome =
-  /** `before` and `after`: the figures or rows that were (in a dry run: would be) changed. */
+  /** `before` and `after` are the figures or rows that were changed or, in a dry run, would be changed. */
   | { readonly kind: "healed"; readonly before: string; readonly after: string }
-  /** Looked at again under lock, it was in order. */
+  /** The thing was in order when it was checked again under a lock. */
   | { readonly kind: "in-order" }
-  /** Nothing was done: nobody but a person, or some service, can tell what is right. */
+  /** Nothing was changed, because only a person or another service can decide what is right. */
   | { readonly kind: "left"; readonly why: string };
 
 export interface Healing {

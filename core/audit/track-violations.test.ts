@@ -7,7 +7,7 @@ const at = (atMs: number, isComplete = true) => ({ atMs, at: new Date(atMs).toIS
 const SINCE = "1970-01-01T00:00:00.000Z";
 
 describe("readings of a cloud under load", () => {
-  it("keep what persists, with the later proof and the first sight, and drop what was in flight", () => {
+  it("keep what persists, with the latest proof and the first time, and drop what was in flight", () => {
     const tracker = new ViolationTracker(1_000);
     expect(tracker.observe([violation("here", "first"), violation("there")], at(0))).toEqual({
       confirmed: [],
@@ -19,21 +19,21 @@ describe("readings of a cloud under load", () => {
     expect(tracker.suspects).toBe(true);
   });
 
-  it("confirm nothing before it has lasted", () => {
+  it("confirm no violation before it has lasted", () => {
     const tracker = new ViolationTracker(1_000);
     for (const ms of [0, 400, 800]) expect(tracker.observe([violation("here")], at(ms)).confirmed).toEqual([]);
     expect(tracker.observe([violation("here")], at(1_200)).confirmed).toHaveLength(1);
     expect(tracker.observe([violation("here")], at(1_600)).confirmed).toEqual([]);
   });
 
-  it("begin anew with what was away in between", () => {
+  it("start again with a violation that was away in between", () => {
     const tracker = new ViolationTracker(0);
     tracker.observe([violation("here")], at(0));
     tracker.observe([], at(1));
     expect(tracker.observe([violation("here")], at(2)).confirmed).toEqual([]);
   });
 
-  it("tell once that a confirmed one is gone", () => {
+  it("report once that a confirmed violation is gone", () => {
     const tracker = new ViolationTracker(0);
     tracker.observe([violation("here")], at(0));
     tracker.observe([violation("here")], at(1));
@@ -42,7 +42,7 @@ describe("readings of a cloud under load", () => {
     expect(tracker.standing).toEqual([]);
   });
 
-  it("conclude nothing from the silence of a cell that could not be read", () => {
+  it("conclude nothing from a cell that could not be read", () => {
     const tracker = new ViolationTracker(0);
     tracker.observe([violation("here")], at(0));
     tracker.observe([violation("here")], at(1));

@@ -1,6 +1,6 @@
 import { type FoundViolation, keyOfViolation, type Violation } from "./violation.ts";
 
-/** What a reading changed. */
+/** The changes that a reading caused. */
 export interface TrackedChanges {
   readonly confirmed: readonly FoundViolation[];
   readonly gone: readonly FoundViolation[];
@@ -13,9 +13,9 @@ interface Seen {
 }
 
 /**
- * Tells what is broken from what is in flight. A violation is **suspected** when a reading shows it first; **confirmed** when
- * each later one has shown it, too, until at least `pauseMs` after; and forgotten, whichever it was, with the first complete
- * reading that does not show it: what was in flight (a guest about to be told, a request on its way) is over by then.
+ * Distinguishes violations from work in flight. A violation is **suspected** when a reading first shows it. It is **confirmed** when every
+ * reading until at least `pauseMs` later has shown it, too. It is forgotten with the first complete reading that does not show it, because
+ * work in flight (a guest about to be ordered, a request in transit) is over by then.
  */
 export class ViolationTracker {
   readonly #pauseMs: number;
@@ -25,17 +25,17 @@ export class ViolationTracker {
     this.#pauseMs = pauseMs;
   }
 
-  /** Whether anything waits for a further reading. */
+  /** Whether any suspected violation waits for a further reading. */
   get suspects(): boolean {
     return [...this.#seen.values()].some((one) => !one.confirmed);
   }
 
-  /** Those confirmed and not gone, with the proof of the latest reading. */
+  /** The confirmed violations that are not gone, with the proof of the latest reading. */
   get standing(): readonly FoundViolation[] {
     return [...this.#seen.values()].filter((one) => one.confirmed).map((one) => one.found);
   }
 
-  /** Takes a reading. `isComplete` false: something could not be read, so what it does not show may be there all the same. */
+  /** Takes a reading. With `isComplete` false, something could not be read, so violations that it does not show are kept. */
   observe(
     violations: readonly Violation[],
     reading: { readonly atMs: number; readonly at: string; readonly isComplete: boolean },

@@ -1,4 +1,4 @@
-/** The six laws, the first one first. */
+/** The names of the six laws, in order. */
 export const LAW_NAMES = [
   "no oversubscription",
   "no orphans",
@@ -12,17 +12,17 @@ export function nameOfPromise(law: number | "groups"): string {
   return law === "groups" ? "server groups" : `law ${law}`;
 }
 
-/** A law that does not hold: which, of what, where, and how that is known. */
+/** A violation of a law: which law, what is wrong, where, and the proof. */
 export interface Violation {
-  /** By its number; `groups`: the promise of server groups, which is no law but is checked like one. */
+  /** The number of the law. `groups` stands for the policies of server groups, which are no law but are checked like one. */
   readonly law: 1 | 2 | 3 | 4 | 5 | 6 | "groups";
-  /** What is wrong, in words that stay the same from reading to reading. */
+  /** What is wrong, in words that are the same in every reading. */
   readonly what: string;
-  /** Cell, provider, host or server that it concerns. */
+  /** The cell, provider, host or server concerned. */
   readonly where: string;
-  /** The figures or rows that show it. */
+  /** The figures or rows that prove it. */
   readonly proof: string;
-  /** What a healing would have to look at; none: nothing that a healing could decide. */
+  /** What a healing must examine. Absent when a healing could decide nothing. */
   readonly subject?: ViolationSubject;
 }
 
@@ -32,13 +32,13 @@ export type ViolationSubject =
   | { readonly kind: "request"; readonly serverUuid: string }
   | { readonly kind: "guest"; readonly cell: string; readonly host: string; readonly serverUuid: string };
 
-/** One that is no mere sight of something in flight. */
+/** A violation that is confirmed or was read from the change feed, and so is not just work in flight. */
 export interface FoundViolation extends Violation {
-  /** When it was first read, or, of the change feed, committed: ISO 8601. */
+  /** When the violation was first read or, in the change feed, committed. ISO 8601. */
   readonly since: string;
 }
 
-/** The same for what one reading and the next say of the same thing, whatever the figures. */
+/** A key that is equal for violations of the same thing in successive readings, whatever the figures. */
 export function keyOfViolation(violation: Violation): string {
   return `${violation.law}\n${violation.what}\n${violation.where}`;
 }

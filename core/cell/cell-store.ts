@@ -97,11 +97,11 @@ export interface TakenTask {
 export type CommitOutcome = { readonly kind: "committed" } | Fenced;
 
 export interface Hop extends TaskClaim {
-  /** Index of the selection that failed, with the reason. `skipped` means that its host was never called. */
+  /** Index of the selection that failed. `reason` says why, and `result` is `skipped` when its host was never called. */
   readonly from: number;
   readonly reason: string;
   readonly result?: "failed" | "skipped";
-  /** Index of the alternate, its host, and the change that releases the allocation of `from` and claims the alternate's. */
+  /** Index of the alternate. `toHost` is its host, and `change` releases the allocation of `from` and claims the alternate's. */
   readonly to: number;
   readonly toHost: string;
   readonly change: AllocationChange;

@@ -2,15 +2,15 @@ import type { ConsumerUuid, ProviderUuid, ResourceClass } from "./ids.ts";
 import type { AllocationItem, ConsumerOwner } from "./model.ts";
 
 /**
- * What a consumer must look like for a step to go ahead: `null` - it must not exist; a number - its generation;
- * `"any"` - no check (a cell's own task, which is fenced by its epoch instead).
+ * What a consumer must look like for a step to be applied. `null`: it must not exist. A number: it must have this generation. `"any"`:
+ * there is no check, for a cell's own task, which is fenced by its epoch instead.
  */
 export type ExpectedGeneration = number | null | "any";
 
 /**
- * One step of a change. Everything the ledger does to allocations is made of these two:
- * a claim replaces nothing by something, a release something by nothing, a swap one host's by another's; a move hands
- * all that `from` holds over to `to`, untouched (Nova's "migration-held allocation").
+ * One step of a change. Every change of allocations consists of these two kinds. A `replace` step is a claim (from nothing), a release (to
+ * nothing) or a swap (from one host to another). A `move` step transfers everything that `from` holds to `to`, unchanged (Nova's
+ * "migration-held allocation").
  */
 export type AllocationStep =
   | {
@@ -18,51 +18,53 @@ export type AllocationStep =
       readonly consumer: ConsumerUuid;
       readonly expected: ExpectedGeneration;
       readonly owner: ConsumerOwner;
-      /** Empty: the consumer gives back all it holds and ceases to exist. */
+      /** When empty, the consumer releases everything and ceases to exist. */
       readonly items: readonly AllocationItem[];
     }
   | {
       readonly kind: "move";
       readonly from: ConsumerUuid;
-      /** Must not exist yet (its generation will be 1); its owner is `from`'s project and user, with `toType`. */
+      /**
+       * This consumer must not exist yet. Its generation becomes 1, and its owner has the project and user of `from` and the type `toType`.
+       */
       readonly to: ConsumerUuid;
       readonly toType: string;
     };
 
 /**
- * Steps that happen together or not at all. They are applied in order to a working copy; capacity is compared at
- * the end, for every (provider, class) whose use grew: what one step gives back another may take.
+ * Steps that are applied together or not at all. They are applied in order to a working copy. Capacity is compared at the end for every
+ * (provider, class) whose use grew, so a later step may take what an earlier one released.
  */
 export interface AllocationChange {
   readonly steps: readonly AllocationStep[];
   /**
-   * Raise, once a change, the generations that the Placement API raises when it writes allocations: of the providers that
-   * the items name, and of those that a consumer held which gives back all; a provider that a consumer merely moved away
-   * from keeps its own. Berth's own claims raise none: they compare capacity, and a generation that moves with each claim
-   * makes agents' tree reports collide.
+   * Raises, once for each change, the generations that the Placement API raises when it writes allocations. These belong to the providers
+   * that the items name, and to those of a consumer that releases everything. A provider that a consumer merely left keeps its generation.
+   * Berth's own claims raise none, because they compare capacity. A generation that changed with each claim would make agents' tree reports
+   * collide.
    *
-   * Source: `_set_allocations` of upstream's placement/objects/allocation.py. A move raises nothing: upstream has none.
+   * Source: `_set_allocations` of upstream's placement/objects/allocation.py. A `move` step raises none, since upstream has no such step.
    */
   readonly bumpProviders?: boolean;
 }
 
-/** Why one (provider, class) of a change could not be had. Every one is listed, not just the first. */
+/** Why a change could not get one (provider, class). A refusal lists all shortfalls, not just the first. */
 export interface Shortfall {
   readonly provider: ProviderUuid;
   readonly resourceClass: ResourceClass;
-  /** `capacity`: no room; the three units: the amount itself is not allowed by the inventory. */
+  /** `capacity`: too little is free. The other three: the inventory's unit forbids the amount itself. */
   readonly reason: "capacity" | "min_unit" | "max_unit" | "step_size";
   readonly requested: number;
-  /** In use by others when the change was decided. */
+  /** The amount in use by other consumers when the change was decided. */
   readonly used: number;
-  /** For `capacity` the capacity, else the unit that was violated. */
+  /** The capacity for `capacity`, and otherwise the unit that was violated. */
   readonly limit: number;
 }
 
 export type AllocationOutcome =
   | {
       readonly kind: "committed";
-      /** New generation of each consumer that a step named and that still exists. */
+      /** New generations of the consumers that the steps name and that still exist. */
       readonly generations: ReadonlyMap<ConsumerUuid, number>;
     }
   | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
@@ -72,11 +74,11 @@ export type AllocationOutcome =
       readonly kind: "consumer-conflict";
       readonly consumer: ConsumerUuid;
       readonly expected: ExpectedGeneration;
-      /** `null`: there is no such consumer. */
+      /** `null` when there is no such consumer. */
       readonly actual: number | null;
     };
 
-/** A first claim: the consumer must be new. */
+/** A first claim, for which the consumer must be new. */
 export function claim(
   consumer: ConsumerUuid,
   owner: ConsumerOwner,
@@ -85,12 +87,12 @@ export function claim(
   return { steps: [{ kind: "replace", consumer, expected: null, owner, items }] };
 }
 
-/** Give back whatever the consumer holds; a consumer that is gone already is no error (the step may be repeated). */
+/** Releases everything that the consumer holds. A consumer that no longer exists is no error, so the step can be repeated. */
 export function release(consumer: ConsumerUuid, owner: ConsumerOwner): AllocationChange {
   return { steps: [{ kind: "replace", consumer, expected: "any", owner, items: [] }] };
 }
 
-/** Give back one host's allocation and claim another's, as one write: the hop to an alternate. */
+/** Releases one host's allocation and claims another's in one write, for the hop to an alternate. */
 export function swap(consumer: ConsumerUuid, owner: ConsumerOwner, items: readonly AllocationItem[]): AllocationChange {
   return { steps: [{ kind: "replace", consumer, expected: "any", owner, items }] };
 }

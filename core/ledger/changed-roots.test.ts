@@ -13,7 +13,7 @@ function since(changes: ChangedRoots, mark: number): number[] | "all" {
 }
 
 describe("ChangedRoots", () => {
-  it("tells each reader all that was touched since its mark, or that it was too much", () => {
+  it('reports to each reader every root that changed since its mark, or "all" after too many changes', () => {
     const steps = fc.array(fc.oneof(fc.nat({ max: 3 }), fc.constantFrom("mark" as const, "all" as const)));
     fc.assert(
       fc.property(steps, (taken) => {
@@ -37,7 +37,7 @@ describe("ChangedRoots", () => {
     );
   });
 
-  it("remembers as many changes as it was told to", () => {
+  it("remembers exactly the given number of changes", () => {
     const changes = new ChangedRoots(4);
     const mark = changes.mark();
     for (const root of [1, 1, 2, 3, 4]) changes.touch(root);
@@ -85,7 +85,7 @@ describe("a view's changed roots", () => {
     expect(new Set(moved)).toEqual(new Set(["root", "other"]));
   });
 
-  it("name the roots of claims that are held and let go of, and of hosts that others touch", () => {
+  it("name the roots of held and released claims, and of hosts that `touch` names", () => {
     const view = tree();
     const items = [{ provider: child, resourceClass: resourceClass("VGPU"), amount: 1 }];
     expect(changed(view, () => view.hold("claim", items))).toEqual(["root"]);

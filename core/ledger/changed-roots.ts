@@ -1,31 +1,31 @@
-/** Changes remembered unless told otherwise: a reader that has missed more than these begins anew. */
+/** The default number of changes that are remembered. A reader that has missed more must start again. */
 const REMEMBERED = 1 << 16;
 
 /**
- * Which roots of a ledger view changed, in order, for readers who keep something of their own for each root. A reader marks
- * up to where it has read, and later asks for what came after.
+ * The roots of a ledger view that changed, in order, for readers that cache something for each root. A reader takes a mark when it has read
+ * everything, and later asks for the changes since that mark.
  *
- * A bounded ring: a reader that was away for long is told that everything may have changed.
+ * The changes are kept in a bounded ring, so a reader with an old mark is told that everything may have changed.
  */
 export class ChangedRoots {
   readonly #roots: Int32Array;
   #position = 0;
-  /** What is before can be told only as "all". */
+  /** Changes before this position are no longer known. */
   #knownFrom = 0;
-  /** Entries before this position were read by somebody. */
+  /** A reader has read the entries before this position. */
   #readTo = 0;
 
   constructor(remembered: number = REMEMBERED) {
     this.#roots = new Int32Array(remembered);
   }
 
-  /** The position after the last change: a reader that begins now, or has just read, gives it to `since` the next time. */
+  /** The position after the last change. A reader that has read everything passes it to `since` the next time. */
   mark(): number {
     this.#readTo = this.#position;
     return this.#position;
   }
 
-  /** Something about the tree of this root, or about its host, is not as it was. Repeated for one root it is one change. */
+  /** Records that the tree of this root, or its host, has changed. Repetitions for one root are recorded once. */
   touch(root: number): void {
     const last = this.#position - 1;
     if (last >= this.#readTo && this.#roots[last % this.#roots.length] === root) return;
@@ -34,13 +34,16 @@ export class ChangedRoots {
     this.#knownFrom = Math.max(this.#knownFrom, this.#position - this.#roots.length);
   }
 
-  /** Everything may be different. */
+  /** Records that everything may have changed. */
   touchAll(): void {
     this.#position += 1;
     this.#knownFrom = this.#position;
   }
 
-  /** Calls `visit` for each root that changed since the mark, for some several times. False: all may have, and none was visited. */
+  /**
+   * Calls `visit` for each root that changed since the mark, possibly several times. Returns false, without a call, when everything may
+   * have changed.
+   */
   since(mark: number, visit: (root: number) => void): boolean {
     if (mark < this.#knownFrom) return false;
     let index = mark % this.#roots.length;

@@ -8,13 +8,13 @@ import { WorkingLedger } from "./working-ledger.ts";
 type Refusal = Exclude<AllocationOutcome, { readonly kind: "committed" | "no-capacity" }>;
 
 /**
- * Decides a change of allocations: all of its steps, or none. Refuses, in this order: at the first step that fails, a
- * consumer that is not as expected or an unknown provider or inventory; at the end, every amount that an inventory's
- * units forbid and every inventory that grew past its capacity, all of them listed in the order of the items. An
- * inventory that is over its capacity already (its host shrank) accepts any change that does not raise its use.
+ * Decides a change of allocations, all of its steps or none. The first failing step refuses the change for a consumer that is not as
+ * expected, or for an unknown provider or inventory. After the last step, the change is refused for every amount that an inventory's units
+ * forbid and for every inventory that grew past its capacity. These are all listed, in the order of the items. An inventory that already
+ * exceeds its capacity, because its host shrank, accepts any change that does not raise its use.
  *
- * Source: Placement's write of allocations, with capacity compared instead of provider generations.
- * Cost: proportional to the items named and given back. `ledger_apply` is the same in SQL.
+ * Source: Placement's write of allocations, with capacity compared instead of provider generations. Cost: proportional to the items that
+ * are named and released. `ledger_apply` is the same in SQL.
  */
 export function decideAllocations(state: LedgerState, change: AllocationChange): LedgerDecision<AllocationOutcome> {
   const working = new WorkingLedger(state);
@@ -89,7 +89,7 @@ function assertItems(items: readonly AllocationItem[]): void {
   }
 }
 
-/** Every reason against the working copy, in the order of the items; for one item units before capacity. */
+/** All shortfalls of the working copy, in the order of the items. For one item the units come before the capacity. */
 function shortfallsOf(working: WorkingLedger, change: AllocationChange): Shortfall[] {
   const items = change.steps.flatMap((step) => (step.kind === "replace" ? step.items : []));
   const requestedTotals = new Map<string, number>();

@@ -7,13 +7,12 @@ import type { RowChange } from "./row-change.ts";
 type Inventories = Provider["inventories"];
 
 /**
- * Decides the replacement of a whole provider tree. Refuses, in this order: a list that is no tree, a generation that is
- * not as expected, a name that another tree's provider has, the removal of what is in use. The generation rises by one for
- * each provider that differs; a new one starts at 0. Shrinking an inventory below its use is allowed: it then takes no more
- * claims.
+ * Decides the replacement of a whole provider tree. Refuses, in this order: a list that is no tree, an unexpected generation, a name that
+ * another tree's provider has, and the removal of something in use. The generation of each provider that differs rises by one, and a new
+ * provider starts at 0. An inventory may shrink below its use, and then accepts no more claims.
  *
- * Source: Placement's inventories, traits and provider API, with Nova's agents' rule that an unchanged report writes nothing.
- * Cost: proportional to the tree. `ledger_put_trees` is the same in SQL.
+ * Source: Placement's inventories, traits and provider API, with the rule of Nova's agents that an unchanged report writes nothing. Cost:
+ * proportional to the tree. `ledger_put_trees` is the same in SQL.
  */
 export function decideTree(state: LedgerState, tree: ProviderTree): LedgerDecision<TreeOutcome> {
   const refusal =
@@ -25,7 +24,7 @@ export function decideTree(state: LedgerState, tree: ProviderTree): LedgerDecisi
   return refusal === null ? replaceTree(state, tree) : unchanged<TreeOutcome>(refusal);
 }
 
-/** What can be said against a list without knowing the ledger; both bodies ask it. Null: it is a tree. */
+/** What is wrong with a list regardless of the ledger's content, or null when it is a tree. Both implementations call this. */
 export function malformedList(tree: ProviderTree): TreeOutcome | null {
   const malformed = (provider: ProviderUuid, why: string): TreeOutcome => ({ kind: "malformed", provider, why });
   if (tree.providers[0]?.uuid !== tree.root) return malformed(tree.root, "the root is not the first of the list");
@@ -44,7 +43,7 @@ export function malformedList(tree: ProviderTree): TreeOutcome | null {
   return null;
 }
 
-/** What `foreignMember` and `ledger_put_trees` say of a provider that another tree has. */
+/** The reason that `foreignMember` and `ledger_put_trees` give for a provider of another tree. */
 export const WHY_FOREIGN = "the provider belongs to another tree";
 
 function foreignMember(state: LedgerState, tree: ProviderTree): TreeOutcome | null {
@@ -72,7 +71,10 @@ function takenName(state: LedgerState, tree: ProviderTree): TreeOutcome | null {
   return null;
 }
 
-/** Listed providers first, in their order and by class; then those left out, by uuid. */
+/**
+ * The first thing in use that the list would remove. Listed providers are checked first, in their order and by class. The missing ones
+ * follow, by UUID.
+ */
 function inUse(state: LedgerState, tree: ProviderTree): TreeOutcome | null {
   for (const spec of tree.providers) {
     const held = [...(state.providers.get(spec.uuid)?.inventories ?? [])]
@@ -89,7 +91,7 @@ function inUse(state: LedgerState, tree: ProviderTree): TreeOutcome | null {
   return null;
 }
 
-/** The members of the tree that the list does not have, by uuid. */
+/** The members of the tree that the list does not contain, sorted by UUID. */
 function leftOut(state: LedgerState, tree: ProviderTree): Provider[] {
   const listed = new Set(tree.providers.map(({ uuid }) => uuid));
   return [...(state.trees.get(tree.root) ?? [])]
@@ -121,14 +123,14 @@ function replaceTree(state: LedgerState, tree: ProviderTree): LedgerDecision<Tre
     }
     generations.set(spec.uuid, providers.get(spec.uuid)?.generation ?? after.generation);
   }
-  // Those left out go last: a child that stays has its new parent by then.
+  // Missing providers are removed last, because by then a child that stays has its new parent.
   for (const [provider, record] of providers)
     if (record === null) rows.push({ kind: "provider-removed", uuid: provider });
   const kind = providers.size === 0 ? "unchanged" : "replaced";
   return { outcome: { kind, generations }, delta: { providers, consumers: new Map(), rows } };
 }
 
-/** The record that the report asks for, at the generation of the one before. */
+/** The provider record that the report asks for, with the generation of the previous record. */
 function providerOf(spec: ProviderSpec, root: ProviderUuid, before: Provider | undefined): Provider {
   const { uuid, name, parent, traits } = spec;
   const inventories: Inventories = new Map(
@@ -141,7 +143,7 @@ function providerOf(spec: ProviderSpec, root: ProviderUuid, before: Provider | u
   return { uuid, name, parent, root, generation: before?.generation ?? 0, inventories, traits, aggregates };
 }
 
-/** The rows in which two records of one provider differ, its own row aside. */
+/** The rows in which two records of one provider differ, except the provider's own row. */
 function differences(before: Provider | undefined, after: Provider): RowChange[] {
   const provider = after.uuid;
   const rows: RowChange[] = [];
@@ -176,7 +178,7 @@ function sameInventory(a: Inventory | undefined, b: Inventory): boolean {
   );
 }
 
-/** Those of the first that the second does not have. */
+/** The items of the first collection that the second does not have. */
 function gone<Item>(from: Iterable<Item> | undefined, to: { has(item: Item): boolean } | undefined): Item[] {
   return [...(from ?? [])].filter((item) => to?.has(item) !== true);
 }

@@ -1,9 +1,9 @@
 import type { AllocationOutcome, Shortfall } from "./allocation-change.ts";
 
-/** Every way in which a ledger says no to a change. */
+/** Every outcome in which a ledger refuses a change. */
 export type AllocationRefusal = Exclude<AllocationOutcome, { readonly kind: "committed" }>;
 
-/** Why a change was refused, in words that a server's owner and an operator understand. */
+/** Why a change was refused, in words for a server's owner and an operator. */
 export function describeAllocationRefusal(refusal: AllocationRefusal): string {
   switch (refusal.kind) {
     case "no-capacity":

@@ -11,8 +11,8 @@ interface Arrays {
 }
 
 /**
- * Claims that a ledger view does not show yet - on their way to the database, or committed and not yet replicated - taken
- * off what is free, so that searches see them as used at no cost.
+ * Claims that a ledger view does not show yet, because they are in flight to the database, or committed and not yet replicated. Their
+ * amounts are subtracted from the free amounts, so that searches see them as used at no cost.
  */
 export class HeldClaims {
   readonly #claims = new Map<string, { readonly items: readonly AllocationItem[]; held: readonly Held[] }>();
@@ -36,7 +36,7 @@ export class HeldClaims {
     }
   }
 
-  /** Slots or columns are others now: hold all claims anew. */
+  /** Holds all claims again, because the slots or columns have been replaced. */
   holdAnew(arrays: Arrays): void {
     for (const claim of this.#claims.values()) {
       for (const { column, slot, amount } of claim.held) column.hold(slot, -amount);
@@ -51,7 +51,7 @@ interface Held {
   readonly amount: number;
 }
 
-/** Returns what was held: not what is of providers or inventories that the view does not know. */
+/** Returns the items that were held. Items of providers or inventories that the view does not know are skipped. */
 function hold({ slots, columns, changes }: Arrays, items: readonly AllocationItem[]): Held[] {
   const held: Held[] = [];
   for (const { provider, resourceClass, amount } of items) {

@@ -1,6 +1,6 @@
 /**
- * Branded identifiers of the ledger. A brand costs nothing at run time and keeps a consumer's UUID from
- * being passed where a provider's is meant.
+ * Branded identifiers of the ledger. A brand costs nothing at run time and prevents passing a consumer's UUID where a provider's is
+ * expected.
  */
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };

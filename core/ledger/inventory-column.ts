@@ -1,13 +1,12 @@
 import { capacityOf, type Inventory } from "./model.ts";
 
 /**
- * One resource class of a ledger view: the inventories of all providers as arrays by slot. The arrays are replaced when
- * they grow: fetch them anew for each search.
+ * One resource class of a ledger view: the inventories of all providers, as arrays by slot. The arrays are replaced when they grow, so they
+ * must be read again for each search.
  */
 export class InventoryColumn {
   /**
-   * capacity − used − held; -1 where the provider has no inventory of the class. Below 0 after a capacity was lowered under
-   * its use.
+   * capacity − used − held, or -1 where the provider has no inventory of the class. Negative after a capacity was lowered below its use.
    */
   free: Float64Array;
   used: Float64Array;
@@ -18,13 +17,13 @@ export class InventoryColumn {
   /** 0 where the provider has no inventory of the class. */
   maxUnit: Int32Array;
   stepSize: Int32Array;
-  /** Inventories whose min_unit or step_size is not 1. None: a search need not look at either. */
+  /** How many inventories have a min_unit or step_size other than 1. When it is 0, a search need not check either. */
   unevenCount = 0;
-  /** Providers that have an inventory of the class. */
+  /** Number of providers that have an inventory of the class. */
   count = 0;
-  /** No inventory has a smaller max_unit (a bound that only falls): a search for less need not look at them. */
+  /** A lower bound of every max_unit, which never rises. A search for less need not check the max_unit. */
   maxUnitAtLeast = Number.POSITIVE_INFINITY;
-  /** By slot: use that the ledger does not show yet. */
+  /** Use that the ledger does not show yet, by slot. */
   readonly #held = new Map<number, number>();
 
   constructor(slots: number) {
@@ -54,7 +53,7 @@ export class InventoryColumn {
     return this.maxUnit[slot]! > 0;
   }
 
-  /** What may be allocated at most, in use or not. */
+  /** The most that may be allocated, including what is in use. */
   capacity(slot: number): number {
     const held = this.#held.size === 0 ? 0 : (this.#held.get(slot) ?? 0);
     return this.free[slot]! + this.used[slot]! + held;
@@ -89,7 +88,7 @@ export class InventoryColumn {
     return true;
   }
 
-  /** Count so much as used beside what the ledger says; a negative amount takes it back. */
+  /** Counts an amount as used in addition to the ledger's use. A negative amount reverts this. */
   hold(slot: number, amount: number): void {
     const held = (this.#held.get(slot) ?? 0) + amount;
     if (held === 0) this.#held.delete(slot);
@@ -97,7 +96,10 @@ export class InventoryColumn {
     if (this.has(slot)) this.free[slot] = this.free[slot]! - amount;
   }
 
-  /** Somebody who asked the ledger itself was told that no more is free: it stands until the inventory is put again. */
+  /**
+   * Lowers the free amount to what the ledger itself has reported to a refused claim. It holds until the inventory is put again. Returns
+   * whether anything changed.
+   */
   learnFree(slot: number, free: number): boolean {
     const excess = this.free[slot]! - free;
     if (!this.has(slot) || excess <= 0) return false;
@@ -129,7 +131,7 @@ export class InventoryColumn {
   }
 }
 
-/** Returns `target` with `source` at its start. */
+/** Copies `source` to the start of `target`, and returns `target`. */
 export function copyInto<Array extends { set(source: Array): void }>(target: Array, source: Array): Array {
   target.set(source);
   return target;

@@ -1,6 +1,6 @@
 import type { ResourceClass, Trait } from "./ids.ts";
 
-/** The names that exist in a cell, whether or not a provider has them. Who asks for another one has mistyped it. */
+/** The resource classes and traits that exist in a cell, whether or not a provider has them. Any other name in a request is mistyped. */
 export class KnownNames {
   readonly classes = new Set<ResourceClass>();
   readonly traits = new Set<Trait>();

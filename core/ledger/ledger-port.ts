@@ -3,16 +3,16 @@ import type { ConsumerUuid } from "./ids.ts";
 import type { AllocationItem, Consumer, Provider } from "./model.ts";
 import type { ProviderTree, TreeOutcome } from "./provider-tree.ts";
 
-/** Everything a ledger holds, sorted by uuid / name: what tests compare and the auditor reads. */
+/** Everything that a ledger holds, sorted by UUID or name, for tests and for the audit. */
 export interface LedgerDump {
   readonly providers: readonly Provider[];
   readonly consumers: readonly (Consumer & { readonly items: readonly AllocationItem[] })[];
 }
 
 /**
- * The ledger of one cell, either body (pure in memory, or Postgres). Every call is one batch: one transaction (trees that
- * take names or providers from each other: one a tree), an answer for each element in order, each element all or nothing and
- * independent of the others' success; the elements take effect in the order given.
+ * The ledger of one cell, with two implementations (pure in memory, and Postgres). Every call is one batch in one transaction, except that
+ * trees which take names or providers from each other get one transaction each. The answers come in the order of the elements. Each element
+ * is applied completely or not at all, independently of the others' success, and the elements take effect in the given order.
  */
 export interface Ledger {
   applyAllocations(changes: readonly AllocationChange[]): Promise<readonly AllocationOutcome[]>;

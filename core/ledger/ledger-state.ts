@@ -3,29 +3,29 @@ import type { LedgerDump } from "./ledger-port.ts";
 import type { AllocationItem, Consumer, Provider } from "./model.ts";
 import type { RowChange } from "./row-change.ts";
 
-/** A consumer with all that it holds: never an empty list, since a consumer that holds nothing does not exist. */
+/** A consumer with everything that it holds. The list is never empty, since a consumer that holds nothing does not exist. */
 export interface Holder extends Consumer {
   readonly items: readonly AllocationItem[];
 }
 
-/** Everything that the pure ledger knows. The records are immutable and replaced whole; only `evolve` writes the maps. */
+/** Everything that the pure ledger knows. The records are immutable and are replaced as a whole. Only `evolve` writes the maps. */
 export interface LedgerState {
   readonly providers: ReadonlyMap<ProviderUuid, Provider>;
   readonly consumers: ReadonlyMap<ConsumerUuid, Holder>;
-  /** The owner of each name, which is unique. */
+  /** The provider that has each name. Names are unique. */
   readonly names: ReadonlyMap<string, ProviderUuid>;
   /** The members of each tree, by its root. */
   readonly trees: ReadonlyMap<ProviderUuid, ReadonlySet<ProviderUuid>>;
 }
 
-/** What a decision changes: new records, `null` for what ceases to exist, and the same as rows for views. */
+/** The changes of a decision: new records, `null` for records that cease to exist, and the same changes as rows for views. */
 export interface LedgerDelta {
   readonly providers: ReadonlyMap<ProviderUuid, Provider | null>;
   readonly consumers: ReadonlyMap<ConsumerUuid, Holder | null>;
   readonly rows: readonly RowChange[];
 }
 
-/** A verdict with what it does to the state; a refusal's delta is empty. */
+/** An outcome with its effect on the state. The delta of a refusal is empty. */
 export interface LedgerDecision<Outcome> {
   readonly outcome: Outcome;
   readonly delta: LedgerDelta;
@@ -50,7 +50,7 @@ export function emptyLedger(): LedgerState {
   return state;
 }
 
-/** The same state, which changes no more when that one does. Cost: all of it. */
+/** A copy that later changes of the original do not affect. Cost: proportional to the whole state. */
 export function copyLedger({ providers, consumers, names, trees }: LedgerState): LedgerState {
   return {
     providers: new Map(providers),
@@ -60,14 +60,14 @@ export function copyLedger({ providers, consumers, names, trees }: LedgerState):
   };
 }
 
-/** Writes a decision's delta into the state it was made on. Cost: as many steps as the delta has records. */
+/** Writes a decision's delta into the state on which it was made. Cost: proportional to the records of the delta. */
 export function evolve(state: LedgerState, delta: LedgerDelta): void {
   const target = state as MutableState;
   for (const [uuid, holder] of delta.consumers) {
     if (holder === null) target.consumers.delete(uuid);
     else target.consumers.set(uuid, holder);
   }
-  // All old names go before the new ones come: providers of one tree may trade names.
+  // All old names are removed before new ones are added, because providers of one tree may exchange names.
   for (const uuid of delta.providers.keys()) forget(target, uuid);
   for (const [uuid, provider] of delta.providers) {
     if (provider !== null) remember(target, uuid, provider);
@@ -92,7 +92,7 @@ function remember(state: MutableState, uuid: ProviderUuid, provider: Provider): 
   else members.add(uuid);
 }
 
-/** Every row that a view needs to show this state: what a follower loads before it follows. */
+/** All rows that a view needs to show this state. A follower loads them before it follows. */
 export function rowsOf(state: LedgerState): readonly RowChange[] {
   return [...state.providers.values()].flatMap(rowsOfProvider);
 }
@@ -120,13 +120,13 @@ function rowsOfProvider(provider: Provider): RowChange[] {
   ];
 }
 
-/** The row of the provider itself, without what it offers. */
+/** The provider's own row, without its inventories, traits and aggregates. */
 export function providerRow(provider: Provider): RowChange {
   const { uuid, name, parent, root, generation } = provider;
   return { kind: "provider-put", uuid, name, parent, root, generation };
 }
 
-/** The state sorted by uuid, class and trait: equal ledgers have equal dumps. */
+/** The state sorted by UUID, class and trait, so that equal ledgers have equal dumps. */
 export function dumpLedger(state: LedgerState): LedgerDump {
   return {
     providers: [...state.providers.values()].sort(byUuid).map((provider) => ({
@@ -149,7 +149,7 @@ export function byProviderThenClass(a: AllocationItem, b: AllocationItem): numbe
   return compare(a.provider, b.provider) || compare(a.resourceClass, b.resourceClass);
 }
 
-/** Order by code units: what Postgres calls collation "C", and the order of its uuids. */
+/** Compares by code units, like Postgres' collation "C" and the order of its UUIDs. */
 export function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

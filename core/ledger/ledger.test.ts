@@ -55,7 +55,7 @@ describe("the pure ledger, whatever is asked of it", () => {
     );
   });
 
-  it("changes nothing and tells no rows when it refuses", () => {
+  it("changes nothing and returns no rows when it refuses", () => {
     fc.assert(
       fc.property(commands, anyChange, (all, change) => {
         const ledger = ledgerAfter(all);
@@ -68,7 +68,7 @@ describe("the pure ledger, whatever is asked of it", () => {
     );
   });
 
-  it("tells in rows all that a view needs to follow it", () => {
+  it("returns all rows that a view needs to follow it", () => {
     fc.assert(
       fc.property(commands, anyCommand, (all, last) => {
         const ledger = ledgerAfter(all);
@@ -79,7 +79,7 @@ describe("the pure ledger, whatever is asked of it", () => {
     );
   });
 
-  it("gives the same use whoever holds an allocation: a move is felt by no provider", () => {
+  it("a move to another consumer changes the use of no provider", () => {
     fc.assert(
       fc.property(commands, (all) => {
         const ledger = ledgerAfter(all);
@@ -98,7 +98,7 @@ describe("the pure ledger, whatever is asked of it", () => {
     );
   });
 
-  it("ends where it began when everything is released", () => {
+  it("is in its initial state after everything is released", () => {
     fc.assert(
       fc.property(changes, (all) => {
         const ledger = ledgerAfter([{ kind: "allocations", changes: all }]);
@@ -122,7 +122,7 @@ describe("the pure ledger, whatever is asked of it", () => {
 });
 
 describe("evolve", () => {
-  it("keeps its indexes in step with the providers", () => {
+  it("keeps its indexes consistent with the providers", () => {
     fc.assert(
       fc.property(commands, (all) => {
         const ledger = ledgerAfter(all);
@@ -140,7 +140,7 @@ function overUse(dump: LedgerDump): ReadonlyMap<string, number> {
   return new Map(overCapacity(dump).map((line) => [line.split(":")[0]!, Number(/used (\d+)/.exec(line)?.[1])]));
 }
 
-/** Rows by what they are about, as a view would hold them. */
+/** The latest row of each subject, as a view would hold them. */
 function tableOf(rows: readonly RowChange[]): Map<string, RowChange> {
   const table = new Map<string, RowChange>();
   for (const row of rows) applyRow(table, row);

@@ -17,40 +17,41 @@ import type { AllocationItem } from "./model.ts";
 import type { ProviderTree, TreeOutcome } from "./provider-tree.ts";
 import type { RowChange } from "./row-change.ts";
 
-/** A verdict, and the rows that it changed. */
+/** An outcome, and the rows that it changed. */
 export interface Applied<Outcome> {
   readonly outcome: Outcome;
   readonly rows: readonly RowChange[];
 }
 
 /**
- * The ledger's pure body: a state that decisions change one after the other. Synchronous, without clock or chance, so that
- * the same calls always lead to the same state: the oracle of tests, the ledger of simulations and of in-memory cells.
+ * The pure implementation of the ledger: a state that decisions change one after the other. It is synchronous and uses neither a clock nor
+ * randomness, so the same calls always produce the same state. It is the oracle of tests, and the ledger of simulations and of in-memory
+ * cells.
  */
 export class PureLedger {
   #state: LedgerState = emptyLedger();
 
-  /** Decides and, unless refused, applies. Cost: proportional to the change. */
+  /** Decides the change and applies it unless it is refused. Cost: proportional to the change. */
   applyAllocations(change: AllocationChange): Applied<AllocationOutcome> {
     return this.#apply(decideAllocations(this.#state, change));
   }
 
-  /** Decides and, unless refused, applies. Cost: proportional to the tree. */
+  /** Decides the tree and applies it unless it is refused. Cost: proportional to the tree. */
   putTree(tree: ProviderTree): Applied<TreeOutcome> {
     return this.#apply(decideTree(this.#state, tree));
   }
 
-  /** What the consumer holds, by provider and class; empty when it does not exist. */
+  /** The consumer's allocations, sorted by provider and class. Empty when the consumer does not exist. */
   allocationsOf(consumer: ConsumerUuid): readonly AllocationItem[] {
     return [...(this.#state.consumers.get(consumer)?.items ?? [])].sort(byProviderThenClass);
   }
 
-  /** Every row that a view needs to show the ledger as it is now. */
+  /** All rows that a view needs to show the present ledger. */
   rows(): readonly RowChange[] {
     return rowsOf(this.#state);
   }
 
-  /** Returns what puts the ledger back to what it is now. */
+  /** Returns a function that restores the present state. */
   remember(): () => void {
     const kept = copyLedger(this.#state);
     return () => {

@@ -1,8 +1,8 @@
 import type { AggregateUuid, ConsumerUuid, ProviderUuid, ResourceClass, Trait } from "./ids.ts";
 
 /**
- * The quantity of one resource class that one provider offers. Field for field the Placement API's inventory
- * record, `used` added: the ledger keeps it equal to the sum of the allocations (law 1).
+ * The quantity of one resource class that one provider offers. It has the fields of the Placement API's inventory record. The ledger adds
+ * `used` and keeps it equal to the sum of the allocations (law 1).
  */
 export interface Inventory {
   readonly total: number;
@@ -14,9 +14,9 @@ export interface Inventory {
 }
 
 /**
- * How much of an inventory may be allocated at most: floor((total − reserved) × allocation_ratio), as upstream
- * Placement computes it. The one place where this formula stands in TypeScript; SQL has it once, too
- * (`ledger_capacity`). Kept within 2^53 − 1 both ways, since upstream allows ratios that overflow any integer.
+ * The most that may be allocated of an inventory: floor((total − reserved) × allocation_ratio), as upstream Placement computes it. This is
+ * the formula's only place in TypeScript. In SQL its only place is `ledger_capacity`. The result is limited to ±(2^53 − 1), since upstream
+ * allows ratios that overflow any integer.
  */
 export function capacityOf({
   total,
@@ -27,7 +27,7 @@ export function capacityOf({
   return Math.max(Math.min(capacity, Number.MAX_SAFE_INTEGER), Number.MIN_SAFE_INTEGER);
 }
 
-/** A resource provider with all that it offers: a node of a provider tree. */
+/** A resource provider with everything that it offers. It is a node of a provider tree. */
 export interface Provider {
   readonly uuid: ProviderUuid;
   readonly name: string;
@@ -40,7 +40,7 @@ export interface Provider {
   readonly aggregates: ReadonlySet<AggregateUuid>;
 }
 
-/** Whose allocations they are. `type` is `INSTANCE`, `MIGRATION` or a name that a client chose (API 1.38). */
+/** The owner of a consumer. `type` is `INSTANCE`, `MIGRATION` or a name that a client chose (API 1.38). */
 export interface ConsumerOwner {
   readonly projectId: string;
   readonly userId: string;
@@ -52,7 +52,7 @@ export interface Consumer extends ConsumerOwner {
   readonly generation: number;
 }
 
-/** So much of one class of one provider. A consumer's allocation is a list of these, no (provider, class) twice. */
+/** An amount of one class of one provider. A consumer's allocation is a list of these, in which no (provider, class) occurs twice. */
 export interface AllocationItem {
   readonly provider: ProviderUuid;
   readonly resourceClass: ResourceClass;

@@ -1,8 +1,8 @@
 /**
- * Sets of names (traits, aggregates), each distinct set stored once under a small number. Thousands of providers share a
- * handful of sets, so a search asks "does this set serve?" once a set and then compares numbers.
+ * Sets of names (traits, aggregates), in which each distinct set is stored once under a small number. Thousands of providers share a few
+ * sets, so a search tests each set once and then compares numbers.
  *
- * Sets are never forgotten: there are as many as distinct combinations were ever seen since the last load.
+ * Sets are never removed. Their number is the number of distinct combinations since the last load.
  */
 export class NamedSets<Name extends string> {
   /** The number of the empty set. */
@@ -10,13 +10,13 @@ export class NamedSets<Name extends string> {
 
   readonly #nameOf: Name[] = [];
   readonly #idOf = new Map<Name, number>();
-  /** By set number: its members' ids, sorted. */
+  /** The sorted member ids of each set, by set number. */
   readonly #members: (readonly number[])[] = [[]];
   readonly #setOf = new Map<string, number>([["", NamedSets.EMPTY]]);
-  /** From a set and a member to the set with it (key positive) or without it (negative): spares building keys anew. */
+  /** Maps a set and a member to the set with it (positive key) or without it (negative key), so that set keys need not be built again. */
   readonly #steps = new Map<number, number>();
 
-  /** How many distinct sets there are: numbers run from 0 to this, exclusive. */
+  /** How many distinct sets exist. Their numbers run from 0 to this value, exclusive. */
   get count(): number {
     return this.#members.length;
   }
@@ -64,7 +64,7 @@ export class NamedSets<Name extends string> {
     );
   }
 
-  /** Never 0, so that its negative is another key. */
+  /** Never 0, so that the negated key differs from it. */
   #stepKey(set: number, id: number): number {
     return set * 2 ** 22 + id + 1;
   }

@@ -2,17 +2,17 @@ import { type ProviderUuid, type ResourceClass, type Trait, trait } from "./ids.
 import type { Inventory, Provider } from "./model.ts";
 import type { ProviderSpec, ProviderTree } from "./provider-tree.ts";
 
-/** On the root of a host where operators want no new servers. */
+/** The trait on the root of a host that operators have closed for new servers. */
 export const COMPUTE_STATUS_DISABLED: Trait = trait("COMPUTE_STATUS_DISABLED");
 
-/** What operators say of the tree of one host. */
+/** Operators' settings for the tree of one host. */
 export interface OperatorsWord {
   readonly disabled: boolean;
-  /** Stand for all inventories of the class in the tree. */
+  /** Ratios that apply to all inventories of the class in the tree. */
   readonly ratios: ReadonlyMap<ResourceClass, number>;
 }
 
-/** A reported tree as it is to be written: operators' ratios in place of the agent's, and the trait of a disabled host. */
+/** The reported tree as it must be written: operators' ratios replace the agent's, and a disabled host gets its trait. */
 export function underOperatorsWord(tree: ProviderTree, word: OperatorsWord): ProviderTree {
   return {
     root: tree.root,
@@ -30,7 +30,7 @@ export function underOperatorsWord(tree: ProviderTree, word: OperatorsWord): Pro
   };
 }
 
-/** The tree of a root as it stands in the ledger, as a report that would change nothing; null: no such root. */
+/** The stored tree of a root, as a report that would change nothing. Null when there is no such root. */
 export function treeAsReported(providers: readonly Provider[], root: ProviderUuid): ProviderTree | null {
   const members = providers.filter((provider) => provider.root === root);
   const listed: ProviderSpec[] = [];

@@ -5,23 +5,23 @@ import { NamedSets } from "./named-sets.ts";
 const NO_SLOTS: readonly number[] = [];
 
 /**
- * The providers of a ledger view: which slot of the arrays each has, and the links of their trees.
+ * The providers of a ledger view: the slot of each in the arrays, and the links of their trees.
  *
- * A slot is taken when anything mentions a provider - a child may be told of before its parent, an inventory before its
- * provider - and is free again once the provider is removed and nothing refers to it any more.
+ * A slot is taken when a row mentions a provider, even before the provider's own row, because a child may arrive before its parent and an
+ * inventory before its provider. The slot is free again once the provider is removed and nothing refers to it.
  */
 export class ProviderSlots {
-  /** Slot of the parent; -1: a root, or not known. */
+  /** Slot of the parent, or -1 for a root or an unknown parent. */
   parent = new Int32Array(0);
-  /** Slot of the root; a root's own. */
+  /** Slot of the root. A root has its own slot here. */
   root = new Int32Array(0);
   /** Trait set and aggregate set of each provider, as numbers of the view's NamedSets. */
   traitSet = new Int32Array(0);
   aggregateSet = new Int32Array(0);
-  /** The roots, densely: the first `rootCount` are valid. */
+  /** The slots of all roots. Only the first `rootCount` entries are valid. */
   roots = new Int32Array(0);
   rootCount = 0;
-  /** Providers known (not merely mentioned). */
+  /** Number of providers that are known and not merely mentioned. */
   knownCount = 0;
 
   readonly #slotOf = new Map<ProviderUuid, number>();
@@ -31,7 +31,7 @@ export class ProviderSlots {
   readonly #descendants: (number[] | undefined)[] = [];
   #generation = new Int32Array(0);
   #known = new Uint8Array(0);
-  /** How many things refer to a slot: inventories, children, trees, hosts. */
+  /** How many inventories, children, trees and hosts refer to each slot. */
   #references = new Int32Array(0);
   #rootPosition = new Int32Array(0);
 
@@ -50,7 +50,7 @@ export class ProviderSlots {
     return this.#slotOf.get(uuid) ?? -1;
   }
 
-  /** The slot of a provider, taken now if nothing mentioned it before. */
+  /** The slot of a provider. A slot is taken if nothing mentioned the provider before. */
   take(uuid: ProviderUuid): number {
     const known = this.#slotOf.get(uuid);
     if (known !== undefined) return known;
@@ -58,7 +58,7 @@ export class ProviderSlots {
     if (slot >= this.capacity) this.#grow(Math.max(64, this.capacity * 2));
     this.#uuids[slot] = uuid;
     this.#names[slot] = "";
-    // Without holes: reading beyond the end of an array is slow.
+    // The array must have no holes, because reading beyond the end of an array is slow.
     if (slot === this.#descendants.length) this.#descendants.push(undefined);
     this.#slotOf.set(uuid, slot);
     this.parent[slot] = -1;
@@ -84,7 +84,7 @@ export class ProviderSlots {
     return this.#generation[slot]!;
   }
 
-  /** The known providers of the tree of a root, the root itself left out. Empty for a flat host. */
+  /** The known providers of a root's tree, except the root itself. Empty for a flat host. */
   descendants(root: number): readonly number[] {
     return this.#descendants[root] ?? NO_SLOTS;
   }
@@ -102,7 +102,7 @@ export class ProviderSlots {
     for (const slotBefore of before) this.drop(slotBefore);
   }
 
-  /** The provider is gone. Its slot is free once nothing refers to it. */
+  /** Removes the provider. Its slot is free once nothing refers to it. */
   forget(slot: number): void {
     const before = this.#known[slot] === 1 ? this.#unlink(slot) : NO_SLOTS;
     for (const slotBefore of before) this.drop(slotBefore);
@@ -118,7 +118,7 @@ export class ProviderSlots {
     this.freeIfUnused(slot);
   }
 
-  /** Frees a slot that was only mentioned and of which nothing is left. */
+  /** Frees a slot that was only mentioned, when nothing refers to it. */
   freeIfUnused(slot: number): void {
     const uuid = this.#uuids[slot];
     if (uuid === undefined || this.#known[slot] === 1 || this.#references[slot]! > 0) return;
@@ -150,7 +150,7 @@ export class ProviderSlots {
     else this.#descendants[root] = [slot];
   }
 
-  /** Undoes `#link`, except that the slots it referred to (returned) are still to be dropped. */
+  /** Reverts `#link`, but returns the referenced slots instead of dropping them. The caller must drop them. */
   #unlink(slot: number): readonly number[] {
     this.#known[slot] = 0;
     this.knownCount -= 1;

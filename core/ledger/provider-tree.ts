@@ -6,17 +6,19 @@ export interface ProviderSpec {
   readonly uuid: ProviderUuid;
   readonly name: string;
   readonly parent: ProviderUuid | null;
-  /** `null`: must be new; a number: must be at that generation; `"any"`: the reporter owns it and overwrites. */
+  /**
+   * `null`: the provider must be new. A number: it must have this generation. `"any"`: the reporter owns the provider and overwrites it.
+   */
   readonly expected: number | null | "any";
   readonly inventories: ReadonlyMap<ResourceClass, Inventory>;
   readonly traits: ReadonlySet<Trait>;
-  /** `undefined`: leave its aggregates as they are (operators own them, not agents). */
+  /** `undefined` leaves the provider's aggregates unchanged, because operators own them, not agents. */
   readonly aggregates?: ReadonlySet<AggregateUuid>;
 }
 
 /**
- * A whole tree, parents before children, the root first. What the ledger holds of that tree and the list leaves out
- * is removed. A report equal to what is there writes nothing and raises no generation.
+ * A whole tree, with the root first and parents before children. Providers of the stored tree that the list does not contain are removed. A
+ * report that equals the stored tree writes nothing and raises no generation.
  */
 export interface ProviderTree {
   readonly root: ProviderUuid;
@@ -31,8 +33,11 @@ export type TreeOutcome =
       readonly expected: number | null;
       readonly actual: number | null;
     }
-  /** A provider or an inventory that the report leaves out still has allocations (`resourceClass` null: the provider). */
+  /** A provider or an inventory that the report leaves out still has allocations. `resourceClass` is null for a provider. */
   | { readonly kind: "in-use"; readonly provider: ProviderUuid; readonly resourceClass: ResourceClass | null }
   | { readonly kind: "name-taken"; readonly provider: ProviderUuid; readonly name: string }
-  /** The list is no tree: no root first, a parent that is not before its child, a uuid or a name twice, or a uuid of another tree. */
+  /**
+   * The list is no tree. The root is not first, a parent does not precede its child, a UUID or a name occurs twice, or a UUID belongs to
+   * another tree.
+   */
   | { readonly kind: "malformed"; readonly provider: ProviderUuid; readonly why: string };

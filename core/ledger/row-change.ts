@@ -4,14 +4,14 @@ import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "./ids.ts
 import type { Inventory } from "./model.ts";
 
 /**
- * A change of one row of what a ledger view holds: the vocabulary that the pure ledger's events and the decoded
- * replication stream of a cell's database share. Applying one twice does no harm; of two for one row the later wins.
+ * A change of one row that a ledger view holds. The pure ledger and the decoded replication stream of a cell's database share this
+ * vocabulary. A change may be applied twice, and the later of two changes of one row wins.
  */
 export type RowChange =
   | { readonly kind: "class-known" | "class-forgotten"; readonly resourceClass: ResourceClass }
-  /** Inventories of the old name are now of the new one. */
+  /** Inventories of the old name now have the new one. */
   | { readonly kind: "class-renamed"; readonly from: ResourceClass; readonly to: ResourceClass }
-  /** The name exists, whether or not a provider has it. */
+  /** The name exists, whether or not a provider has the trait. */
   | { readonly kind: "trait-known" | "trait-forgotten"; readonly trait: Trait }
   | {
       readonly kind: "provider-put";
@@ -41,11 +41,11 @@ export type RowChange =
       readonly host: string;
       /** Root of the host's provider tree. */
       readonly provider: ProviderUuid;
-      /** An agent reports for it now. */
+      /** Whether an agent reports for the host now. */
       readonly up: boolean;
-      /** An operator has closed it for new servers. */
+      /** Whether an operator has closed the host for new servers. */
       readonly disabled: boolean;
-      /** Undefined: not told, as by those who follow the ledger alone. */
+      /** Undefined when it was not read, as by readers that follow only the ledger. */
       readonly hypervisor?: HypervisorFacts | undefined;
     }
   | { readonly kind: "host-removed"; readonly host: string }
@@ -54,27 +54,27 @@ export type RowChange =
   | MovePut
   | { readonly kind: "move-removed"; readonly uuid: string };
 
-/** A move of a server from one host of the cell to another. A ledger view passes it over. */
+/** A move of a server from one host of the cell to another. A ledger view ignores it. */
 export interface MovePut {
   readonly kind: "move-put";
   readonly uuid: string;
   readonly serverUuid: string;
-  /** Null: the server was on no host. */
+  /** Null when the server was on no host. */
   readonly sourceHost: string | null;
   readonly destHost: string;
   readonly ended: boolean;
 }
 
-/** A server of the cell, as far as rules about hosts look at the servers there. A ledger view passes it over. */
+/** A server of the cell, with the fields that rules about hosts examine. A ledger view ignores it. */
 export interface ServerPut {
   readonly kind: "server-put";
   readonly uuid: string;
-  /** The host that holds its allocation; null: it holds nothing. */
+  /** The host that holds the server's allocation, or null when the server holds nothing. */
   readonly host: string | null;
   readonly status: string;
   readonly taskState: string | null;
-  /** Differs when the spec does; null: it is as it was. */
+  /** Changes when the spec does. Null when the spec is unchanged. */
   readonly specRevision: number | null;
-  /** Decodes it: not to be asked for without need. */
+  /** Decodes the spec, so it should be called only when needed. */
   readonly spec: () => ServerSpec;
 }

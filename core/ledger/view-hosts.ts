@@ -8,16 +8,16 @@ export interface HostInView {
   readonly disabled: boolean;
 }
 
-/** Bits of `ViewHosts.state`; 0: the provider is no host's root. */
+/** Bits of `ViewHosts.state`. It is 0 when the provider is no host's root. */
 export const HOST = 1;
 export const HOST_UP = 2;
 export const HOST_DISABLED = 4;
-/** State of a host that new servers may go to. */
+/** State of a host that accepts new servers. */
 export const HOST_OPEN = HOST | HOST_UP;
 
-/** Which provider tree belongs to which host, and whether the host may take servers. */
+/** Maps provider trees to hosts, and tells whether a host accepts servers. */
 export class ViewHosts {
-  /** By slot of the tree's root: bits of HOST, HOST_UP, HOST_DISABLED. */
+  /** Bits HOST, HOST_UP and HOST_DISABLED, by slot of the tree's root. */
   state = new Uint8Array(0);
   readonly #byName = new Map<string, HostInView & { readonly slot: number }>();
   readonly #nameOf: (string | undefined)[] = [];
@@ -27,12 +27,12 @@ export class ViewHosts {
     return this.#byName.size;
   }
 
-  /** Rises when a slot is another host's than before. */
+  /** Rises when a slot gets another host than before. */
   get mapping(): number {
     return this.#mapping;
   }
 
-  /** Slots that the view's other arrays have; grows the state along. */
+  /** Grows the state to the number of slots that the view's other arrays have. */
   grow(slots: number): void {
     if (slots <= this.state.length) return;
     const state = new Uint8Array(slots);
@@ -64,12 +64,12 @@ export class ViewHosts {
     return this.#byName.get(name);
   }
 
-  /** The root's slot of a host, or -1. */
+  /** The slot of a host's root, or -1. */
   slotOf(name: string): number {
     return this.#byName.get(name)?.slot ?? -1;
   }
 
-  /** The host whose tree's root has this slot. */
+  /** The host whose root has this slot. */
   nameOf(slot: number): string | undefined {
     return this.#nameOf[slot];
   }
@@ -82,7 +82,7 @@ export class ViewHosts {
     return this.state.length + this.#byName.size * 160;
   }
 
-  /** Unless another host has taken the slot over in the meantime. */
+  /** Clears the slot, unless another host has taken it in the meantime. */
   #clear(slot: number, name: string): void {
     if (this.#nameOf[slot] !== name) return;
     this.#mapping += 1;

@@ -1,21 +1,24 @@
-/** How a reader of a ledger view learns how fresh it is; the replication follower, or the in-process twin that is always so. */
+/**
+ * Tells a reader of a ledger view how fresh the view is. It is either the replication follower, or the in-process twin, which is always
+ * fresh.
+ */
 export interface ViewSource {
   /**
-   * Resolves once the view shows everything that was committed `staleMs` before the call (0 unless given: before the call
-   * itself). Rejects with a ViewError after `deadlineMs`.
+   * Resolves once the view shows everything that was committed `staleMs` before the call (0 by default). Rejects with a ViewError after
+   * `deadlineMs`.
    */
   waitUntilSeen(deadlineMs: number, staleMs?: number): Promise<void>;
-  /** Called after each applied transaction with its id; claims in flight are settled by it. Returns the unsubscriber. */
+  /** Calls the handler after each applied transaction with its id, which settles claims in flight. Returns a function that unsubscribes. */
   onApplied(handler: (xid: number) => void): () => void;
-  /** False while it has never loaded, or is loading anew after a lost connection. */
+  /** False before the first load, and during a new load after a lost connection. */
   readonly ready: boolean;
-  /** How far the view was behind when its last transaction was applied, in milliseconds; null or nothing: not known. */
+  /** How many milliseconds the view was behind when its last transaction was applied. Null or absent when that is unknown. */
   readonly lagMs?: number | null;
 }
 
 /**
- * A view cannot say what it should. `behind`: it did not catch up within the deadline (the cell's database is away, or slow);
- * `closed`: this process is going down.
+ * A view cannot give a fresh answer. `behind`: it did not catch up within the deadline, because the cell's database is away or slow.
+ * `closed`: this process is stopping.
  */
 export class ViewError extends Error {
   readonly code: "behind" | "closed";

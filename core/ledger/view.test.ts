@@ -42,7 +42,7 @@ const HOST_ROWS: readonly RowChange[] = [
   { kind: "host-put", host: "h1", provider: providerUuid("root"), up: true, disabled: false },
 ];
 
-/** What a view shows, free of slot numbers. */
+/** The content of a view, without slot numbers. */
 function contentOf(view: LedgerView) {
   const slots = view.slots;
   const roots = [...slots.roots.subarray(0, slots.rootCount)].map((slot) => slots.uuid(slot)).sort();
@@ -103,7 +103,7 @@ describe("LedgerView", () => {
     expect(view.tree(providerUuid("other"))).toEqual(["other", "child"]);
   });
 
-  it("holds a claim off what is free until it is let go of, whatever becomes of the slots", () => {
+  it("subtracts a held claim from the free amount until it is released, whatever happens to the slots", () => {
     const view = viewOf(HOST_ROWS);
     const free = (uuid: string) => view.column(VCPU)!.free[view.slots.find(providerUuid(uuid))];
     view.hold("claim", [
@@ -121,7 +121,7 @@ describe("LedgerView", () => {
     expect([free("root"), free("new"), view.heldCount]).toEqual([7, 8, 0]);
   });
 
-  it("keeps what one holds of it through a reload", () => {
+  it("keeps held claims through a reload", () => {
     const view = viewOf(HOST_ROWS);
     const layout = view.layout;
     view.adopt(viewOf([putProvider("new", "new", null)]));
@@ -185,7 +185,7 @@ describe("LedgerView", () => {
     );
   });
 
-  it("believes a refused claim that less is free, until it has word of the inventory itself", () => {
+  it("applies the lower free amount that a refused claim learned, until the inventory's next row arrives", () => {
     const view = new LedgerView();
     view.applyAll(HOST_ROWS);
     const column = view.column(VCPU)!;

@@ -11,14 +11,14 @@ import type { RowChange } from "./row-change.ts";
 import { type HostInView, ViewHosts } from "./view-hosts.ts";
 
 /**
- * What a search needs of one cell's ledger, in arrays by provider slot, following the cell row by row.
+ * The data that a search needs of one cell's ledger, in arrays by provider slot, updated row by row.
  *
- * Rows may come in any order inside a transaction (a child before its parent, an inventory before its provider) and twice.
- * Readers run between two transactions, synchronously: nothing here may be kept across an `await`, except uuids.
- * A reload builds another view and `adopt`s it, so that those who hold this one never see half a cell.
+ * Rows of a transaction may come in any order (a child before its parent, an inventory before its provider) and twice. Readers run
+ * synchronously between two transactions, so they may keep only UUIDs across an `await`. A reload builds another view and `adopt`s it, so
+ * that readers of this view never see half a cell.
  */
 export class LedgerView {
-  /** Roots whose trees or hosts changed, holds included. */
+  /** Roots whose trees, hosts or held claims changed. */
   readonly changes = new ChangedRoots();
   #slots = new ProviderSlots();
   #columns = new Map<ResourceClass, InventoryColumn>();
@@ -35,12 +35,12 @@ export class LedgerView {
     return this.#version;
   }
 
-  /** Rises when slots may mean other providers than before. */
+  /** Rises when slots may belong to other providers than before. */
   get layout(): number {
     return this.#layout;
   }
 
-  /** Providers, their trees, their trait and aggregate sets: the arrays of a search. */
+  /** Providers, their trees, and their trait and aggregate sets, as the arrays of a search. */
   get slots(): Readonly<ProviderSlots> {
     return this.#slots;
   }
@@ -57,7 +57,7 @@ export class LedgerView {
     return this.#aggregates;
   }
 
-  /** Classes and traits that exist; those of an in-memory ledger, which has no list of names, are not here. */
+  /** The classes and traits that exist. An in-memory ledger has no list of names, so it adds none here. */
   get names(): Readonly<KnownNames> {
     return this.#names;
   }
@@ -75,7 +75,7 @@ export class LedgerView {
     return this.#slots.knownCount;
   }
 
-  /** An estimate of what the view takes of the heap and its array buffers. */
+  /** An estimate of the memory that the view uses on the heap and in array buffers. */
   get memoryBytes(): number {
     let bytes =
       this.#slots.memoryBytes +
@@ -140,7 +140,7 @@ export class LedgerView {
       case "server-removed":
       case "move-put":
       case "move-removed":
-        // What is at a host and takes no room is kept beside the view, by those who want it.
+        // These rows use no resources. Their readers keep them beside the view.
         break;
       default:
         change satisfies never;
@@ -152,23 +152,23 @@ export class LedgerView {
   }
 
   /**
-   * Count a claim that is on its way as used, until it is let go of by its id (the view shows it, or it came to nothing).
-   * Survives reloads; replaces what the id stood for before. All who search this view see it.
+   * Counts a claim in flight as used until `letGo` is called with its id, because the view shows the claim or it has failed. A held claim
+   * survives reloads, and replaces an earlier one with the same id. Every search of this view sees it.
    */
   hold(id: string, items: readonly AllocationItem[]): void {
     this.#held.add(this.#arrays(), id, items);
     this.#version += 1;
   }
 
-  /** An unknown id is no error. */
+  /** Stops holding the claim. An unknown id is no error. */
   letGo(id: string): void {
     this.#held.drop(this.#arrays(), id);
     this.#version += 1;
   }
 
   /**
-   * Merge what a refused claim was told of the ledger: no more is free there than this. It stands until the view has its next
-   * word of the inventory, later or earlier news; what is unknown here is passed over.
+   * Merges the shortfalls of a refused claim: no more is free than they report. This holds until the next row of the inventory arrives,
+   * which may be newer or older. Unknown providers and classes are ignored.
    */
   learnShortfalls(shortfalls: readonly Shortfall[]): void {
     for (const { provider, resourceClass, reason, used, limit } of shortfalls) {
@@ -180,19 +180,19 @@ export class LedgerView {
     }
   }
 
-  /** Something that is kept beside this view changed about the host of this root: those who follow `changes` are to look again. */
+  /** Records a change of data beside this view about the host of this root, so that followers of `changes` look again. */
   touch(root: number): void {
     this.changes.touch(root);
     this.#version += 1;
   }
 
-  /** The same of any number of hosts. */
+  /** Records such a change of any number of hosts. */
   touchAll(): void {
     this.changes.touchAll();
     this.#version += 1;
   }
 
-  /** Claims held now. */
+  /** Number of held claims. */
   get heldCount(): number {
     return this.#held.count;
   }
@@ -201,7 +201,7 @@ export class LedgerView {
     this.adopt(new LedgerView());
   }
 
-  /** Become what `loaded` is. `loaded` must not be used any more. */
+  /** Replaces the content with that of `loaded`, which must not be used afterwards. */
   adopt(loaded: LedgerView): void {
     this.#slots = loaded.#slots;
     this.#columns = loaded.#columns;
@@ -215,7 +215,7 @@ export class LedgerView {
     this.changes.touchAll();
   }
 
-  /** A provider with all that the view knows of it; undefined if unknown. Cost: allocates; not for searches. */
+  /** A provider with everything that the view knows about it, or undefined. Cost: allocates, so it is not meant for searches. */
   provider(uuid: ProviderUuid): Provider | undefined {
     const slots = this.#slots;
     const slot = slots.find(uuid);
@@ -238,7 +238,7 @@ export class LedgerView {
     };
   }
 
-  /** The uuids of a tree's providers, the root first; empty if the root is unknown. */
+  /** UUIDs of a tree's providers, the root first. Empty when the root is unknown. */
   tree(root: ProviderUuid): ProviderUuid[] {
     const slot = this.#slots.find(root);
     return slot < 0 ? [] : [root, ...this.#slots.descendants(slot).map((descendant) => this.#slots.uuid(descendant))];

@@ -4,11 +4,11 @@ import { type Holder, type LedgerDelta, type LedgerState, providerRow } from "./
 import type { AllocationItem, Inventory, Provider } from "./model.ts";
 import type { RowChange } from "./row-change.ts";
 
-/** A state with the steps of one change laid over it: what the steps already taken have made of it, nothing written. */
+/** A state with the steps of one change applied on top of it. Nothing is written to the state. */
 export class WorkingLedger {
   readonly #state: LedgerState;
   readonly #holders = new Map<ConsumerUuid, Holder | null>();
-  /** How much the steps so far have added to the use. */
+  /** How much the steps so far have added to each use. */
   readonly #added = new Map<ProviderUuid, Map<ResourceClass, number>>();
   readonly #bumped = new Set<ProviderUuid>();
 
@@ -49,12 +49,12 @@ export class WorkingLedger {
     return { before, after };
   }
 
-  /** Raise the provider's generation, once however often it is said. */
+  /** Raises the provider's generation once, however often it is called. */
   bump(uuid: ProviderUuid): void {
     this.#bumped.add(uuid);
   }
 
-  /** What the steps have changed, as records and rows. */
+  /** The changes of the steps, as records and rows. */
   delta(): LedgerDelta {
     const providers = new Map<ProviderUuid, Provider>();
     const rows: RowChange[] = [];

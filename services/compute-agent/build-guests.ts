@@ -15,8 +15,8 @@ const REMOVE_RETRY = { delayMs: 500, delayMsMax: 60_000 };
 const ATTEMPT_TIMEOUT_MS_MAX = 24 * 3_600_000;
 
 /**
- * Carries out `Build`: at most once for each attempt, however often it is asked for. A guest is in the journal before the
- * driver makes anything, and again before anybody hears that it is prepared.
+ * Carries out `Build` at most once for each attempt, however often it is ordered. A guest is recorded in the journal before the driver
+ * creates anything, and again before a conductor is told that it is prepared.
  */
 export class GuestBuilder {
   readonly #store: GuestStore;
@@ -26,9 +26,9 @@ export class GuestBuilder {
   readonly #clock: Clock;
   readonly #events: AgentEvents;
   readonly #slots: ReadonlyMap<string, BuildSlots>;
-  /** Builds waiting or running, by attempt id. */
+  /** Abort controllers of the builds that wait or run, by attempt id. */
   readonly #cancels = new Map<string, AbortController>();
-  /** Failed attempts whose guest is not gone yet, by attempt id. */
+  /** Failed attempts whose guest is not yet gone, by attempt id. */
   readonly #leftovers = new Map<string, { readonly word: FailedWord; timer: Timer | null }>();
   #stopped = false;
 
@@ -39,7 +39,7 @@ export class GuestBuilder {
     readonly reporter: AttemptReporter;
     readonly clock: Clock;
     readonly events: AgentEvents;
-    /** Builds at a time, for each host that the agent carries. */
+    /** How many builds may run at a time on each of the agent's hosts. */
     readonly limits: ReadonlyMap<string, number>;
   }) {
     this.#store = options.store;
@@ -51,7 +51,7 @@ export class GuestBuilder {
     this.#slots = new Map([...options.limits].map(([host, limit]) => [host, new BuildSlots(limit)]));
   }
 
-  /** Begins the attempt, or attaches the caller to it. Every failure is a report, never an error. */
+  /** Begins the attempt, or attaches the caller to the running one. Every failure becomes a report and never an error. */
   build(order: Build, from: ConductorStream): void {
     const { host, attemptId, server } = order;
     if (server === undefined) return;
@@ -67,14 +67,14 @@ export class GuestBuilder {
     else void this.#begin(name, order, slots);
   }
 
-  /** Stops the attempt if it waits or runs. True: it did, and what it leaves is for the caller to destroy. */
+  /** Stops the attempt if it waits or runs. Returns true if it did, in which case the caller must destroy what it leaves. */
   cancel(attemptId: string): boolean {
     const cancel = this.#cancels.get(attemptId);
     cancel?.abort();
     return cancel !== undefined;
   }
 
-  /** Nothing is tried any more, either. */
+  /** Cancels all builds, and stops retrying to remove leftovers. */
   cancelAll(): void {
     this.#stopped = true;
     for (const cancel of this.#cancels.values()) cancel.abort();
@@ -82,8 +82,8 @@ export class GuestBuilder {
   }
 
   /**
-   * The attempt failed for good, and its guest could not be removed: it stays among the guests, where conductors find it,
-   * and is tried again until it is gone.
+   * Keeps an attempt that failed for good and whose guest could not be removed. The guest stays listed, so that conductors find it, and its
+   * removal is retried until it is gone.
    */
   retain(name: GuestName, word: FailedWord): void {
     if (this.#leftovers.has(name.attemptId)) return;
@@ -111,7 +111,7 @@ export class GuestBuilder {
         this.#clock.monotonic() - startedAtMs,
       );
     } catch (error) {
-      // Only the journal throws here, and without it the agent cannot go on.
+      // Only the journal throws here, and the agent cannot continue without it.
       span.end(messageOf(error));
       this.#events.journalFailed(error);
     } finally {
@@ -126,28 +126,28 @@ export class GuestBuilder {
     } else {
       const { failure, reason } = outcome;
       if (!(await this.#cleanUp(name))) this.retain(name, { failure, reason });
-      // Whoever asked hears of the failure now, whether or not the guest is gone.
+      // The callers learn of the failure now, whether or not the guest is gone.
       if (this.#leftovers.has(name.attemptId)) {
         if (!this.#store.isBuried(name)) this.#tellFailed(name, { failure, reason });
         return;
       }
       await this.#store.record({ kind: "failed", ...name, failure, reason, atMs });
     }
-    // A destroy may have come while the journal wrote: it has told whoever asks.
+    // A destroy may have come while the journal was written. It has already answered the callers.
     const entry = this.#store.guest(name.host, name.attemptId);
     if (entry === undefined || this.#store.isBuried(name)) return;
     this.#reporter.reportState(entry);
     if (entry.state === "failed") this.#reporter.detach(name.attemptId);
   }
 
-  /** The driver's answer, or a failure when it takes longer than the order allows, or is cancelled. */
+  /** Resolves with the driver's answer, or with a failure when the build is cancelled or takes longer than the order allows. */
   #prepare(name: GuestName, order: Build, cancel: AbortController): Promise<PrepareOutcome> {
     if (cancel.signal.aborted) return Promise.resolve(CANCELLED);
     const timeoutMs = order.timeoutMs > 0 ? Math.min(order.timeoutMs, ATTEMPT_TIMEOUT_MS_MAX) : ATTEMPT_TIMEOUT_MS_MAX;
     return new Promise((resolve) => {
       let answered = false;
       const answer = (outcome: PrepareOutcome) => {
-        // What a driver finishes after it was given up on is nobody's.
+        // A guest that a driver finishes after its build was given up is not wanted and must be removed.
         if (answered) this.#removeLate(name).catch((error) => this.#events.journalFailed(error));
         answered = true;
         timer.cancel();
@@ -174,12 +174,15 @@ export class GuestBuilder {
     });
   }
 
-  /** False: the driver failed, and the guest may still be there. */
+  /** Resolves with false when the driver failed and the guest may still be there. */
   async #cleanUp(name: GuestName): Promise<boolean> {
     return (await this.#remover.remove(name)) === null;
   }
 
-  /** Of a build that had been given up on. What was called failed or gone is a guest again if it cannot be removed. */
+  /**
+   * Removes the guest of a build that had been given up. If it cannot be removed, it is recorded as a guest again, although it was reported
+   * as failed or gone.
+   */
   async #removeLate(name: GuestName): Promise<void> {
     if ((await this.#cleanUp(name)) || this.#stopped) return;
     const entry = this.#store.guest(name.host, name.attemptId);
@@ -197,7 +200,7 @@ export class GuestBuilder {
   }
 
   async #removeAgain(name: GuestName, word: FailedWord, tries: number): Promise<void> {
-    // A destroy that was ordered may have removed it.
+    // An ordered destroy may already have removed the guest.
     const isThere = this.#store.guest(name.host, name.attemptId) !== undefined;
     if (isThere && !(await this.#cleanUp(name))) return this.#removeLater(name, tries + 1);
     if (this.#stopped) return;
@@ -225,7 +228,7 @@ export class GuestBuilder {
   }
 }
 
-/** What became of an attempt that failed. */
+/** The failure report of an attempt. */
 export type FailedWord = Pick<Extract<PrepareOutcome, { kind: "failed" }>, "failure" | "reason">;
 
 const CANCELLED: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: "the build was cancelled" };

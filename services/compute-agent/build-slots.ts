@@ -1,9 +1,9 @@
 import { Fifo } from "../../runtime/fifo.ts";
 
-/** Builds that may wait for a slot on one host; one more is refused, another host has room sooner. */
+/** How many builds may wait for a slot on one host. Further builds are refused, because another host has a free slot sooner. */
 export const WAITING_BUILDS_MAX = 1_000;
 
-/** How many builds run at a time on one host (Nova's max_concurrent_builds); the others wait in order. */
+/** Limits the builds that run at a time on one host (Nova's max_concurrent_builds). The others wait in order. */
 export class BuildSlots {
   readonly #limit: number;
   readonly #waiting = new Fifo<() => void>();
@@ -17,7 +17,7 @@ export class BuildSlots {
     return this.#waiting.size >= WAITING_BUILDS_MAX;
   }
 
-  /** Resolves when it is this build's turn; `leave` must follow. */
+  /** Resolves when it is this build's turn. The caller must call `leave` afterwards. */
   enter(): Promise<void> {
     if (this.#running < this.#limit) {
       this.#running += 1;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { VirtualClock } from "../../cli/sim/virtual-clock.ts";
 import { callDriver } from "./call-driver.ts";
 
-/** A call of a driver that ends when it is told to, and what became of it. */
+/** A driver call that the test ends, with its recorded outcome. */
 function begin(signal = new AbortController().signal) {
   const clock = new VirtualClock(0);
   const ended = Promise.withResolvers<string>();
@@ -21,7 +21,7 @@ function begin(signal = new AbortController().signal) {
   return { clock, ended, seen, settled };
 }
 
-test("a call that takes too long is told to give up, and nobody hears of it before it has ended", async () => {
+test("a call that exceeds its deadline is aborted, and is reported only after it has ended", async () => {
   const { clock, ended, seen, settled } = begin();
   clock.step(59_999);
   expect(seen.raised?.aborted).toBe(false);
@@ -35,7 +35,7 @@ test("a call that takes too long is told to give up, and nobody hears of it befo
   expect(seen.outcome).toBe("the driver's stop took longer than 60000 ms");
 });
 
-test("a call that is called off is told to give up; if it was done all the same, it is done", async () => {
+test("a cancelled call is aborted, but counts as done if the driver completes it anyway", async () => {
   const off = new AbortController();
   const { ended, seen, settled } = begin(off.signal);
   off.abort(new Error("a later order was given"));
@@ -45,7 +45,7 @@ test("a call that is called off is told to give up; if it was done all the same,
   expect(seen.outcome).toBe("done");
 });
 
-test("a call that fails by itself says why", async () => {
+test("a call that fails by itself reports why", async () => {
   const { ended, seen, settled } = begin();
   ended.reject(new Error("the device is busy"));
   await settled;

@@ -1,23 +1,23 @@
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
 
-/** A driver that has not ended so long after its signal was raised is reported. */
+/** A driver call that has not ended this long after its signal was raised is reported. */
 const STUCK_MS = 10_000;
 
 /**
- * Makes one call of the driver. Raises the driver's signal when `signal` is raised or when the call takes longer than `timeoutMs`, and
- * then waits for the driver: while a call goes on, nobody knows what state it will leave the guest in. A call that fails after its
- * signal was raised rejects with the reason for that.
+ * Makes one call of the driver. Raises the driver's signal when `signal` is raised or when the call takes longer than `timeoutMs`, and then
+ * waits for the driver, because the guest's final state is unknown until the call ends. A call that fails after its signal was raised
+ * rejects with the signal's reason.
  */
 export async function callDriver<Value>(
   call: (signal: AbortSignal) => Promise<Value>,
   options: {
     readonly signal: AbortSignal;
     readonly timeoutMs: number;
-    /** Begins the message of the error, as "the driver's stop". */
+    /** The subject of the error message, such as "the driver's stop". */
     readonly what: string;
     readonly clock: Clock;
-    /** The driver does not give up: called once. */
+    /** Called once if the driver does not end after its signal was raised. */
     readonly onStuck: () => void;
   },
 ): Promise<Value> {

@@ -5,23 +5,23 @@ import type { AgentEvents } from "./events.ts";
 
 const REDIAL_MS_MIN = 50;
 const REDIAL_MS_MAX = 1_000;
-/** Until a conductor has said how often it wants a heartbeat. */
+/** How long to wait for a welcome, which says how often the conductor wants a heartbeat. */
 const WELCOME_WAIT_MS = 5_000;
-/** A conductor that is silent for so many heartbeats is given up. */
+/** A connection is closed after this many heartbeats without a message. */
 const SILENT_HEARTBEATS = 3;
 
 export type ConductorOrder = NonNullable<ConductorMessage["body"]>;
 
 export interface LinkHandlers {
-  /** Built anew for each stream. */
+  /** Builds a new hello for each stream. */
   hello(): Hello;
-  /** Anything but welcomes and heartbeats. */
+  /** Called with every message except welcomes and heartbeats. */
   onOrder(order: ConductorOrder, from: ConductorStream): void;
   onWelcome(stream: ConductorStream): void;
   onLost(stream: ConductorStream): void;
 }
 
-/** The agent's streams to all conductors of its cell: one to each address, dialled again whenever it is lost. */
+/** The agent's streams to all conductors of its cell. There is one stream for each address, which is dialled again whenever it is lost. */
 export class ConductorLinks {
   readonly #links: readonly Link[];
   readonly #dialer: ConductorDialer;
@@ -41,12 +41,12 @@ export class ConductorLinks {
     for (const link of this.#links) link.dial();
   }
 
-  /** A stream whose conductor has welcomed this agent; null: none at the moment. */
+  /** A stream whose conductor has welcomed this agent, or null when there is none at the moment. */
   anyWelcomed(): ConductorStream | null {
     return this.#links.find((link) => link.welcomed !== null)?.welcomed ?? null;
   }
 
-  /** Loses all streams, as when the network fails; they are dialled again. */
+  /** Closes all streams, as when the network fails. They are dialled again. */
   drop(reason: string): void {
     for (const link of this.#links) link.drop(reason);
   }
@@ -66,8 +66,9 @@ interface LinkOptions {
 }
 
 /**
- * One conductor's address. Modes: dialling (a stream is out, its Hello sent), welcomed (heartbeats go out, and something
- * must come in), waiting (for the next try, ever longer until one succeeds), stopped.
+ * The link to one conductor's address. It has four modes. Dialling: a stream is open and the hello is sent. Welcomed: heartbeats are sent,
+ * and messages must arrive. Waiting: the next try is scheduled, after a delay that grows until a try succeeds. Stopped: nothing is dialled
+ * again.
  */
 class Link {
   readonly #options: LinkOptions;
@@ -131,7 +132,7 @@ class Link {
   #beat(stream: ConductorStream): void {
     if (stream !== this.#stream || stream.closed) return;
     const nowMs = this.#options.clock.monotonic();
-    // When this process itself stood still, the conductor's messages may wait to be read.
+    // If this process itself stood still, the conductor's messages may be waiting to be read.
     if (nowMs - this.#beatAtMs > this.#heartbeatMs * 2) this.#heardAtMs = nowMs;
     this.#beatAtMs = nowMs;
     const silentMs = nowMs - this.#heardAtMs;

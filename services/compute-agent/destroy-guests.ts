@@ -19,10 +19,10 @@ export interface DestroyDeps {
   readonly events: AgentEvents;
 }
 
-/** Removes guests for good, as conductors order it. */
+/** Removes guests permanently, as conductors order it. */
 export class GuestDestroyer {
   readonly #deps: DestroyDeps;
-  /** Guests that are being removed by such an order, with what will be said of it. */
+  /** Removals in progress, by guest. Each promise resolves with null or with the reason of the failure. */
   readonly #running = new Map<string, Promise<string | null>>();
 
   constructor(deps: DestroyDeps) {
@@ -30,8 +30,8 @@ export class GuestDestroyer {
   }
 
   /**
-   * Removes one attempt's guest, or all of a server, and refuses every later build of it: the tombstone is durable first, so that a
-   * Build that was overtaken finds it, also after a crash. An order that is repeated meanwhile is answered together with the first one.
+   * Removes one attempt's guest, or all guests of a server, and refuses every later build of it. The tombstone is durable first, so that a
+   * delayed Build finds it, even after a crash. Orders that are repeated during a removal are answered together with the first one.
    */
   async destroy(order: Destroy, from: ConductorStream): Promise<void> {
     const { store, clock } = this.#deps;
@@ -54,7 +54,10 @@ export class GuestDestroyer {
     return removed;
   }
 
-  /** Whoever waited for the guest's build hears that it failed. Null: gone. Else why not. */
+  /**
+   * Removes a guest, and tells the callers of its build that it failed. Resolves with null when the guest is gone, and otherwise with the
+   * reason.
+   */
   async #remove({ host, serverUuid, attemptId }: GuestName): Promise<string | null> {
     const { store, remover, builder, orders, reporter, events } = this.#deps;
     const name = { host, serverUuid, attemptId };

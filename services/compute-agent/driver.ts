@@ -4,16 +4,16 @@ import type { GuestName, GuestState } from "./journal.ts";
 
 export interface PrepareOrder extends GuestName {
   readonly server: ServerSpec;
-  /** Where a server that moves comes from, and by which operation; null: it is new. */
+  /** The guest from which a moved server comes, and the kind of operation. Null for a new server. */
   readonly movedFrom: { readonly host: string; readonly attemptId: string; readonly by: string } | null;
-  /** Which providers serve the server: a driver pins it to them. */
+  /** The providers that serve the server. A driver pins the server to them. */
   readonly allocation: AllocationRequest | undefined;
 }
 
 export interface PrepareControl {
-  /** Raised when the attempt took too long or is no longer wanted; what exists is destroyed afterwards. */
+  /** Raised when the attempt took too long or is no longer wanted. What exists is destroyed afterwards. */
   readonly signal: AbortSignal;
-  /** Tells what is being done ("image", "disk", "spawn"). */
+  /** Reports the current step ("image", "disk", "spawn"). */
   onStep(step: string): void;
 }
 
@@ -31,42 +31,45 @@ export interface HandOffOrder extends GuestName {
   readonly toHost: string;
   readonly toAttemptId: string;
   readonly live: boolean;
-  /** Of a live one: stop it now and copy the rest. */
+  /** Only for a live hand-off: stop the guest now and copy the rest. */
   readonly force: boolean;
-  /** The same for each repeat. */
+  /** Repetitions of an order have the same id. */
   readonly orderId: string;
 }
 
-/** How a guest is found on its host. `missing`: the host has no such guest. */
+/** The state in which a guest is found on its host. `missing` means that the host has no such guest. */
 export type FoundPower = "running" | "stopped" | "paused" | "missing";
 
-/** A driver that needs longer to remove a guest has failed. */
+/** A driver that needs longer than this to remove a guest has failed. */
 export const DESTROY_TIMEOUT_MS = 60_000;
 
 /**
- * What makes guests on hosts. A driver may be called for many hosts and many guests at a time. Calls for one guest never overlap, with
- * one exception: `prepare` is called at most once in the life of a process, `destroy` may overtake it, and is called again when it ends.
- * Whatever a driver throws counts as a failure that another host may cure.
+ * Creates and changes guests on hosts. A driver may be called for many hosts and many guests at a time. Calls for one guest never overlap,
+ * with one exception: `prepare` is called at most once in the life of a process, and `destroy` may be called while it runs and again when
+ * it ends. Any error that a driver throws counts as a failure that another host may cure.
  *
- * A call whose signal is raised is no longer wanted: the driver gives up what it does and settles soon, whether or not it has changed
- * the guest. Until it has settled nothing else is done to the guest, and nobody is answered.
+ * A call whose signal is raised is no longer wanted. The driver then gives up its work and settles soon, whether or not it has changed the
+ * guest. Until the call has settled, nothing else is done to the guest and no order is answered.
  */
 export interface Driver {
-  /** Called once, first: these guests outlived the agent's last process. What that process had begun on them must have ended afterwards. */
+  /**
+   * Called once, before all other calls, with the guests that outlived the agent's last process. When it resolves, nothing that the last
+   * process began on them may still be going on.
+   */
   adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void>;
-  /** How each of these guests is found on its host at this moment. */
+  /** The present state of each of these guests on its host. */
   powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]>;
-  /** Make a guest that exists and does not run. */
+  /** Creates a guest that does not run. */
   prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome>;
-  /** Let a prepared guest run; no error if it runs already. */
+  /** Starts a prepared guest. Does nothing if the guest already runs. */
   start(guest: GuestName, signal: AbortSignal): Promise<void>;
-  /** Bring a guest into another state of power; no error if it is in it already. A guest that never ran may be stopped, too. */
+  /** Changes a guest's power state. Does nothing if the guest is already in that state. A guest that never ran may also be stopped. */
   power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void>;
   /**
-   * Give a guest to the one that was prepared on another host: copy what that one lacks, a live one while it runs, and stop it. Called
-   * off by the signal: then it is as it was.
+   * Hands a guest over to the guest that was prepared on another host: copies what that one lacks (for a live hand-off while the guest
+   * runs), and stops the guest. After its signal is raised, the guest is left as it was.
    */
   handOff(order: HandOffOrder, signal: AbortSignal): Promise<void>;
-  /** Remove the guest and whatever a failed or half-done `prepare` left of it; no error if there is nothing. */
+  /** Removes the guest and whatever a failed or incomplete `prepare` left of it. Does nothing if there is nothing to remove. */
   destroy(guest: GuestName, signal: AbortSignal): Promise<void>;
 }

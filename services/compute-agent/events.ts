@@ -12,17 +12,17 @@ export interface AgentEventsOptions {
   readonly logger: Logger;
   readonly registry: Registry;
   readonly tracing: Tracing;
-  /** The agent cannot go on. */
+  /** Ends the process, because the agent cannot continue. */
   readonly fail: (error: unknown) => void;
   readonly guestCount: () => number;
 }
 
-/** One method for each thing that is worth telling an operator: a log line, a counter, a span. */
+/** Reports what is worth telling an operator. Each method writes a log line, updates a metric or begins a span. */
 export class AgentEvents {
   readonly #options: AgentEventsOptions;
   readonly #logger: Logger;
   readonly #metrics: ReturnType<typeof createMetrics>;
-  /** Why each conductor that does not welcome this agent does not. */
+  /** The latest reason of each conductor that has not welcomed this agent, by address. */
   readonly #refusals = new Map<string, string>();
 
   constructor(options: AgentEventsOptions) {
@@ -37,7 +37,7 @@ export class AgentEvents {
     this.#logger.info({ address, conductorId }, "welcomed by a conductor");
   }
 
-  /** Each address is dialled again and again: a reason is logged when it is another than the last time. */
+  /** Each address is dialled repeatedly, so a reason is logged only when it differs from the last one. */
   notWelcomed(address: string, reason: string): void {
     if (this.#refusals.get(address) === reason) return;
     this.#refusals.set(address, reason);
@@ -99,9 +99,9 @@ export class AgentEvents {
     this.#logger.error({ host, reason }, "the cell refuses what the host offers; the host stays down");
   }
 
-  /** Without its journal an agent must not act: the process ends. */
+  /** An agent must not act without its journal, so the process ends. */
   journalFailed(error: unknown): void {
-    // Work that the end of the agent cut short: the next process finds it in the journal.
+    // The agent's end has interrupted this work. The next process finds it in the journal.
     if (error instanceof JournalError && error.code === "closed") return;
     this.#logger.fatal({ reason: messageOf(error) }, "the journal failed");
     this.#options.fail(error);

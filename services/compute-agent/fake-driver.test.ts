@@ -43,7 +43,7 @@ function prepare(
 }
 
 describe("the fake driver", () => {
-  test("prepares at once unless it is told otherwise, starts and destroys", async () => {
+  test("prepares at once by default, starts and destroys", async () => {
     const made = driverOf({});
     expect(await prepare(made, 1)).toEqual({ kind: "prepared" });
     const guest = { host: "h", serverUuid: "s1", attemptId: "t1/0" };
@@ -55,7 +55,7 @@ describe("the fake driver", () => {
     expect(made.driver.guests()).toEqual([]);
   });
 
-  test("takes no script from a server's metadata unless it is told to", async () => {
+  test("ignores a script in a server's metadata unless metadata scripts are enabled", async () => {
     const made = driverOf({}, { byMetadata: false });
     for (const fake of [JSON.stringify({ outcome: "crash" }), "no JSON"])
       expect(await prepare(made, 1, { fake })).toEqual({ kind: "prepared" });
@@ -72,7 +72,7 @@ describe("the fake driver", () => {
     expect(await prepare(made, 4, { fake, selection: 1 })).toEqual({ kind: "prepared" });
   });
 
-  test("fails about the share of builds that it is told, the same ones for the same seed", async () => {
+  test("fails about the configured share of builds, and the same ones for the same seed", async () => {
     const failures = async (seed: number) => {
       const made = driverOf({ outcome: "reschedule", probability: 0.2 }, { seed });
       const failed = [];
@@ -96,13 +96,13 @@ describe("the fake driver", () => {
     expect(made.told).toEqual(outcome === "crash" ? ["crash"] : []);
   });
 
-  test("told to lie, loses the connections and calls a guest failed that exists", async () => {
+  test("a lie loses the connections and reports a guest as failed that exists", async () => {
     const made = driverOf({ outcome: "lie" });
     expect((await prepare(made, 1)).kind).toBe("failed");
     expect([made.told, made.driver.guests().length]).toEqual([["lost"], 1]);
   });
 
-  test("tells its steps", async () => {
+  test("reports its steps", async () => {
     const made = driverOf({ steps: ["image", "disk"], duration_ms: 3 });
     await prepare(made, 1);
     expect(made.told).toEqual(["image", "disk"]);

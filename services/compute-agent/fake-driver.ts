@@ -13,7 +13,7 @@ import type {
 import { chanceOf, type FakeOutcome, type FakeScript, scriptOf } from "./fake-script.ts";
 import type { GuestName } from "./journal.ts";
 
-/** A guest of the fake world. */
+/** A guest of the fake driver. */
 export type FakeGuest = GuestName & { readonly running: boolean };
 
 type Power = Exclude<FoundPower, "missing">;
@@ -21,26 +21,26 @@ type StoredGuest = GuestName & { readonly power: Power };
 
 export interface FakeDriverOptions {
   readonly clock: Clock;
-  /** Decides which builds a `probability` befalls. */
+  /** Decides which builds get the scripted outcome when a script has a `probability`. */
   readonly seed: number;
-  /** Scripts of hosts that have one. */
+  /** The scripts of hosts that have one, by host. */
   readonly scripts: ReadonlyMap<string, FakeScript>;
-  /** Whether servers' metadata, which their owners write, may hold a script, too. */
+  /** Whether servers' metadata, which their owners write, may also contain a script. */
   readonly byMetadata: boolean;
-  /** The agent's process ends here and now. */
+  /** Ends the agent's process immediately. */
   readonly crash: () => void;
-  /** All connections to conductors are lost. */
+  /** Drops all connections to conductors. */
   readonly loseConnections: () => void;
 }
 
 const PREPARED: PrepareOutcome = { kind: "prepared" };
 
-/** A driver whose guests are entries of a map, and which behaves as it is told to: see FakeScript. */
+/** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
   readonly #options: FakeDriverOptions;
-  /** By host and attempt id. */
+  /** The guests, by host and attempt id. */
   readonly #guests = new Map<string, StoredGuest>();
-  /** Of guests whose server has one: it wins over the host's, as long as the agent lives. */
+  /** Scripts from servers' metadata, by guest. They override the host's script as long as the agent lives. */
   readonly #ownScripts = new Map<string, FakeScript>();
   readonly #buildsOfHost = new Map<string, number>();
   readonly #destroyFailures = new Map<string, number>();
@@ -50,12 +50,12 @@ export class FakeDriver implements Driver {
     this.#options = options;
   }
 
-  /** What really exists, for an auditor: also what the agent does not know of. */
+  /** The guests that really exist, for an auditor. They include guests that the agent does not know. */
   guests(): FakeGuest[] {
     return [...this.#guests.values()].map(({ power, ...name }) => ({ ...name, running: power === "running" }));
   }
 
-  /** Nothing runs any more, as when the hosts lose their power. */
+  /** Stops every guest, as when the hosts lose their power. */
   losePower(): void {
     for (const guest of this.#guests.values()) this.#setPower(guest, "stopped");
   }
@@ -115,7 +115,7 @@ export class FakeDriver implements Driver {
     this.#setPower(name, "stopped");
   }
 
-  /** Lets the time pass that its script says such a call takes. */
+  /** Waits for the time that the guest's script sets for such a call. */
   async #take(guest: GuestName, of: "start_ms" | "power_ms" | "destroy_ms" | "hand_off_ms", signal: AbortSignal) {
     const durationMs = this.#scriptFor(guest)[of] ?? 0;
     if (durationMs > 0) await this.#pause(durationMs, signal);
@@ -131,7 +131,7 @@ export class FakeDriver implements Driver {
     return this.#ownScripts.get(keyOf(guest)) ?? this.#options.scripts.get(guest.host) ?? {};
   }
 
-  /** Whether this is one of the first orders of the guest, which its script lets fail. */
+  /** Whether this order is one of the guest's first ones that its script lets fail. */
   #failsNow(guest: GuestName, of: "hand_off_failures" | "start_failures" | "power_failures"): boolean {
     const key = `${of} ${keyOf(guest)}`;
     const before = this.#orderFailures.get(key) ?? 0;
@@ -164,7 +164,7 @@ export class FakeDriver implements Driver {
     return script.outcome ?? "prepared";
   }
 
-  /** Lets the build's time pass. Rejects when it is called off. */
+  /** Waits for the duration of the build. Rejects when the signal is raised. */
   async #spend(script: FakeScript, outcome: FakeOutcome, control: PrepareControl): Promise<void> {
     const durationMs = script.duration_ms ?? 0;
     const steps = script.steps ?? [];
@@ -178,7 +178,7 @@ export class FakeDriver implements Driver {
     if (durationMs > 0) await this.#pause(durationMs / (steps.length + 1), control.signal);
   }
 
-  /** `delayMs` null: until it is called off. */
+  /** With `delayMs` null, waits until the signal is raised. */
   #pause(delayMs: number | null, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.reject(new Error("the call was given up"));
     return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ import { Batcher } from "../../runtime/batcher.ts";
 import { type Journal, JournalError, type JournalRecord } from "./journal.ts";
 import { JournalLock } from "./journal-lock.ts";
 
-/** Most records of one write. */
+/** Maximum number of records in one write. */
 const BATCH_RECORDS_MAX = 4_096;
 
 type Order =
@@ -13,11 +13,11 @@ type Order =
   | { readonly kind: "compact"; readonly survivors: () => readonly JournalRecord[] };
 
 /**
- * An append-only file. One line is one batch: the CRC-32 of the rest in 8 hex digits, a space, the records as a JSON array.
- * A batch is on disk (fdatasync) before the next one is written, so a crash can tear the last line only; that one was
- * answered to nobody and is dropped. A torn line lacks its end, or has zeros where the disk had not written yet. Any other bad line means
- * that something was written and then damaged: `load` rejects, and says which line and what can be done. From `load` to `close` the journal
- * is locked against other processes.
+ * An append-only file. One line is one batch: the CRC-32 of the rest in 8 hex digits, a space, and the records as a JSON array. A batch is
+ * on disk (fdatasync) before the next one is written, so a crash can tear only the last line. No caller was told that its records are
+ * durable, so it is dropped. A torn line lacks its end, or contains zeros where the disk had not yet written. Any other bad line was
+ * damaged after it was written. `load` then rejects and says which line it is and what can be done. From `load` to `close` the journal is
+ * locked against other processes.
  */
 export class FileJournal implements Journal {
   readonly #path: string;
@@ -80,7 +80,7 @@ export class FileJournal implements Journal {
     return done;
   }
 
-  /** Appends up to a compaction are covered by its survivors: whoever appends has taken note of the record before. */
+  /** Appends before a compaction are covered by its survivors, because callers apply a record to their table before they append it. */
   async #carryOut(orders: readonly Order[]): Promise<readonly undefined[]> {
     if (this.#broken !== null) throw this.#broken;
     try {
@@ -123,7 +123,7 @@ function lineOf(records: readonly JournalRecord[]): string {
   return `${crc32(text).toString(16).padStart(8, "0")} ${text}\n`;
 }
 
-/** A rename or a new file is on disk only when its directory is. */
+/** Makes a rename or a new file durable, which requires that its directory is synced. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, "r");
   try {
@@ -133,9 +133,7 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/**
- * The records of somebody else's journal, which may be appended to meanwhile; writes nothing. Rejects with a JournalError.
- */
+/** Reads the journal of another process, which may be appending to it, and writes nothing. Rejects with a JournalError. */
 export async function peekJournal(path: string): Promise<readonly JournalRecord[]> {
   return (await readJournal(path)).records;
 }
@@ -162,7 +160,7 @@ async function readJournal(path: string): Promise<{ records: JournalRecord[]; so
   return { records, soundBytes: start, bytes: data.length };
 }
 
-/** Says what is lost by each way to go on. */
+/** Describes what is lost by each way to continue. */
 function damaged(path: string, at: { readonly line: number; readonly start: number; readonly isLast: boolean }) {
   const { line, start, isLast } = at;
   const cut = `truncate --size=${start} ${path}`;

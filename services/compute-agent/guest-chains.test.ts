@@ -5,7 +5,7 @@ import type { GuestName } from "./journal.ts";
 const ONE: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
 const TWO: GuestName = { ...ONE, attemptId: "t/1" };
 
-test("what is done to one guest is done in order, whatever becomes of it, and guests do not wait for each other", async () => {
+test("work on one guest runs in order even after a failure, and guests do not wait for each other", async () => {
   const chains = new GuestChains();
   const seen: string[] = [];
   const first = Promise.withResolvers<void>();
@@ -25,7 +25,7 @@ test("what is done to one guest is done in order, whatever becomes of it, and gu
   expect(chains.isBusy(ONE)).toBe(false);
 });
 
-test("a turn that calls off the earlier ones begins when the one that runs has ended, and those that wait never begin", async () => {
+test("a turn that cancels earlier ones begins after the running turn has ended, and waiting turns never begin", async () => {
   const chains = new GuestChains();
   const seen: string[] = [];
   const heard = Promise.withResolvers<void>();
@@ -47,7 +47,7 @@ test("a turn that calls off the earlier ones begins when the one that runs has e
   expect(seen).toEqual(["the one that ran has ended", "last"]);
 });
 
-test("a final turn is not called off by another one", async () => {
+test("a final turn is not cancelled by another one", async () => {
   const chains = new GuestChains();
   const seen: string[] = [];
   const end = Promise.withResolvers<void>();

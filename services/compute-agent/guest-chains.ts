@@ -1,6 +1,6 @@
 import type { GuestName } from "./journal.ts";
 
-/** The turn was given up because something later was asked of the same guest. */
+/** The turn was cancelled because a later order for the same guest replaced it. */
 export class CalledOffError extends Error {
   override readonly name = "CalledOffError";
 }
@@ -8,22 +8,22 @@ export class CalledOffError extends Error {
 interface Turn {
   readonly isFinal: boolean;
   readonly cancel: AbortController;
-  /** Never rejects. */
+  /** Resolves when the turn has ended. Never rejects. */
   readonly ended: Promise<void>;
 }
 
 /**
- * One queue for each guest, through which everything goes that changes the guest: at most one thing at a time is done to a guest, in
- * the order in which it was asked for. A turn ends only when the driver has ended, so a turn never meets what an earlier one left
- * under way.
+ * One queue for each guest, for everything that changes the guest. At most one piece of work runs on a guest at a time, in the order of the
+ * calls. A turn ends only when the driver call has ended, so a turn never meets work of an earlier one in progress.
  */
 export class GuestChains {
   /** The turns of each guest that have not ended, oldest first. */
   readonly #turns = new Map<string, Turn[]>();
 
   /**
-   * Runs `work` once all earlier turns of the guest have ended, and settles as it does. `callOff`: the earlier turns are no longer
-   * wanted; their signals are raised with this reason, and those that have not begun reject with it. `isFinal`: nothing calls it off.
+   * Runs `work` once all earlier turns of the guest have ended, and settles as `work` does. With `callOff`, the earlier turns are no longer
+   * wanted: their signals are raised with this reason, and those that have not begun reject with it. A turn with `isFinal` is never
+   * cancelled.
    */
   enter<Value>(
     name: GuestName,
@@ -50,7 +50,7 @@ export class GuestChains {
     return result;
   }
 
-  /** Whether something is being done to the guest. */
+  /** Whether any turn of the guest has not ended. */
   isBusy(name: GuestName): boolean {
     return this.#turns.has(keyOf(name));
   }

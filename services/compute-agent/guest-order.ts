@@ -4,10 +4,10 @@ import { FailureKind, GuestState as WireState } from "../../proto/gen/berth/agen
 import type { HandOffOrder, PowerVerb } from "./driver.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
-/** What conductors order an agent to do with a guest that exists, whichever message says it. */
+/** An order of a conductor for an existing guest, independent of the message that carried it. */
 export interface GuestOrder {
   readonly name: GuestName;
-  /** The same for each repeat. */
+  /** Repetitions of an order have the same id. */
   readonly id: string;
   /** Rises with each step of the server's operations. */
   readonly revision: number;
@@ -15,15 +15,15 @@ export interface GuestOrder {
     | { readonly kind: "start" }
     | { readonly kind: "power"; readonly verb: PowerVerb }
     | { readonly kind: "hand-off"; readonly order: HandOffOrder; readonly timeoutMs: number };
-  /** What it leaves. */
+  /** The state of the guest after the order. */
   readonly goal: GuestState;
-  /** Tells the one that gave it. `failed` empty: done. Else why not. */
+  /** Answers the conductor that gave the order. `failed` is empty after a success, and otherwise the reason. */
   answer(to: ConductorStream, failed: string): void;
 }
 
 const HAND_OFF_TIMEOUT_MS_MAX = 24 * 3_600_000;
 
-/** What a verb leaves. */
+/** The state of a guest after each verb. */
 const STATE_AFTER: Readonly<Record<PowerVerb, GuestState>> = {
   start: "running",
   stop: "stopped",
@@ -67,7 +67,7 @@ export function orderOfHandOff(message: HandOff): GuestOrder {
   return { name, id: orderId, revision, work, goal: "stopped", answer: answering(message) };
 }
 
-/** Answers an order that comes with an id of its own. */
+/** Answers an order whose message has an order id. */
 export function answering(message: Power | HandOff): GuestOrder["answer"] {
   const { orderId } = message;
   return (to, failed) => to.send({ body: { $case: "ordered", value: { ...nameOf(message), orderId, failed } } });

@@ -8,7 +8,7 @@ import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
 const HOUR_MS = 3_600_000;
 const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
 
-test("a guest that was destroyed is not forgotten when the wall's clock jumps, at a restart or later", async () => {
+test("a destroyed guest stays known when the wall clock jumps, at a restart or later", async () => {
   const disk: MemoryDisk = { records: [] };
   const first = await GuestStore.open(createMemoryJournal(disk), new VirtualClock(0));
   await first.record({ kind: "tombstone", ...NAME, atMs: 0 });

@@ -3,21 +3,21 @@ import { type GuestEntry, GuestTable } from "./guest-table.ts";
 import type { GuestName, Journal, JournalRecord } from "./journal.ts";
 
 /**
- * Failed words and tombstones are kept so long after this process wrote or read them: well past any message that may still be on its way.
- * The clock of the wall, which may jump, has no part in it.
+ * Failure reports and tombstones are kept for this long after this process wrote or read them, which is well past the arrival of any late
+ * message. The wall clock is not used, because it may jump.
  */
 const FORGET_MS = 3_600_000;
-/** … and at most so many of each on a host. */
+/** Limits how many failure reports and how many tombstones are kept for a host. */
 const KEEP_MAX = 2_000;
-/** A journal is rewritten when it has so many records, and this many times more than it needs. */
+/** A journal is rewritten when it has more records than this and `COMPACT_FACTOR` times more than it needs. */
 const COMPACT_RECORDS_MIN = 20_000;
 const COMPACT_FACTOR = 4;
 
 type GuestRecord = Exclude<JournalRecord, { readonly kind: "compared" }>;
 
 /**
- * The agent's memory: a table to ask, a journal to outlive a crash. What is recorded is in the table at once, and durable
- * when `record` resolves; `isSettling` tells of a guest whose latest record is not durable yet, so that nobody is told of it.
+ * The agent's memory: a table to read from, and a journal that survives a crash. A record is in the table at once, and is durable when
+ * `record` resolves. `isSettling` is true for a guest whose latest record is not yet durable, so that it is not reported.
  */
 export class GuestStore {
   readonly #journal: Journal;
@@ -31,7 +31,7 @@ export class GuestStore {
     this.#clock = clock;
   }
 
-  /** Reads the journal and writes it anew without what is no longer needed. */
+  /** Reads the journal and rewrites it without the records that are no longer needed. */
   static async open(journal: Journal, clock: Clock): Promise<GuestStore> {
     const store = new GuestStore(journal, clock);
     for (const record of await journal.load()) store.#table.apply(record, clock.monotonic());
@@ -39,12 +39,12 @@ export class GuestStore {
     return store;
   }
 
-  /** With which incarnation of the cell's database the host was last compared; "": with none. */
+  /** The incarnation of the cell's database with which the host was last compared, or "" when there was none. */
   incarnationOf(host: string): string {
     return this.#table.incarnationOf(host);
   }
 
-  /** The host was compared with this incarnation. Resolves when that is durable. */
+  /** Records that the host was compared with this incarnation. Resolves when that is durable. */
   async compared(host: string, incarnation: string): Promise<void> {
     if (this.incarnationOf(host) === incarnation) return;
     const record = { kind: "compared", host, incarnation } as const;
@@ -74,13 +74,13 @@ export class GuestStore {
     return this.#table.guest(host, attemptId);
   }
 
-  /** Of the latest order that the guest has obeyed; 0: none. */
+  /** Revision of the latest order that the guest obeyed, or 0 when there was none. */
   revisionOf(host: string, attemptId: string): number {
     const entry = this.#table.guest(host, attemptId);
     return entry === undefined || entry.state === "failed" ? 0 : (entry.revision ?? 0);
   }
 
-  /** Guests that exist on the host; not the words of failed ones. */
+  /** The guests that exist on the host, without failed attempts. */
   guestsOf(host: string): GuestEntry[] {
     return this.#table.guestsOf(host);
   }

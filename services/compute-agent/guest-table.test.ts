@@ -15,7 +15,7 @@ const record: fc.Arbitrary<JournalRecord> = fc
     return { kind: "guest", ...of, state: (["building", "prepared", "running"] as const)[atMs % 3]!, atMs };
   });
 
-/** `sinceOf`: when each record comes. */
+/** `sinceOf` gives the time at which each record arrives. */
 function fold(records: readonly JournalRecord[], sinceOf: (index: number) => number = (index) => index): GuestTable {
   const table = new GuestTable();
   for (const [index, one] of records.entries()) table.apply(one, sinceOf(index));
@@ -32,7 +32,7 @@ describe("the table of guests", () => {
     );
   });
 
-  test("a tombstone of a server covers all of its attempts, one of an attempt only that", () => {
+  test("a tombstone of a server covers all of its attempts, and one of an attempt only that attempt", () => {
     const table = fold([
       { kind: "tombstone", ...name(1), atMs: 1 },
       { kind: "tombstone", ...name(2), attemptId: "", atMs: 1 },
@@ -41,7 +41,7 @@ describe("the table of guests", () => {
     expect(buried.map((of) => table.isBuried(of))).toEqual([true, false, true, false]);
   });
 
-  test("forgets old tombstones and words of failed attempts, and the oldest of too many; guests never; whatever dates they bear", () => {
+  test("forgets old or surplus tombstones and failed attempts by their age here, whatever their dates, and never forgets guests", () => {
     const failed = (attempt: number): JournalRecord => ({
       kind: "failed",
       ...name(attempt),

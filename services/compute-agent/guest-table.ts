@@ -1,7 +1,7 @@
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 import type { GuestName, GuestState, JournalRecord } from "./journal.ts";
 
-/** A guest, or the word that is left of a failed one. */
+/** A guest, or the failure report of an attempt whose guest is gone. */
 export type GuestEntry =
   | (GuestName & {
       readonly state: GuestState;
@@ -20,22 +20,22 @@ type Tombstone = GuestName & { readonly atMs: number };
 
 interface Aging<Entry> {
   readonly entry: Entry;
-  /** Since when it is known, by the clock that `apply` was given. */
+  /** When the entry was applied, by the clock of `apply`. */
   readonly sinceMs: number;
 }
 
 /**
- * What an agent's hosts have, folded from its journal. Words of failed attempts and tombstones only have to outlive the
- * messages that may still be on their way: they age out, and of each only so many are kept.
+ * The guests of an agent's hosts, folded from its journal. Failure reports and tombstones only have to outlive messages that may still be
+ * in flight, so they expire, and only a limited number of each is kept.
  */
 export class GuestTable {
-  /** By attempt id, for each host. */
+  /** The guests of each host, by attempt id. */
   readonly #guests = new Map<string, Map<string, Aging<GuestEntry>>>();
-  /** By server, then attempt id ("" for all attempts), for each host: when it was set. */
+  /** The tombstones of each host, by server and attempt id ("" for all attempts). */
   readonly #tombstones = new Map<string, Map<string, Aging<Tombstone>>>();
   readonly #incarnations = new Map<string, string>();
 
-  /** `nowMs`: of a clock that does not jump, and that need not have run before this process. */
+  /** `nowMs` is read from a monotonic clock, which may have started with this process. */
   apply(record: JournalRecord, nowMs: number): void {
     switch (record.kind) {
       case "guest":
@@ -64,7 +64,7 @@ export class GuestTable {
     }
   }
 
-  /** With which incarnation of the cell's database the host was last compared; "": with none. */
+  /** The incarnation of the cell's database with which the host was last compared, or "" when there was none. */
   incarnationOf(host: string): string {
     return this.#incarnations.get(host) ?? "";
   }
@@ -73,7 +73,7 @@ export class GuestTable {
     return this.#guests.get(host)?.get(attemptId)?.entry;
   }
 
-  /** Guests that exist on the host: not the words of failed ones. */
+  /** The guests that exist on the host, without failed attempts. */
   guestsOf(host: string): GuestEntry[] {
     return entriesOf(this.#guests.get(host)).filter((entry) => entry.state !== "failed");
   }
@@ -89,7 +89,7 @@ export class GuestTable {
     return ofHost.has(tombstoneKey(name.serverUuid, "")) || ofHost.has(tombstoneKey(name.serverUuid, name.attemptId));
   }
 
-  /** Drops failed words and tombstones that were known before `beforeMs`, and of each host's the oldest beyond `keepMax`. */
+  /** Deletes failure reports and tombstones that were applied before `beforeMs`, and the oldest ones beyond `keepMax` for each host. */
   forget(beforeMs: number, keepMax: number): void {
     for (const guests of this.#guests.values()) {
       const failed = [...guests.values()].filter(({ entry }) => entry.state === "failed");
@@ -126,7 +126,7 @@ function entriesOf<Entry>(aging: ReadonlyMap<string, Aging<Entry>> | undefined):
   return Array.from(aging?.values() ?? [], ({ entry }) => entry);
 }
 
-/** Of entries in the order they came: those known for too long, and the oldest of too many. */
+/** Entries that are too old, and the oldest ones beyond `keepMax`. The input is in the order of arrival. */
 function spent<Entry>(aging: readonly Aging<Entry>[], beforeMs: number, keepMax: number): Entry[] {
   return aging
     .filter(({ sinceMs }, index) => sinceMs < beforeMs || index < aging.length - keepMax)

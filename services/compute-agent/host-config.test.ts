@@ -13,7 +13,7 @@ function fileOf(content: unknown): string {
 }
 
 describe("the hosts file", () => {
-  test("makes a tree of a host and its children, parents first, with Placement's defaults", () => {
+  test("builds the tree of a host and its children, parents first, with Placement's defaults", () => {
     const gpu = { name: "gpu0", inventories: { PGPU: { total: 1 } }, traits: ["CUSTOM_V100"] };
     const [host] = readHostsFile(
       fileOf({ hosts: [{ name: "h1", inventories: { VCPU: { total: 8, allocation_ratio: 2 } }, children: [gpu] }] }),
@@ -42,7 +42,7 @@ describe("the hosts file", () => {
     expect(() => readHostsFile(fileOf(content))).toThrow(place);
   });
 
-  test("generated hosts have names and providers of their own", () => {
+  test("generated hosts have their own names and providers", () => {
     const trees = generateHosts("a1", 3).map(treeOf);
     expect(trees.map((tree) => tree.host)).toEqual(["a1-1", "a1-2", "a1-3"]);
     expect(new Set(trees.map((tree) => tree.rootProvider)).size).toBe(3);

@@ -22,7 +22,7 @@ const InventoryConfig = Type.Object(
   { additionalProperties: false },
 );
 const offer = {
-  /** Made from the name when it is left out, so that it is the same after each restart. */
+  /** Derived from the name when it is left out, so that it is the same after each restart. */
   uuid: Type.Optional(Uuid),
   inventories: Type.Optional(Type.Record(Type.String({ pattern: "^[A-Z0-9_]+$" }), InventoryConfig)),
   traits: Type.Optional(Type.Array(Type.String({ pattern: "^[A-Z0-9_]+$" }))),
@@ -37,14 +37,14 @@ const ChildConfig = Type.Object(
 );
 
 const Text = Type.String({ maxLength: 255 });
-/** What the host says of its hypervisor, by Nova's names. */
+/** The host's hypervisor facts, under Nova's names. */
 const HypervisorConfig = Type.Object(
   {
     type: Type.Optional(Text),
-    /** 1.2.3 is 1002003. */
+    /** The version in Nova's encoding, in which 1.2.3 is 1002003. */
     version: Type.Optional(Count(0)),
     host_ip: Type.Optional(Text),
-    /** Architecture, hypervisor type, VM mode. */
+    /** Architecture, hypervisor type and VM mode. */
     supported_instances: Type.Optional(Type.Array(Type.Tuple([Text, Text, Text]), { maxItems: 100 })),
     metrics: Type.Optional(Type.Record(Text, Type.Number())),
     cpu_info: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
@@ -59,7 +59,7 @@ export const HostConfig = Type.Object(
     ...offer,
     children: Type.Optional(Type.Array(ChildConfig)),
     hypervisor: Type.Optional(HypervisorConfig),
-    /** Builds at a time; the others wait. */
+    /** How many builds may run at a time. The others wait. */
     build_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
     /** How the fake driver behaves on this host. */
     fake: Type.Optional(FakeScript),
@@ -73,7 +73,7 @@ type ProviderConfig = Pick<HostConfig, "name" | "uuid" | "inventories" | "traits
 
 const HostsFile = Type.Object({ hosts: Type.Array(HostConfig, { minItems: 1 }) }, { additionalProperties: false });
 
-/** Reads `{"hosts": […]}` from a JSON file. Throws a SettingsError whose one line names the file and the place in it. */
+/** Reads `{"hosts": […]}` from a JSON file. Throws a SettingsError with one line that names the file and the place of the fault. */
 export function readHostsFile(path: string): readonly HostConfig[] {
   let parsed: unknown;
   try {
@@ -92,7 +92,7 @@ export function readHostsFile(path: string): readonly HostConfig[] {
   return hosts;
 }
 
-/** `count` equal hosts named `<prefix>-1`, `<prefix>-2`, …: 32 VCPU, 128 GiB of memory, 1 TB of disk each. */
+/** Generates `count` equal hosts named `<prefix>-1`, `<prefix>-2`, …. Each has 32 VCPU, 128 GiB of memory and 1 TB of disk. */
 export function generateHosts(prefix: string, count: number): readonly HostConfig[] {
   return Array.from({ length: count }, (_, index) => ({
     name: `${prefix}-${index + 1}`,
@@ -100,7 +100,7 @@ export function generateHosts(prefix: string, count: number): readonly HostConfi
   }));
 }
 
-/** The host's provider tree as it is reported, parents before children. `revision` is left 0. */
+/** The host's provider tree for a report, parents before children. `revision` is 0 and is set by the reporter. */
 export function treeOf(host: HostConfig): TreeReport {
   const providers: ProviderReport[] = [];
   const add = (config: ProviderConfig, name: string, parent: string) => {
@@ -113,7 +113,7 @@ export function treeOf(host: HostConfig): TreeReport {
   return { host: host.name, rootProvider, providers, revision: 0, hypervisor: hypervisorOf(host) };
 }
 
-/** What is left out is as the fake driver has it. */
+/** Fills missing fields with the fake driver's values. */
 function hypervisorOf({ hypervisor = {} }: HostConfig): HypervisorReport {
   const supported = hypervisor.supported_instances ?? [["x86_64", "fake", "hvm"]];
   return {
@@ -143,7 +143,7 @@ function inventoriesOf(config: ProviderConfig): ProviderReport["inventories"] {
   return Object.fromEntries(entries);
 }
 
-/** A UUID (of version 8) that follows from a provider's name. */
+/** A UUID (of version 8) that is derived from a provider's name. */
 function uuidOf(name: string): string {
   const bytes = createHash("sha256").update(`berth provider ${name}`).digest().subarray(0, 16);
   bytes[6] = (bytes[6]! & 0x0f) | 0x80;

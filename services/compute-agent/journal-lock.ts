@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { DatabaseSync } from "node:sqlite";
 import { JournalError } from "./journal.ts";
 
-/** Two processes that try at the same moment may each find the other in the way. */
+/** Two processes that try at the same moment may each overwrite the other's entry, so the lock is tried this often. */
 const TRIES_MAX = 5;
 
 interface Holder {
@@ -12,9 +12,9 @@ interface Holder {
 }
 
 /**
- * Keeps a second process off a journal. The lock is one of the operating system's on a file beside the journal, held by an open transaction
- * of SQLite, so it ends with the process, however that ends, and does not mistake another process with the same id for its holder. The file
- * says who holds it.
+ * Keeps a second process away from a journal. The lock is an operating system lock on a file beside the journal, held by an open SQLite
+ * transaction. So it ends with the process, however the process ends, and another process with the same id is not mistaken for its holder.
+ * The file names the holder.
  */
 export class JournalLock {
   readonly #database: DatabaseSync;
@@ -23,7 +23,7 @@ export class JournalLock {
     this.#database = database;
   }
 
-  /** Throws a JournalError that names the process which has the lock. */
+  /** Takes the lock. Throws a JournalError that names the process which holds it. */
   static take(journal: string): JournalLock {
     const path = `${journal}.lock`;
     let database: DatabaseSync | null = null;
@@ -45,7 +45,10 @@ export class JournalLock {
   }
 }
 
-/** Throws if somebody else has the lock. False: somebody came in between. */
+/**
+ * Takes the lock on the file. Returns false if another process took it between the two transactions, and throws if another process holds
+ * it.
+ */
 function isTaken(database: DatabaseSync): boolean {
   const { pid } = process;
   database.exec(
@@ -53,7 +56,7 @@ function isTaken(database: DatabaseSync): boolean {
   );
   const write = database.prepare("insert into holder values (?, ?, ?)");
   write.run(pid, hostname(), new Date().toISOString());
-  // Others read what was committed while the second transaction, which is never ended, keeps them from writing.
+  // Other processes read the committed row. The second transaction stays open and keeps them from writing.
   database.exec("commit; begin immediate");
   if (readHolder(database)?.pid === pid) return true;
   database.exec("rollback");
@@ -64,7 +67,7 @@ function readHolder(database: DatabaseSync): Holder | null {
   try {
     return (database.prepare("select pid, host, since from holder").get() as unknown as Holder | undefined) ?? null;
   } catch {
-    // It is being written for the first time.
+    // The table does not exist yet, because another process is just creating it.
     return null;
   }
 }
@@ -76,5 +79,5 @@ function inUse(journal: string, holder: Holder | null, cause: unknown): JournalE
   return new JournalError("locked", message, { cause });
 }
 
-/** SQLITE_BUSY. */
+/** Whether the error is SQLITE_BUSY. */
 const isBusy = (error: unknown): boolean => (error as { readonly errcode?: number }).errcode === 5;

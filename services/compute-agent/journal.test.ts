@@ -37,7 +37,7 @@ describe("the journal's file", () => {
     return path;
   }
 
-  test("loses only a last line that was torn, and goes on after it", async () => {
+  test("drops only a torn last line, and appends after it", async () => {
     const path = await written();
     const whole = await readFile(path);
     const last = whole.lastIndexOf(10, whole.length - 2) + 1;
@@ -53,7 +53,7 @@ describe("the journal's file", () => {
     }
   });
 
-  test("drops a last line that the disk had not written all of, though its end is there", async () => {
+  test("drops a last line whose middle the disk had not written although its end is there", async () => {
     const path = await written();
     await appendFile(path, `00000000 [{"kind":${"\0".repeat(5)}]\n`);
     const journal = new FileJournal(path);
@@ -61,7 +61,7 @@ describe("the journal's file", () => {
     await journal.close();
   });
 
-  test("is refused when its last line was written whole and is damaged, and says how to go on", async () => {
+  test("is refused when its last line was damaged after it was written, and says how to continue", async () => {
     const path = await written();
     const { size } = await stat(path);
     await appendFile(path, `00000000 ${JSON.stringify([gone("e/0")])}\n`);
@@ -76,7 +76,7 @@ describe("the journal's file", () => {
     await journal.close();
   });
 
-  test("is refused while another process has it, and free when that process is killed", {
+  test("is refused while another process holds it, and is free when that process is killed", {
     timeout: 60_000,
   }, async () => {
     const path = await written();

@@ -7,12 +7,15 @@ export interface GuestName {
   readonly attemptId: string;
 }
 
-/** `prepared`: made, and never ran. `stopped`: it ran, and does not run now. */
+/** `prepared`: the guest was created and has never run. `stopped`: the guest has run and does not run now. */
 export type GuestState = "building" | "prepared" | "running" | "stopped" | "paused";
 
-/** One thing that happened on a host. Later records of the same guest replace earlier ones. Times: ms since the epoch. */
+/** One event on a host. A later record of a guest replaces earlier ones. Times are milliseconds since the epoch. */
 export type JournalRecord =
-  /** The guest is about to be made, or is in this state. `revision`: of the latest order that it obeyed; `orderId`: if that put it there. */
+  /**
+   * The guest is about to be created, or is in this state. `revision` belongs to the latest order that the guest obeyed. `orderId` is set
+   * if that order brought it into this state.
+   */
   | (GuestName & {
       readonly kind: "guest";
       readonly state: GuestState;
@@ -20,7 +23,7 @@ export type JournalRecord =
       readonly revision?: number | undefined;
       readonly orderId?: string;
     })
-  /** The attempt failed and left nothing but this word. */
+  /** The attempt failed and left nothing but this report. */
   | (GuestName & {
       readonly kind: "failed";
       readonly failure: AttemptFailure;
@@ -29,28 +32,28 @@ export type JournalRecord =
     })
   /** The guest was removed. */
   | (GuestName & { readonly kind: "gone" })
-  /** The attempt, or with an empty `attemptId` any attempt of the server, may never be built here again. */
+  /** The attempt may never be built here again. With an empty `attemptId` this holds for all attempts of the server. */
   | (GuestName & { readonly kind: "tombstone"; readonly atMs: number })
   /** The host was compared with this incarnation of its cell's database. */
   | { readonly kind: "compared"; readonly host: string; readonly incarnation: string };
 
 /**
- * What an agent remembers over its own death, in the order it happened. Both bodies (file, memory) pass
- * test/contract/agent-journal. Operating failures reject with a JournalError; after one, nothing can be appended any more.
+ * The records that an agent needs after its own crash, in the order of the events. Both implementations (file, memory) pass
+ * test/contract/agent-journal. Operating failures reject with a JournalError, after which nothing more can be appended.
  */
 export interface Journal {
-  /** All records, oldest first. Called once, before anything else. */
+  /** Returns all records, oldest first. Called once, before anything else. */
   load(): Promise<readonly JournalRecord[]>;
-  /** Resolves when the record outlives a crash. Records appended at the same time share one write. */
+  /** Resolves when the record survives a crash. Records that are appended at the same time share one write. */
   append(record: JournalRecord): Promise<void>;
   /**
-   * Forget everything but what `survivors` returns; it is called when no write is under way. Records appended from then
-   * on come after them.
+   * Replaces all records with the result of `survivors`, which is called while no write is in progress. Records that are appended after
+   * that follow the survivors.
    */
   compact(survivors: () => readonly JournalRecord[]): Promise<void>;
-  /** Records written since the last compaction, or loaded. */
+  /** Number of records written since the last compaction or loaded. */
   readonly length: number;
-  /** Waits for what was appended. */
+  /** Waits until everything that was appended is written. */
   close(): Promise<void>;
 }
 

@@ -3,7 +3,7 @@ import { runService } from "../../runtime/lifecycle.ts";
 import { type AgentProcess, openAgent } from "./open-agent.ts";
 import { agentDeclaration } from "./settings.ts";
 
-/** `berth compute-agent`: resolves with the exit code. */
+/** Runs `berth compute-agent` and resolves with the exit code. */
 export function runComputeAgent(argv: readonly string[]): Promise<number> {
   return runService(process, {
     name: "compute-agent",

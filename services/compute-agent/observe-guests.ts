@@ -10,7 +10,7 @@ import { messageOf } from "./message-of.ts";
 
 const LOOK_TIMEOUT_MS = 5_000;
 
-/** Looks at what guests really are, and corrects the journal where it says something else. */
+/** Asks the driver for the real state of guests, and corrects the journal where it differs. */
 export class GuestObserver {
   readonly #store: GuestStore;
   readonly #chains: GuestChains;
@@ -32,15 +32,15 @@ export class GuestObserver {
     this.#events = deps.events;
   }
 
-  /** The state that a guest is in, which the journal has in another one perhaps. Null: the driver could not tell. */
+  /** The guest's real state, which may differ from the journal's. Null when the driver cannot tell. */
   async powerOf(guest: GuestEntry): Promise<GuestState | null> {
     const [found] = await this.#look([guest]);
     return stateOf(guest, found);
   }
 
   /**
-   * Corrects the journal where it says something else of these guests than their host does: a guest that shut itself down, a driver
-   * that did later what it had given up. Guests that something is being done to are left alone.
+   * Corrects the journal where it differs from the host, for example after a guest shut itself down, or after a driver completed a call
+   * late. Guests with work in progress are left alone.
    */
   async correct(guests: readonly GuestEntry[]): Promise<void> {
     const settled = guests.filter((guest) => isKept(guest) && !this.#chains.isBusy(guest));
@@ -51,7 +51,7 @@ export class GuestObserver {
   async #correct(guest: GuestEntry, found: FoundPower | undefined): Promise<void> {
     const state = stateOf(guest, found);
     if (state === null || state === guest.state || guest.state === "failed") return;
-    // The journal, or an order, may have been faster than the look.
+    // A newer record, or an order, may have come during the look.
     if (this.#store.guest(guest.host, guest.attemptId) !== guest || this.#chains.isBusy(guest)) return;
     const { host, serverUuid, attemptId, revision } = guest;
     this.#events.foundChanged(guest, guest.state, state);
@@ -73,9 +73,9 @@ export class GuestObserver {
 
 const isKept = ({ state }: GuestEntry): boolean => state !== "building" && state !== "failed";
 
-/** Null: unknown, or the host has no such guest. */
+/** Null when the state is unknown or the host has no such guest. */
 function stateOf(guest: GuestEntry, found: FoundPower | undefined): GuestState | null {
   if (found === undefined || found === "missing") return null;
-  // A guest that never ran stands, too.
+  // A guest that never ran is also found stopped.
   return found === "stopped" && guest.state === "prepared" ? "prepared" : found;
 }

@@ -13,13 +13,13 @@ import { FileJournal } from "./file-journal.ts";
 import { type ComputeAgent, createComputeAgent } from "./service.ts";
 import { type AgentOptions, hostsOf } from "./settings.ts";
 
-/** An agent on its real parts (and the fake driver), with its probes; it owns them all. */
+/** An agent with its real adapters, the fake driver and its probes, all of which it owns. */
 export interface AgentProcess extends Service {
-  /** Where the probes are; after `start`. */
+  /** The address of the probes, known after `start`. */
   readonly note: string;
 }
 
-/** `crash` ends the process at once, as `kill -9` does: the fake driver may be told to. */
+/** `crash` ends the process at once, like `kill -9`. A script of the fake driver may call it. */
 export function openAgent(
   { settings: options, logger, fail }: ServiceContext<AgentOptions>,
   surroundings: { readonly otlpEndpoint: string | null; readonly crash: () => void },

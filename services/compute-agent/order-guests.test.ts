@@ -20,15 +20,15 @@ import { AttemptReporter } from "./report-attempts.ts";
 
 const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
 
-/** A driver that notes what it is asked, and hands over only when it is called off or let go on. */
+/** A driver that records its calls. A hand-off ends only when it is cancelled or the test lets it continue. */
 class NotingDriver extends FakeDriver {
   readonly calls: string[] = [];
   letGo = Promise.withResolvers<void>();
-  /** A start waits for it, and does not listen to its signal. */
+  /** A start waits for this promise and ignores its signal. */
   starting: Promise<void> = Promise.resolve();
-  /** So does a change of power. */
+  /** A change of power waits for this promise and ignores its signal. */
   powering: Promise<void> = Promise.resolve();
-  /** After it has done what it was asked, it says that it has not. */
+  /** When true, the driver reports a failure after it has done what it was asked. */
   losesAnswers = false;
 
   constructor() {
@@ -107,7 +107,7 @@ async function open(clock: Clock = systemClock): Promise<void> {
 
 const power = (verb: string, order: number, revision = order) =>
   orders.power({ ...NAME, verb, orderId: `o/${order}`, revision }, stream);
-/** The forced form of a step's order has another id and the same revision. */
+/** Sends a hand-off. The forced form of a step's order has another id and the same revision. */
 const handOff = (order: number, force = false) =>
   orders.handOff(
     {
@@ -125,7 +125,7 @@ const handOff = (order: number, force = false) =>
 const answered = (count: number) => eventually(`${count} answers`, () => answers.length >= count);
 const state = () => store.guest(NAME.host, NAME.attemptId)?.state;
 
-test("an order that is repeated is carried out once, and answered again", async () => {
+test("carries out a repeated order once, and answers it again", async () => {
   power("stop", 1);
   power("stop", 1);
   await answered(1);
@@ -135,7 +135,7 @@ test("an order that is repeated is carried out once, and answered again", async 
   expect([driver.calls, state()]).toEqual([["stop"], "stopped"]);
 });
 
-test("an order that is older than one that was obeyed is refused, also after the agent's death", async () => {
+test("refuses an order that is older than an obeyed one, even after the agent's death", async () => {
   power("stop", 5);
   await answered(1);
   power("start", 4);
@@ -150,7 +150,7 @@ test("an order that is older than one that was obeyed is refused, also after the
   expect([answers[1]?.failed, state()]).toEqual(["", "running"]);
 });
 
-test("a newer order calls off a hand-over, and is carried out after it", async () => {
+test("a newer order cancels a hand-off and is carried out after it", async () => {
   handOff(2);
   await eventually("the hand-over", () => driver.calls.length === 1);
   power("start", 3);
@@ -162,14 +162,14 @@ test("a newer order calls off a hand-over, and is carried out after it", async (
   expect(state()).toBe("running");
 });
 
-test("a hand-over that is done leaves the guest stopped", async () => {
+test("a completed hand-off leaves the guest stopped", async () => {
   handOff(2);
   driver.letGo.resolve();
   await answered(1);
   expect([answers[0]?.failed, state()]).toEqual(["", "stopped"]);
 });
 
-test("a plain hand-over that comes after the forced one of its step calls nothing off", async () => {
+test("a plain hand-off that arrives after its forced form cancels nothing", async () => {
   handOff(2, true);
   await eventually("the forced one", () => driver.calls.length === 1);
   handOff(2);
@@ -183,7 +183,7 @@ test("a plain hand-over that comes after the forced one of its step calls nothin
   expect([answers[2]?.failed, driver.calls.length, state()]).toEqual(["a later order was given", 1, "stopped"]);
 });
 
-test("a forced hand-over calls off the plain one of its step, and is done when that one is", async () => {
+test("a forced hand-off cancels its plain form, and is carried out after it", async () => {
   handOff(2);
   await eventually("the plain one", () => driver.calls.length === 1);
   handOff(2, true);
@@ -199,7 +199,7 @@ test("a forced hand-over calls off the plain one of its step, and is done when t
   expect([answers[3]?.failed, driver.calls.length]).toEqual(["", 3]);
 });
 
-test("a guest that was handed over is not copied again after the agent's death: its copy may run by now", async () => {
+test("a guest that was handed over is not copied again after the agent's death, because its copy may run", async () => {
   handOff(2);
   driver.letGo.resolve();
   await answered(1);
@@ -212,7 +212,7 @@ test("a guest that was handed over is not copied again after the agent's death: 
   expect([driver.calls.length, state()]).toEqual([1, "stopped"]);
 });
 
-test("a guest that an order started, and that its host lost since, is started again by that order", async () => {
+test("an order starts its guest again when the host has lost the guest's power since", async () => {
   power("start", 2);
   await answered(1);
   await store.record({ kind: "guest", ...NAME, state: "stopped", atMs: 3, revision: 2 });
@@ -222,7 +222,7 @@ test("a guest that an order started, and that its host lost since, is started ag
   expect([answers[0]?.failed, driver.calls, state()]).toEqual(["", ["start", "start"], "running"]);
 });
 
-test("a guest that is not there, or was destroyed here, obeys nothing", async () => {
+test("a guest that does not exist or was destroyed here obeys no order", async () => {
   orders.power({ ...NAME, attemptId: "t/9", verb: "start", orderId: "o/1", revision: 1 }, stream);
   await answered(1);
   await store.record({ kind: "tombstone", ...NAME, atMs: 2 });
@@ -236,7 +236,7 @@ test("a guest that is not there, or was destroyed here, obeys nothing", async ()
   expect(answers[2]?.failed).toBe("no such verb: dance");
 });
 
-/** The guest was never started. */
+/** Records a guest that was never started. */
 async function prepared(): Promise<void> {
   await store.record({ kind: "guest", ...NAME, state: "prepared", atMs: 1 });
   await driver.adopt([{ ...NAME, state: "prepared" }]);
@@ -244,7 +244,7 @@ async function prepared(): Promise<void> {
 const start = (revision: number) => orders.start({ ...NAME, revision }, stream);
 const runs = () => driver.guests().some(({ running }) => running);
 
-test("an order that comes while the guest is started is carried out after the start, and has the last word", async () => {
+test("an order that arrives during a start is carried out after it, and decides the final state", async () => {
   await prepared();
   const starting = Promise.withResolvers<void>();
   driver.starting = starting.promise;
@@ -260,7 +260,7 @@ test("an order that comes while the guest is started is carried out after the st
   expect(store.guest(NAME.host, NAME.attemptId)).toMatchObject({ state: "stopped", revision: 1 });
 });
 
-test("a start that is repeated is made once, and answered again", async () => {
+test("carries out a repeated start once, and answers it again", async () => {
   await prepared();
   start(0);
   start(0);
@@ -274,7 +274,7 @@ test("a start that is repeated is made once, and answered again", async () => {
   expect([driver.calls, state()]).toEqual([["first start"], "running"]);
 });
 
-test("a guest that was never started is stopped all the same: a start that the agent's death cut short may have been made", async () => {
+test("stops a guest that was never started, because an interrupted start may have succeeded", async () => {
   await prepared();
   await driver.start(NAME, new AbortController().signal);
   power("stop", 1);
@@ -282,14 +282,14 @@ test("a guest that was never started is stopped all the same: a start that the a
   expect([answers[0]?.failed, state(), runs()]).toEqual(["", "stopped", false]);
 });
 
-test("a guest that was never started is started before it is paused", async () => {
+test("starts a guest that was never started before pausing it", async () => {
   await prepared();
   power("pause", 1);
   await answered(1);
   expect([driver.calls, state()]).toEqual([["first start", "pause"], "paused"]);
 });
 
-test("an order whose answer was lost is done if the guest is as it should be, and failed if nobody can tell", async () => {
+test("an order whose answer was lost is done if the guest is in the right state, and failed if the state is unknown", async () => {
   driver.losesAnswers = true;
   power("stop", 1);
   await answered(1);
@@ -299,7 +299,7 @@ test("an order whose answer was lost is done if the guest is as it should be, an
   expect([answers[1]?.failed, state(), runs()]).toEqual(["the connection was lost", "running", true]);
 });
 
-test("a guest that shut itself down is found, and started by an order that was obeyed before", async () => {
+test("detects that a guest shut itself down, and starts it again by an order that was obeyed before", async () => {
   power("start", 2);
   await answered(1);
   await driver.power(NAME, "stop", new AbortController().signal);
@@ -314,7 +314,7 @@ test.each([
   ["is done by then", false, "", "stopped"],
   ["was not done", true, "the driver's stop took longer than 60000 ms", "running"],
 ])(
-  "a stop that goes on after its deadline is answered when it has ended, as what it is: %s",
+  "a stop that exceeds its deadline is answered when it has ended, by the final state: it %s",
   async (_, breaksOff, failed, is) => {
     const clock = new VirtualClock(0);
     await open(clock);

@@ -13,7 +13,7 @@ import { messageOf } from "./message-of.ts";
 import type { GuestObserver } from "./observe-guests.ts";
 import type { AttemptReporter } from "./report-attempts.ts";
 
-/** A driver that needs longer to start or stop a guest has failed. */
+/** A driver that needs longer than this to start or stop a guest has failed. */
 const POWER_TIMEOUT_MS = 60_000;
 
 export interface OrderDeps {
@@ -39,23 +39,23 @@ const NO_GUEST = "there is no such guest";
 const BURIED = "the server was destroyed here before";
 
 /**
- * Carries out orders that change whether a guest runs, through the guest's chain: never again once one was obeyed, and none that is older
- * than one that came before. A newer order calls off an older one, and begins when the driver has ended that. An order is answered only
- * when the driver has ended, by the state that the guest is in then. A step of an operation gives one order, so that two of one revision
- * are its plain and its forced form: the forced one comes later.
+ * Carries out orders that change whether a guest runs, through the guest's chain. An obeyed order is never repeated, and an order that is
+ * older than an earlier one is refused. A newer order cancels an older one, and begins when the driver has ended that call. An order is
+ * answered only when the driver has ended, by the guest's state at that time. A step of an operation gives one order, so two orders with
+ * one revision are its plain form and its forced form, and the forced form is the later one.
  */
 export class GuestOrders {
   readonly #deps: OrderDeps;
-  /** The latest order of each guest, as long as it is not answered. */
+  /** The latest order of each guest, until it is answered. */
   readonly #open = new Map<string, OpenOrder>();
-  /** The highest revision that each guest was given an order of since the agent started, also of orders that failed. */
+  /** The highest revision of any order that each guest was given since the agent started, including failed orders. */
   readonly #heard = new Map<string, number>();
 
   constructor(deps: OrderDeps) {
     this.#deps = deps;
   }
 
-  /** Lets a guest run that was prepared, or stopped with its host; one that runs already is no error. */
+  /** Starts a guest that was prepared or that stopped with its host. A guest that already runs is no error. */
   start(message: Start, from: ConductorStream): void {
     this.#take(orderOfStart(message), from);
   }
@@ -70,7 +70,7 @@ export class GuestOrders {
     this.#take(orderOfHandOff(message), from);
   }
 
-  /** The guest is gone, and nothing is to be remembered of it. */
+  /** Forgets the guest's revisions, because the guest is gone. */
   forget(name: GuestName): void {
     this.#heard.delete(keyOf(name));
   }
@@ -95,7 +95,7 @@ export class GuestOrders {
     done.then(
       () => end(""),
       (error: unknown) => {
-        // Without its journal the agent cannot go on, and says nothing more.
+        // The agent cannot continue without its journal, so it sends no answer.
         if (error instanceof JournalError) return this.#deps.events.journalFailed(error);
         if (!(error instanceof CalledOffError)) this.#deps.events.orderFailed(name, messageOf(error));
         end(messageOf(error));
@@ -103,7 +103,10 @@ export class GuestOrders {
     );
   }
 
-  /** The answer that is known already; `asked`: the order is being carried out. Null: it is to be carried out, also if it failed before. */
+  /**
+   * The answer if it is already known, or `asked` while the order is being carried out. Null when the order must be carried out, also after
+   * a failure.
+   */
   #known(order: GuestOrder, open: GuestOrder | undefined): string | null {
     const { name, revision } = order;
     if (this.#deps.store.isBuried(name)) return BURIED;
@@ -121,7 +124,7 @@ export class GuestOrders {
   async #carryOut(order: GuestOrder, signal: AbortSignal): Promise<void> {
     const guest = this.#existing(order.name);
     if (guest === null) throw new Error(NO_GUEST);
-    // A Start that comes twice, or after the order that it would repeat.
+    // This Start is a repetition, or arrives after an order with the same effect.
     if (order.work.kind === "start" && guest.state === "running") return;
     try {
       await this.#drive(order, guest, signal);
@@ -141,13 +144,14 @@ export class GuestOrders {
       return;
     }
     const verb = work.kind === "start" ? "start" : work.verb;
-    // A guest that never ran is started first; to stop it is asked of the driver all the same: a start may have been cut short.
+    // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
+    // succeeded.
     const isFirstStart = guest.state === "prepared" && verb !== "stop";
     if (isFirstStart) {
       const start = (raised: AbortSignal) => driver.start(name, raised);
       await this.#call("the driver's start", POWER_TIMEOUT_MS, signal, name, start);
     }
-    // Also when the guest is in that state already, as far as the journal knows: a hand-over that broke off may have stopped it.
+    // The driver is also called when the journal already shows that state, because a failed hand-off may have stopped the guest.
     if (!isFirstStart || verb === "pause") {
       const power = (raised: AbortSignal) => driver.power(name, verb, raised);
       await this.#call(`the driver's ${verb}`, POWER_TIMEOUT_MS, signal, name, power);
@@ -165,7 +169,10 @@ export class GuestOrders {
     return callDriver(call, { signal, timeoutMs, what, clock, onStuck: () => events.driverStuck(name, what) });
   }
 
-  /** A driver that failed, or gave up, may have changed the guest before: what it is now counts. Null: nobody knows. */
+  /**
+   * Determines the guest's state after a driver failed or gave up, since it may have changed the guest before. Null when the state is
+   * unknown.
+   */
   async #foundAfterFailure(order: GuestOrder, guest: ExistingGuest): Promise<GuestState | null> {
     const found = await this.#deps.observer.powerOf(guest);
     if (found !== null && found !== guest.state) await this.#record(order, found, {});
@@ -176,7 +183,7 @@ export class GuestOrders {
     const { store, reporter, clock } = this.#deps;
     const { name } = order;
     const guest = this.#existing(name);
-    // A destroy that waits for this turn has the last word.
+    // A destroy that waits for this turn takes precedence.
     if (store.isBuried(name)) throw new Error(BURIED);
     if (guest === null) throw new Error(NO_GUEST);
     if ((guest.revision ?? 0) > order.revision) throw new CalledOffError(LATER_GIVEN);
@@ -190,7 +197,7 @@ export class GuestOrders {
   }
 }
 
-/** A guest that runs may have been rebooted, or not. */
+/** Verbs whose success the guest's state does not show, because the guest runs in any case. */
 const REBOOTS: readonly string[] = ["reboot", "hard-reboot"];
 
 const isForced = ({ work }: GuestOrder): boolean => work.kind === "hand-off" && work.order.force;

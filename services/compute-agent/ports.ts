@@ -1,5 +1,5 @@
-/** A piece of work in a trace. */
+/** One span of a trace. */
 export interface Span {
-  /** `error` null: it went well. Called once. */
+  /** Ends the span. `error` is null after a success. Called once. */
   end(error: string | null): void;
 }

@@ -11,19 +11,19 @@ import type { GuestRemover } from "./remove-guests.ts";
 
 type KeptGuest = GuestEntry & { readonly state: KeptState };
 
-/** The word on a build that the agent's end cut short. */
+/** The failure report of a build that was interrupted by the agent's end. */
 export const INTERRUPTED = {
   failure: "reschedule",
   reason: "the agent was restarted while it built the server",
 } as const;
 
-/** A driver has so long to end a removal after it was told to give it up. */
+/** How long a driver may take to end a removal after it was told to give up. */
 const GIVE_UP_MS = 5_000;
 
 /**
- * After a restart: the guests that outlived the agent's last process are handed to the driver and recorded as the driver finds them, then
- * what was half built or already condemned is removed. Returns what the driver failed to remove: an agent must come up even so, for its
- * other guests.
+ * Recovers after a restart. The guests that outlived the agent's last process are passed to the driver and recorded in the state that the
+ * driver finds. Then guests that were half built or already destroyed by order are removed. Returns the guests that the driver failed to
+ * remove, because the agent must start for its other guests even so.
  */
 export async function recoverGuests(deps: {
   readonly store: GuestStore;

@@ -8,7 +8,7 @@ import { messageOf } from "./message-of.ts";
 
 const DESTROYED = "the server was destroyed here meanwhile";
 
-/** Has the driver remove guests: each through its chain, so that nothing that was begun before is left to end after it. */
+/** Lets the driver remove guests. Each removal goes through the guest's chain, so that no earlier work on the guest can end after it. */
 export class GuestRemover {
   readonly #chains: GuestChains;
   readonly #driver: Driver;
@@ -27,7 +27,10 @@ export class GuestRemover {
     this.#events = deps.events;
   }
 
-  /** Calls off whatever is done to the guest, waits for its end, and removes the guest. Null: it is gone. Else why not. */
+  /**
+   * Cancels all work on the guest, waits for its end, and removes the guest. Resolves with null when the guest is gone, and otherwise with
+   * the reason.
+   */
   async remove({ host, serverUuid, attemptId }: GuestName): Promise<string | null> {
     const name = { host, serverUuid, attemptId };
     const what = "the driver's destroy";

@@ -4,7 +4,7 @@ import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import type { GuestName } from "./journal.ts";
 
-/** What a conductor is told of an attempt. */
+/** The report on an attempt for a conductor. */
 export function attemptReportOf(entry: GuestEntry): AttemptReport {
   const { host, serverUuid, attemptId } = entry;
   const name = { host, serverUuid, attemptId, step: "" };
@@ -38,15 +38,15 @@ interface Asked {
 }
 
 /**
- * Decides which conductors hear of an attempt: all that asked for it. One that was slow, whose task another has taken over
- * meanwhile, may ask again last, and only the other can commit what comes of it. When the streams of all who asked are gone,
- * any other hears of it, which then looks in the cell's database whose the guest is. So a prepared guest is never forgotten
- * by all of them.
+ * Decides which conductors receive the reports on an attempt: all that ordered it. A slow conductor may repeat its order after another one
+ * has taken over the task, and only the other one can commit the outcome, so both must receive it. When the streams of all of them are
+ * gone, any other conductor receives the report, and looks up in the cell's database where the guest belongs. So a prepared guest is always
+ * reported to some conductor.
  */
 export class AttemptReporter {
   readonly #store: GuestStore;
   readonly #anyWelcomed: () => ConductorStream | null;
-  /** By attempt id. */
+  /** The conductors that ordered an attempt, by attempt id. */
   readonly #askedBy = new Map<string, Asked>();
 
   constructor(store: GuestStore, anyWelcomed: () => ConductorStream | null) {
@@ -54,14 +54,14 @@ export class AttemptReporter {
     this.#anyWelcomed = anyWelcomed;
   }
 
-  /** From now on this conductor hears of the attempt, too. */
+  /** From now on this conductor also receives the reports on the attempt. */
   attach(name: GuestName, stream: ConductorStream): void {
     const asked = this.#askedBy.get(name.attemptId);
     if (asked === undefined) this.#askedBy.set(name.attemptId, { name, streams: new Set([stream]) });
     else asked.streams.add(stream);
   }
 
-  /** Nobody waits for news of the attempt any more. */
+  /** Ends the reports on the attempt, because no conductor waits for them. */
   detach(attemptId: string): void {
     this.#askedBy.delete(attemptId);
   }
@@ -72,13 +72,13 @@ export class AttemptReporter {
     for (const stream of any === null ? asked : [any]) stream.send({ body: { $case: "attempt", value: report } });
   }
 
-  /** The state of an attempt that the agent knows; one whose end is not durable yet counts as building. */
+  /** Reports the state of a known attempt. An attempt whose end is not yet durable is reported as building. */
   reportState(entry: GuestEntry): void {
     const report = attemptReportOf(entry);
     this.report(this.#store.isSettling(entry) ? { ...report, state: GuestState.GUEST_STATE_BUILDING } : report);
   }
 
-  /** What was prepared for a conductor that is gone is offered to the others that asked, or to another one. */
+  /** Reports the guests that were prepared for a lost conductor to the others that ordered them, or to any other conductor. */
   lost(stream: ConductorStream): void {
     for (const [attemptId, { name, streams }] of this.#askedBy) {
       if (!streams.delete(stream)) continue;

@@ -3,22 +3,22 @@ import type { TreeReport, TreeVerdict } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { AgentEvents } from "./events.ts";
 
-/** A report without a verdict is repeated after this long; one that was refused, too: what was in its way may be gone. */
+/** A report without a verdict is repeated after this time. So is a refused one, because the cause of the refusal may be gone. */
 const REPEAT_MS = 5_000;
 
 /**
- * Reports what each host offers to one conductor, the sponsor, until that has judged every report. When the sponsor is
- * lost another one is told everything anew: so at any time some conductor stands for each host being up.
+ * Reports the provider tree of each host to one conductor, the sponsor, until the sponsor has accepted every report. When the sponsor is
+ * lost, all trees are reported to another conductor. So at any time some conductor is responsible for each host being up.
  */
 export class TreeReporter {
   readonly #clock: Clock;
   readonly #events: AgentEvents;
   readonly #anyWelcomed: () => ConductorStream | null;
   readonly #trees: ReadonlyMap<string, TreeReport>;
-  /** Hosts whose latest report has no good verdict yet. */
+  /** Hosts whose latest report has not been accepted. */
   readonly #open = new Set<string>();
   #revision: number;
-  /** The first one that this sponsor was told; trees don't change, so a verdict on any later one counts. */
+  /** The revision of the first report to this sponsor. Trees do not change, so a verdict on any later report counts. */
   #firstRevision = 0;
   #sponsor: ConductorStream | null = null;
   #timer: Timer | null = null;
@@ -33,11 +33,11 @@ export class TreeReporter {
     this.#events = options.events;
     this.#anyWelcomed = options.anyWelcomed;
     this.#trees = new Map(options.trees.map((tree) => [tree.host, tree]));
-    // Above every revision of this agent's last process, whose verdicts may still be under way.
+    // Starts above every revision of this agent's last process, whose verdicts may still be in flight.
     this.#revision = options.clock.now();
   }
 
-  /** True when every host's tree was taken over. */
+  /** True when a conductor has accepted every host's tree. */
   get settled(): boolean {
     return this.#sponsor !== null && this.#open.size === 0;
   }

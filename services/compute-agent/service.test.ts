@@ -14,7 +14,7 @@ import type { FakeScript } from "./fake-script.ts";
 import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
 import { type ComputeAgent, createComputeAgent } from "./service.ts";
 
-/** A conductor of whom only the wire is real: it welcomes agents and keeps what they say. */
+/** A fake conductor on a real wire. It welcomes agents and records their messages. */
 class WireConductor {
   readonly messages: NonNullable<AgentMessage["body"]>[] = [];
   readonly listener: AgentListener & Closable;
@@ -123,7 +123,7 @@ async function startAgent(
 }
 
 describe("an agent", () => {
-  test("reports its trees to one conductor, and to the other when that one is lost", async () => {
+  test("reports its trees to one conductor, and to the other when the first one is lost", async () => {
     const { agent } = await startAgent();
     const trees = (conductor: WireConductor) => conductor.messages.filter((message) => message.$case === "tree");
     await eventually("the tree", () => trees(one).length + trees(two).length > 0);
@@ -136,7 +136,7 @@ describe("an agent", () => {
     await eventually("to be ready", () => agent.ready);
   });
 
-  test("prepares a guest once however often it is asked, and tells each who asks", async () => {
+  test("prepares a guest once however often it is ordered, and reports to each caller", async () => {
     const { driver } = await startAgent();
     one.build(1, { duration_ms: 50 });
     one.build(1, { duration_ms: 50 });
@@ -148,7 +148,7 @@ describe("an agent", () => {
     expect(driver.guests()).toMatchObject([{ running: false }]);
   });
 
-  test("a slow conductor that asks again takes no word from the one that took its task over", async () => {
+  test("a slow conductor that repeats its order does not stop reports to the one that took over its task", async () => {
     await startAgent();
     one.build(1, { duration_ms: 100 });
     await eventually("the build", () => disk.records.length > 0);
@@ -160,14 +160,14 @@ describe("an agent", () => {
     await eventually("the guest to be offered again", () => one.reports("t1/0").length > told);
   });
 
-  test("has written what it prepared before it says so", async () => {
+  test("writes the journal before it reports a guest as prepared", async () => {
     await startAgent();
     one.build(1);
     await one.state(1, GUEST_STATE_PREPARED);
     expect(disk.records.findLast((record) => record.kind === "guest")).toMatchObject({ state: "prepared" });
   });
 
-  test("lets a guest run only when told, and starts it once", async () => {
+  test("starts a guest only when ordered, and only once", async () => {
     const { driver } = await startAgent();
     one.order("start", 1);
     expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({ reason: "there is no such guest" });
@@ -180,7 +180,7 @@ describe("an agent", () => {
     expect(driver.guests()).toMatchObject([{ running: true }]);
   });
 
-  test("refuses a Build that comes after the Destroy of its server, also after a restart", async () => {
+  test("refuses a Build that arrives after the Destroy of its server, even after a restart", async () => {
     const { agent } = await startAgent();
     one.order("destroy", 1, "");
     await one.destroyed();
@@ -195,7 +195,7 @@ describe("an agent", () => {
     expect(driver.guests()).toEqual([]);
   });
 
-  test("ends a build that is destroyed, and tells its builder", async () => {
+  test("ends a build that is destroyed, and reports that to its conductor", async () => {
     const { agent, driver } = await startAgent();
     one.build(1, { outcome: "hang" });
     await eventually("the build", () => agent.guests().length === 1);
@@ -205,13 +205,13 @@ describe("an agent", () => {
     expect([agent.guests(), driver.guests()]).toEqual([[], []]);
   });
 
-  test("fails a build that hangs, when its time is over", async () => {
+  test("fails a build that hangs when its time is over", async () => {
     await startAgent();
     one.build(1, { outcome: "hang" }, 50);
     expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({ reason: "the build did not end within 0.05 s" });
   });
 
-  test("a guest of a failed build that the driver does not remove stays listed until it is gone", async () => {
+  test("keeps listing the guest of a failed build until the driver has removed it", async () => {
     const { agent, driver } = await startAgent();
     one.build(1, { outcome: "lie", destroy_failures: 3 });
     await eventually("the guest", () => driver.guests().length === 1);
@@ -224,7 +224,7 @@ describe("an agent", () => {
     expect(disk.records.at(-1)).toMatchObject({ kind: "failed", attemptId: "t1/0" });
   });
 
-  test("builds no more than the limit at a time, and the others in order", async () => {
+  test("builds no more guests at a time than the limit, and the others in order", async () => {
     const { agent } = await startAgent(2);
     for (let attempt = 1; attempt <= 5; attempt += 1) one.build(attempt, attempt <= 2 ? { outcome: "hang" } : {});
     await eventually("all to be known", () => agent.guests().length === 5);
@@ -237,7 +237,7 @@ describe("an agent", () => {
     for (const attempt of [3, 4, 5]) await one.state(attempt, GUEST_STATE_PREPARED);
   });
 
-  test("offers what it prepared to another conductor when the one that asked is lost", async () => {
+  test("offers a prepared guest to another conductor when its conductor is lost", async () => {
     await startAgent();
     one.build(1);
     await one.state(1, GUEST_STATE_PREPARED);
@@ -245,7 +245,7 @@ describe("an agent", () => {
     await two.state(1, GUEST_STATE_PREPARED);
   });
 
-  test("brings along what outlived it, and has removed what was half built", async () => {
+  test("reports the guests that outlived it, and removes what was half built", async () => {
     const { agent } = await startAgent();
     one.build(1);
     one.build(2);
@@ -266,7 +266,7 @@ describe("an agent", () => {
     expect(await one.state(3, GUEST_STATE_FAILED)).toMatchObject({ reason: expect.stringContaining("restarted") });
   });
 
-  test("comes up after a restart though its driver fails to adopt and to destroy, which comes second", async () => {
+  test("starts after a restart even if its driver fails to adopt and then to destroy guests", async () => {
     const { agent } = await startAgent();
     one.build(1);
     one.build(2, { outcome: "hang" });

@@ -30,32 +30,32 @@ export interface ComputeAgentDeps {
   readonly logger: Logger;
   readonly registry: Registry;
   readonly tracing: Tracing;
-  /** The agent cannot go on (its journal failed): end the process. */
+  /** Ends the process, because the agent's journal failed. */
   readonly fail: (error: unknown) => void;
 }
 
 export interface ComputeAgentSettings {
-  /** The same after each restart. */
+  /** The same id after each restart. */
   readonly agentId: string;
   /** Addresses of all conductors of the cell. */
   readonly conductors: readonly string[];
   readonly hosts: readonly HostConfig[];
-  /** Builds at a time on a host that has no limit of its own. */
+  /** How many builds may run at a time on a host without its own limit. */
   readonly buildLimit: number;
 }
 
 export interface ComputeAgent extends Service {
-  /** Every host's tree was taken over by a conductor: the cell may use them. */
+  /** True when a conductor has accepted every host's tree, so that the cell may use the hosts. */
   readonly ready: boolean;
   /** The guests that exist according to the journal. */
   guests(): readonly GuestEntry[];
-  /** Loses all streams to conductors, as when the network fails. */
+  /** Closes all streams to conductors, as when the network fails. */
   loseConnections(): void;
 }
 
 /**
- * One process that carries hosts. `start` resolves when the guests of the last process are known again and conductors are
- * being dialled; `ready` follows.
+ * One process that carries hosts. `start` resolves when the guests of the last process are known again and conductors are being dialled.
+ * `ready` becomes true later.
  */
 export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgentSettings): ComputeAgent {
   let running: RunningAgent | null = null;
@@ -90,7 +90,7 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
       if (closing === null) return;
       closing.trees.stop();
       await closing.links.close();
-      // The journal first: builds that end now stay in it as interrupted, for the next process to clean up.
+      // The journal closes first. Builds that end now stay in it as interrupted, and the next process cleans them up.
       await closing.store.close();
       closing.builder.cancelAll();
     },
@@ -180,7 +180,7 @@ function helloOf({ agentId, hosts }: ComputeAgentSettings, store: GuestStore): H
   };
 }
 
-/** Tells of guests as they are, not as the agent left them: a guest may have shut itself down. */
+/** Lists guests in their real state, not as the agent left them, because a guest may have shut itself down. */
 async function listGuests(
   { store, observer }: { readonly store: GuestStore; readonly observer: GuestObserver },
   order: ListGuests,

@@ -55,7 +55,7 @@ export const agentDeclaration = {
 
 export type AgentOptions = ValuesOf<typeof agentDeclaration.settings>;
 
-/** The hosts that a process was told to carry. Throws a SettingsError, or what the file's reader says. */
+/** The hosts that a process was told to carry. Throws a SettingsError if the options or the hosts file are wrong. */
 export function hostsOf(
   options: Pick<AgentOptions, "agentId" | "hostsFile" | "hosts" | "fake">,
 ): readonly HostConfig[] {

@@ -3,7 +3,7 @@ import { failSpan, type Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { GuestName } from "./journal.ts";
 import type { Span } from "./ports.ts";
 
-/** One attempt, as part of the conductor's trace. */
+/** Traces one attempt as part of the conductor's trace. */
 export function traceBuild(tracing: Tracing, guest: GuestName, traceparent: string): Span {
   if (!tracing.enabled) return NO_SPAN;
   const span = tracing.start("agent build", {
