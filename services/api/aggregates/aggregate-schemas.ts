@@ -6,7 +6,7 @@ const ZONE_PATTERN = "^(?=\\S)[^\\p{C}\\p{Zl}\\p{Zp}:]*(?<=\\S)$";
 const Zone = Type.Unsafe<string | null>({
   anyOf: [{ type: "string", minLength: 1, maxLength: 255, pattern: ZONE_PATTERN }, { type: "null" }],
 });
-/** Spaces at its ends are cut off. */
+/** A name, whose leading and trailing spaces are removed. */
 const LooseName = Type.String({ minLength: 1, maxLength: 255, pattern: "^(?=.*\\S)[^\\p{C}\\p{Zl}\\p{Zp}]*$" });
 
 export const AggregateName = LooseName;

@@ -9,7 +9,7 @@ import { badRequest, conflict, type Fault, notFound } from "../http/fault.ts";
 import type { OperatorDeps } from "../operators/operator-deps.ts";
 import { countServers, findHost } from "./find-host.ts";
 
-/** Throws 404 for what is no number of an aggregate, too (400 for what is no number at all, as upstream). */
+/** Reads an aggregate's id. Throws 400 for text that is not a number of at most 15 digits. */
 export function readAggregateId(text: string): number {
   if (!/^\d{1,15}$/.test(text))
     throw badRequest(`Invalid input received: id must be an integer, not ${text.slice(0, 50)}`);
@@ -35,7 +35,7 @@ export async function createAggregate(
   return outcome.aggregate;
 }
 
-/** Refuses a zone for hosts that have servers: those would change theirs. */
+/** Updates an aggregate. Refuses a new zone while its hosts have servers, because the servers' zone would change. */
 export async function updateAggregate(
   deps: OperatorDeps,
   id: number,
@@ -81,7 +81,7 @@ export async function deleteAggregate({ stores }: OperatorDeps, id: number): Pro
   if (outcome.kind === "has-hosts") throw badRequest(`Cannot delete aggregate ${id}: it still has hosts.`);
 }
 
-/** Adds the host and mirrors it into its cell; a cell that is away at this moment hears of it later. */
+/** Adds the host and mirrors the change into its cell. A cell that is unreachable gets it later. */
 export async function addHost(deps: OperatorDeps, id: number, name: string): Promise<AggregateRecord> {
   const aggregate = await findAggregate(deps, id);
   const { host } = await findHost(deps.cells, name);
@@ -98,7 +98,7 @@ export async function addHost(deps: OperatorDeps, id: number, name: string): Pro
   return outcome.aggregate;
 }
 
-/** A host that no cell has any more may go, too. */
+/** Removes a host, even one that no longer exists in any cell. */
 export async function removeHost(deps: OperatorDeps, id: number, name: string): Promise<AggregateRecord> {
   const aggregate = await findAggregate(deps, id);
   const zone = zoneOfMetadata(aggregate.metadata);
@@ -111,7 +111,7 @@ export async function removeHost(deps: OperatorDeps, id: number, name: string): 
   return outcome.aggregate;
 }
 
-/** Zones that the host has by its other aggregates. */
+/** Returns the zones of the host's other aggregates. */
 async function zonesOfHost({ stores }: OperatorDeps, host: string, exceptId: number): Promise<ReadonlySet<string>> {
   const zones = (await stores.aggregates.aggregates())
     .filter((aggregate) => aggregate.id !== exceptId && aggregate.hosts.includes(host))
@@ -119,7 +119,7 @@ async function zonesOfHost({ stores }: OperatorDeps, host: string, exceptId: num
   return new Set(zones.filter((zone) => zone !== null));
 }
 
-/** Servers do not change their zone under their owners' feet. */
+/** Refuses to change the zone of a host that has servers. */
 async function refuseMove(
   { cells }: OperatorDeps,
   host: string,
@@ -132,7 +132,7 @@ async function refuseMove(
   );
 }
 
-/** The same for all hosts of an aggregate whose zone changes. A zone cannot be taken back, as upstream has it. */
+/** Refuses to change the zone of an aggregate whose hosts have servers. As upstream, a zone cannot be removed. */
 async function refuseZoneOfServers(
   { cells }: OperatorDeps,
   aggregate: AggregateRecord,

@@ -14,7 +14,7 @@ interface HostSearch {
   readonly silent: readonly string[];
 }
 
-/** The host in whichever cell has it. Throws 404, or 503 when a cell that may have it does not answer. */
+/** Finds a host in all cells. Throws 404, or 503 when a cell that may have it does not answer. */
 export async function findHost(cells: Cells, name: string): Promise<FoundHost> {
   const { found, silent } = await searchHost(cells, name);
   if (found !== null) return found;
@@ -41,7 +41,7 @@ async function searchHost(cells: Cells, name: string): Promise<HostSearch> {
   return { found: null, silent };
 }
 
-/** How many servers live on these hosts. Throws 503 when a cell does not answer: it might have some. */
+/** Returns the number of servers on these hosts. Throws 503 when a cell does not answer, as it might have some. */
 export async function countServers(cells: Cells, hosts: readonly string[]): Promise<number> {
   if (hosts.length === 0) return 0;
   const answers = await Promise.all(Array.from(cells.values(), (cell) => cell.serverCountByHost()));

@@ -3,17 +3,17 @@ import { SCHEDULING_SECTION } from "../../../core/cell/settings-store.ts";
 import { DEFAULT_SCHEDULING_SETTINGS, readSchedulingSettings } from "../../../core/scheduling/scheduling-settings.ts";
 import type { OperatorStores } from "../ports.ts";
 
-/** Which host is in which zone. */
+/** The zones of hosts. */
 export interface HostZones {
   readonly defaultZone: string;
-  /** Of the hosts that are in a zone of their aggregates. */
+  /** The zones by host, for hosts with a zone from their aggregates. */
   readonly byHost: ReadonlyMap<string, string>;
   /** Every name of a zone that an aggregate has, sorted. */
   readonly names: readonly string[];
   of(host: string): string;
 }
 
-/** Reads it anew. Cost: two queries. */
+/** Reads the zones from the database. Cost: two queries. */
 export async function readHostZones(stores: Pick<OperatorStores, "aggregates" | "settings">): Promise<HostZones> {
   const [aggregates, stored] = await Promise.all([
     stores.aggregates.aggregates(),

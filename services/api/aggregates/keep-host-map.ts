@@ -2,10 +2,10 @@ import type { HostMapStore } from "../../../core/cell/host-map-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Cells } from "../servers/hydrate-servers.ts";
 
-/** While hosts of a cell come and go, their names are written no oftener. */
+/** Shortest time between two writes of one cell's host names. */
 const WRITE_SPACING_MS = 10_000;
 
-/** What was last written of a cell: `hosts` is the view's own record, replaced when the view is loaded again. */
+/** The state at the last write. `hosts` is the view's own object, which is replaced when the view is reloaded. */
 interface Written {
   readonly hosts: unknown;
   readonly mapping: number;
@@ -29,10 +29,10 @@ export class HostMapKeeper {
     this.#clock = deps.clock;
   }
 
-  /** Writes the cells whose hosts changed since the last look. Throws what the store throws; the next look writes then. */
+  /** Writes the host names of cells whose hosts have changed since the last call. Rejects as the store does; the next call tries again. */
   async look(): Promise<void> {
     for (const { name, view } of this.#cells.values()) {
-      // A view without hosts says nothing: it may not be loaded yet.
+      // A view without hosts may not be loaded yet, so it is skipped.
       if (view === null || view.hosts.count === 0) continue;
       const { hosts } = view;
       const { mapping } = hosts;

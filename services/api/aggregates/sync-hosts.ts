@@ -10,22 +10,22 @@ import { HostMapKeeper } from "./keep-host-map.ts";
 /** What a sync changed, or would change. */
 export interface SyncReport {
   readonly changed: readonly (HostSync & { readonly cell: string })[];
-  /** Cells that did not answer: they are made so once they do. */
+  /** Cells that did not answer. They are synced once they do. */
   readonly unreachable: readonly string[];
 }
 
-/** Writers of aggregates are few: who is overtaken so often gives up, and the next look goes on. */
+/** Most retries after concurrent changes. Writers of aggregates are few; after that, the background sync takes over. */
 const OVERTAKEN_MAX = 5;
 /** Hosts of one call of a cell. */
 const BATCH_MAX = 500;
 
 /**
- * Makes the cells as the API tier says: placement aggregates on the hosts' roots, allocation ratios on their inventories.
- * The API database is the truth: what a cell did not hear of, since it was away, is found by comparing and written then.
+ * Copies what operators set in the API tier to the cells: placement aggregates to the hosts' roots, allocation ratios to their inventories.
+ * The API database is authoritative: changes that a cell missed while it was unreachable are found by comparison and written later.
  *
- * `sync` is one such act. In the background every change of the version is followed, by whichever api made it; cells that were
- * away are tried again with each look, and everything is compared once in `fullMs`, for what came or was changed in the cells. The same
- * looks keep the names of the cells' hosts in the API database.
+ * `sync` does this once. In the background, every change of the version is applied, whichever api made it. Cells that were unreachable are
+ * tried again in each round, and everything is compared once in `fullMs`, to find changes inside the cells. The same rounds keep the names
+ * of the cells' hosts in the API database.
  */
 export class HostSyncer {
   readonly #stores: OperatorStores;
@@ -35,7 +35,7 @@ export class HostSyncer {
   readonly #fullMs: number;
   readonly #hostMap: HostMapKeeper;
   readonly #ticker: Ticker;
-  /** Version up to which all cells are known to be in sync; -1: not known. */
+  /** The version up to which all cells are in sync, or -1 when it is not known. */
   #syncedVersion = -1;
   #fullAtMs = Number.NEGATIVE_INFINITY;
 
@@ -71,8 +71,8 @@ export class HostSyncer {
   }
 
   /**
-   * Compares and writes now; `hosts` null: all of them. Repeats when aggregates or ratios changed meanwhile, so that what it
-   * wrote last is what is true. Throws what the API database throws; cells that do not answer are named instead.
+   * Compares and writes now; `hosts` null means all hosts. Repeats when aggregates or ratios changed meanwhile, so that the last write is
+   * up to date. Rejects as the API database does. Cells that do not answer are named in the report.
    */
   async sync(hosts: readonly string[] | null, options: { readonly dryRun?: boolean } = {}): Promise<SyncReport> {
     const changed: SyncReport["changed"][number][] = [];
@@ -99,7 +99,7 @@ export class HostSyncer {
     }
   }
 
-  /** `sync` for a change that is made already: what it cannot do now, the background does. Never rejects. */
+  /** Runs `sync` for a change that is already stored; the background sync does whatever fails now. Never rejects. */
   async syncSoon(hosts: readonly string[] | null): Promise<SyncReport> {
     try {
       return await this.sync(hosts);
@@ -119,7 +119,7 @@ export class HostSyncer {
   }
 }
 
-/** What was (or would be) written in the cell; null: it does not answer, and may have heard part of it. */
+/** Returns what was (or would be) written in the cell, or null when the cell did not answer. It may then have received a part. */
 async function syncCell(
   cell: CellClient,
   will: OperatorsWill,

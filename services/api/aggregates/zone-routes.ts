@@ -37,7 +37,7 @@ export function registerZoneRoutes(http: Http, deps: ZoneDeps): void {
   });
 }
 
-/** The available ones first, each group by name. */
+/** Lists the available zones first, then the others, each sorted by name. */
 async function listZones({ stores, cells }: ZoneDeps, withHosts: boolean) {
   const [zones, { hosts: known }] = await Promise.all([readHostZones(stores), listHosts(cells, { withUsage: false })]);
   const enabled = byZone(
@@ -56,7 +56,7 @@ async function listZones({ stores, cells }: ZoneDeps, withHosts: boolean) {
   return [...views.filter((view) => view.zoneState.available), ...views.filter((view) => !view.zoneState.available)];
 }
 
-/** Zones of aggregates that have hosts somewhere, and the default one, as upstream lists them. */
+/** Groups hosts by zone, as upstream lists them: zones of aggregates that have hosts in some cell, and the default zone. */
 function byZone(zones: HostZones, hosts: readonly AdminHost[]): ReadonlyMap<string, readonly AdminHost[]> {
   const grouped = new Map<string, AdminHost[]>();
   for (const host of hosts) {

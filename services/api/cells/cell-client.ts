@@ -13,18 +13,18 @@ import type { ApiEvents } from "../events.ts";
 import type { CellPort } from "../ports.ts";
 import type { CellSettings } from "../settings.ts";
 
-/** The answer of a cell; `unreachable` when it gave none in time, or has just shown that it gives none. */
+/** The answer of a cell, or `unreachable` when it did not answer in time or has just failed to answer another question. */
 export type CellAnswer<Value> = { readonly kind: "answer"; readonly value: Value } | { readonly kind: "unreachable" };
 
-/** How much longer than a user's question one about all hosts may take. */
+/** Factor by which questions about all hosts may take longer than users' questions. */
 const ADMIN_PATIENCE = 5;
 
 /**
- * One cell as the api asks it: single questions that arrive together go as one query, each with a deadline.
+ * Sends the api's questions to one cell. Single questions that arrive together go as one query, each with a deadline.
  *
- * Two modes: reachable, and shut. A question that failed or came too late shuts the cell for `retryMs`: whoever asks
- * meanwhile hears `unreachable` at once, so that a dead cell costs a list one deadline and not one a request. The first
- * question after that opens it again, or shuts it anew.
+ * It has two modes: reachable, and shut. A question that failed or came too late shuts the cell for `retryMs`. Questions in this time get
+ * `unreachable` at once, so that a dead cell costs a list one deadline and not one per request. The first question after that time opens
+ * the cell again, or shuts it for another `retryMs`.
  */
 export class CellClient {
   readonly name: string;
@@ -62,12 +62,12 @@ export class CellClient {
     });
   }
 
-  /** Null in the answer: the cell has no such server. */
+  /** Reads a server. The value is null when the cell has no such server. */
   server(uuid: string): Promise<CellAnswer<Server | null>> {
     return this.#ask(() => this.#reads.submit(uuid));
   }
 
-  /** Those of them that the cell has. */
+  /** Reads those of the given servers that the cell has. */
   servers(uuids: readonly string[]): Promise<CellAnswer<readonly Server[]>> {
     return this.#ask(() => this.#cell.store.servers(uuids));
   }
@@ -84,7 +84,7 @@ export class CellClient {
     return this.#ask(() => this.#cell.store.hosts());
   }
 
-  /** With what operators say of them; `null`: all. */
+  /** Reads hosts with what operators have set for them. `null` reads all hosts. */
   adminHosts(names: readonly string[] | null): Promise<CellAnswer<readonly AdminHost[]>> {
     const { admin, store } = this.#cell;
     if (admin !== undefined) return this.#ask(() => admin.adminHosts(names));
@@ -94,10 +94,7 @@ export class CellClient {
     });
   }
 
-  /**
-   * Asks, or tells, the cell of its hosts. That may take longer than what users ask, and shuts the cell for nobody when it is
-   * too long.
-   */
+  /** Reads or changes the cell's hosts. This may take longer than users' questions, and does not shut the cell when it takes too long. */
   admin<Value>(question: (admin: HostAdminStore) => Promise<Value>): Promise<CellAnswer<Value>> {
     const { admin } = this.#cell;
     if (admin === undefined) return Promise.resolve({ kind: "unreachable" });
@@ -109,17 +106,17 @@ export class CellClient {
     return this.#ask(() => this.#begins.submit(begin));
   }
 
-  /** What the consumer holds. */
+  /** Reads the consumer's allocations. */
   holding(consumerUuid: string): Promise<CellAnswer<Holding | null>> {
     return this.#ask(() => this.#holdings.submit(consumerUuid));
   }
 
-  /** What was claimed for the attempt, with its mapping. */
+  /** Reads the allocations that were claimed for the attempt, with their mapping. */
   claimed(attemptId: string): Promise<CellAnswer<AllocationRequest | null>> {
     return this.#ask(() => this.#claims.submit(attemptId));
   }
 
-  /** False: the view does not show all that was committed before the call, and not soon. */
+  /** Resolves with false when the view will not soon show everything that was committed before the call. */
   async viewSeesAll(deadlineMs: number): Promise<boolean> {
     const { source } = this.#cell;
     return (
@@ -130,7 +127,7 @@ export class CellClient {
     );
   }
 
-  /** Asks, or tells, the cell of what is done to its servers. */
+  /** Reads or changes the operations on the cell's servers. */
   operations<Value>(question: (store: CellPort["store"]) => Promise<Value>): Promise<CellAnswer<Value>> {
     return this.#ask(() => question(this.#cell.store));
   }
@@ -139,7 +136,7 @@ export class CellClient {
     return this.#ask(() => this.#cell.store.serverCountByHost());
   }
 
-  /** What the view shows of this cell's providers; null: this process follows no view of it. */
+  /** The ledger view of the cell's providers, or null when this process follows none. */
   get view(): CellPort["view"] {
     return this.#cell.view;
   }
@@ -149,8 +146,8 @@ export class CellClient {
   }
 
   /**
-   * Brings a stored task to the cell's conductors sooner than their own sweep would. `messageId`: for one that was published before.
-   * Rejects as `Bus.publish` does.
+   * Publishes a stored task, so that the cell's conductors find it sooner than in their own sweep. `messageId` is for a task that was
+   * published before, whose message would otherwise be dropped as a duplicate. Rejects as `Bus.publish` does.
    */
   publishTask(task: Task, headers: Readonly<Record<string, string>>, messageId: string = task.id): Promise<void> {
     return this.#cell.bus.publish(cellTasksSubject(this.name), encodeOnce(Task, task), { id: messageId, headers });

@@ -3,7 +3,7 @@ import { type FoundHost, findHost } from "../aggregates/find-host.ts";
 import { unavailable } from "../http/fault.ts";
 import type { Cells } from "../servers/hydrate-servers.ts";
 
-/** What is asked of a host; what is left out stays. */
+/** A change of a host's settings. Absent fields stay unchanged. */
 export interface HostChange {
   readonly disabled?: boolean;
   /** With `disabled`. */
@@ -11,7 +11,7 @@ export interface HostChange {
   readonly forcedDown?: boolean;
 }
 
-/** Writes it in the host's cell and returns the host as it is then. Throws 503 when the cell does not answer. */
+/** Writes the change in the host's cell, and returns the changed host. Throws 503 when the cell does not answer. */
 export async function changeHost(
   cells: Cells,
   { cell, host }: FoundHost,

@@ -2,7 +2,7 @@ import { serviceIdOf } from "../hypervisors/service-id.ts";
 import type { OperatorStores } from "../ports.ts";
 import type { Cells } from "../servers/hydrate-servers.ts";
 
-/** A process of the control plane that tells that it lives. */
+/** A process of the control plane that announces itself. */
 export interface ControlService {
   readonly binary: "nova-scheduler" | "nova-conductor";
   readonly id: string;
@@ -10,7 +10,7 @@ export interface ControlService {
   readonly alive: boolean;
 }
 
-/** Schedulers that live, by what they tell each other; and the conductors of the cells that answer. */
+/** Lists the schedulers, from their announcements, and the conductors of the cells that answer. */
 export async function listControlServices(cells: Cells, stores: OperatorStores | null): Promise<ControlService[]> {
   const [schedulers, conductors] = await Promise.all([
     stores?.softState.living() ?? [],
@@ -30,7 +30,7 @@ export async function listControlServices(cells: Cells, stores: OperatorStores |
   ];
 }
 
-/** As upstream has them: in a zone of their own. */
+/** Returns a service as upstream shows it, in the zone of control services. */
 export function controlServiceView({ binary, id, host, alive }: ControlService, minor: number) {
   return {
     id: serviceIdOf(binary, id, minor),

@@ -51,7 +51,7 @@ type UpdateBody = Type.Static<typeof UpdateBody>;
 
 export interface ComputeServiceDeps {
   readonly cells: Cells;
-  /** Null: this process knows of no zones. */
+  /** Null when this process knows no zones. */
   readonly stores: OperatorStores | null;
 }
 
@@ -106,14 +106,17 @@ async function zones({ stores }: ComputeServiceDeps): Promise<(host: string) => 
   return stores === null ? () => "nova" : (await readHostZones(stores)).of;
 }
 
-/** Of a cell that does not answer only its hosts' names are known, from when it last did. Source: Nova's api-guide, "Handling Down Cells". */
+/**
+ * Lists the services of cells that do not answer. Only their hosts' names are known, from the time when they last answered. Source: Nova's
+ * api-guide, "Handling Down Cells".
+ */
 async function servicesOfSilent({ stores }: ComputeServiceDeps, silent: readonly string[]) {
   if (stores === null) return [];
   const names = (await Promise.all([...silent].sort().map((cell) => stores.hostMap.hostsOf(cell)))).flat();
   return names.map((host) => ({ binary: COMPUTE, host, status: "UNKNOWN" }));
 }
 
-/** From microversion 2.53 on: the id names the service, the body says what to change. */
+/** Changes a service from microversion 2.53 on: the id names the service, and the body has the change. */
 async function updateByUuid(deps: ComputeServiceDeps, id: string, body: UpdateBody, call: KnownCall) {
   const uuid = canonicalUuid(id);
   if (uuid === null) throw badRequest(`Invalid uuid ${id.slice(0, 100)}`);
@@ -147,7 +150,7 @@ function changeOf({ status, disabled_reason: reason, forced_down }: UpdateBody):
   };
 }
 
-/** Before that: the path names the action, the body the service; the answer repeats what was asked. */
+/** Changes a service before microversion 2.53: the path names the action and the body the service. The answer repeats the request. */
 async function updateByAction(deps: ComputeServiceDeps, action: string, body: UpdateBody, call: KnownCall) {
   const { host, binary, disabled_reason: reason } = body;
   if (host === undefined || binary === undefined) throw missing(host === undefined ? "host" : "binary");

@@ -1,7 +1,7 @@
 import type { TaskLife } from "../../../core/scheduling/explain/task-life.ts";
 import type { KnownLife } from "./known-life.ts";
 
-/** What is awaited now, in words; empty: nothing. */
+/** Describes in words what the server currently waits for. Empty when it waits for nothing. */
 export function describeWaits({ request, moves, cellName, inCell }: KnownLife): readonly string[] {
   const waits: string[] = [];
   if (request?.state === "accepted" && cellName === null) waits.push("No scheduler has placed the server yet.");
@@ -35,7 +35,7 @@ function waitsOf({ kind, conductors, stage }: TaskLife): readonly string[] {
   return stage === null ? [] : [`The ${kind} is at the stage ${stage}.`];
 }
 
-/** What is not known and why, in words; empty: nothing is known to be missing. */
+/** Describes in words what is not known and why. Empty when nothing is known to be missing. */
 export function describeMissing(known: KnownLife): readonly string[] {
   const { request, decisions, cellName, inCell, unreachable } = known;
   const missing = unreachable.map((cell) =>

@@ -20,7 +20,7 @@ import { decisionView, lifeView } from "./life-view.ts";
 
 export interface ExplainRouteDeps extends ExplainDeps {
   readonly life: LifeDeps;
-  /** Null: nobody keeps any. */
+  /** Null when decisions are not kept. */
   readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
 }
 

@@ -13,12 +13,12 @@ export const ExplainBody = Type.Object(
       Type.Unsafe<Record<string, unknown>>({ type: "object", maxProperties: 64, additionalProperties: true }),
     ),
     zone: Type.Optional(Text),
-    /** A host that is asked about. */
+    /** A host for which the explanation says why it was or was not chosen. */
     host: Type.Optional(Text),
     /** Most alternates of each server; 2 unless given. Schedulers give a build one more than `--max-attempts`, a move one fewer. */
     alternates: Type.Optional(Type.Integer({ minimum: 0, maximum: 19 })),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-    /** Whose server it would be; the caller's own project unless given. */
+    /** The project of the server; by default the caller's own project. */
     project_id: Type.Optional(Text),
     /** Hosts that are shown with their weights. */
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
@@ -47,7 +47,7 @@ const Weight = {
 };
 
 export const ExplainAnswer = Type.Object({
-  /** Why the request cannot be asked of any host; null: it can. */
+  /** Why the request is refused before any host is considered, or null. */
   refusal: NullableString,
   hosts: Type.Integer(),
   steps: Type.Array(Step),
@@ -57,7 +57,7 @@ export const ExplainAnswer = Type.Object({
   /** Where the servers would go; fewer than asked for when no more fit. */
   servers: Type.Array(Type.Object({ cell: Type.String(), host: Type.String(), alternates: Type.Array(Type.String()) })),
   nearest: Type.Array(Miss),
-  /** About the host that was asked about. */
+  /** The explanation for the host in the request. */
   host: Type.Union([
     Type.Object({
       cell: Type.String(),
@@ -72,7 +72,7 @@ export const ExplainAnswer = Type.Object({
 });
 export type ExplainAnswer = Type.Static<typeof ExplainAnswer>;
 
-/** As it was kept: its form is core/scheduling/explain/decision. */
+/** A decision as it was kept, in the form of core/scheduling/explain/decision. */
 export const DecisionSchema = Type.Unsafe<Record<string, unknown>>({ type: "object", additionalProperties: true });
 
 export const DecisionsAnswer = Type.Object({

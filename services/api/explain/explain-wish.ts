@@ -38,17 +38,17 @@ export interface ExplainDeps {
   readonly cells: readonly CellPort[];
   readonly flavors: FlavorCatalog;
   readonly images: Pick<ImageCatalog, "find"> | null;
-  /** What is to become of images that nobody registered, as for a real server. */
+  /** How unregistered images are handled; the same as for a real server. */
   readonly imageRule: ImageRule;
   readonly groups: Pick<ServerGroupStore, "group">;
-  /** As the schedulers have them. */
+  /** The cloud's own filters, the same as in the schedulers. */
   readonly ownFilters: readonly HostFilter[];
 }
 
 export interface ExplainedWish {
-  /** Why the request cannot be asked of any host; null: it can. */
+  /** Why the request is refused before any host is considered, or null. */
   readonly refusal: string | null;
-  /** Null: it cannot be asked. */
+  /** Null when the request is refused. */
   readonly explanation: Explanation | null;
   readonly cellsNotSearched: readonly string[];
 }
@@ -56,12 +56,12 @@ export interface ExplainedWish {
 const NOBODY = "00000000-0000-0000-0000-000000000000";
 const RANKED_MAX = 5;
 const MISSES_MAX = 5;
-/** As schedulers have it unless they are told otherwise. */
+/** The default number of alternates, the same as in schedulers. */
 const ALTERNATES = 2;
 
 /**
- * What would become of a server, by this process's own views: nothing is stored, nobody is asked to place anything. Refuses a flavor or
- * group that there is not. What only schedulers know is left out: what they picked in this second, their slices, what they learnt.
+ * Explains where a server would go, according to this process's views. Nothing is stored and no scheduler is involved. Refuses an unknown
+ * flavor or group. State that only schedulers have is left out: their latest picks, their slices, and what they learnt from failed claims.
  */
 export async function explainWish(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Promise<ExplainedWish> {
   const spec = await specOf(deps, call, body);
@@ -122,7 +122,7 @@ async function groupOf(deps: ExplainDeps, named: string | undefined): Promise<Se
   return { uuid: group.uuid, policy: group.policy, maxServerPerHost: group.maxServerPerHost ?? 0 };
 }
 
-/** Cells whose views this process follows and that have loaded; their facts know the aggregates from here on. */
+/** Returns the cells whose views this process follows and that have loaded, and hands the aggregates to their host facts. */
 function searchable(cells: readonly CellPort[], index: AggregateIndex) {
   const open: CellHosts[] = [];
   const cellsNotSearched: string[] = [];
@@ -137,7 +137,7 @@ function searchable(cells: readonly CellPort[], index: AggregateIndex) {
   return { cells: open, cellsNotSearched };
 }
 
-/** `failures`: by cell and host. */
+/** Builds the rules. `failures` has counts by cell and host. */
 function rulesOf(
   settings: SchedulingSettings,
   failures: ReadonlyMap<string, number>,

@@ -8,7 +8,7 @@ import type { CellClient } from "../cells/cell-client.ts";
 import type { RequestsPort } from "../ports.ts";
 import type { Cells } from "../servers/hydrate-servers.ts";
 
-/** Moves and migrations of one server that are read, the youngest. */
+/** Most moves and migrations of one server that are read, newest first. */
 const MOVES_MAX = 200;
 
 export interface LifeDeps {
@@ -18,32 +18,32 @@ export interface LifeDeps {
   readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
 }
 
-/** All that the API database and the server's cell still have of a server. */
+/** Everything that the API database and the server's cell still store about a server. */
 export interface KnownLife {
   readonly serverUuid: string;
-  /** Null: archived, or never accepted. */
+  /** Null when the request was archived or never accepted. */
   readonly request: RequestRecord | null;
   readonly decisions: readonly DecisionRecord[];
   readonly moves: readonly MoveRecord[];
-  /** The cell that the server lives or lived in; null: none that is known. */
+  /** The cell that has or had the server, or null when it is not known. */
   readonly cellName: string | null;
-  /** Null: there is no cell to ask, or it does not answer. */
+  /** Null when no cell is known, or it does not answer. */
   readonly inCell: CellLife | null;
   /** Cells that did not answer. */
   readonly unreachable: readonly string[];
 }
 
-/** What a cell has of a server. */
+/** What a cell stores about a server. */
 export interface CellLife {
-  /** Null: the cell has no such server, or no more. */
+  /** Null when the cell does not have the server (any longer). */
   readonly server: Server | null;
   readonly tasks: readonly TaskLife[];
   readonly hosts: readonly AdminHost[];
 }
 
 /**
- * Reads what is known of a server, living or not. A cell that does not answer is named, and the rest is told. A server without a request
- * is looked for in all cells, since the API database may have been archived before the cell was.
+ * Reads everything that is known about a server, even a deleted one. A cell that does not answer is named, and the rest is returned. A
+ * server without a request is looked for in all cells, since the API database may have been archived before the cell.
  */
 export async function readLife(deps: LifeDeps, serverUuid: string): Promise<KnownLife> {
   const [[request], decisions, moves] = await Promise.all([
@@ -70,7 +70,7 @@ async function readIn(
   return { cellName, inCell, unreachable: inCell === null ? [cellName] : [] };
 }
 
-/** Null: the cell does not answer. */
+/** Returns null when the cell does not answer. */
 async function readCell(cell: CellClient, serverUuid: string): Promise<CellLife | null> {
   const [server, tasks, attempts, migrations] = await Promise.all([
     cell.server(serverUuid),
@@ -86,7 +86,7 @@ async function readCell(cell: CellClient, serverUuid: string): Promise<CellLife 
   return hosts.kind === "answer" ? { server: server.value, tasks: told, hosts: hosts.value } : null;
 }
 
-/** The host where the server is, and those of attempts that have not ended. */
+/** Returns the server's host and the hosts of attempts that have not ended. */
 function hostsInQuestion(server: Server | null, tasks: readonly TaskLife[]): readonly string[] {
   const tried = tasks.flatMap(({ attempts }) => attempts.filter(({ result }) => result === null));
   const home = server?.host ?? null;

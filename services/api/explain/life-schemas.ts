@@ -16,7 +16,7 @@ const Attempt = Type.Object({
   /** `success`, `failed`, `skipped` or `cancelled`; null while it runs. */
   result: NullableString,
   reason: NullableString,
-  /** Names of the conductors that carried the task meanwhile. */
+  /** Names of the conductors that worked on the task during the attempt. */
   conductors: Type.Array(Type.String()),
   claim: Claim,
 });
@@ -37,10 +37,10 @@ const LifeTask = Type.Object({
   asked_by: nullable(AskedBy),
   at: Type.String(),
   ended_at: NullableString,
-  /** `success`, `error`, `deleted` or `cancelled`; null: it has not ended. */
+  /** `success`, `error`, `deleted` or `cancelled`; null while the task is open. */
   outcome: NullableString,
   stage: NullableString,
-  /** Why an operation goes, or went, back; "" if it did not. */
+  /** Why an operation is being or was rolled back; "" if it was not. */
   reason: Type.String(),
   conductors: Type.Array(Type.Object({ at: Type.String(), id: Type.String(), name: Type.String() })),
   stages: Type.Array(Type.Object({ at: Type.String(), stage: Type.String(), host: NullableString })),
@@ -51,7 +51,7 @@ const LifeTask = Type.Object({
   ),
 });
 
-/** A move that was asked for and that the cell has no task of: it waits for a host, was refused, or its task is not known. */
+/** A requested move for which the cell has no task: it waits for a host, was refused, or its task is not known. */
 const RequestedMove = Type.Object({
   id: Type.String(),
   kind: Type.String(),
@@ -67,7 +67,7 @@ export const LifeAnswer = Type.Object({
   server: Type.String(),
   name: NullableString,
   cell: NullableString,
-  /** The server as its cell has it; null: not known, or in no cell. */
+  /** The server's state in its cell, or null when it is unknown or the server is in no cell. */
   state: nullable(
     Type.Object({
       status: Type.String(),
@@ -78,7 +78,7 @@ export const LifeAnswer = Type.Object({
       deleted_at: NullableString,
     }),
   ),
-  /** The accepted request; null: it was archived. */
+  /** The accepted request, or null when it was archived. */
   request: nullable(
     Type.Object({
       /** `accepted`, `dispatched`, `failed`, `cancelled` or `deleted`. */
@@ -89,7 +89,7 @@ export const LifeAnswer = Type.Object({
       fault: NullableString,
     }),
   ),
-  /** The first call that asked to delete it; who made it stands with the task of kind `delete`, where there is one. */
+  /** The first call that asked to delete the server. Its caller is shown with the task of kind `delete`, where there is one. */
   deletion: nullable(Type.Object({ request_id: Type.String(), at: Type.String() })),
   /** Newest first. */
   decisions: Type.Array(
@@ -104,7 +104,7 @@ export const LifeAnswer = Type.Object({
   /** Oldest first. */
   tasks: Type.Array(LifeTask),
   requested_moves: Type.Array(RequestedMove),
-  /** Hosts that something under way needs, and the server's own. */
+  /** The server's own host, and hosts that work under way depends on. */
   hosts: Type.Array(
     Type.Object({
       name: Type.String(),
@@ -114,9 +114,9 @@ export const LifeAnswer = Type.Object({
       seen_at: NullableString,
     }),
   ),
-  /** What is awaited now, in words. */
+  /** What the server currently waits for, in words. */
   waits: Type.Array(Type.String()),
-  /** What this answer lacks and why, in words; empty: nothing that is known to be missing. */
+  /** What is missing from this answer and why, in words. Empty when nothing is known to be missing. */
   missing: Type.Array(Type.String()),
 });
 export type LifeAnswer = Type.Static<typeof LifeAnswer>;

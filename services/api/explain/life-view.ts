@@ -7,7 +7,7 @@ import { describeMissing, describeWaits } from "./describe-life.ts";
 import type { KnownLife } from "./known-life.ts";
 import type { LifeAnswer } from "./life-schemas.ts";
 
-/** A server's whole life as the operators' API tells it. */
+/** Returns a server's whole history as the operators' API shows it. */
 export function lifeView(known: KnownLife): LifeAnswer {
   const { request, inCell, moves, decisions } = known;
   const server = inCell?.server ?? null;

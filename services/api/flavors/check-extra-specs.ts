@@ -4,13 +4,13 @@ import { describeRequestRefusal } from "../../../core/scheduling/request/request
 import { translateFlavor, translateResources } from "../../../core/scheduling/request/translate-request.ts";
 import type { Flavor } from "../../../proto/gen/berth/shared.ts";
 
-/** Why a flavor asks for what cannot be, naming the extra spec and its value; null: it can be asked for. */
+/** Returns why a flavor can never be satisfied, naming the extra spec and its value, or null when it is valid. */
 export function explainBadFlavor(flavor: Flavor): string | null {
   const outcome = translateFlavor(flavor);
   return outcome.kind === "query" ? null : `The flavor cannot be used: ${describeRequestRefusal(outcome)}.`;
 }
 
-/** The same of a flavor together with an image and ports; `problem`: what is known of the flavor alone. */
+/** Returns the same for a flavor together with an image and ports. `problem` is the known problem of the flavor alone. */
 export function explainBadRequest(
   { flavor, problem }: { readonly flavor: Flavor; readonly problem: string | null },
   { imageProperties, portRequests }: Omit<Asked, "flavor">,
@@ -20,7 +20,7 @@ export function explainBadRequest(
   return outcome.kind === "query" ? null : `The request cannot be placed: ${describeRequestRefusal(outcome)}.`;
 }
 
-/** Why an extra spec is wrong by itself, naming it and its value; null: nothing is. */
+/** Returns why an extra spec is invalid by itself, naming it and its value, or null when it is valid. */
 export function explainBadExtraSpec(key: string, value: string): string | null {
   const refusal = checkExtraSpec(key, value);
   return refusal && `Invalid input for field/attribute extra_specs: ${describeRequestRefusal(refusal)}.`;

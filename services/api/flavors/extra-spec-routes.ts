@@ -81,7 +81,7 @@ async function change(deps: FlavorDeps, flavorId: string, next: (now: Specs) => 
   if (written === null) throw flavorNotFound(flavorId);
 }
 
-/** The given extra specs as they are stored: a number stands for its digits. Refuses what is wrong with any one of them. */
+/** Returns the given extra specs as they are stored, with numbers as their digits. Refuses all of them if one is invalid. */
 function readSpecs(values: ExtraSpecValues): Record<string, string> {
   const specs = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)]));
   for (const [key, value] of Object.entries(specs)) {

@@ -4,10 +4,10 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { FlavorsPort } from "../ports.ts";
 import { explainBadFlavor } from "./check-extra-specs.ts";
 
-/** A flavor as a new server takes it along. */
+/** A flavor for a new server. */
 export interface UsableFlavor {
   readonly flavor: Flavor;
-  /** Why no server can be made of it: an extra spec that asks for what cannot be; null: it can be used. */
+  /** Why the flavor cannot be used (an extra spec can never be satisfied), or null when it can. */
   readonly problem: string | null;
 }
 
@@ -19,17 +19,17 @@ interface Entry extends UsableFlavor {
 const ENTRIES_MAX = 10_000;
 
 /**
- * The flavors that new servers ask for, kept for `cacheMs` after they were read. What this process changes it forgets at
- * once (`forget`); what another process changes is noticed here after at most `cacheMs`. An unknown flavor is asked for each time.
+ * The flavors that new servers ask for, cached for `cacheMs`. Changes by this process take effect at once (`forget`), and changes by other
+ * processes after at most `cacheMs`. Unknown flavors are not cached.
  */
 export class FlavorCatalog {
   readonly #store: Pick<FlavorsPort, "flavor">;
   readonly #clock: Clock;
   readonly #cacheMs: number;
   readonly #entries = new Map<string, Entry>();
-  /** Questions on their way, so that a burst of servers of one flavor asks once. */
+  /** Reads that are under way, so that many new servers with one flavor cause one read. */
   readonly #asked = new Map<string, Promise<Entry | null>>();
-  /** Rises with each `forget`: an answer that was asked for before it is not kept. */
+  /** Rises with each `forget`, so that an answer to an earlier read is not cached. */
   #forgotten = 0;
 
   constructor(
@@ -41,7 +41,7 @@ export class FlavorCatalog {
     this.#cacheMs = options.cacheMs;
   }
 
-  /** The flavor, or null: there is none of this id, or not for those who are no admins. */
+  /** Returns the flavor, or null when there is none of this id that the caller may use. */
   async find(id: string, options: { readonly isAdmin: boolean }): Promise<UsableFlavor | null> {
     const entry = this.#fresh(id) ?? (await this.#ask(id));
     return entry !== null && (entry.isPublic || options.isAdmin) ? entry : null;

@@ -34,14 +34,14 @@ export function flavorNotFound(id: string): Fault {
   return notFound(`Flavor ${id.slice(0, 100)} could not be found.`);
 }
 
-/** A flavor for those who may see it. Refuses an id that is none before a database has to. */
+/** Returns a flavor that the caller may see. Refuses an invalid id without asking the database. */
 export async function findFlavor(store: Pick<FlavorsPort, "flavor">, id: string, isAdmin: boolean) {
   const flavor = FLAVOR_ID.test(id) ? await store.flavor(id) : null;
   if (flavor === null || !(flavor.isPublic || isAdmin)) throw flavorNotFound(id);
   return flavor;
 }
 
-/** `/flavors`. Those who are no admins may look, at public ones. */
+/** Registers `/flavors`. Callers who are not admins may only read public flavors. */
 export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: FlavorRouteOptions): void {
   const { prefix, publicUrl, pageMax } = options;
 

@@ -5,7 +5,7 @@ const INT_MAX = 2_147_483_647;
 const Positive = WholeNumber({ minimum: 1, maximum: INT_MAX });
 const NotNegative = Type.Optional(WholeNumber({ minimum: 0, maximum: INT_MAX }));
 
-/** What an id of a flavor may look like: no space at either end. */
+/** The form of a flavor's id, which has no space at either end. */
 export const FLAVOR_ID = /^(?! )[a-zA-Z0-9. _-]{1,255}(?<! )$/;
 
 export const CreateFlavorBody = Type.Object(
@@ -46,7 +46,10 @@ export const CreateFlavorBody = Type.Object(
 );
 export type CreateFlavorBody = Type.Static<typeof CreateFlavorBody>;
 
-/** Keys and values of extra specs; a number stands for its digits. Nothing unprintable: they go into a database's JSON. */
+/**
+ * Keys and values of extra specs. A number means its digits. Unprintable characters are refused, since specs are stored as JSON in a
+ * database.
+ */
 const ExtraSpecs = {
   type: "object",
   maxProperties: 256,

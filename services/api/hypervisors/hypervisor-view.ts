@@ -5,19 +5,19 @@ import { serviceIdOf } from "./service-id.ts";
 
 const NO_USAGE: HostUsage = { vcpus: 0, vcpusUsed: 0, memoryMib: 0, memoryMibUsed: 0, diskGib: 0, diskGibUsed: 0 };
 
-/** From this microversion on ids are uuids, and a hypervisor's is that of its root resource provider. */
+/** The first microversion with uuids as ids. A hypervisor's id is the uuid of its root resource provider. */
 const UUIDS_FROM_MINOR = 53;
-/** From this one on hypervisors show no usage any more: it is asked of the Placement API. */
+/** The first microversion without usage in hypervisors; clients read it from the Placement API. */
 const NO_USAGE_FROM_MINOR = 88;
 
-/** The id of a hypervisor; before microversion 2.53 a number, made of the uuid's first 48 bits. */
+/** Returns the id of a hypervisor. Before microversion 2.53 it is a number that is derived from the uuid's first 48 bits. */
 export function hypervisorId(host: Pick<AdminHost, "rootProvider">, minor: number): string | number {
   return minor >= UUIDS_FROM_MINOR
     ? host.rootProvider
     : Number.parseInt(host.rootProvider.replaceAll("-", "").slice(0, 12), 16);
 }
 
-/** The id of a host's `nova-compute` service: made of its name, so that it needs no place of its own. */
+/** Returns the id of a host's `nova-compute` service, derived from its name so that it need not be stored. */
 export function serviceId(host: Pick<AdminHost, "name">, minor: number): string | number {
   return serviceIdOf("compute service", host.name, minor);
 }

@@ -7,18 +7,18 @@ export interface KnownHost {
   readonly host: AdminHost;
   readonly cell: string;
   readonly runningServers: number;
-  /** Null: this process follows no view of the cell. */
+  /** Null when this process follows no view of the cell. */
   readonly usage: HostUsage | null;
 }
 
 export interface ListedHosts {
-  /** By name. */
+  /** The hosts, sorted by name. */
   readonly hosts: readonly KnownHost[];
-  /** Names of the cells that gave no answer: their hosts are missing. */
+  /** Names of the cells that did not answer, whose hosts are missing. */
   readonly silent: readonly string[];
 }
 
-/** The hosts of all cells that answer. `withUsage`: counts and sums are wanted, too. */
+/** Lists the hosts of all cells that answer. `withUsage` adds counts and sums. */
 export async function listHosts(cells: Cells, options: { readonly withUsage: boolean }): Promise<ListedHosts> {
   const silent: string[] = [];
   const perCell = await Promise.all(

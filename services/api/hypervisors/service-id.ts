@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 
-/** From this microversion on ids of services are uuids; before, numbers. */
+/** The first microversion with uuids as ids of services; earlier ones have numbers. */
 const UUIDS_FROM_MINOR = 53;
 
-/** The id of a service: made of what it is and what it calls itself, so that it needs no place of its own. */
+/** Returns the id of a service, derived from its kind and name so that it need not be stored. */
 export function serviceIdOf(kind: string, name: string, minor: number): string | number {
   const digest = createHash("sha1").update(`${kind} ${name}`).digest("hex");
   if (minor < UUIDS_FROM_MINOR) return Number.parseInt(digest.slice(0, 12), 16);

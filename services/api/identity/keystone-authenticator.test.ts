@@ -10,7 +10,7 @@ import { DEFAULT_KEYSTONE_SETTINGS, type KeystoneSettings } from "./keystone-set
 const START_MS = Date.parse("2026-01-01T00:00:00Z");
 const HOUR_MS = 3_600_000;
 
-/** What two processes share. */
+/** The cache that two processes share. */
 class FakeShared implements SharedCache {
   readonly entries = new Map<string, { readonly value: string; readonly ttlMs: number }>();
   async get(key: string): Promise<string | null> {
@@ -60,7 +60,7 @@ function create(settings: Partial<KeystoneSettings> = {}, shared: SharedCache | 
 
 const ask = (authenticator: KeystoneAuthenticator, token: string | undefined) =>
   authenticator.authenticate({ headers: { "x-auth-token": token } });
-/** Lets the pauses between tries go by until the answer is there. */
+/** Advances the clock past the pauses between tries until the answer is there. */
 async function withPauses<Answer>(answer: Promise<Answer>): Promise<Answer> {
   let settled = false;
   const watched = answer.finally(() => {
@@ -111,7 +111,7 @@ describe("a valid token", () => {
     const found = { userId: "u1", projectId: null, domainId: null, systemScope: null, roles: ["reader"] };
     expect(await ask(create(), "t1")).toEqual({ ...found, ...expected });
   });
-  test("is asked about once in the time that it may be believed, though it be revoked", async () => {
+  test("is validated once per cache time, even if it is revoked meanwhile", async () => {
     const authenticator = create();
     issue("t1");
     await ask(authenticator, "t1");
@@ -122,7 +122,7 @@ describe("a valid token", () => {
     clock.advance(1);
     await expect(ask(authenticator, "t1")).rejects.toMatchObject({ status: 401 });
   });
-  test("is believed no longer than it lives", async () => {
+  test("is accepted no longer than until it expires", async () => {
     const authenticator = create();
     issue("t1", 60_000);
     await ask(authenticator, "t1");
@@ -131,7 +131,7 @@ describe("a valid token", () => {
     await expect(ask(authenticator, "t1")).rejects.toMatchObject({ status: 401 });
     expect(questions()).toEqual(["t1", "t1"]);
   });
-  test("is asked about once for all who come at once", async () => {
+  test("is validated once for concurrent calls", async () => {
     const authenticator = create();
     issue("t1");
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -151,7 +151,7 @@ describe("a token that is not valid", () => {
       headers: { "www-authenticate": `Keystone uri="${keystone.url}"` },
     });
   });
-  test("is asked about again after ten seconds", async () => {
+  test("is validated again after ten seconds", async () => {
     const authenticator = create();
     await expect(ask(authenticator, "t1")).rejects.toMatchObject({ status: 401 });
     issue("t1");
@@ -171,13 +171,13 @@ describe("a token that is not valid", () => {
 });
 
 describe("this service's own token", () => {
-  test("is got once for all", async () => {
+  test("is requested once for all calls", async () => {
     const authenticator = create();
     for (const token of ["t1", "t2", "t3"]) issue(token);
     await Promise.all(["t1", "t2", "t3"].map((token) => ask(authenticator, token)));
     expect(keystone.asked.filter((what) => what === "login")).toEqual(["login"]);
   });
-  test("is got again when Keystone does not take it any more, once for all who notice", async () => {
+  test("is requested again, once for all calls, when Keystone no longer accepts it", async () => {
     const authenticator = create();
     for (const token of ["t1", "t2", "t3"]) issue(token);
     await ask(authenticator, "t1");
@@ -185,7 +185,7 @@ describe("this service's own token", () => {
     await Promise.all(["t2", "t3"].map((token) => ask(authenticator, token)));
     expect(keystone.asked.filter((what) => what === "login")).toEqual(["login", "login"]);
   });
-  test("may be refused once more: what Keystone gives in the second of a revocation is revoked, too", async () => {
+  test("may be refused once more, because a token from the second of a revocation is revoked too", async () => {
     const authenticator = create();
     for (const token of ["t1", "t2"]) issue(token);
     await ask(authenticator, "t1");
@@ -196,7 +196,7 @@ describe("this service's own token", () => {
     issue("t3");
     await expect(withPauses(ask(authenticator, "t3"))).rejects.toMatchObject({ status: 503 });
   });
-  test("that cannot be got is 503, and told once; the password's change heals it", async () => {
+  test("leads to 503 and one report when it cannot be obtained, until the password is corrected", async () => {
     const authenticator = create({ password: "changed" });
     issue("t1");
     for (const _ of [1, 2])
@@ -235,7 +235,7 @@ describe("while Keystone is down", () => {
       expect(told[1]).toBe("back");
     },
   );
-  test("a passing failure is not seen", async () => {
+  test("a temporary failure is hidden by a retry", async () => {
     const authenticator = create();
     issue("t1");
     keystone.broken = 503;
@@ -251,7 +251,7 @@ describe("while Keystone is down", () => {
     keystone.hold = () => new Promise(() => {});
     await expect(ask(authenticator, "t1")).rejects.toMatchObject({ status: 503 });
   });
-  test("no more tokens wait than may", async () => {
+  test("the number of waiting tokens is limited", async () => {
     const authenticator = create({ validationsMax: 1 });
     issue("t1");
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -279,7 +279,7 @@ test.each([
 });
 
 describe("the shared cache", () => {
-  test("spares another process the question, and never holds the token", async () => {
+  test("saves another process the question, and never holds the token", async () => {
     const shared = new FakeShared();
     issue("t1", 60_000);
     await ask(create({}, shared), "t1");
@@ -313,7 +313,7 @@ describe("the shared cache", () => {
     clock.advance(300_000);
     await expect(ask(authenticator, "t1")).rejects.toMatchObject({ status: 401 });
   });
-  test("does not learn of tokens that are not valid", async () => {
+  test("does not store invalid tokens", async () => {
     const shared = new FakeShared();
     await expect(ask(create({}, shared), "t1")).rejects.toMatchObject({ status: 401 });
     expect(shared.entries.size).toBe(0);

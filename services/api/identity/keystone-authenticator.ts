@@ -11,28 +11,31 @@ import { TokenRefused } from "./token-refused.ts";
 
 export interface KeystoneDeps {
   readonly clock: Clock;
-  /** Shared with other processes; null: each asks for itself. Whoever writes to it can be anybody. */
+  /**
+   * A cache that is shared with other processes, or null. Its contents are not trusted without checks, since anybody may be able to write
+   * to it.
+   */
   readonly shared: SharedCache | null;
-  /** Told once an outage, without any token. */
+  /** Called once per outage. The error contains no token. */
   readonly onLost: (error: KeystoneError) => void;
-  /** Told when the first question after an outage was answered. */
+  /** Called when Keystone answers again after an outage. */
   readonly onBack: () => void;
 }
 
-/** What of a request says who asks. Lower-case names. */
+/** The part of a request that identifies its caller. Header names are in lower case. */
 export interface AskingByToken {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-// What can be a header; the longest tokens (PKI) that were ever common had 8 KiB.
+// Text that is valid in a header. The longest tokens in common use (PKI) had 8 KiB.
 const TOKEN = /^[\x21-\x7e]{1,16384}$/;
 
 /**
- * Finds out by Keystone who asks. What it answered is remembered by the token's SHA-256: valid tokens until they expire, at
- * most `cacheTtlMs`, here and in the shared cache; invalid ones for `invalidTtlMs`, here alone, where they cannot push out
- * the valid. Those who ask about one token at once share one question.
- * - well: Keystone answered last
- * - lost: it did not; remembered tokens go on counting, others get 503
+ * Identifies callers by Keystone. Answers are remembered by the token's SHA-256. Valid tokens are remembered until they expire, at most
+ * `cacheTtlMs`, here and in the shared cache. Invalid ones are remembered for `invalidTtlMs`, here only and separately, so that they cannot
+ * displace valid ones. Concurrent calls with the same token share one question. There are two states:
+ * - well: Keystone answered the last question
+ * - lost: Keystone did not answer; remembered tokens still count, and other calls get 503
  */
 export class KeystoneAuthenticator {
   readonly #client: KeystoneClient;
@@ -71,7 +74,7 @@ export class KeystoneAuthenticator {
   #identify(token: string): Promise<TokenIdentity | null> | TokenIdentity | null {
     const key = hash("sha256", token);
     const known = this.#valid.get(key);
-    // The caches count by a clock that never jumps, tokens expire by the one that does.
+    // The caches use a monotonic clock, while tokens expire by the wall clock.
     if (known !== undefined && known.untilMs > this.#deps.clock.now()) return known.identity;
     if (this.#invalid.get(key)) return null;
     const asked = this.#asked.get(key);
@@ -100,7 +103,10 @@ export class KeystoneAuthenticator {
     return record.identity;
   }
 
-  /** Whether the record still counts. A record of a process whose clock is ahead counts no longer than our own would. */
+  /**
+   * Remembers the record and returns whether it is still valid. If the process that wrote it has a clock that is ahead, the record is still
+   * kept no longer than our own would be.
+   */
   #remember(key: string, record: TokenRecord): boolean {
     const ttlMs = Math.min(record.untilMs - this.#deps.clock.now(), this.#settings.cacheTtlMs);
     this.#valid.set(key, record, ttlMs);

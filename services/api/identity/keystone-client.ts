@@ -7,7 +7,7 @@ import { recordOfDocument, type TokenRecord } from "./token-record.ts";
 export interface KeystoneClientSettings {
   /** `http://keystone:5000/v3`; `/v3` may be left out. */
   readonly url: string;
-  /** The user by which this service asks; names, with the names of their domains. */
+  /** The user as whom this service calls Keystone. User and project are given by name, with the names of their domains. */
   readonly user: string;
   readonly password: string;
   readonly userDomain: string;
@@ -15,15 +15,15 @@ export interface KeystoneClientSettings {
   readonly projectDomain: string;
   /** Longest time for one request. */
   readonly timeoutMs: number;
-  /** Requests in all, where one fails in passing. */
+  /** Most tries of one request after temporary failures. */
   readonly triesMax: number;
 }
 
 const CONNECTIONS_MAX = 32;
 const ANSWER_BYTES_MAX = 1 << 20;
-/** How often our own token may be refused in a row. */
+/** How often this service's token may be refused in a row. */
 const REFUSALS_MAX = 2;
-/** Keystone revokes by whole seconds: a token got in the second of a revocation is revoked with those before it. */
+/** Keystone revokes tokens by whole seconds, so a token that is issued in the second of a revocation is revoked too. */
 const REVOCATION_MS = 1_000;
 const RETRY_DELAY_MS = 100;
 const RETRY_DELAY_MS_MAX = 1_000;
@@ -35,8 +35,8 @@ interface Reply {
 }
 
 /**
- * Asks Keystone v3 about tokens, with a token of this service's own: got with its password when first needed, and again when
- * Keystone does not take it any more (it expired, or was revoked).
+ * Validates tokens with Keystone v3. The client needs a token of its own, which it gets with its password when first needed and again when
+ * Keystone no longer accepts it (it expired or was revoked).
  */
 export class KeystoneClient {
   readonly #settings: KeystoneClientSettings;
@@ -59,7 +59,7 @@ export class KeystoneClient {
     });
   }
 
-  /** Whose the token is and until when; null when it is not valid (unknown, expired, revoked). Throws `KeystoneError`. */
+  /** Returns a token's identity and expiry, or null when the token is not valid (unknown, expired, revoked). Throws `KeystoneError`. */
   async validate(token: string): Promise<TokenRecord | null> {
     for (let refusals = 0; ; refusals += 1) {
       const serviceToken = this.#loggedIn();
@@ -69,7 +69,7 @@ export class KeystoneClient {
       if (reply.status === 404) return null;
       if (reply.status !== 401 || refusals === REFUSALS_MAX) throw refusesService(reply.status);
       if (refusals > 0) await this.#pause(REVOCATION_MS);
-      // Unless somebody has logged in again meanwhile.
+      // Another call may have logged in again in the meantime; its token is kept.
       if (this.#serviceToken === serviceToken) this.#serviceToken = null;
     }
   }
@@ -78,7 +78,7 @@ export class KeystoneClient {
     await this.#agent.destroy();
   }
 
-  /** One login for all who wait; a failed one is tried anew by the next. */
+  /** Returns this service's token. Concurrent callers share one login. After a failed login, the next call tries again. */
   #loggedIn(): Promise<string> {
     if (this.#serviceToken !== null) return this.#serviceToken;
     const login = this.#login();
@@ -137,7 +137,7 @@ export class KeystoneClient {
         body: await response.body.text(),
       }))
       .catch((error: unknown) => {
-        // The cause stays behind: an error of the client may hold the request, and that holds tokens.
+        // The cause is not attached, because an error of the HTTP client may hold the request, which contains tokens.
         throw new KeystoneError("keystone-unreachable", `Keystone does not answer: ${reasonOf(error)}`);
       });
     if (reply.status >= 500 || reply.status === 429)
@@ -154,7 +154,7 @@ const refusesService = (status: number): KeystoneError =>
     `Keystone does not let this service's user ask about tokens: it answers ${status}`,
   );
 
-/** The code where there is one: `ECONNREFUSED`, `UND_ERR_HEADERS_TIMEOUT`. */
+/** Returns the error's code if it has one, for example `ECONNREFUSED` or `UND_ERR_HEADERS_TIMEOUT`. */
 function reasonOf(error: unknown): string {
   const { code, name } = error as { code?: unknown; name?: unknown };
   return typeof code === "string" ? code : String(name ?? "unknown error");

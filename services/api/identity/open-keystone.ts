@@ -4,7 +4,7 @@ import type { Logger } from "../../../runtime/logger.ts";
 import { KeystoneAuthenticator } from "./keystone-authenticator.ts";
 import { type KeystoneOptions, keystoneSettings } from "./keystone-options.ts";
 
-/** Knows callers by Keystone until `close`. Throws `SettingsError` when the settings do not suffice; asks nothing yet. */
+/** Authenticates callers by Keystone until `close`. Throws `SettingsError` when the settings are incomplete. Sends no request yet. */
 export function openKeystone(
   options: KeystoneOptions,
   logger: Logger,

@@ -3,7 +3,7 @@ import { boolean, type HostPort } from "../../../runtime/setting-kinds.ts";
 import { SettingsError, setting } from "../../../runtime/settings.ts";
 import type { AuthKind } from "./auth-kind.ts";
 
-/** What allows an API to believe callers of other machines; spread it into a declaration. */
+/** The setting that lets an API trust unauthenticated callers on other machines. Spread it into a declaration of settings. */
 export const openNetworkOptions = {
   allowUnauthenticatedNetwork: setting(boolean, {
     about: "listen beyond this machine though callers are not asked who they are (--auth none, noauth2)",
@@ -12,8 +12,8 @@ export const openNetworkOptions = {
 };
 
 /**
- * Throws a `SettingsError` when an api that does not authenticate its callers is to listen beyond this machine: with `none` and `noauth2`
- * everybody who reaches the address can be an administrator.
+ * Throws a `SettingsError` when an api without authentication is to listen beyond this machine. Under `none` and `noauth2`, everybody who
+ * reaches the address can be an administrator.
  */
 export function refuseOpenNetwork(options: {
   readonly auth: AuthKind;

@@ -9,7 +9,10 @@ export type AuthOptions = KeystoneOptions & {
   readonly allowUnauthenticatedNetwork: boolean;
 };
 
-/** Throws a `SettingsError` when callers could not be known as these settings say, or need not be known on an address that others reach. */
+/**
+ * Throws a `SettingsError` when callers cannot be authenticated with these settings, or would not be on an address that other machines
+ * reach.
+ */
 export function refuseBadAuth(options: AuthOptions): void {
   refuseOpenNetwork(options);
   if (options.auth === "keystone") keystoneSettings(options);

@@ -1,4 +1,4 @@
-/** Who asks, after the token was looked at. */
+/** The caller that a checked token identifies. */
 export interface TokenIdentity {
   readonly userId: string | null;
   readonly projectId: string | null;

@@ -1,7 +1,7 @@
 import { KeystoneError } from "./keystone-error.ts";
 import type { TokenIdentity } from "./token-identity.ts";
 
-/** What is kept of a valid token: whose it is, and until when that may be believed without asking again. */
+/** The record of a valid token: its identity, and until when it may be used without asking Keystone again. */
 export interface TokenRecord {
   readonly identity: TokenIdentity;
   /** Milliseconds since the epoch. */
@@ -14,14 +14,15 @@ interface TokenDocument {
     readonly project?: { readonly id: string };
     readonly domain?: { readonly id: string };
     readonly system?: { readonly all?: boolean };
-    /** With those that a role implies: Keystone has added them. */
+    /** The roles, including implied ones, which Keystone has added. */
     readonly roles?: readonly { readonly name: string }[];
     readonly expires_at: string;
   };
 }
 
 /**
- * The identity in Keystone's answer to a token, until the token expires. Throws for anything else.
+ * Reads the identity from Keystone's answer about a token, valid until the token expires. Throws for anything else.
+ *
  * Source: https://docs.openstack.org/api-ref/identity/v3/#validate-and-show-information-for-token
  */
 export function recordOfDocument(document: unknown): TokenRecord {
@@ -43,10 +44,10 @@ export function recordOfDocument(document: unknown): TokenRecord {
   };
 }
 
-/** The record as a shared cache keeps it. */
+/** Encodes the record for a shared cache. */
 export const encodeRecord = (record: TokenRecord): string => JSON.stringify(record);
 
-/** The record that a shared cache kept; null for anything else that is in it. */
+/** Decodes a record of a shared cache. Returns null for anything else. */
 export function decodeRecord(text: string): TokenRecord | null {
   try {
     const { identity, untilMs } = JSON.parse(text) as TokenRecord;

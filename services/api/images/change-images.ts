@@ -15,12 +15,12 @@ export interface ImageDeps {
   readonly clock: Clock;
 }
 
-/** What the Image API sets itself. */
+/** Fields that only the Image API itself sets. */
 const FIXED: ReadonlySet<string> = new Set([
   ...["id", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "os_hidden"],
   ...["created_at", "updated_at", "self", "file", "schema", "direct_url", "locations", "stores"],
 ]);
-/** What each field is before anybody sets it. */
+/** The values of fields that were never set. */
 const UNSET: ChangedImage = {
   name: null,
   visibility: "shared",
@@ -32,7 +32,7 @@ const UNSET: ChangedImage = {
   tags: [],
 };
 
-/** Registers an image; only admins may open one to all, or give it to another project. */
+/** Registers an image. Only admins may make an image public or give it to another project. */
 export async function createImage(deps: ImageDeps, identity: Identity, body: CreateImageBody): Promise<ImageRecord> {
   const { id, ...fields } = body;
   for (const name of Object.keys(fields)) refuseFixed(name);
@@ -62,7 +62,7 @@ export async function findImage(
   return image;
 }
 
-/** The marker of a list. An image that the caller may not see is refused as one that does not exist. */
+/** Reads the marker of a list. An image that the caller may not see is refused like one that does not exist. */
 export async function readMarker(
   store: Pick<ImageStore, "image">,
   identity: Identity,
@@ -75,7 +75,7 @@ export async function readMarker(
   return image.id;
 }
 
-/** `check`: throws for fields that an image cannot have. */
+/** Changes an image. `check` throws for fields that an image cannot have. */
 export async function patchImage(
   deps: ImageDeps,
   identity: Identity,
@@ -111,7 +111,7 @@ async function findOwn(store: ImageStore, identity: Identity, id: string): Promi
   return image;
 }
 
-/** The fields after all operations, or none of them. */
+/** Returns the fields after all operations. If one operation fails, none is applied. */
 function patched(fields: Readonly<Record<string, unknown>>, patch: PatchImageBody): Record<string, unknown> {
   const changed = new Map(Object.entries(fields));
   for (const { op, path, value } of patch) {

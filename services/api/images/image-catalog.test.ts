@@ -21,7 +21,7 @@ const IMAGE: ImageRecord = {
 };
 
 describe("ImageCatalog", () => {
-  it("keeps what it read for its time, also that there is no image, and forgets when it is told", async () => {
+  it("caches an image, or that there is none, for a time, and drops it on forget", async () => {
     const store = new MemoryImageStore();
     const clock = new ManualClock(0);
     const catalog = new ImageCatalog({ store, clock }, { cacheMs: 1_000 });

@@ -5,14 +5,14 @@ import type { Clock } from "../../../runtime/clock.ts";
 const ENTRIES_MAX = 10_000;
 
 /**
- * The images that new servers name, kept for `cacheMs`, also that there is none. What this process changes it forgets at once
- * (`forget`); what another process changes is noticed here after at most `cacheMs`.
+ * The images that new servers name, cached for `cacheMs`, including the fact that there is no such image. Changes by this process take
+ * effect at once (`forget`), and changes by other processes after at most `cacheMs`.
  */
 export class ImageCatalog {
   readonly #store: Pick<ImageStore, "image">;
   readonly #cacheMs: number;
   readonly #known: BoundedCache<{ readonly image: ImageRecord | null }>;
-  /** Rises with each `forget`: an answer that was asked for before it is not kept. */
+  /** Rises with each `forget`, so that an answer to an earlier read is not cached. */
   #forgotten = 0;
 
   constructor(

@@ -20,7 +20,7 @@ export interface ImageProxyOptions {
   readonly pageMax: number;
 }
 
-/** `/images` of the Compute API, to be read only; gone after 2.35, as upstream. */
+/** Registers the read-only `/images` of the Compute API, which ends after 2.35 as upstream. */
 export function registerImageProxy(
   http: Http,
   store: Pick<ImageStore, "image" | "images">,

@@ -16,7 +16,8 @@ const KNOWN: ReadonlySet<string> = new Set(["limit", "marker", "name"]);
 const NONE: ReadonlySet<string> = new Set();
 
 /**
- * `/v2/images` of the Image API, as much of it as tells what images there are. Berth keeps no bits: there is nothing to upload.
+ * Registers the part of the Image API's `/v2/images` that describes images. Berth stores no image data, so nothing can be uploaded.
+ *
  * Source: Glance's api-ref v2, "Images".
  */
 export function registerImageRoutes(http: Http, deps: ImageDeps, options: { readonly pageMax: number }): void {

@@ -23,7 +23,7 @@ export const CONTAINER_FORMATS = ["ami", "ari", "aki", "bare", "ovf", "ova", "do
 const Text = Type.Union([Type.String({ maxLength: 255 }), Type.Null()]);
 const Size = Type.Integer({ minimum: 0, maximum: 2_147_483_647 });
 
-/** What an image has beside its properties, by Glance's names. */
+/** The fields of an image other than its properties, under Glance's names. */
 const FIELDS = {
   name: Type.Optional(Text),
   visibility: Type.Optional(Type.Unsafe<(typeof IMAGE_VISIBILITIES)[number]>({ enum: [...IMAGE_VISIBILITIES] })),
@@ -43,7 +43,7 @@ export const CreateImageBody = Type.Object(
 );
 export type CreateImageBody = Type.Static<typeof CreateImageBody>;
 
-/** What a change leaves must be like this, too. */
+/** The schema that an image must still match after a change. */
 export const ChangedImage = Type.Object(FIELDS, {
   additionalProperties: { type: "string", maxLength: 1024 },
   maxProperties: PROPERTIES_MAX,

@@ -6,7 +6,7 @@ function seconds(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** An image in the shape of the Image API v2. Berth keeps no bits: every image is active, and has no size. */
+/** Returns an image as the Image API v2 shows it. Berth stores no image data, so every image is active and has no size. */
 export function imageView(image: ImageRecord): Record<string, unknown> {
   return {
     ...image.properties,

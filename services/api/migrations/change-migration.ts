@@ -10,9 +10,9 @@ import { type RequestFinder, serverNotFound } from "../servers/find-server.ts";
 import { type Cells, hydrateServer } from "../servers/hydrate-servers.ts";
 import { isLiveInProgress, migrationNumber, type ShownMigration, shownMigration } from "./migration-view.ts";
 
-/** From this microversion on a migration that copies nothing yet can be called off. */
+/** The first microversion in which a migration that does not copy yet can be aborted. */
 const ABORT_EARLY_FROM = 65;
-/** Migrations of one server that are looked through; the youngest. */
+/** Most migrations of one server that are searched, newest first. */
 const OF_SERVER_MAX = 1_000;
 
 interface Deps {
@@ -20,7 +20,7 @@ interface Deps {
   readonly cells: Cells;
 }
 
-/** A server's moves, with the cell that has them. Refuses a server that is unknown or gone. */
+/** Returns a server's moves and their cell. Refuses a server that is unknown or gone. */
 export async function serverMigrations(
   deps: Deps,
   call: KnownCall,
@@ -38,14 +38,14 @@ export async function serverMigrations(
   return { cell, migrations: answer.value.flatMap((migration) => shownMigration(migration) ?? []) };
 }
 
-/** By its number, or its uuid. */
+/** Finds a migration by its number or its uuid. */
 export function findMigration(migrations: readonly ShownMigration[], id: string): ShownMigration | undefined {
   return migrations.find(({ migration }) => migration.uuid === id || String(migrationNumber(migration.uuid)) === id);
 }
 
 /**
- * Tells those who carry out a live migration to call it off, or to complete it now. They hear it from the operation's row, sooner by the
- * message. Refuses one that has gone too far: one that is called off ends where it began.
+ * Signals that a live migration is to be aborted, or completed now. The conductor reads the signal from the operation's row; a message
+ * makes it sooner. Refuses a migration that has gone too far. An aborted migration leaves the server on its source host.
  */
 export async function signalMigration(
   deps: Deps & { readonly events: ApiEvents },
@@ -67,7 +67,7 @@ export async function signalMigration(
   const answer = await cell.operations((store) => store.signal([{ taskId: migration.uuid, signal }]));
   if (answer.kind === "unreachable") throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
   if (answer.value[0] !== "signalled") {
-    // It went on between the two questions: what it is now is the reason.
+    // The migration progressed between the two reads, so its present state is the reason.
     const now = findMigration((await serverMigrations(deps, call, id)).migrations, migrationId);
     throw deaf(now ?? found, asked);
   }
@@ -81,7 +81,7 @@ export async function signalMigration(
     .catch((error: unknown) => deps.events.publishFailed(migration.serverUuid, error));
 }
 
-/** In which statuses a live migration can be forced, or called off. Source: nova's live_migrate_abort and live_migrate_force_complete. */
+/** Whether the migration's status allows the signal. Source: nova's live_migrate_abort and live_migrate_force_complete. */
 function hears(found: ShownMigration, signal: OperationSignal, { minor }: KnownCall): boolean {
   const { status } = found.migration;
   const isEarly = status === "queued" || status === "preparing";

@@ -11,13 +11,13 @@ import { type ShownMigration, shownMigration } from "./migration-view.ts";
 const PAGES_FROM_MINOR = 59;
 const BEFORE_FROM_MINOR = 66;
 const OWNER_FROM_MINOR = 80;
-/** Migrations that one question to a cell reads. */
+/** Migrations that are read from a cell at a time. */
 const STRETCH_ROWS = 500;
-/** Migrations that one call looks at to fill a page through a filter; the next page goes on from there. */
+/** Most migrations that one call searches to fill a filtered page. The next page continues from there. */
 const SCANNED_MAX = 20_000;
-/** A page without any migration is not answered while some may follow: the search goes on for so long. */
+/** How long a search continues without finding a migration. An empty page is answered only when none follows. */
 const SEARCH_MS_MAX = 15_000;
-/** Most that is shown before there were pages. */
+/** Most migrations in one answer before the microversion with pages. */
 const UNPAGED_MAX = 10_000;
 
 const PARAMETERS: ReadonlySet<string> = new Set([
@@ -25,7 +25,7 @@ const PARAMETERS: ReadonlySet<string> = new Set([
   ...["limit", "marker", "changes-since", "changes-before", "user_id", "project_id"],
 ]);
 
-/** What is asked of the list. */
+/** The query of the list. */
 export interface MigrationListQuery {
   readonly serverUuid?: string | undefined;
   readonly host?: string | undefined;
@@ -76,13 +76,15 @@ export function readMigrationQuery(
 
 export interface MigrationPage {
   readonly migrations: readonly ShownMigration[];
-  /** Where the next page starts; null: this is the last. */
+  /** The marker of the next page, or null on the last page. */
   readonly nextMarker: string | null;
 }
 
 /**
- * The moves of all cells, the youngest first. A page is empty only when nothing follows. Throws 503 when a cell does not answer: some would be
- * missing. Cost: a question to each cell for a stretch of its moves, and as many more as the page takes.
+ * Lists the moves of all cells, newest first. A page is empty only when nothing follows. Throws 503 when a cell does not answer, because
+ * some moves would be missing.
+ *
+ * Cost: one question to each cell for a batch of its moves, and further ones until the page is full.
  */
 export async function listMigrations(
   deps: { readonly cells: Cells; readonly clock: Pick<Clock, "monotonic"> },
@@ -99,7 +101,7 @@ export async function listMigrations(
     const next = await merged.next();
     if (next === null) return { migrations: found, nextMarker: null };
     const shown = shownMigration(next);
-    // One more than the page has: it tells whether anything follows.
+    // One migration more than the page holds tells whether another page follows.
     if (shown !== null && query.keeps(shown)) {
       if (found.length === limit) return { migrations: found, nextMarker: found.at(-1)?.migration.uuid ?? null };
       found.push(shown);
@@ -137,12 +139,12 @@ interface CellStretch {
 
 /** The migrations of all cells in one order, by millisecond and uuid, read from each cell a stretch at a time. */
 class MergedMigrations {
-  /** Migrations that cells were asked for. */
+  /** Number of migrations that were read from cells. */
   scanned = 0;
   readonly #query: Pick<MigrationListQuery, "serverUuid" | "host">;
   readonly #start: Migration | null;
   readonly #stretches: readonly CellStretch[];
-  /** Those that no cell can bring anything before, the next one last. */
+  /** Migrations that nothing unread can precede, with the next one at the end. */
   #ready: Migration[] = [];
   #waiting: Migration[] = [];
 
@@ -152,7 +154,7 @@ class MergedMigrations {
     this.#stretches = Array.from(cells.values(), (cell) => ({ cell, after: undefined, isRead: false }));
   }
 
-  /** Null: there is no other. */
+  /** Returns the next migration, or null at the end. */
   async next(): Promise<Migration | null> {
     while (this.#ready.length === 0) {
       const unread = this.#stretches.filter(({ isRead }) => !isRead);
@@ -162,7 +164,10 @@ class MergedMigrations {
     return this.#ready.pop() ?? null;
   }
 
-  /** A cell orders those of one millisecond more finely: they count once all of them are read. */
+  /**
+   * Reads on in the given cells. Cells order migrations within one millisecond by a finer clock, so those are used only when the whole
+   * millisecond has been read.
+   */
   async #readOn(unread: readonly CellStretch[]): Promise<void> {
     const ends = await Promise.all(unread.map((stretch) => this.#readStretch(stretch)));
     const readDownToMs = Math.max(...ends);
@@ -171,7 +176,7 @@ class MergedMigrations {
     this.#ready = ready.sort((a, b) => youngestFirst(b, a));
   }
 
-  /** Returns the time of the last one that was read; minus infinity: the cell has no other. */
+  /** Returns the time of the last migration that was read, or minus infinity at the end of the cell's list. */
   async #readStretch(stretch: CellStretch): Promise<number> {
     const { serverUuid, host } = this.#query;
     const start = this.#start;

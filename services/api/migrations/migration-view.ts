@@ -20,13 +20,13 @@ export interface ShownMigration {
   readonly type: string;
 }
 
-/** Null: it is none of those that the Compute API shows. */
+/** Returns null for a migration that the Compute API does not show. */
 export function shownMigration(migration: Migration): ShownMigration | null {
   const type = TYPES[migration.kind as MoveKind];
   return type === undefined ? null : { migration, type };
 }
 
-/** Nova numbers migrations; here the number is made of the uuid, which counts. */
+/** Returns a number for a migration, as clients of Nova expect. It is derived from the uuid, which is the real id. */
 export function migrationNumber(uuid: string): number {
   return Number.parseInt(uuid.slice(0, 8), 16) >>> 1;
 }
@@ -54,7 +54,7 @@ export function migrationView(shown: ShownMigration, minor: number, links: reado
   };
 }
 
-/** As `GET /servers/{id}/migrations` shows it. How much was copied agents do not tell. */
+/** Returns a migration as `GET /servers/{id}/migrations` shows it. Agents do not report how much was copied. */
 export function serverMigrationView({ migration }: ShownMigration, minor: number) {
   return {
     ...common(migration, minor),

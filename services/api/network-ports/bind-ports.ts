@@ -3,12 +3,14 @@ import { conflict } from "../http/fault.ts";
 import type { RequestsPort } from "../ports.ts";
 import { type Cells, hydrateServer } from "../servers/hydrate-servers.ts";
 
-/** A binding that is younger may be of a call that is just about to tell the server's cell. */
+/** A younger binding may belong to a call that is about to write the server to its cell. */
 const YOUNG_MS = 60_000;
 
 /**
- * Gives the server its ports, all of them or, with a 409, none that it did not have. Who has one and is gone, or never came to use it, has
- * let go of it. Returns how it has them. Cost: one write; where somebody else has a port, questions after him.
+ * Binds ports to a server: all of them or, with a 409, none that it did not have. A binding of a server that is gone, or that never used
+ * its port, does not count. Returns the bindings.
+ *
+ * Cost: one write; where a port is bound to another server, questions about that server.
  */
 export async function bindPorts(
   deps: {
@@ -37,7 +39,7 @@ export async function bindPorts(
   throw conflict(`Port ${stuck} is still in use.`);
 }
 
-/** Takes a binding back: unless the server had the port already, or was given it anew since. */
+/** Undoes a binding, unless the server had the port before or got it again since. */
 export async function letGoOf(
   networkPorts: Pick<PortStore, "unbindPorts">,
   { id, atMs, wasOwn }: PortBinding,
@@ -46,7 +48,7 @@ export async function letGoOf(
   if (!wasOwn) await networkPorts.unbindPorts([id], serverUuid, atMs);
 }
 
-/** Whether the server that has the port is gone, or does not have it after all. */
+/** Whether the server that a port is bound to is gone, or does not use the port. */
 async function isIdle(
   { store, cells }: Parameters<typeof bindPorts>[0],
   { id, binding }: PortRecord,

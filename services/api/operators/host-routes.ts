@@ -35,7 +35,7 @@ const Inventory = Type.Object({
   allocation_ratio: Type.Number(),
   /** `host`, `aggregate NAME` or `agent`. */
   ratio_source: Type.String(),
-  /** What the agent reports where something stands over it. */
+  /** The ratio that the agent reports, if another ratio overrides it. */
   reported_ratio: Type.Unsafe<number | null>({ type: ["number", "null"] }),
 });
 const HostAnswer = Type.Object({
@@ -46,7 +46,7 @@ const HostAnswer = Type.Object({
   aggregates: Type.Array(Type.Object({ id: Type.Integer(), name: Type.String() })),
   servers: Type.Integer(),
   inventories: Type.Array(Inventory),
-  /** A failure counts half after so long. */
+  /** The time after which a failure counts half. */
   build_failures_half_life_seconds: Type.Integer(),
 });
 const HostList = Type.Object({ hosts: Type.Array(Type.Object(HostFields)) });
@@ -60,7 +60,7 @@ const ChangeBody = Type.Object(
   { additionalProperties: false, minProperties: 1 },
 );
 
-/** `/hosts`: what is known of each host, by all that know something of it. Admins only. */
+/** Registers `/hosts`, which combines what all sources know of each host. Admins only. */
 export function registerHostRoutes(http: Http, deps: OperatorDeps): void {
   const { stores, cells } = deps;
 

@@ -59,7 +59,10 @@ export function registerRatioRoutes(http: Http, deps: OperatorDeps): void {
   });
 }
 
-/** Throws 404 for what is not there; but of a host that is gone ratios can still be taken back. */
+/**
+ * Reads the host or aggregate that a change is about. Throws 404 when it does not exist, except that ratios of a removed host can still be
+ * cleared.
+ */
 async function scopeOf(
   { stores, cells }: OperatorDeps,
   aggregate: string | undefined,

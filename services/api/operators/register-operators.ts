@@ -7,7 +7,7 @@ import type { OperatorDeps } from "./operator-deps.ts";
 import { registerRatioRoutes } from "./ratio-routes.ts";
 import { registerSettingsRoutes } from "./settings-routes.ts";
 
-/** Where the API hangs that Nova has nothing like: for operators, spoken by the `berth` command. */
+/** The path of the operators' API, which has no counterpart in Nova and is used by the `berth` command. */
 const OPERATORS_PREFIX = "/berth/v1";
 
 /** Mounts the operators' API. Callers are known as those of the Compute API are; there are no microversions. */

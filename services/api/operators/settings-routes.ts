@@ -15,7 +15,7 @@ import type { OperatorStores } from "../ports.ts";
 const Values = Type.Unsafe<Record<string, unknown>>({ type: "object", maxProperties: 200, additionalProperties: true });
 const ChangeBody = Type.Object(
   {
-    /** Refuse when somebody has written since. */
+    /** The change is refused when the stored version differs from this one. */
     version: Type.Optional(Type.Integer({ minimum: 0 })),
     set: Type.Optional(Values),
     unset: Type.Optional(Type.Array(Type.String({ maxLength: 255 }), { maxItems: 200 })),
@@ -25,13 +25,13 @@ const ChangeBody = Type.Object(
 type Change = Type.Static<typeof ChangeBody>;
 const SettingsAnswer = Type.Object({
   version: Type.Integer(),
-  /** What differs from the defaults because an operator said so. */
+  /** The values that operators have set. */
   set: Values,
   /** Every option as it is in force. */
   effective: Values,
 });
 
-/** Others that write at the same time; past it the caller hears of a conflict. */
+/** Most retries after concurrent writes. After that, the caller gets a conflict. */
 const TRIES_MAX = 10;
 
 /** `GET` and `PUT /settings`: what schedulers read while they run. Admins only. A change is all or nothing. */
@@ -57,7 +57,7 @@ export function registerSettingsRoutes(http: Http, { settings }: Pick<OperatorSt
   });
 }
 
-/** Throws 400 with every reason: options that there are not, values that are not allowed. */
+/** Applies a change to the values. Throws 400 with all reasons: unknown options, and invalid values. */
 function changedValues(values: StoredSettings["values"], { set = {}, unset = [] }: Change): Record<string, unknown> {
   const unknown = unset.filter((option) => !SCHEDULING_OPTIONS.includes(option) && !Object.hasOwn(values, option));
   if (unknown.length > 0) throw badRequest(`There is no option ${unknown.join(", ")}.`);
@@ -66,7 +66,7 @@ function changedValues(values: StoredSettings["values"], { set = {}, unset = [] 
   );
   const read = readSchedulingSettings(changed);
   if (read.kind === "refused") throw badRequest(read.refusals.map(describeSettingRefusal).join(" "));
-  // As they are read, so that "2" is stored as 2.
+  // Values are stored as they were read, so that "2" is stored as 2.
   const effective = writeSchedulingSettings(read.settings);
   return Object.fromEntries(Object.keys(changed).map((option) => [option, effective[option]]));
 }

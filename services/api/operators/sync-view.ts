@@ -3,7 +3,7 @@ import type { SyncReport } from "../aggregates/sync-hosts.ts";
 
 const Strings = Type.Array(Type.String());
 
-/** What a sync changed in the cells, host by host; the hosts of cells that did not answer follow later. */
+/** What a sync changed in the cells, host by host. Hosts of cells that did not answer are changed later. */
 export const SyncAnswer = Type.Object({
   changed: Type.Array(
     Type.Object({
@@ -11,7 +11,7 @@ export const SyncAnswer = Type.Object({
       host: Type.String(),
       aggregates_added: Strings,
       aggregates_removed: Strings,
-      /** All overrides of the host now; null: they were as they should be. */
+      /** All ratio overrides of the host after the sync, or null when they were already right. */
       ratios: Type.Unsafe<Record<string, number> | null>({}),
     }),
   ),

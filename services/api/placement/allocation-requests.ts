@@ -4,10 +4,10 @@ import type { FoundCandidate } from "../../../core/placement/found-candidates.ts
 import type { AsciiJson } from "./ascii-json.ts";
 import type { Microversion } from "./microversion.ts";
 
-/** Choices that candidates of one tree have in common at their beginning, from which on their text is copied, not written. */
+/** Fewest leading choices that two candidates of one tree must share before their text is copied instead of written. */
 const SHARED_MIN = 4;
 
-/** The texts around the parts of an allocation request; a list until 1.11. */
+/** The JSON around the parts of an allocation request, which is a list until 1.11. */
 const MAP_FORM = { open: '{"allocations":{', start: '"', middle: '":{"resources":{', close: "}" };
 const LIST_FORM = {
   open: '{"allocations":[',
@@ -17,8 +17,9 @@ const LIST_FORM = {
 };
 
 /**
- * Writes allocation requests one after the other. Those of one tree mostly differ in their last choices alone; what stands
- * before is copied from the one before, so that forty-eight groups cost little more than the few that change.
+ * Writes allocation requests one after the other. Those of one tree mostly differ only in their last choices, so the text of the shared
+ * leading choices is copied from the previous request. Even with forty-eight groups, the cost is little more than that of the choices that
+ * change.
  */
 export class AllocationRequests {
   readonly #json: AsciiJson;
@@ -26,15 +27,15 @@ export class AllocationRequests {
   readonly #withMappings: boolean;
   /** `"VCPU":2` of each need. */
   readonly #needTexts = new Map<Need, string>();
-  /** The choices of the tree at hand, with what stands before and behind the provider of each. */
+  /** The choices of the current tree, with the text before and after the provider of each. */
   #choices: FoundCandidate["choices"] = [];
   #takenStarts: readonly string[] = [];
   #takenEnds: readonly string[] = [];
   #mappingStarts: readonly string[] = [];
   #hasPlain = false;
-  /** The candidate before, if it was of the same tree and of distinct providers; else no slots. */
+  /** The slots of the previous candidate if it was of the same tree and its providers are distinct; otherwise empty. */
   readonly #slots: number[] = [];
-  /** Where its text and its mappings start, and where in both each choice ends. */
+  /** The start of the previous candidate's text and mappings, and the end of each choice in both. */
   #start = 0;
   #mappingsStart = 0;
   readonly #takenAt: number[] = [];
@@ -46,7 +47,7 @@ export class AllocationRequests {
     this.#withMappings = version.has(34);
   }
 
-  /** Writes one, behind this comma or nothing. */
+  /** Writes one request after `comma`, which may be empty. */
   write(comma: string, candidate: FoundCandidate): void {
     const { choices, slots } = candidate;
     if (choices !== this.#choices) this.#turnTo(choices);
@@ -94,14 +95,14 @@ export class AllocationRequests {
     return text;
   }
 
-  /** How many choices from the first on have the providers of the candidate before. */
+  /** Returns how many leading choices have the same providers as in the previous candidate. */
   #sameAsBefore(slots: readonly number[]): number {
     let same = 0;
     while (same < this.#slots.length && this.#slots[same] === slots[same]) same += 1;
     return same;
   }
 
-  /** Of the candidate before, the first `same` choices are copied. */
+  /** Writes a candidate with distinct providers; its first `same` choices are copied from the previous candidate. */
   #writeDistinct({ view, choices, slots }: FoundCandidate, same: number): void {
     const json = this.#json;
     const { open, close } = this.#form;
@@ -135,7 +136,7 @@ export class AllocationRequests {
     json.write(this.#hasPlain ? `${text}${comma}"":[${plainProviders(view, choices, slots)}]}}` : `${text}}}`);
   }
 
-  /** Of a candidate whose choices have providers in common. */
+  /** Returns the text of a candidate whose choices share providers. */
   #textOf(candidate: FoundCandidate): string {
     const { view, choices, slots } = candidate;
     const { open, start, close } = this.#form;
@@ -157,7 +158,7 @@ export class AllocationRequests {
     return `${text},"mappings":{${mappings}}}`;
   }
 
-  /** All that the provider of this choice gives, to this one and to those after it. */
+  /** Returns everything that the provider of this choice gives to this choice and to later ones. */
   #takenTogether({ choices, slots }: FoundCandidate, first: number): string {
     const amounts = new Map<ResourceClass, number>();
     for (let at = first; at < choices.length; at += 1) {
@@ -171,25 +172,25 @@ export class AllocationRequests {
   }
 }
 
-/** Whether the choices of two trees are the same but for the providers: then so is the text around these. */
+/** Whether the choices of two trees differ only in their providers, so that the text around the providers is the same. */
 function areAlike(one: FoundCandidate["choices"], other: FoundCandidate["choices"]): boolean {
   if (one.length !== other.length) return false;
   for (let at = 0; at < one.length; at += 1) {
     const [a, b] = [one[at]!, other[at]!];
-    // A choice for one class of the group without suffix has a list of its own in every tree.
+    // A choice for one class of the unnumbered group has a separate list of needs in every tree.
     if (a.group !== b.group || a.needs.length !== b.needs.length || a.needs[0] !== b.needs[0]) return false;
   }
   return true;
 }
 
-/** Whether no provider comes twice, where none does among the first `known`. */
+/** Whether all providers are distinct, given that the first `known` are. */
 function areDistinct(slots: readonly number[], known: number): boolean {
   for (let at = Math.max(1, known); at < slots.length; at += 1)
     for (let before = 0; before < at; before += 1) if (slots[before] === slots[at]) return false;
   return true;
 }
 
-/** Whether a choice before this one, which takes something, has the same provider. */
+/** Whether an earlier choice that takes resources has the same provider. */
 function isServedBefore({ choices, slots }: FoundCandidate, at: number): boolean {
   const slot = slots[at];
   for (let before = 0; before < at; before += 1)
@@ -197,7 +198,7 @@ function isServedBefore({ choices, slots }: FoundCandidate, at: number): boolean
   return false;
 }
 
-/** A numbered group has one provider; the classes of the group without suffix may have several. */
+/** Returns the providers of the unnumbered group, whose classes may have several; a numbered group has one. */
 function plainProviders(
   view: FoundCandidate["view"],
   choices: FoundCandidate["choices"],

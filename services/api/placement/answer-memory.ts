@@ -1,17 +1,17 @@
-/** The memory of a new answer when there is none to take over. */
+/** Initial size of an answer's memory when there is none to reuse. */
 const START_BYTES = 1 << 16;
-/** Most that waits for the next answers. */
+/** Most bytes that are kept for later answers. */
 const KEPT_BYTES_MAX = 32 << 20;
 
 /**
- * Memory that big answers take over from each other. Fresh memory costs more than what is written into it - every page of it is
- * a fault - and megabytes of garbage an answer keep the collector busy.
+ * Memory that big answers reuse. Fresh memory costs more than writing to it, because every page causes a page fault, and megabytes of
+ * garbage per answer keep the garbage collector busy.
  */
 export class AnswerMemory {
   readonly #kept: Buffer[] = [];
   #keptBytes = 0;
 
-  /** The biggest piece that waits, else a small one. Nobody else writes to it until it is given back. */
+  /** Returns a kept buffer, or else a small new one. Nothing else writes to it until it is given back. */
   take(): Buffer {
     const memory = this.#kept.pop();
     if (memory === undefined) return Buffer.allocUnsafeSlow(START_BYTES);
@@ -19,7 +19,7 @@ export class AnswerMemory {
     return memory;
   }
 
-  /** To be called once, when nobody reads it any more. */
+  /** Returns a buffer for reuse. Call this once, when the buffer is no longer read. */
   giveBack(memory: Buffer): void {
     if (this.#keptBytes + memory.length > KEPT_BYTES_MAX) return;
     this.#kept.push(memory);

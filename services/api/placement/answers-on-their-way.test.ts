@@ -11,7 +11,7 @@ import { Policy } from "./policy/policy.ts";
 import { createViewCandidates } from "./view-candidates.ts";
 
 const VCPU = resourceClass("VCPU");
-/** So many that an answer is far greater than what sockets hold. */
+/** With this many hosts, an answer is far larger than the buffers of sockets. */
 const HOSTS = 48_000;
 const requestOf = (amount: number) =>
   `GET /allocation_candidates?resources=VCPU:${amount} HTTP/1.1\r\nhost: x\r\nx-auth-token: admin\r\nopenstack-api-version: placement 1.39\r\n\r\n`;
@@ -35,7 +35,7 @@ beforeAll(async () => {
   const cell = { view: wideView(), source: { waitUntilSeen: async () => {} } };
   const bounds = { strategy: "depth-first", candidatesMax: -1, stepsMax: 1e7, freshnessDeadlineMs: 1_000 } as const;
   const deps: PlacementDeps = {
-    // Searches do not ask it.
+    // Searches do not use the store.
     store: {} as PlacementDeps["store"],
     source: createViewCandidates(() => [cell], bounds),
     authenticate: authenticateNoauth2,
@@ -51,7 +51,7 @@ beforeAll(async () => {
 });
 afterAll(() => http.close());
 
-/** A client that asks for these amounts one after the other without waiting, and has read no more than the first bytes. */
+/** A client that sends requests for these amounts without waiting, and has read only the first bytes. */
 async function ask(...amounts: readonly number[]): Promise<{ readonly socket: Socket; readonly first: Buffer }> {
   const socket = connect(port, "localhost");
   socket.write(amounts.map(requestOf).join(""));
@@ -60,7 +60,7 @@ async function ask(...amounts: readonly number[]): Promise<{ readonly socket: So
   return { socket, first };
 }
 
-/** The bodies of so many answers. */
+/** Reads the bodies of `count` answers. */
 async function readOn({ socket, first }: Awaited<ReturnType<typeof ask>>, count: number): Promise<readonly string[]> {
   const bodies: string[] = [];
   let read = [first];
@@ -91,7 +91,7 @@ async function readOn({ socket, first }: Awaited<ReturnType<typeof ask>>, count:
   return bodies;
 }
 
-test("answers to slow clients stay as they were while others are answered, break off, or ask several at once", {
+test("answers to slow clients stay intact while other clients are answered, disconnect, or send several requests at once", {
   timeout: 60_000,
 }, async () => {
   const expected = new Map<number, string>();

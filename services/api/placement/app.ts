@@ -17,19 +17,19 @@ export interface PlacementDeps {
   readonly source: CandidateSource;
   readonly authenticate: Authenticate;
   readonly policy: Policy;
-  /** Without it browsers may not call from other sites. */
+  /** Without it, browsers may not call from other sites. */
   readonly cors?: Cors | undefined;
-  /** Told of every error that is not the client's, once, with its request id. */
+  /** Called once for each error that is not the client's fault, with its request. */
   readonly onUnexpected: (error: unknown, request: PlacementRequest) => void;
-  /** Told of every search that gave up at its bound on work. */
+  /** Called for each search that stopped at its limit on work. */
   readonly onBoundReached: (request: PlacementRequest) => void;
 }
 
 const API_VERSION_HEADER = "openstack-api-version";
 
 /**
- * The Placement API as a function from request to response. In upstream's order: who asks (401), which version (400, 406), which
- * route (404, 405), content and accept types (400, 415, 406), may they (403), then the handler. The root is open to all.
+ * The Placement API as a function from request to response. Checks are made in upstream's order: identity (401), version (400, 406), route
+ * (404, 405), content and accept types (400, 415, 406), permission (403), then the handler. The root needs no token.
  */
 export async function handlePlacement(deps: PlacementDeps, request: PlacementRequest): Promise<PlacementResponse> {
   let version: Microversion | null = null;
@@ -85,7 +85,7 @@ async function dispatch(
     identity: identity ?? { userId: null, projectId: null, systemScope: null, roles: [] },
     params,
     query,
-    // When a handler asks for it: upstream looks for a provider before it reads what is said of the provider.
+    // Parsed on first use, because upstream looks for a provider before it reads the body.
     get json() {
       json ??= { value: route.takesJson ? parseJson(request) : undefined };
       return json.value;
@@ -101,8 +101,8 @@ function authorize(
   query: URLSearchParams,
 ): void {
   if (route.rule === null || identity === null) return;
-  // What a request is about is the project that it names, where one can be named (of several the last, as the handler has it);
-  // else the asker's own.
+  // The target of a request is the project that it names, where a route takes one (of several, the last counts, as in the handler); else
+  // the caller's own project.
   const target =
     route.rule === RULES.usages
       ? { project_id: query.getAll("project_id").at(-1) }
@@ -112,7 +112,7 @@ function authorize(
   }
 }
 
-/** Refuses bytes that are no UTF-8 instead of replacing them, and the one character that databases keep in no text. */
+/** Refuses bytes that are not UTF-8 instead of replacing them, and the character NUL, which databases do not store in text. */
 function checkedQuery(query: string): string {
   if (query === "") return query;
   let decoded: string;
@@ -202,7 +202,7 @@ function respondError(
   return { status: error.status, headers, body: asPage ? errorPage(document) : JSON.stringify(document) };
 }
 
-/** A browser: takes HTML and says nothing of JSON. Everybody else gets errors as JSON. */
+/** Whether the client is a browser, which accepts HTML and not JSON. All other clients get errors as JSON. */
 function wantsPage(accept: string | undefined): boolean {
   return accept !== undefined && /text\/html/i.test(accept) && !/application\/(json|\*)|\*\/\*/i.test(accept);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { AsciiJson } from "./ascii-json.ts";
 
-test("is what was written, however much, in however small pieces", () => {
+test("contains what was written, whatever its size and pieces", () => {
   const json = new AsciiJson();
   const pieces = Array.from({ length: 20_000 }, (_, at) => `"${at}":[${"x".repeat(at % 40)}],`);
   for (const piece of pieces) json.write(piece);
@@ -9,7 +9,7 @@ test("is what was written, however much, in however small pieces", () => {
   expect(Buffer.from(json.bytes()).toString()).toBe(pieces.join("") + "y".repeat(200_000));
 });
 
-test("may be looked at before it is whole", () => {
+test("may be read before it is complete", () => {
   const json = new AsciiJson();
   json.write("[1");
   expect(Buffer.from(json.bytes()).toString()).toBe("[1");
@@ -17,7 +17,7 @@ test("may be looked at before it is whole", () => {
   expect(Buffer.from(json.bytes()).toString()).toBe("[1,2]");
 });
 
-test("repeats what stands before, also what was not turned into bytes yet, and grows with it", () => {
+test("repeats earlier text, even text that is not encoded yet, and grows as needed", () => {
   const json = new AsciiJson();
   json.write("head,");
   json.write("x".repeat(50_000));
@@ -27,7 +27,7 @@ test("repeats what stands before, also what was not turned into bytes yet, and g
   expect(Buffer.from(json.bytes()).toString()).toBe(`head,${"x".repeat(100_000)}head`);
 });
 
-test("leaves its memory to the next one, which starts anew", () => {
+test("leaves its memory to the next one, which starts empty", () => {
   const first = new AsciiJson();
   first.write("x".repeat(300_000));
   const memory = first.bytes().buffer;

@@ -1,18 +1,19 @@
 import { AnswerMemory } from "./answer-memory.ts";
 
 const GROWTH = 4;
-/** Text that is put by before it is turned into bytes. */
+/** Most characters that are collected before they are encoded. */
 const PENDING_CHARS_MAX = 1 << 14;
 
 const NOTHING = Buffer.alloc(0);
 const answers = new AnswerMemory();
 
 /**
- * JSON text written piece by piece, where one string of it all, or an object tree, would leave more garbage than the answer
- * has bytes. Takes ASCII alone: UUIDs, resource classes, traits, numbers; nothing is escaped.
+ * Writes JSON text piece by piece. One string of it all, or a tree of objects, would leave more garbage than the answer has bytes. Takes
+ * only ASCII (UUIDs, resource classes, traits, numbers) and escapes nothing.
  *
- * Pieces are joined as a string, which costs next to nothing until it is read, and become bytes some thousands at a time.
- * Cost: about a nanosecond a byte; byte by byte it would be four.
+ * Pieces are joined as a string, which costs next to nothing until it is read, and encoded some thousands of characters at a time.
+ *
+ * Cost: about a nanosecond per byte; byte by byte it would be four.
  */
 export class AsciiJson {
   #bytes = answers.take();
@@ -25,12 +26,12 @@ export class AsciiJson {
     if (this.#pending.length > PENDING_CHARS_MAX) this.#flush();
   }
 
-  /** Bytes written so far: where the next piece will stand. */
+  /** Number of bytes written so far, which is the position of the next piece. */
   get length(): number {
     return this.#length + this.#pending.length;
   }
 
-  /** Writes once more what stands from byte `from` to byte `end`. Cost: that of moving memory. */
+  /** Writes the bytes from `from` to `end` again. Cost: that of copying memory. */
   repeat(from: number, end: number): void {
     this.#flush();
     this.#makeRoom(end - from);
@@ -38,7 +39,7 @@ export class AsciiJson {
     this.#length += end - from;
   }
 
-  /** Writes what stands in other bytes from `from` to `end`. Cost: that of moving memory. */
+  /** Writes a range of other bytes. Cost: that of copying memory. */
   writeBytes(bytes: Uint8Array, from: number, end: number): void {
     if (from === end) return;
     this.#flush();
@@ -47,13 +48,13 @@ export class AsciiJson {
     this.#length += end - from;
   }
 
-  /** What was written so far; to be read no more after `release`. */
+  /** Returns what was written so far. It must not be read after `release`. */
   bytes(): Uint8Array {
     this.#flush();
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Leaves the memory to other answers, once what was written is on its way. Repeatable. */
+  /** Makes the memory available to other answers. Call this when the text has been sent. Repeatable. */
   release(): void {
     if (this.#bytes.length > 0) answers.giveBack(this.#bytes);
     this.#bytes = NOTHING;
@@ -67,7 +68,7 @@ export class AsciiJson {
     this.#pending = "";
   }
 
-  /** Memory that is not written to costs nothing, so that few and big steps are the cheapest. */
+  /** Grows the memory in few, big steps, which are the cheapest because untouched memory costs nothing. */
   #makeRoom(bytes: number): void {
     const needed = this.#length + bytes;
     if (needed <= this.#bytes.length) return;

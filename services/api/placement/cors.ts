@@ -1,13 +1,13 @@
 import type { PlacementRequest, PlacementResponse } from "./http.ts";
 
-/** Who may call from a browser, and how. The names are oslo.middleware's (section `cors`), the defaults Placement's. */
+/** Which browser origins may call, and how. The names are those of oslo.middleware (section `cors`), the defaults those of Placement. */
 export interface CorsSettings {
   /** `scheme://host[:port]`, or `*` for all. Empty: no CORS at all. */
   readonly allowedOrigins: readonly string[];
   readonly allowCredentials: boolean;
   /** Response headers that scripts may see besides the simple ones. */
   readonly exposeHeaders: readonly string[];
-  /** How long a browser may remember a preflight's answer; 0: not said. */
+  /** How long a browser may cache the answer to a preflight; 0 omits the header. */
   readonly maxAgeSeconds: number;
   readonly allowMethods: readonly string[];
   /** Request headers that scripts may set besides the simple ones. */
@@ -52,9 +52,10 @@ const SIMPLE_HEADERS = [
 type Headers = Readonly<Record<string, string>>;
 
 /**
- * Cross-origin resource sharing as oslo.middleware does it, in front of everything: a preflight is answered without a look at
- * its token, and an origin that may not call gets its answer all the same, only without the headers by which a browser would
- * hand it to the script. Source: https://www.w3.org/TR/2014/REC-cors-20140116/, section 6.
+ * Cross-origin resource sharing as in oslo.middleware, before everything else. A preflight is answered without checking its token. A
+ * request from an origin that may not call is answered too, but without the headers that let the browser pass the answer to the script.
+ *
+ * Source: https://www.w3.org/TR/2014/REC-cors-20140116/, section 6.
  */
 export class Cors {
   readonly #settings: CorsSettings;
@@ -65,7 +66,7 @@ export class Cors {
     this.#headersAllowed = new Set([...SIMPLE_HEADERS, ...settings.allowHeaders.map((name) => name.toLowerCase())]);
   }
 
-  /** The answer to the request, with what CORS adds; `answer` is not called for OPTIONS, which this API has no other use for. */
+  /** Returns the answer with the headers of CORS. `answer` is not called for OPTIONS, which this API does not use otherwise. */
   async around(
     request: Pick<PlacementRequest, "method" | "headers" | "requestId">,
     answer: () => Promise<PlacementResponse>,
@@ -110,7 +111,7 @@ export class Cors {
     };
   }
 
-  /** What the answer names as allowed; null: not from there. */
+  /** Returns the origin that the answer names as allowed, or null when the request's origin is not. */
   #grantedOrigin(headers: PlacementRequest["headers"]): string | null {
     const origin = headers.origin;
     if (origin === undefined) return null;

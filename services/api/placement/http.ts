@@ -1,7 +1,7 @@
 import type { TokenIdentity } from "../identity/token-identity.ts";
 import type { Microversion } from "./microversion.ts";
 
-/** A request as the Placement application sees it: no framework, so that it can be mounted anywhere. */
+/** A request to the Placement application, independent of any framework so that it can be mounted anywhere. */
 export interface PlacementRequest {
   readonly method: string;
   /** Path below the mount point, not decoded; "" or "/" is the root. */
@@ -22,11 +22,11 @@ export interface PlacementResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
-  /** To be called when the body is not read any more, sent or not. */
+  /** Called when the body is no longer read, whether it was sent or not. */
   readonly sent?: (() => void) | undefined;
 }
 
-/** What a handler is given: the request, read and admitted. */
+/** The argument of a handler: the request after it was read and authorized. */
 export interface PlacementCall {
   readonly request: PlacementRequest;
   readonly version: Microversion;
@@ -34,22 +34,22 @@ export interface PlacementCall {
   /** Parts of the path by their name in the route. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** Parsed body; undefined where the route takes none. The first look throws 400 for what is no JSON. */
+  /** The parsed body, or undefined where the route takes none. The first access throws 400 for invalid JSON. */
   readonly json: unknown;
 }
 
-/** What a handler answers; the application adds what is common to all. */
+/** The result of a handler. The application adds the headers that are common to all answers. */
 export interface Answer {
   readonly status: number;
   readonly json?: unknown;
   /** A body that is JSON already. */
   readonly bytes?: Uint8Array;
-  /** To be called when those bytes are not read any more. */
+  /** Called when `bytes` is no longer read. */
   readonly sent?: () => void;
   readonly location?: string;
-  /** Milliseconds since the epoch; from 1.15 on it becomes `last-modified`. Null: say nothing of caching. */
+  /** Milliseconds since the epoch, sent from 1.15 on as `last-modified`. Null for no headers about caching. */
   readonly lastModifiedMs: number | null;
-  /** A search gave up at its bound on work: the answer may lack something. It says so in a header. */
+  /** True when a search stopped at its limit on work and the answer may be incomplete. A header tells the client. */
   readonly boundReached?: boolean;
 }
 

@@ -1,13 +1,13 @@
 import type { TokenIdentity } from "../identity/token-identity.ts";
 import type { PlacementRequest } from "./http.ts";
 
-/** Finds out who asks. Null: the request has no valid token. Throws when it cannot be found out now. */
+/** Authenticates a request. Returns null when it has no valid token. Throws when the token cannot be checked now. */
 export type Authenticate = (request: PlacementRequest) => Promise<TokenIdentity | null> | TokenIdentity | null;
 
 /**
- * Upstream's `noauth2`: the token is `user:project` (or `user`, which then names the project too); `admin` has the role of that
- * name; the project can be given in `x-project-id`, roles in `x-roles`, system scope in `openstack-system-scope`. For tests and closed networks: it
- * believes whatever it is told.
+ * Upstream's `noauth2`: the token is `user:project`, or `user`, which then names the project too. The user `admin` has the role `admin`.
+ * `x-project-id` sets the project, `x-roles` the roles and `openstack-system-scope` the system scope. Use it only for tests and closed
+ * networks, because it trusts every value.
  */
 export const authenticateNoauth2: Authenticate = (request) => {
   const token = request.headers["x-auth-token"];
@@ -22,7 +22,7 @@ export const authenticateNoauth2: Authenticate = (request) => {
   return { userId, projectId: systemScope === null ? projectId : null, systemScope, roles };
 };
 
-/** `none`: whoever can reach the port is an administrator. */
+/** `none`: every client that can reach the port is an administrator. */
 export const authenticateNobody: Authenticate = () => ({
   userId: "admin",
   projectId: "admin",

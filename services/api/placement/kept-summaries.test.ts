@@ -43,7 +43,7 @@ const put = (
 });
 const [gpu3, host5] = [providerUuid("gpu3"), providerUuid("host5")];
 
-test("summaries say what became of a provider since the answer before: use, traits, another tree, its end", async () => {
+test("summaries show changes since the previous answer: usage, traits, another tree, and removal", async () => {
   const rows: RowChange[] = [{ kind: "class-known", resourceClass: resourceClass("VCPU") }, ...trees];
   const view = viewOf(rows);
   const changes: readonly (readonly RowChange[])[] = [
@@ -69,7 +69,7 @@ const [roots, children] = ["r", "c"].map((kind) => [0, 1, 2].map((at) => provide
   ReturnType<typeof providerUuid>[],
 ];
 const someProvider = fc.constantFrom(...roots, ...children);
-/** What may happen to three hosts and three providers that wander between them. */
+/** Random changes of three hosts and of three providers that move between them. */
 const someRows: fc.Arbitrary<readonly RowChange[]> = fc.oneof(
   fc
     .record({ uuid: fc.constantFrom(...children), root: fc.constantFrom(...roots) })
@@ -78,7 +78,7 @@ const someRows: fc.Arbitrary<readonly RowChange[]> = fc.oneof(
       ...provider(uuid, { VCPU: 2, CUSTOM_X: 1 }, { parent: root }),
     ]),
   fc.constantFrom(...children).map((uuid) => [{ kind: "provider-removed" as const, uuid }]),
-  // A host goes with all that may be below it, and its slots with it.
+  // A host is removed with everything below it, and with its slots.
   fc
     .constantFrom(...roots)
     .map((uuid) => [...children, uuid].map((gone) => ({ kind: "provider-removed" as const, uuid: gone }))),
@@ -98,7 +98,7 @@ const someRows: fc.Arbitrary<readonly RowChange[]> = fc.oneof(
   ]),
 );
 
-test("summaries that were kept are those that a new view has, whatever happened between two answers", async () => {
+test("kept summaries equal those of a new view, whatever changed between two answers", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(someRows, fc.boolean()), { maxLength: 40 }), async (steps) => {
       const rows: RowChange[] = [{ kind: "class-known", resourceClass: resourceClass("VCPU") }];

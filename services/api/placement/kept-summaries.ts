@@ -1,24 +1,24 @@
 import type { LedgerView } from "../../../core/ledger/view.ts";
 import type { AsciiJson } from "./ascii-json.ts";
 
-/** Text that is kept of one view; when more comes, all of it is forgotten. */
+/** Most bytes that are kept for one view. When they are exceeded, all are dropped. */
 const BYTES_MAX = 16 << 20;
 const START_BYTES = 1 << 18;
 
 /**
- * The summaries of a view's providers as bytes, kept from answer to answer for as long as their tree stays as it is: of an
- * answer of many trees they are the greater part, and few trees change between two answers.
+ * Keeps the summaries of a view's providers as bytes for as long as their tree is unchanged. They are the greater part of an answer with
+ * many trees, and few trees change between two answers.
  *
- * Summaries that were written one after the other lie one after the other, each with its comma, and are copied together.
+ * Summaries that were written one after the other are adjacent, each with its comma, and are copied together.
  */
 export class KeptSummaries {
   readonly #view: LedgerView;
   #bytes = Buffer.allocUnsafeSlow(START_BYTES);
   #length = 0;
-  /** By slot: where its summary starts, and where it ends; 0 for one that is not kept. */
+  /** Start and end of each slot's summary; 0 for a slot whose summary is not kept. */
   #start = new Int32Array(0);
   #end = new Int32Array(0);
-  /** Up to where the view's changes were read. */
+  /** The position up to which the view's changes were read. */
   #mark: number;
 
   constructor(view: LedgerView) {
@@ -26,7 +26,7 @@ export class KeptSummaries {
     this.#mark = view.changes.mark();
   }
 
-  /** Writes the summaries of these slots, each behind this comma or one of its own. `textOf` writes one that is not kept. */
+  /** Writes the summaries of these slots, the first one after `comma`. `textOf` creates a summary that is not kept. */
   write(json: AsciiJson, comma: string, slots: readonly number[], textOf: (slot: number) => string): void {
     if (slots.length === 0) return;
     this.#forgetChanged();
@@ -35,7 +35,7 @@ export class KeptSummaries {
     let end = 0;
     for (const slot of slots) {
       if (this.#end[slot] === 0 && !this.#keep(slot, textOf(slot))) {
-        // All was forgotten, also what waits to be copied: so it goes first.
+        // Dropping all summaries also drops those that wait to be copied, so these are copied first.
         json.writeBytes(this.#bytes, from, end);
         this.#forgetAll();
         this.#keep(slot, textOf(slot));
@@ -50,7 +50,7 @@ export class KeptSummaries {
     json.writeBytes(this.#bytes, from, end - 1);
   }
 
-  /** False: there is no room for it. */
+  /** Keeps a summary. Returns false when there is no room for it. */
   #keep(slot: number, text: string): boolean {
     const length = text.length + 1;
     if (this.#length + length > this.#bytes.length) {

@@ -3,7 +3,7 @@ import { PlacementError } from "./placement-error.ts";
 export const MIN_MINOR = 0;
 export const MAX_MINOR = 39;
 
-/** A negotiated version. The major is 1 for ever; all that differs is the minor. */
+/** A negotiated version. The major is always 1; versions differ only in the minor. */
 export class Microversion {
   readonly minor: number;
   constructor(minor: number) {
@@ -21,15 +21,16 @@ export class Microversion {
 const HEADER = "openstack-api-version";
 
 /**
- * The version that the header `OpenStack-API-Version: placement 1.N | latest` asks for; 1.0 without one. Other services'
- * entries in the (comma separated) header are passed over; of several for this service the last counts.
+ * Reads the version from the header `OpenStack-API-Version: placement 1.N | latest`; 1.0 without one. Entries of other services in the
+ * comma-separated header are skipped. Of several entries for this service the last counts.
  *
- * Throws 400 for what is no version, 406 for one that is not offered.
+ * Throws 400 for an invalid version, 406 for one that is not offered.
+ *
  * Source: https://specs.openstack.org/openstack/api-sig/guidelines/microversion_specification.html
  */
 export function negotiate(headers: Readonly<Record<string, string | undefined>>): Microversion {
   const header = headers[HEADER] ?? "";
-  // Nearly all clients send this and no more.
+  // A fast path for the header that nearly all clients send.
   const plain = /^placement 1\.([0-9]{1,2})$/.exec(header);
   if (plain !== null && Number(plain[1]) <= MAX_MINOR) return new Microversion(Number(plain[1]));
   const wanted = header

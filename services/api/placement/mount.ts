@@ -7,8 +7,8 @@ import { openApiDocument } from "./openapi.ts";
 import { errorDocument, PlacementError, placementNotFound } from "./placement-error.ts";
 
 /**
- * Serves the Placement API below `mount` ("" for the root). Everything below it - unknown paths, wrong verbs, bodies of any
- * type - goes to the application, which answers as upstream would; this only moves bytes.
+ * Serves the Placement API below `mount` ("" for the root). Everything below it, including unknown paths, wrong verbs and bodies of any
+ * type, goes to the application, which answers as upstream would. This function only moves bytes.
  */
 export async function mountPlacement(fastify: FastifyInstance, deps: PlacementDeps, mount: string): Promise<void> {
   await fastify.register(async (scope) => {
@@ -46,7 +46,7 @@ async function serve(
   return send(reply, await shared(deps.cors, call, () => handlePlacement(deps, call)));
 }
 
-/** The API's description; anybody may read it. */
+/** Serves the OpenAPI document without authentication. */
 async function serveDocument(
   document: string,
   deps: PlacementDeps,
@@ -58,7 +58,7 @@ async function serveDocument(
   return send(reply, await shared(deps.cors, call, async () => ({ status: 200, headers, body: document })));
 }
 
-/** The answer, with what a browser of another site needs where CORS is set up. */
+/** Adds the headers of CORS to an answer, where CORS is configured. */
 function shared(
   cors: Cors | undefined,
   call: Parameters<Cors["around"]>[0],
@@ -67,12 +67,12 @@ function shared(
   return cors === undefined ? answer() : cors.around(call, answer);
 }
 
-/** The only header that Node gives as a list is `set-cookie`, which belongs to answers and which nobody here reads. */
+/** The cast is safe: the only header that Node gives as a list is `set-cookie`, which is not read here. */
 function headersOf(request: FastifyRequest): PlacementRequest["headers"] {
   return request.raw.headers as PlacementRequest["headers"];
 }
 
-/** Past Fastify's own reply: it would add a charset to the content type, which some clients compare. */
+/** Sends the answer without Fastify's reply, which would add a charset to the content type that some clients compare. */
 function send(reply: FastifyReply, response: PlacementResponse): FastifyReply {
   reply.hijack();
   const { status, headers, body, sent } = response;
@@ -111,7 +111,7 @@ function sendTransportError(
   const body = JSON.stringify(
     errorDocument(refused, { method: request.method, requestId: request.id, withCode: false }),
   );
-  // The rest of a body that is too large is not waited for.
+  // Closes the connection instead of reading the rest of a body that is too large.
   const rest = status === 413 ? { connection: "close" } : {};
   const headers = { "content-type": "application/json", "x-openstack-request-id": request.id, ...rest };
   return send(reply, { status, headers, body });
@@ -119,7 +119,7 @@ function sendTransportError(
 
 /** Answers a request whose path cannot be read (Fastify's `frameworkErrors`); it belongs to no route. */
 export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  // Nothing has a name that cannot be decoded.
+  // No resource has a name that cannot be decoded.
   const isName = error.code === "FST_ERR_BAD_URL";
   const refused = isName ? placementNotFound("") : new PlacementError(error.statusCode ?? 400, error.message);
   const context = { method: request.method, requestId: request.id, withCode: false };
@@ -128,8 +128,8 @@ export function answerUnroutable(error: FastifyError, request: FastifyRequest, r
 }
 
 /**
- * Answers bytes that are no HTTP request (Fastify's `clientErrorHandler`); they belong to no route. The commonest is a
- * content-length that is no number.
+ * Answers bytes that are not an HTTP request (Fastify's `clientErrorHandler`); they belong to no route. The most common case is a
+ * content-length that is not a number.
  */
 export function answerBrokenRequest(error: Error & { readonly code?: string }, socket: Socket): void {
   if (!socket.writable) return;

@@ -45,7 +45,7 @@ interface LedgerDatabase {
   readonly url: string;
 }
 
-/** What was opened for a service, to be closed in reverse order. */
+/** Functions that close what was opened, to be called in reverse order. */
 type Closers = (() => Promise<unknown>)[];
 
 async function composePlacement({ settings, logger }: ServiceContext<PlacementOptions>): Promise<Service> {
@@ -95,7 +95,7 @@ async function composePlacement({ settings, logger }: ServiceContext<PlacementOp
   }
 }
 
-/** The one named, those of the API database, or the embedded one. */
+/** Returns the databases to serve: the one in the settings, those in the API database, or the embedded one. */
 async function findDatabases(
   settings: PlacementOptions,
   patience: Patience,

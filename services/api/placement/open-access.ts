@@ -13,7 +13,7 @@ import { corsSettings, type placementApiSettings } from "./settings.ts";
 /** Who may do what over the Placement API, from where. */
 export interface PlacementAccess {
   readonly authenticate: Authenticate;
-  /** How callers are known by Keystone, for other APIs of this process; null: they are not. */
+  /** The Keystone authenticator for other APIs of this process, or null when Keystone is not used. */
   readonly keystone: KeystoneAuthenticator["authenticate"] | null;
   readonly policy: Policy;
   readonly cors: Cors | null;

@@ -8,8 +8,8 @@ import { KeptSummaries } from "./kept-summaries.ts";
 import type { Microversion } from "./microversion.ts";
 
 /**
- * The body of GET /allocation_candidates at a version, written while the search goes on: with a thousand candidates objects
- * of them all would take longer than the search.
+ * Writes the body of GET /allocation_candidates at a version while the search runs. For a thousand candidates, creating objects first would
+ * take longer than the search.
  */
 export function presentCandidates(version: Microversion, query: CandidateQuery, found: FoundCandidates): AsciiJson {
   const json = new AsciiJson();
@@ -101,7 +101,7 @@ function capacityText({ total, reserved, allocationRatio }: Readonly<InventoryCo
   return Number.isSafeInteger(capacity) ? String(capacity) : BigInt(capacity).toString();
 }
 
-/** The order in which upstream's databases list them: the standard names, which were there first, before one's own. */
+/** The order in which upstream's databases list names: standard names first, then custom ones. */
 function standardFirst(one: string, other: string): number {
   const custom = Number(one.startsWith("CUSTOM_")) - Number(other.startsWith("CUSTOM_"));
   return custom !== 0 ? custom : one < other ? -1 : 1;

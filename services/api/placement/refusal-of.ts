@@ -6,9 +6,9 @@ import { ERROR_CODES, PlacementError, placementConflict } from "./placement-erro
 const LATER = { "retry-after": "1" };
 
 /**
- * What a client is told of a failure that is not its fault and not a bug: 503 while a cell's database or the view of it is
- * away, and what becomes of a token that Keystone does not know. By their SQLSTATE two kinds of bug become refusals of this one request, too: a value that the database cannot keep
- * (class 22), and a rule that another write has come to break meanwhile (class 23). Null: a bug.
+ * Returns the refusal for a failure that is neither the client's fault nor a bug: 503 while a cell's database or its view is unavailable,
+ * and the refusal of a token. Two kinds of bug, recognised by their SQLSTATE, also refuse only this request: a value that the database
+ * cannot store (class 22), and a constraint that a concurrent write made it violate (class 23). Returns null for any other bug.
  */
 export function refusalOf(error: unknown): PlacementError | null {
   if (error instanceof ViewError) {

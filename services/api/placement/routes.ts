@@ -42,12 +42,12 @@ import type { Answer, PlacementCall } from "./http.ts";
 import { RULES, type RuleName } from "./policy/defaults.ts";
 import type { CandidateSource } from "./view-candidates.ts";
 
-/** What one verb of one path does. */
+/** The handler of one verb of one path, with the checks before it. */
 export interface PlacementRoute {
   readonly handle: (call: PlacementCall, store: PlacementStore, source: CandidateSource) => Promise<Answer> | Answer;
-  /** Null: everybody, also without a token. */
+  /** Null for a route that needs no token. */
   readonly rule: RuleName | null;
-  /** First minor version that has it: older ones get 404. */
+  /** The first minor version with this route. Older versions get 404. */
   readonly since: number;
   /** Takes a JSON body: the content type is checked (415) and the body parsed. */
   readonly takesJson: boolean;
@@ -82,7 +82,7 @@ const root: PlacementRoute = { handle: showVersions, rule: null, since: 0, takes
 const rename = takes(RULES.classesUpdate, renameClass, 2);
 const ensure = plain(RULES.classesUpdate, ensureClass, 7);
 
-/** Every path and verb of the Placement API. PUT of a resource class has two lives: see `routeFor`. */
+/** Every path and verb of the Placement API. PUT of a resource class changed its meaning in 1.7; see `routeFor`. */
 export const PLACEMENT_ROUTES: Readonly<Record<string, Readonly<Record<string, PlacementRoute>>>> = {
   "": { GET: root },
   "/": { GET: root },
@@ -143,7 +143,7 @@ export const PLACEMENT_ROUTES: Readonly<Record<string, Readonly<Record<string, P
   "/reshaper": { POST: takes(RULES.reshape, reshape, 30) },
 };
 
-/** By the number of their parts and the first of them, which is never a variable. */
+/** The paths grouped by the number of their parts and by their first part, which is never a parameter. */
 const PATTERNS = Map.groupBy(
   Object.entries(PLACEMENT_ROUTES).map(([path, verbs]) => ({ parts: path.split("/"), verbs })),
   ({ parts }) => bucketOf(parts),
@@ -190,7 +190,7 @@ function matchParts(pattern: readonly string[], parts: readonly string[]): Reado
 function decode(part: string): string | null {
   try {
     const decoded = part.includes("%") ? decodeURIComponent(part) : part;
-    // Nothing has it in its name, and a database refuses to be asked.
+    // No name contains NUL, and databases reject it in queries.
     return decoded.includes("\0") ? null : decoded;
   } catch {
     return null;

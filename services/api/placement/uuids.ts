@@ -1,9 +1,9 @@
-/** How nearly all write it. */
+/** The spelling that nearly all clients use. */
 const CANONICAL = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /**
- * True for whatever upstream's libraries take for a UUID: 32 hex digits, with hyphens anywhere between them, in any case,
- * in braces or behind `urn:uuid:` (oslo.utils `is_uuid_like`).
+ * Whether upstream's libraries accept the text as a UUID: 32 hex digits in any case, with hyphens anywhere between them, in braces or after
+ * `urn:uuid:` (oslo.utils `is_uuid_like`).
  */
 export function isUuidLike(text: string): boolean {
   return CANONICAL.test(text) || /^[0-9a-f]{32}$/.test(normalise(text));
@@ -17,7 +17,7 @@ const normalise = (text: string): string =>
     .replace(/^[{}]+|[{}]+$/g, "")
     .replaceAll("-", "");
 
-/** The canonical form, 8-4-4-4-12 in lower case; null for what is no UUID. */
+/** Returns the canonical form, 8-4-4-4-12 in lower case, or null when the text is not a UUID. */
 export function readUuidLike(text: string): string | null {
   if (CANONICAL.test(text)) return text;
   if (!isUuidLike(text)) return null;

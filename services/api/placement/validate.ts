@@ -10,7 +10,7 @@ export type VersionedSchemas = Readonly<Record<string, unknown>>;
 const ajv = new Ajv({
   allErrors: false,
   strict: false,
-  // What JSON writes as 1e400 is infinite, and no integer.
+  // JSON's 1e400 is parsed as infinity, which is not an integer.
   strictNumbers: true,
   verbose: true,
   formats: { uuid: { validate: isUuidLike } },
@@ -20,7 +20,7 @@ const compiled = new Map<
   readonly { readonly minor: number; readonly validate: ValidateFunction }[]
 >();
 
-/** The validator that counts at this version: the latest that is not newer. */
+/** Returns the validator for this version: that of the latest schema that is not newer. */
 function validatorFor(schemas: VersionedSchemas, version: Microversion): ValidateFunction {
   let list = compiled.get(schemas);
   if (list === undefined) {
@@ -35,8 +35,8 @@ function validatorFor(schemas: VersionedSchemas, version: Microversion): Validat
 }
 
 /**
- * What is wrong, which rule it breaks and where, in the words of upstream's validator: clients and their tests look for them.
- * Long values are cut.
+ * Describes a validation error in the words of upstream's validator, which clients and their tests look for: the value, the broken rule,
+ * and its place. Long values are shortened.
  */
 function describe(error: ErrorObject | undefined, root: unknown): string {
   if (error === undefined) return "the value is not allowed";
@@ -96,7 +96,7 @@ const SHOWN_MAX = 300;
 const SHOWN_LEVELS = 4;
 const SHOWN_MEMBERS = 20;
 
-/** A value for people. Never deeper or longer than they would read: whoever sends a megabyte of brackets gets none back. */
+/** Shows a value, limited in depth and length, so that a megabyte of brackets is not sent back. */
 function show(value: unknown, levels = SHOWN_LEVELS): string {
   const text = showWhole(value, levels);
   return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
@@ -157,7 +157,7 @@ function decodeBody(body: Uint8Array): string {
 /** Escapes of the character NUL and of halves of surrogate pairs. */
 const UNREADABLE_ESCAPE = /\\u(?:0000|d[89a-f])/i;
 
-/** The databases keep no NUL in a text, and nothing that is no character. */
+/** Refuses text that databases do not store: NUL and unpaired surrogates. */
 function refuseUnreadable(key: string, value: unknown): unknown {
   for (const text of typeof value === "string" ? [key, value] : [key]) {
     if (text.includes("\0")) throw new Error("a text must not hold the character NUL");

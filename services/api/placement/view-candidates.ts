@@ -4,11 +4,11 @@ import type { CandidateQuery } from "../../../core/placement/candidate-query.ts"
 import type { CandidateOutcome, FoundCandidates } from "../../../core/placement/found-candidates.ts";
 import { type CellsSearchOptions, searchCells } from "../../../core/placement/search-cells.ts";
 
-/** Where candidates come from: the ledger views of the cells. */
+/** Finds allocation candidates in the ledger views of the cells. */
 export interface CandidateSource {
   /**
-   * Strict: the answer is of a state that shows every write acknowledged before the call; with `staleMs` at least every
-   * one acknowledged so many milliseconds before it. `present` makes of the candidates what the caller wants of them.
+   * Finds candidates. By default, the answer shows every write that was acknowledged before the call. With `staleMs`, it shows at least
+   * those that were acknowledged that many milliseconds before the call. `present` turns the candidates into the caller's result.
    */
   candidates<Presented>(
     query: CandidateQuery,

@@ -3,13 +3,13 @@ import type { NamedStore } from "../../../core/placement/federated-store.ts";
 import type { PlacementStore } from "../../../core/placement/placement-store.ts";
 
 export interface StoreEvents {
-  /** Told once an outage. */
+  /** Called once per outage. */
   storeLost(cell: string, error: StoreError): void;
-  /** Told of the first answer after it. */
+  /** Called at the first answer after an outage. */
   storeBack(cell: string): void;
 }
 
-/** The same store; tells when its database cannot be asked any more, and when it answers again: not once a request. */
+/** Wraps a store to report once when its database becomes unavailable, and once when it answers again. */
 export function watchStore({ name, store }: NamedStore, events: StoreEvents): NamedStore {
   let isLost = false;
   const watch = async (answer: Promise<unknown>): Promise<unknown> => {

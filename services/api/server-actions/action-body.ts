@@ -5,8 +5,8 @@ const HOST_CHARACTERS_MAX = 255;
 const HOST = /^[a-zA-Z0-9\-._]+$/;
 
 /**
- * What stands behind an action's name. Which fields there may be depends on the microversion, so each action reads its own, and refuses
- * those that it has not asked for.
+ * The value of an action in a body. The allowed fields depend on the microversion, so each action reads its own fields and refuses all
+ * others.
  */
 export class ActionBody {
   readonly #action: string;
@@ -43,7 +43,7 @@ export class ActionBody {
     return name in this.#fields;
   }
 
-  /** "": none is named. */
+  /** Returns the named host, or "" when there is none. */
   host(): string {
     const { host } = this.#fields;
     if (host === undefined || host === null) return "";
@@ -60,7 +60,7 @@ export class ActionBody {
     return flag;
   }
 
-  /** Undefined: it is not there. */
+  /** Returns undefined when the field is missing. */
   text(name: string): string | undefined {
     const value = this.#fields[name];
     if (value === undefined) return undefined;

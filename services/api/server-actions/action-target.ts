@@ -9,7 +9,7 @@ import { type Cells, hydrateServer } from "../servers/hydrate-servers.ts";
 import { VM_STATES } from "../servers/shown-state.ts";
 import { readWaitingMoves } from "../servers/waiting-moves.ts";
 
-/** The server that an action is about, in its cell, with nothing under way as far as is known. */
+/** The server of an action in its cell. As far as is known, it has no operation under way. */
 export interface ActionTarget {
   readonly action: string;
   readonly record: RequestRecord;
@@ -41,14 +41,14 @@ export async function findTarget(
   if (moving !== undefined) throw busy({ action, uuid: server.uuid }, moving.kind);
   if (server.taskState !== null) throw busy({ action, uuid: server.uuid }, server.taskState);
   const cell = record.cell === null ? undefined : deps.cells.get(record.cell);
-  // Of those that failed before they reached a cell.
+  // A request that failed before it reached a cell has no server there.
   if (cell === undefined || record.state === "failed") throw wrongState({ action, uuid: server.uuid }, server.status);
   return { action, record, cell, server };
 }
 
 type Subject = { readonly action: string; readonly uuid: string };
 
-/** One operation at a time. */
+/** Returns the 409 for a server that has another operation under way. */
 export function busy({ action, uuid }: Subject, running: string): Fault {
   return conflict(`Cannot '${action}' instance ${uuid} while it is in task_state ${running}`);
 }

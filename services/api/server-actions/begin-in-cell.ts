@@ -13,12 +13,14 @@ import { badRequest, conflict, unavailable } from "../http/fault.ts";
 import { serverNotFound } from "../servers/find-server.ts";
 import { type ActionTarget, busy, wrongState } from "./action-target.ts";
 
-/** Reads of a server that changes each time. */
+/** Most reads of a server that changes each time. */
 const TRIES_MAX = 5;
 
 /**
- * Begins an operation that needs no other host: one transaction in the server's cell, whose conductors carry it out. Refuses what the
- * server's state does not allow, and what runs into another operation. Cost: three questions to the cell.
+ * Begins an operation that needs no other host, in one transaction in the server's cell; the cell's conductors carry it out. Refuses an
+ * operation that the server's state does not allow or that conflicts with another operation.
+ *
+ * Cost: three questions to the cell.
  */
 export async function beginInCell(
   deps: { readonly events: ApiEvents },
@@ -27,7 +29,7 @@ export async function beginInCell(
     readonly kind: OperationKind;
     readonly carrier: Readonly<Record<string, string>>;
     readonly askedBy: Caller;
-    /** Of a rebuild: the server as it is to be. */
+    /** For a rebuild, returns the changed spec of the server. */
     readonly after?: (before: ServerSpec) => ServerSpec;
   },
 ): Promise<void> {
@@ -47,7 +49,7 @@ async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeo
   const { action, cell } = target;
   const { uuid } = target.server;
   const { kind, after, askedBy } = wish;
-  // The server first: whoever changes it afterwards raises its revision.
+  // The server is read first, because every later change raises its revision.
   const server = answered(target, await cell.server(uuid));
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
   const holding = answered(target, await cell.holding(uuid));
@@ -74,7 +76,7 @@ async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeo
   }
 }
 
-/** A rebuild goes to where the server is, with what it has there, served by the same providers. */
+/** Returns the selection of a rebuild: the server's own host, with its present allocations and providers. */
 async function hereAgain(target: ActionTarget, server: Server, holding: Holding | null): Promise<Selection> {
   const { host, attemptId, spec } = server;
   const claimed = attemptId === null ? null : answered(target, await target.cell.claimed(attemptId));
@@ -85,7 +87,7 @@ async function hereAgain(target: ActionTarget, server: Server, holding: Holding 
   return { host: host ?? "", rootProvider: "", availabilityZone: "", allocation };
 }
 
-/** The move that waits to be confirmed or reverted. Refuses one whose record this version cannot read. */
+/** Returns the move that waits to be confirmed or reverted. Refuses a move whose record this version cannot read. */
 async function waitingMigration(target: ActionTarget): Promise<ReadableMigration | undefined> {
   const serverUuid = target.server.uuid;
   const query = { serverUuid, inFlightOnly: true, limit: 1 };
@@ -120,7 +122,7 @@ function settle({ action, server }: ActionTarget, outcome: Exclude<BeginOutcome,
   }
 }
 
-/** The task is stored: whoever carries it out finds it without the message, too. */
+/** Notifies the cell's conductors of a stored task. They would find the task without the message too. */
 export function tell(
   { events }: { readonly events: ApiEvents },
   { cell, server }: Pick<ActionTarget, "cell" | "server">,

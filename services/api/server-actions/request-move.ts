@@ -13,23 +13,23 @@ import type { ApiEvents } from "../events.ts";
 import type { KnownCall } from "../http/call.ts";
 import { type ActionTarget, busy, wrongState } from "./action-target.ts";
 
-/** What a call says of the move that it asks for. */
+/** The move that a call asks for. */
 export interface MoveWish {
   readonly kind: Exclude<MoveKind, "rebuild">;
   readonly flavor?: Flavor;
-  /** "": any host. */
+  /** The destination, or "" for any host. */
   readonly host?: string;
   readonly forced?: boolean;
   readonly sameHostAllowed?: boolean;
-  /** The zone that it is asked into from now on, "": any. Absent: as before. */
+  /** The zone that the server is requested in from now on, "" for any. When absent, the zone stays unchanged. */
   readonly zone?: string;
-  /** Of an evacuation: from a host that is only unseen, too. */
+  /** Allows an evacuation from a host that is only unseen and not forced down. */
   readonly fenceWaived?: boolean;
 }
 
 /**
- * Accepts moves that need a host: commits them to the API database, those of concurrent calls in one transaction, and tells the
- * schedulers, which only brings them there sooner than the schedulers' sweep would.
+ * Accepts moves that need a host: commits them to the API database, those of concurrent calls in one transaction, and notifies the
+ * schedulers. Without the notification, the schedulers' sweep would find them later.
  */
 export class MoveAcceptor {
   readonly #commits: Batcher<MoveRequest, AcceptMoveOutcome>;
@@ -58,7 +58,10 @@ export class MoveAcceptor {
     });
   }
 
-  /** Refuses what the server's state does not allow, and a second move. From its end on the move is accepted (law 5). */
+  /**
+   * Accepts a move. Refuses a move that the server's state does not allow, and a second move of the same server. Once this resolves, the
+   * move will be carried out or refused with a reason (law 5).
+   */
   async accept(
     target: ActionTarget,
     wish: MoveWish,
@@ -90,7 +93,7 @@ export class MoveAcceptor {
     this.#tell(move, headers);
   }
 
-  /** Resolves when nothing is being told any more. */
+  /** Resolves when all notifications have been sent or have failed. */
   async settle(): Promise<void> {
     await Promise.all(this.#telling);
   }

@@ -22,7 +22,7 @@ import type { MoveAcceptor } from "./request-move.ts";
 import { readResetState, resetState } from "./reset-state.ts";
 
 export interface ActionDeps extends ServerDeps {
-  /** Null: this process moves no servers. */
+  /** Null when this process moves no servers. */
   readonly mover: MoveAcceptor | null;
 }
 
@@ -41,7 +41,7 @@ export interface ActionCall {
   readonly action: string;
 }
 
-/** `server`: the answer shows the server as it is from now on. */
+/** The answer to an action. With `server`, its body shows the changed server. */
 export interface ActionResult {
   readonly status: 200 | 202 | 204;
   readonly shows?: "server" | "password";
@@ -51,7 +51,7 @@ type RunAction = (deps: ActionDeps, one: ActionCall, options: ActionOptions) => 
 
 const ACCEPTED: ActionResult = { status: 202 };
 
-/** An operation on the server where it is. */
+/** Runs an operation that keeps the server on its host. */
 const inCell =
   (kind: OperationKind, answer: ActionResult = ACCEPTED): RunAction =>
   async (deps, { id, call, carrier, action }) => {
@@ -60,7 +60,7 @@ const inCell =
     return answer;
   };
 
-/** A move to a host that a scheduler finds. */
+/** Runs a move to a host that a scheduler chooses. */
 const toHost =
   (read: ReadMove, answer: ActionResult = ACCEPTED): RunAction =>
   async (deps, one, options) => {
@@ -95,7 +95,7 @@ const rebuild: RunAction = async (deps, one, { imageRule }) => {
   return { status: 202, shows: "server" };
 };
 
-/** One that was offloaded needs a host; one that is on its host yet is started there. */
+/** Unshelves a server. An offloaded server needs a host; any other is started on its own host. */
 const unshelve: RunAction = async (deps, one, options) => {
   requireMayUnshelve(one.body, one.call);
   const target = await findTarget(deps, one.call, one);
@@ -112,7 +112,7 @@ const unshelve: RunAction = async (deps, one, options) => {
   }
 };
 
-/** A shelved server is no stopped one: it is unshelved. */
+/** Starts a stopped server. A shelved one must be unshelved instead. */
 const start: RunAction = async (deps, one) => {
   const target = await findTarget(deps, one.call, one);
   if (target.server.status === "SHELVED")
@@ -121,7 +121,7 @@ const start: RunAction = async (deps, one) => {
   return ACCEPTED;
 };
 
-/** It overtakes whatever is under way. */
+/** Deletes the server even while another operation is under way. */
 const forceDelete: RunAction = async (deps, { id, call, carrier }) => {
   await deleteServer(deps, call, id, carrier);
   return ACCEPTED;
@@ -143,7 +143,7 @@ interface ServerAction {
 const forMembers = (run: RunAction): ServerAction => ({ run, adminPolicy: null });
 const forAdmins = (adminPolicy: string, run: RunAction): ServerAction => ({ run, adminPolicy });
 
-/** By the name that stands in the body. Source: Nova's api-ref, "Servers - run an action", and the defaults of its policies. */
+/** The actions by their name in the body. Source: Nova's api-ref, "Servers - run an action", and the defaults of its policies. */
 export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["resize", forMembers(toHost(readResize))],
   ["migrate", forAdmins("os-migrate-server:migrate", toHost(readMigrate))],
@@ -179,7 +179,7 @@ export function runAction(
   const known = SERVER_ACTIONS.get(action);
   if (known === undefined) throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
   if (known.adminPolicy !== null) requireAdmin(one.call, known.adminPolicy);
-  // What stands behind these is not looked at, as in Nova.
+  // As in Nova, the value of these actions is ignored.
   const value = WITHOUT_FIELDS.has(action) ? null : body[action];
   return known.run(deps, { ...one, action, body: new ActionBody(action, value) }, options);
 }

@@ -14,13 +14,13 @@ import type { AttachBody } from "./interface-schemas.ts";
 import { type Planned, patchServer, type ServedServer } from "./patch-server.ts";
 
 const TAG_FROM_MINOR = 49;
-/** Ways to serve a port on one host that are looked at. */
+/** Most ways to serve a port on one host that are tried. */
 const WAYS_MAX = 64;
 const SEEN_DEADLINE_MS = 2_000;
 
 /**
- * Gives a server a port: what the port asks of the host that the server is on is added to what the server holds, on the first providers of
- * that host that have room. Refuses a port that is not there (404) or somebody's (409), and one that the host has no room for (400): then
+ * Attaches a port to a server: what the port asks of the server's host is added to the server's allocations, on the first providers of the
+ * host that have room. Refuses an unknown port (404), a port of another server (409), and a port for which the host has no room (400); then
  * nothing is changed.
  */
 export async function attachInterface(
@@ -82,8 +82,8 @@ async function findPort({ networkPorts }: ServerDeps, { identity }: KnownCall, i
 }
 
 /**
- * After a refusal: nobody has the port, unless another call has given it to the server or is about to. What that one leaves, should it fail
- * too, is let go of when it is old.
+ * Releases the port after a refusal, unless another call has attached it to the server or is about to. If that call fails too, the binding
+ * is released when it is old.
  */
 async function letGo(
   { networkPorts }: ServerDeps,
@@ -95,7 +95,7 @@ async function letGo(
   if (networkPorts !== null) await letGoOf(networkPorts, binding, server.uuid);
 }
 
-/** Ways to serve request groups on one host, by this process's view; what the cell had no room for is passed over. */
+/** Finds ways to serve request groups on one host, in this process's view. Ways for which the cell had no room are skipped. */
 class WaysOnHost {
   readonly #target: ActionTarget;
   #isFresh = false;
@@ -104,7 +104,7 @@ class WaysOnHost {
     this.#target = target;
   }
 
-  /** By suffix. A view that is behind must not refuse: before that it is waited for. */
+  /** Returns the next way, as providers by suffix. A view may be behind, so it is waited for before a refusal. */
   async next(
     host: string,
     groups: readonly PortResourceRequest[],

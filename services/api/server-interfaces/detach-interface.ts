@@ -6,7 +6,7 @@ import { findTarget } from "../server-actions/action-target.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { patchServer } from "./patch-server.ts";
 
-/** Takes a port from a server, with what it held for it. Refuses a port that it does not have. */
+/** Detaches a port from a server and frees its allocations. Refuses a port that the server does not have. */
 export async function detachInterface(deps: ServerDeps, call: KnownCall, id: string, port: string): Promise<void> {
   const target = await findTarget(deps, call, { id, action: "detach_interface" });
   const portId = canonicalUuid(port);
@@ -19,6 +19,6 @@ export async function detachInterface(deps: ServerDeps, call: KnownCall, id: str
     const { spec: without, items } = detachChange(spec, portId, served);
     return { spec: without, more: [], less: items };
   });
-  // Whoever attaches it again from here on gives it to the server anew, and is not to lose it.
+  // A call that attaches the port again from here on makes a new binding, which must not be removed.
   if (known?.binding) await deps.networkPorts?.unbindPorts([portId], target.server.uuid, known.binding.atMs);
 }

@@ -12,10 +12,10 @@ import { serverNotFound } from "../servers/find-server.ts";
 
 /** Source: check_instance_state of attach_interface and detach_interface in nova's compute API. */
 const ALLOWED_FROM: readonly ServerStatus[] = ["ACTIVE", "PAUSED", "SHUTOFF"];
-/** Reads of a server that changes each time. */
+/** Most reads of a server that changes each time. */
 const TRIES_MAX = 10;
 
-/** The server as its cell has it, with what it holds and where each of its request groups is served. */
+/** A server in its cell, with its allocations and the providers of its request groups. */
 export interface ServedServer {
   readonly server: Server;
   readonly host: string;
@@ -23,19 +23,21 @@ export interface ServedServer {
   readonly mapping: HomeMapping;
 }
 
-/** What a server is to be, and to hold more or less. */
+/** A changed spec, with the resulting change of the server's allocations. */
 export interface ServerPatch {
   readonly spec: ServerSpec;
   readonly more: readonly AllocationItem[];
   readonly less: readonly AllocationItem[];
 }
 
-/** `again`: what it had no room for is known now; plan anew. */
+/** A patch, or `again` when the plan has to be made once more because a lack of room became known. */
 export type Planned = ServerPatch | "again";
 
 /**
- * Changes what a server is and holds where it is, in one transaction of its cell, guarded by the generation of what it holds and by the
- * server's revision: whoever came between makes this look again. Refuses a server in another state, or with something under way.
+ * Changes a server and its allocations on its host in one transaction of its cell. The transaction checks the consumer generation and the
+ * server's revision; after a concurrent change, everything is read again. Refuses a server in another state, or with an operation under
+ * way.
+ *
  * Cost: three questions to the cell, and the write.
  */
 export async function patchServer(
@@ -77,7 +79,7 @@ export async function patchServer(
 async function readServed(target: ActionTarget): Promise<ServedServer> {
   const { action, cell } = target;
   const { uuid } = target.server;
-  // The server first: whoever changes it afterwards raises its revision.
+  // The server is read first, because every later change raises its revision.
   const server = answered(target, await cell.server(uuid));
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
   if (server.taskState !== null) throw busy({ action, uuid }, server.taskState);

@@ -7,7 +7,7 @@ import { readUuidLike } from "../uuids.ts";
 import { readBody } from "../validate.ts";
 import { noSuchProvider, orNotFound, providerInPath } from "./providers.ts";
 
-/** When a provider joined an aggregate is not recorded: the answer is of now. */
+/** Returns the answer with the present time, because the time when a provider joined an aggregate is not recorded. */
 function present(call: PlacementCall, aggregates: readonly string[], generation: number): Answer {
   return json(
     { aggregates, ...(call.version.has(19) ? { resource_provider_generation: generation } : {}) },

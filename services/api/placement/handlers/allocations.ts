@@ -19,13 +19,13 @@ import { readUuidLike } from "../uuids.ts";
 import { readBody } from "../validate.ts";
 import { noSuchProvider, providerInPath } from "./providers.ts";
 
-/** Owner of consumers that were made before 1.8, when nobody named one: upstream's `incomplete_consumer_*_id`. */
+/** Owner of consumers that were created before 1.8, without an owner: upstream's `incomplete_consumer_*_id`. */
 const INCOMPLETE_OWNER = "00000000-0000-0000-0000-000000000000";
 /** Type of consumers that were made before 1.38. */
 const UNKNOWN_TYPE = "unknown";
 /**
- * Past every max_unit, which an int holds: refused as what it stands for would be. So little past it that the amounts of one
- * request have a sum that the ledger can count.
+ * Larger amounts are replaced by this one, which exceeds every max_unit (an int) and is therefore refused the same way. It is small enough
+ * that the ledger can add up the amounts of one request.
  */
 const AMOUNT_MAX = 2 ** 40;
 
@@ -111,7 +111,7 @@ export async function postAllocations(call: PlacementCall, store: PlacementStore
   return noContent;
 }
 
-/** Bodies by canonical UUID. Throws 400 for a key that only looks like one, and for two spellings of one. */
+/** Returns the bodies by canonical UUID. Throws 400 for a key that is not a UUID, and for two spellings of one. */
 export function consumersFrom(body: Readonly<Record<string, ConsumerBody>>): ReadonlyMap<string, ConsumerBody> {
   const bodies = new Map<string, ConsumerBody>();
   for (const [text, one] of Object.entries(body)) {
@@ -124,8 +124,7 @@ export function consumersFrom(body: Readonly<Record<string, ConsumerBody>>): Rea
 }
 
 /**
- * The change of the ledger that the bodies ask for. Before 1.38 a consumer keeps the type it has; the read for that is only
- * made where a type could be lost.
+ * Returns the ledger change that the bodies ask for. Before 1.38 a consumer keeps its type; the type is only read where it could be lost.
  */
 export async function changeFrom(
   call: PlacementCall,
@@ -169,8 +168,8 @@ async function apply(store: PlacementStore, change: AllocationChange, prefix: st
 }
 
 /**
- * The consumer of a change whose generation is not the expected one; null: there is none. Upstream looks at the generations of all
- * consumers before anything else, so a request that lost a race for one is told so, whatever else stands against it by now.
+ * Returns the consumer of a change whose generation is not the expected one, or null. Upstream checks the generations of all consumers
+ * before anything else, so a request that lost a race gets a generation conflict whatever other reasons exist.
  */
 export async function staleConsumer(
   store: PlacementStore,
@@ -192,7 +191,7 @@ function consumerConflict(expected: number | null | "any", actual: number | null
   return placementConflict(message, ERROR_CODES.concurrentUpdate);
 }
 
-/** The refusal as upstream would put it for this request alone. */
+/** Returns the refusal that upstream would answer to this request alone. */
 export async function refusal(
   store: PlacementStore,
   refused: {
@@ -209,7 +208,7 @@ export async function refusal(
     case "under-way":
       return underWay(outcome);
     case "several-cells":
-      // One cell alone: another process writes for the same consumer at this moment.
+      // With only one cell involved, another process is writing for the same consumer at this moment.
       if (outcome.cells.length === 1)
         return placementConflict("Another request changed the same consumer; try again.", ERROR_CODES.concurrentUpdate);
       return placementConflict(

@@ -11,9 +11,9 @@ import { unknownClass, unknownTraits } from "./known-names.ts";
 const STALENESS_HEADER = "x-berth-staleness-ms";
 
 /**
- * GET /allocation_candidates. Everything is read from the ledger view, also which names exist; so with the header
- * `x-berth-staleness-ms: N` the answer shows at least what was acknowledged N milliseconds before, and a database is asked only when
- * the view was not known to be up to date since then.
+ * GET /allocation_candidates. Everything is read from the ledger view, including the known names. With the header `x-berth-staleness-ms:
+ * N`, the answer shows at least everything that was acknowledged N milliseconds before, and a database is asked only when the view may be
+ * older.
  */
 export async function listCandidates(
   call: PlacementCall,

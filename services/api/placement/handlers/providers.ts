@@ -21,7 +21,7 @@ export function providerInPath(call: PlacementCall): ProviderUuid {
   return providerUuid(uuid);
 }
 
-/** Does what may throw of the body's faults; a provider that there is not comes before them, as upstream has it. */
+/** Runs a check of the body that may throw. As upstream, an unknown provider is reported before errors of the body. */
 export async function orNotFound<Read>(store: PlacementStore, uuid: ProviderUuid, read: () => Read): Promise<Read> {
   try {
     return read();

@@ -40,7 +40,7 @@ export async function reshape(call: PlacementCall, store: PlacementStore): Promi
   });
   const change = await changeFrom(call, store, consumersFrom(body.allocations));
   const outcome = await store.reshape({ inventories, change });
-  // As upstream: the generations of providers first, then those of consumers, then all else.
+  // As upstream, generations of providers are checked first, then those of consumers, then everything else.
   const isOfProviders = outcome.kind === "unknown-provider" || outcome.kind === "generation-conflict";
   const stale = outcome.kind === "reshaped" || isOfProviders ? null : await staleConsumer(store, change);
   if (stale !== null) throw stale;

@@ -1,7 +1,7 @@
 import { type Answer, json } from "../http.ts";
 import { MAX_MINOR, MIN_MINOR } from "../microversion.ts";
 
-/** GET /: what versions there are. Needs no token. The link is relative, so that it holds behind any proxy. */
+/** GET / lists the versions without a token. The link is relative, so that it works behind any proxy. */
 export function showVersions(): Answer {
   const version = {
     id: `v1.${MIN_MINOR}`,

@@ -1,6 +1,6 @@
 import type { TokenIdentity } from "../../identity/token-identity.ts";
 
-/** A rule's expression, parsed. The language is oslo.policy's: `role:admin or (rule:x and not project_id:%(project_id)s)`. */
+/** A parsed rule expression, in oslo.policy's language: `role:admin or (rule:x and not project_id:%(project_id)s)`. */
 export type Check =
   | { readonly kind: "always" }
   | { readonly kind: "never" }
@@ -14,12 +14,12 @@ export type Check =
   /** A constant compared with a value: `'Member':%(role)s`. */
   | { readonly kind: "constant"; readonly constant: string; readonly value: string };
 
-/** What a request is about: `project_id` of the thing asked for. */
+/** The target of a request: the `project_id` of the resource. */
 export type PolicyTarget = Readonly<Record<string, string | null | undefined>>;
 
 /**
- * Parses an expression; `not` binds closer than `and`, `and` closer than `or`. The empty expression lets everybody.
- * Throws with the place of the fault, where oslo.policy would log it and let nobody.
+ * Parses an expression, in which `not` binds more tightly than `and`, and `and` more tightly than `or`. The empty expression allows
+ * everybody. Throws with the place of a syntax error, where oslo.policy would log it and allow nobody.
  */
 export function parseCheck(expression: string): Check {
   if (expression === "") return { kind: "always" };
@@ -62,7 +62,7 @@ export function parseCheck(expression: string): Check {
   return at < words.length ? fail(`${JSON.stringify(words[at])} is unexpected`) : check;
 }
 
-/** Parentheses count only at the ends of what blanks divide: those of `%(name)s` are inside. */
+/** Splits at blanks, and then takes parentheses off the ends of words. Those of `%(name)s` are inside a word and stay. */
 function splitWords(expression: string): readonly string[] {
   return expression.split(/\s+/).flatMap((piece) => {
     const opening = /^\(*/.exec(piece)![0].length;
@@ -153,8 +153,8 @@ export function holds(
 }
 
 /**
- * The value with every `%(name)s` replaced; null when the request is about nothing of that name. oslo.policy makes the word
- * "None" of a name without a value, by which a caller without a project would own everything that has none; here nobody does.
+ * Replaces every `%(name)s` in the value. Returns null when the target has no value of that name. oslo.policy would insert "None", so that
+ * a caller without a project would own every resource without one; here nobody does.
  */
 function filledIn(value: string, target: PolicyTarget): string | null {
   if (!value.includes("%")) return value;
@@ -168,7 +168,7 @@ function filledIn(value: string, target: PolicyTarget): string | null {
   return complete ? text : null;
 }
 
-/** What the identity says under the names that policy files use; a name that it does not know says nothing. */
+/** Returns the identity's values under the names of policy files, or none for an unknown name. */
 function credentials(identity: TokenIdentity, name: string): readonly string[] {
   switch (name) {
     case "user_id":

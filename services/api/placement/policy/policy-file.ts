@@ -6,7 +6,7 @@ import type { Clock, Timer } from "../../../../runtime/clock.ts";
 import { SettingsError } from "../../../../runtime/settings.ts";
 import type { Policy } from "./policy.ts";
 
-/** What happens to a policy file that somebody may want to know. */
+/** Events of a policy file that an operator may want to know. */
 export interface PolicyFileEvents {
   policyLoaded(path: string, overrides: number): void;
   /** The old rules stay in force. `reason` is one line. */
@@ -20,9 +20,9 @@ export interface PolicyFileOptions {
   readonly policy: Policy;
   readonly clock: Clock;
   readonly events: PolicyFileEvents;
-  /** How often the file is read where the system tells of no changes. 10,000 unless given. */
+  /** How often the file is read where the system does not report changes. 10,000 by default. */
   readonly pollMs?: number;
-  /** A changed file counts when it was the same for so long: an editor may be writing it. 200 unless given. */
+  /** A changed file is used when it stayed the same for this time, since an editor may still be writing it. 200 by default. */
   readonly settleMs?: number;
 }
 
@@ -35,7 +35,7 @@ export interface PolicyFileOptions {
  */
 export class PolicyFile {
   readonly #options: Required<PolicyFileOptions>;
-  /** The text that was last put in force or refused; null: not readable. */
+  /** The text that was last put in force or refused, or null when the file was not readable. */
   #judged: string | null = null;
   /** The text that has to be read once more. */
   #settling: string | null | undefined;
@@ -79,7 +79,7 @@ export class PolicyFile {
       });
       this.#watcher.on("error", () => this.#watcher?.close());
     } catch {
-      // No watching here (out of watches, a file system of the network): the polls are enough.
+      // Watching is not possible here (out of watches, or a network file system), so polling must suffice.
     }
   }
 
@@ -124,9 +124,9 @@ export class PolicyFile {
 }
 
 /**
- * The overrides of a policy file: YAML (so JSON, too), names of rules with their expressions. An empty file has none.
- * The lists of lists of old files stand for `or` of `and`. Throws for anything else; a rule without a value is refused,
- * though oslo.policy takes it for "everybody".
+ * Parses the overrides of a policy file: YAML (hence also JSON) with rule names and their expressions. An empty file has none. Lists of
+ * lists, as in old files, mean `or` of `and`. Throws for anything else. A rule without a value is refused, although oslo.policy reads it as
+ * "everybody".
  */
 export function parsePolicyFile(text: string): Readonly<Record<string, string>> {
   const document: unknown = parse(text, { prettyErrors: true, maxAliasCount: 100 }) ?? {};
@@ -160,7 +160,7 @@ function expressionOfLists(name: string, alternatives: readonly unknown[]): stri
   return parts.length === 0 ? "!" : parts.map((part) => part.join(" and ")).join(" or ");
 }
 
-/** The parser's message goes on with an excerpt of the file: the place is enough. */
+/** Returns the first line of the parser's message, which names the place; an excerpt of the file would follow. */
 function oneLine(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   const line = text.split("\n")[0]!.trim();
