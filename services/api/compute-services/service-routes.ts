@@ -56,8 +56,9 @@ export interface ComputeServiceDeps {
 }
 
 /**
- * `/os-services`: each host's agent is a `nova-compute` service, as clients look for it, beside the schedulers and conductors.
- * Admins only.
+ * Registers `/os-services`. Each host's agent is shown as the `nova-compute` service that clients look for, beside the schedulers and
+ * conductors. Admins only.
+ *
  * Source: Nova's api-ref, "Compute services".
  */
 export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): void {

@@ -17,7 +17,7 @@ test.each([
   else expect(check).not.toThrow();
 });
 
-test("the refusal names the settings, and what to do", () => {
+test("the refusal names the settings and a remedy", () => {
   const check = () =>
     refuseOpenNetwork({ auth: "none", listen: { host: "::", port: 1 }, allowUnauthenticatedNetwork: false });
   expect(check).toThrow(/BERTH_LISTEN .* is \[::\]:1 and BERTH_AUTH .* is none: .*BERTH_AUTH=keystone.*--allow-unauth/);

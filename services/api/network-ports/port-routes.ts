@@ -18,8 +18,8 @@ export interface PortDeps {
 const IdParams = Type.Object({ id: Uuid });
 
 /**
- * `/v2.0/ports` of the Networking API, as much of it as tells what ports ask of a host. Berth wires nothing: what Neutron reckons from
- * a port's QoS policy (`resource_request`) is given here by whoever creates the port.
+ * Registers the part of the Networking API's `/v2.0/ports` that describes what ports ask of a host. Berth connects no networks, so the
+ * creator of a port gives the `resource_request` that Neutron would derive from the port's QoS policy.
  */
 export function registerPortRoutes(http: Http, deps: PortDeps, options: { readonly pageMax: number }): void {
   const { store } = deps;
@@ -108,7 +108,7 @@ function portView(port: PortRecord): Record<string, unknown> {
     tenant_id: port.projectId,
     status: port.binding === null ? "DOWN" : "ACTIVE",
     admin_state_up: true,
-    // The server that has it, or had it last: one that is deleted lets go without a word.
+    // The server that has the port, or had it last: deleting a server does not remove its bindings.
     device_id: port.binding?.serverUuid ?? "",
     device_owner: port.binding === null ? "" : "compute:nova",
     mac_address: macOf(port.id),

@@ -21,7 +21,7 @@ const preflight = (headers: Readonly<Record<string, string>>, settings: Partial<
   ask(settings, "OPTIONS", { origin: valid, "access-control-request-method": "PUT", ...headers });
 
 describe("a preflight", () => {
-  test("that asks for what is allowed is told so", async () => {
+  test("that asks for allowed methods and headers gets permission", async () => {
     expect(await preflight({ "access-control-request-headers": "openstack-api-version, Content-Type" })).toEqual({
       status: 200,
       body: "",
@@ -36,7 +36,7 @@ describe("a preflight", () => {
       },
     });
   });
-  test("leaves unsaid what the settings leave out", async () => {
+  test("omits headers that the settings leave out", async () => {
     const { headers } = await preflight({}, { allowCredentials: false, maxAgeSeconds: 0 });
     expect(Object.keys(headers).sort()).toEqual([
       "access-control-allow-methods",
@@ -62,7 +62,7 @@ describe("a preflight", () => {
 });
 
 describe("a request", () => {
-  test("from an allowed origin is answered as ever, with permission to read", async () => {
+  test("from an allowed origin gets the usual answer, with permission to read it", async () => {
     expect(await ask({ exposeHeaders: ["x-openstack-request-id", "location"] }, "PUT", { origin: valid })).toEqual({
       ...application,
       headers: {
@@ -81,7 +81,7 @@ describe("a request", () => {
       headers: { vary: "Origin", "access-control-allow-origin": valid },
     });
   });
-  test("from elsewhere, or from no page, gets the bare answer", async () => {
+  test("from another origin, or without one, gets the answer without CORS headers", async () => {
     expect(await ask({}, "GET", { origin: "http://invalid.example.com" })).toBe(application);
     expect(await ask({}, "GET", {})).toBe(application);
   });

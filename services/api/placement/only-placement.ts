@@ -120,7 +120,7 @@ async function findDatabases(
   return [{ cell: "placement", url }];
 }
 
-/** Where there is an API database, other processes may serve the same cells. */
+/** Opens the arbiter when there is an API database, because other processes may then serve the same cells. */
 function openArbiter(databaseUrl: string | null, logger: Logger, closers: Closers): CellArbiter | null {
   if (databaseUrl === null) return null;
   const about = { applicationName: "berth placement", what: "API database", connectionsMax: 4 };

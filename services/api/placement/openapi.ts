@@ -15,7 +15,7 @@ export function openApiDocument(mount: string): OpenApiDocument {
   const paths: Record<string, Record<string, unknown>> = {};
   const bodies: Record<string, unknown> = {};
   for (const [path, verbs] of Object.entries(PLACEMENT_ROUTES)) {
-    // The root is there with and without its slash; a document names it once.
+    // The root has two paths, with and without its slash. The document names it once.
     if (path === "") continue;
     const item: Record<string, unknown> = {};
     for (const [verb, route] of Object.entries(verbs)) {
@@ -95,7 +95,7 @@ function describeOperation(route: PlacementRoute, operation: OpenapiOperation): 
 
 const json = (schema: unknown) => ({ content: { "application/json": { schema } } });
 
-/** Newest first: who does not ask for an old version should see the new one. */
+/** Newest first, because a reader who does not ask for an old version should see the newest. */
 const newestFirst = (schemas: VersionedSchemas): readonly string[] => Object.keys(schemas).reverse();
 
 const bodyName = (operation: OpenapiOperation, since: string): string =>
@@ -109,7 +109,7 @@ function requestBody(operation: OpenapiOperation, body: VersionedSchemas): unkno
   };
 }
 
-/** The body's schemas under the names they have in the document. */
+/** Returns the body's schemas by their names in the document. */
 function bodySchemas(operation: OpenapiOperation): Readonly<Record<string, unknown>> {
   const { body = {}, bodyUntil } = operation;
   const until = bodyUntil === undefined ? "" : ` until 1.${bodyUntil}`;

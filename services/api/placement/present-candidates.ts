@@ -26,7 +26,7 @@ export function presentCandidates(version: Microversion, query: CandidateQuery, 
   return json;
 }
 
-/** From 1.29 on what a provider's summary says does not depend on the query. */
+/** From this minor version on, a provider's summary does not depend on the query. */
 const SAME_FOR_ALL_MINOR = 29;
 const kept = new WeakMap<LedgerView, KeptSummaries>();
 
@@ -56,7 +56,7 @@ class SummaryTexts {
   readonly #columns: readonly { readonly column: Readonly<InventoryColumn>; readonly start: string }[];
   readonly #withTraits: boolean;
   readonly #withTree: boolean;
-  /** By trait set, of which thousands of providers share a handful. */
+  /** The JSON of each trait set. Thousands of providers share a handful of sets. */
   readonly #traits: string[] = [];
 
   constructor(version: Microversion, view: FoundProviders["view"], asked: ReadonlySet<string> | null) {

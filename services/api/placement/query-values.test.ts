@@ -8,7 +8,7 @@ const refused = (message: string) =>
   expect.objectContaining({ status: 400, message: expect.stringContaining(message) });
 
 describe("resources", () => {
-  test("are amounts by class; of a class named twice the last counts", () => {
+  test("are amounts by class, and the last amount of a repeated class counts", () => {
     expect([...parseResources("VCPU:2,MEMORY_MB: 1024 ,VCPU:+3")]).toEqual([
       ["VCPU", 3],
       ["MEMORY_MB", 1024],
@@ -37,7 +37,7 @@ describe("required traits", () => {
     expect(traitRules(ask("required=A,B,!C,!!D,A"))).toEqual({ required: [["A"], ["B"]], forbidden: ["C", "D"] });
   });
 
-  test("from 1.39 on repeated, and any of several", () => {
+  test("may be repeated from 1.39 on, and may allow any of several", () => {
     expect(traitRules(ask("required=A&required=in:B,C,B&required=!D"))).toEqual({
       required: [["A"], ["B", "C"]],
       forbidden: ["D"],

@@ -27,17 +27,17 @@ export interface PlacementServiceDeps {
   readonly authenticate: Authenticate;
   readonly policy: Policy;
   readonly cors: Cors | null;
-  /** Between processes that write to several cells. Null where nobody else does. */
+  /** Coordinates processes that write to several cells. Null when no other process writes. */
   readonly arbiter: CellArbiter | null;
   readonly logger: Logger;
 }
 
 export interface PlacementService extends Service {
-  /** Where it listens; only after `start`. */
+  /** The address that the service listens on. Available only after `start`. */
   readonly address: HostPort;
 }
 
-/** The Placement API over these cells, ready to be mounted somewhere. */
+/** Builds the dependencies of the Placement API over these cells, ready to be mounted. */
 export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSettings): PlacementDeps {
   const { logger } = deps;
   const [first, ...others] = deps.cells;
@@ -68,7 +68,7 @@ export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSet
   };
 }
 
-/** Serves the Placement API under /placement of another server; nothing where there is no cell yet. */
+/** Mounts the Placement API under /placement of another server. Mounts nothing while there are no cells. */
 export function placementMounts(
   deps: Omit<PlacementServiceDeps, "cells"> & { readonly cells: readonly PlacementCell[] },
   settings: PlacementSettings,
@@ -80,13 +80,13 @@ export function placementMounts(
 }
 
 /**
- * A process that serves the Placement API alone, at the root of its address; `registry` null: without /metrics. The deps stay the
- * caller's.
+ * Creates a service with only the Placement API, at the root of its address. Without a `registry` there is no /metrics. The caller owns the
+ * deps.
  */
 export function createPlacement(
   deps: PlacementServiceDeps & {
     readonly registry: Registry | null;
-    /** Done when everything but listening is done. */
+    /** Called after everything else has started, just before the service listens. */
     readonly beforeListening?: () => Promise<void>;
   },
   settings: PlacementSettings,
@@ -114,7 +114,7 @@ export function createPlacement(
     },
     async start() {
       await mountPlacement(http, placementDeps(deps, settings), "");
-      // Ready means ready: the first search must not be the one that waits for the views to load.
+      // Waits until the views have loaded, so that the first search does not have to.
       await Promise.all(deps.cells.map((cell) => cell.source.waitUntilSeen(settings.loadDeadlineMs)));
       await deps.beforeListening?.();
       const { host, port } = settings.listen;

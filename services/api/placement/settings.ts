@@ -20,11 +20,11 @@ import { type CorsSettings, DEFAULT_CORS_SETTINGS } from "./cors.ts";
 /** Settings of the Placement API. Times in milliseconds. */
 export interface PlacementSettings {
   readonly listen: HostPort;
-  /** The cell that new roots go to; null: the first. */
+  /** The cell for new root providers; the first cell when it is null. */
   readonly defaultCell: string | null;
   readonly generationStrategy: GenerationStrategy;
   readonly randomizeCandidates: boolean;
-  /** Most candidates of one answer; -1: no bound. */
+  /** Most candidates in one answer; -1 for no limit. */
   readonly candidatesMax: number;
   /** Most providers that one search tries. */
   readonly searchStepsMax: number;
@@ -35,7 +35,7 @@ export interface PlacementSettings {
   readonly requestTimeoutMs: number;
 }
 
-/** For compositions in one process, and for tests. */
+/** The default settings for compositions in one process and for tests. */
 export const DEFAULT_PLACEMENT_SETTINGS: PlacementSettings = {
   listen: { host: "127.0.0.1", port: 0 },
   defaultCell: null,
@@ -50,7 +50,7 @@ export const DEFAULT_PLACEMENT_SETTINGS: PlacementSettings = {
   requestTimeoutMs: 30_000,
 };
 
-/** What the Placement API takes wherever it is served; spread it into a declaration. */
+/** The settings of the Placement API wherever it is served. Spread them into a declaration of settings. */
 export const placementApiSettings = {
   enforceNewDefaults: setting(boolean, {
     about: "Placement policy: secure RBAC defaults instead of the legacy ones",
@@ -78,7 +78,7 @@ export const placementApiSettings = {
   ...keystoneOptions,
 };
 
-/** The settings of CORS; null: browsers may not call from other sites. */
+/** Returns the settings of CORS, or null when browsers may not call from other sites. */
 export function corsSettings(options: ValuesOf<typeof placementApiSettings>): CorsSettings | null {
   if (options.corsAllowedOrigin === null) return null;
   return {
@@ -134,7 +134,7 @@ export const placementDeclaration = {
 
 export type PlacementOptions = ValuesOf<typeof placementDeclaration.settings>;
 
-/** What a process was given, as the service wants it. */
+/** Derives the service's settings from the command line options. */
 export function placementSettings(options: PlacementOptions): PlacementSettings {
   return Object.freeze({
     ...DEFAULT_PLACEMENT_SETTINGS,

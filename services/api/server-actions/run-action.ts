@@ -136,7 +136,7 @@ const reset: RunAction = async (deps, one) => {
 /** One kind of action. */
 interface ServerAction {
   readonly run: RunAction;
-  /** The policy that reserves the action for admins; null: the members of the server's project may run it. */
+  /** The policy that reserves the action for admins, or null when members of the server's project may run it. */
   readonly adminPolicy: string | null;
 }
 

@@ -8,8 +8,8 @@ import type { ServerGroupsPort } from "../ports.ts";
 const GROUP_HINT = "group";
 
 /**
- * Makes the servers of one call members of the group that their hints name, as it is now; they come back with the membership in
- * their specs. Refuses a group that is unknown, or another project's (400), and one that would have too many members (403).
+ * Makes the servers of one call members of the group that their hints name, in its present state, and returns them with the membership in
+ * their specs. Refuses a group that is unknown or of another project (400), and one that would have too many members (403).
  */
 export async function joinGroup(
   store: ServerGroupsPort,

@@ -8,7 +8,7 @@ const OWNER_SHOWN = 13;
 const SOFT_POLICIES = 15;
 const ONE_POLICY = 64;
 
-/** What a body asks for. Refuses, with the field's name, what its microversion does not know. */
+/** Reads the group that a body asks for. Refuses fields that its microversion does not have, by name. */
 export function readGroup(
   { server_group: asked }: CreateGroupBody,
   minor: number,

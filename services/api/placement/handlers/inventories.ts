@@ -54,7 +54,7 @@ function presentAll(generation: number, inventories: ReadonlyMap<ResourceClass, 
   return json({ resource_provider_generation: generation, inventories: body }, newestMs);
 }
 
-/** Until 1.25 something must be left to allocate; from 1.26 on all of it may be reserved. Throws 400. */
+/** Until 1.25 some capacity must be left to allocate; from 1.26 on all of it may be reserved. Throws 400. */
 function requireCapacity(
   call: PlacementCall,
   provider: ProviderUuid,
@@ -74,8 +74,8 @@ function requireCapacity(
 }
 
 /**
- * Runs a check of an inventory's values, which may throw. An unknown provider and a stale generation are refused before the values are, as
- * upstream does.
+ * Runs a check of an inventory's values, which may throw. As upstream, an unknown provider and a stale generation are reported before
+ * invalid values.
  */
 async function orStale<Read>(
   store: PlacementStore,
@@ -94,7 +94,7 @@ async function orStale<Read>(
   }
 }
 
-/** The refusal as upstream would put it; `written` never gets here. */
+/** Returns the refusal that upstream would answer. A `written` outcome is never passed here. */
 function refusal(provider: ProviderUuid, outcome: Exclude<InventoryOutcome, { kind: "written" }>): PlacementError {
   switch (outcome.kind) {
     case "not-found":

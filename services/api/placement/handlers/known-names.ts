@@ -2,7 +2,7 @@ import type { ResourceClass, Trait } from "../../../../core/ledger/ids.ts";
 import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
 import { placementBadRequest } from "../placement-error.ts";
 
-/** 400 when a resource class of a query does not exist. */
+/** Throws 400 when a resource class of a query does not exist. */
 export async function requireKnownClasses(store: PlacementStore, names: readonly ResourceClass[]): Promise<void> {
   if (names.length === 0) return;
   const known = new Set((await store.resourceClasses()).map((row) => row.name));
@@ -17,7 +17,7 @@ export const unknownClass = (name: ResourceClass) =>
 export const unknownTraits = (names: readonly Trait[], prefix = "") =>
   placementBadRequest(`${prefix}No such trait(s): ${names.join(", ")}.`);
 
-/** 400 when a trait of a query does not exist; all the unknown ones are named. */
+/** Throws 400 when a trait of a query does not exist, naming all unknown traits. */
 export async function requireKnownTraits(
   store: PlacementStore,
   names: readonly Trait[],

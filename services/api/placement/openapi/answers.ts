@@ -1,7 +1,7 @@
 import { closedObject, MAX_INT, mapOf, RESOURCE_CLASS_PATTERN, UUID_KEY_PATTERN, uuid } from "../schemas/patterns.ts";
 
-// What the API answers with at its newest version. Older versions leave fields out; those that some version lacks are
-// optional here, so that a document fits the schema whatever version was asked for.
+// Answers of the API at its newest version. Fields that older versions leave out are optional, so that an answer of any version matches the
+// schema.
 
 const text = { type: "string" };
 const count = { type: "integer", minimum: 0 };

@@ -12,13 +12,13 @@ import { createProviderSchemas, listProvidersSchemas, updateProviderSchemas } fr
 import type { VersionedSchemas } from "../validate.ts";
 import type { AnswerName } from "./answers.ts";
 
-/** What the document says of one verb of one path beyond what its route knows. */
+/** Details of one verb of one path that the route itself does not have. */
 export interface OpenapiOperation {
   /** Also the name of the body's schema. */
   readonly id: string;
   readonly summary: string;
   readonly body?: VersionedSchemas;
-  /** Versions whose route takes the body; after it there is none. */
+  /** The last version whose route takes the body. */
   readonly bodyUntil?: number;
   readonly query?: VersionedSchemas;
   /** Good answers by status: the schema of the body, or null for none. */

@@ -20,14 +20,14 @@ const rules: ReadonlyMap<string, Check> = new Map([
   ["admins", parseCheck("role:admin")],
 ]);
 
-/** The letters of those whom the expression lets. */
+/** Returns the letters of the callers that the expression allows. */
 const lets = (expression: string): string =>
   Object.entries(asking)
     .filter(([, identity]) => holds(parseCheck(expression), rules, identity, target))
     .map(([letter]) => letter)
     .join("");
 
-// Every row was put to oslo.policy 4.0, which answered the same.
+// Every row was also evaluated by oslo.policy 4.0, with the same result.
 describe("lets the same callers as oslo.policy", () => {
   test.each([
     ["", "ARSN"],
@@ -63,7 +63,7 @@ describe("lets the same callers as oslo.policy", () => {
   ])("%j: %s", (expression, expected) => expect(lets(expression)).toBe(expected));
 });
 
-describe("binds not closer than and, and closer than or", () => {
+describe("binds `not` more tightly than `and`, and `and` more tightly than `or`", () => {
   test.each([
     ["role:admin or role:reader and project_id:%(project_id)s", "AR"],
     ["(role:admin or role:reader) and project_id:%(project_id)s", "R"],
@@ -80,7 +80,7 @@ describe("binds not closer than and, and closer than or", () => {
   ])("%j: %s", (expression, expected) => expect(lets(expression)).toBe(expected));
 });
 
-describe("refuses what oslo.policy would log and let nobody", () => {
+describe("refuses expressions that oslo.policy would log and treat as allowing nobody", () => {
   test.each([
     ["   ", 'a check is missing at word 1 of "   "'],
     ["admin", '"admin" is no check at word 1'],
@@ -100,14 +100,14 @@ describe("refuses what oslo.policy would log and let nobody", () => {
   ])("%j", (expression, message) => expect(() => parseCheck(expression)).toThrow(message));
 });
 
-test("makes nobody the owner of what has no project", () => {
+test("makes nobody the owner of a resource without a project", () => {
   const homeless: TokenIdentity = { userId: "u1", projectId: null, systemScope: null, roles: [] };
   const check = parseCheck("project_id:%(project_id)s");
   expect(holds(check, rules, homeless, { project_id: null })).toBe(false);
   expect(holds(parseCheck("project_id:None"), rules, homeless, {})).toBe(false);
 });
 
-test("gives names that nobody defined to the rule `default`, if there is one", () => {
+test("applies the rule `default`, if there is one, to undefined names", () => {
   const open = new Map([...rules, ["default", parseCheck("role:service")] as const]);
   expect(holds(parseCheck("rule:nowhere"), open, asking.S!, target)).toBe(true);
   expect(holds(parseCheck("rule:nowhere"), open, asking.A!, target)).toBe(false);

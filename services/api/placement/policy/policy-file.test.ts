@@ -73,7 +73,7 @@ describe("a policy file that is followed", () => {
     await writeFile(path, text);
     await file.start();
   };
-  /** Lets time go on, poll after poll, until something was told. */
+  /** Advances the clock by one poll after another until an event was reported. */
   const nextTold = async () => {
     const before = told.length;
     await eventually("word of the policy file", () => {
@@ -97,7 +97,7 @@ describe("a policy file that is followed", () => {
     expect(traitsAreOpen()).toBe(true);
   });
 
-  test("that got broken is refused once, with one line, and the old rules stay; mended, it counts again", async () => {
+  test("that becomes invalid is refused once, with one line, and the old rules stay until it is repaired", async () => {
     await start(`"${RULES.traitsList}": "@"`);
     await writeFile(path, `"${RULES.traitsList}": "role:x or"`);
     expect(await nextTold()).toEqual([
@@ -113,7 +113,7 @@ describe("a policy file that is followed", () => {
     expect(traitsAreOpen()).toBe(false);
   });
 
-  test("counts only when it has stood still: half a file is not in force between two writes", async () => {
+  test("takes effect only when it has stopped changing, so that a half-written file never does", async () => {
     await start(`"${RULES.traitsList}": "@"`);
     const look = async () => {
       clock.advance(10_000);
@@ -126,7 +126,7 @@ describe("a policy file that is followed", () => {
     expect(told).toEqual(["loaded 1"]);
   });
 
-  test("tells of names that nothing asks for", async () => {
+  test("reports names that no rule uses", async () => {
     await start('"placement:trait:list": "@"');
     expect(told).toEqual(['doubted: nothing asks for rule "placement:trait:list"', "loaded 1"]);
   });
@@ -141,7 +141,7 @@ describe("a policy file that is followed", () => {
     await expect(file.start()).rejects.toThrow(`the policy file ${path} is refused: ${reason}`);
   });
 
-  test("that is followed by the system's word alone counts without a poll", async () => {
+  test("takes effect without a poll when the system reports the change", async () => {
     await start("{}");
     await writeFile(path, `"${RULES.traitsList}": "@"`);
     // Far below a poll's pause: only the system's word can have set a timer that is due.

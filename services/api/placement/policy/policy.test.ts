@@ -13,7 +13,7 @@ const own = { project_id: "p", user_id: "u" };
 const foreign = { project_id: "other" };
 const rules: readonly RuleName[] = Object.values(RULES);
 
-/** The rules that let this identity. */
+/** Returns the rules that allow this identity. */
 const letting = (policy: Policy, who: TokenIdentity, target = own) =>
   rules.filter((rule) => policy.allows(rule, who, target));
 

@@ -3,12 +3,12 @@ export const UUID_KEY_PATTERN = "^[0-9a-fA-F-]{36}$";
 export const RESOURCE_CLASS_PATTERN = "^[A-Z0-9_]+$";
 export const CUSTOM_NAME_PATTERN = "^CUSTOM_[A-Z0-9_]+$";
 export const CONSUMER_TYPE_PATTERN = "^[A-Z0-9_]+$";
-/** Also the two words that a filter of usages takes. */
+/** A consumer type, or one of the two special words in a filter of usages. */
 export const CONSUMER_TYPE_FILTER_PATTERN = "^[A-Z0-9_]+$|^all$|^unknown$";
 /** Suffix of a request group: a number, from 1.33 on a name. */
 export const NUMBER_SUFFIX_PATTERN = "[1-9][0-9]*";
 export const NAME_SUFFIX_PATTERN = "[a-zA-Z0-9_-]{1,64}";
-/** How many candidates to answer with. */
+/** A limit on the number of candidates. */
 export const LIMIT_PATTERN = "^[1-9][0-9]*$";
 
 /** The largest number that a column takes. */
