@@ -163,6 +163,11 @@ export class MemoryApiStore implements ApiStore {
     });
   }
 
+  async rename(serverUuid: string, name: string): Promise<void> {
+    const record = this.#requests.get(serverUuid);
+    if (record !== undefined) this.#requests.set(serverUuid, { ...record, spec: { ...record.spec, name } });
+  }
+
   async markDeleted(deletions: readonly Deletion[]): Promise<void> {
     for (const { cell, serverUuid } of deletions) {
       const record = this.#requests.get(serverUuid);

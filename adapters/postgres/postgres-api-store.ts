@@ -34,6 +34,7 @@ import {
   cancelRequests,
   failRequests,
   markDeleted,
+  renameRequest,
 } from "./api/write-requests.ts";
 import { onlyUuids, queryStored } from "./store-query.ts";
 
@@ -120,6 +121,10 @@ export class PostgresApiStore implements ApiStore {
   cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null> {
     if (onlyUuids([serverUuid]).length === 0) return Promise.resolve(null);
     return this.#cancels.submit({ serverUuid, requestId });
+  }
+
+  rename(serverUuid: string, name: string): Promise<void> {
+    return renameRequest(this.#pool, serverUuid, name);
   }
 
   markDeleted(deletions: readonly Deletion[]): Promise<void> {

@@ -172,6 +172,10 @@ export interface ApiStore {
    */
   cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null>;
   /**
+   * Notes the name that a server has in its cell now, so that lists find it by that name. An unknown server is ignored. The call can be repeated.
+   */
+  rename(serverUuid: string, name: string): Promise<void>;
+  /**
    * Marks requests as deleted when a cell has confirmed that the server is gone. Only `cancelled` requests change, since a delete cancels
    * first. A request that is assigned to another cell does not change, because one cell must not end what lives in another.
    */

@@ -32,6 +32,18 @@ export function requestListContract(current: () => ApiStore): void {
       expect(paged).toEqual(all);
     });
 
+    test("finds a server by the name that it was given last", async () => {
+      const store = current();
+      await store.accept([1, 2].map((server) => serverSpec(server)));
+      await store.rename(serverId(1), "other");
+      await store.rename(serverId(1), "other");
+      await store.rename(serverId(9), "other");
+      expect([await list({ nameContains: "other" }), await list()]).toEqual([[serverId(1)], [2, 1].map(serverId)]);
+      const scan = { projectId: null, marker: null, rows: 10, nameContains: "other" };
+      expect((await store.scanRequests(scan)).records.map(({ spec }) => spec.name)).toEqual(["other"]);
+      expect((await store.requests([serverId(1)])).map(({ spec }) => spec.name)).toEqual(["other"]);
+    });
+
     test("leaves out what is cancelled or deleted, which may still be a marker", async () => {
       const store = current();
       await store.accept([1, 2, 3, 4].map((server) => serverSpec(server)));

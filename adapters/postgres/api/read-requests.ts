@@ -15,6 +15,8 @@ export interface RequestRow {
   readonly state: RequestState;
   readonly cell: string | null;
   readonly spec: Buffer;
+  /** Of now; the spec has the first one. */
+  readonly name: string;
   readonly fault: string | null;
   readonly cancel_request_id: string | null;
   readonly cancelled_at_ms: number | null;
@@ -22,7 +24,7 @@ export interface RequestRow {
   readonly updated_at_ms: number;
 }
 
-export const REQUEST_COLUMNS = `server_uuid, state, cell, spec, fault, cancel_request_id, ${[
+export const REQUEST_COLUMNS = `server_uuid, state, cell, spec, name, fault, cancel_request_id, ${[
   "cancelled_at",
   "created_at",
   "updated_at",
@@ -39,7 +41,7 @@ export function requestOf(row: RequestRow): RequestRecord {
     cell: row.cell,
     // Whoever deletes a server never looks at it.
     get spec() {
-      spec ??= ServerSpec.decode(row.spec);
+      spec ??= { ...ServerSpec.decode(row.spec), name: row.name };
       return spec;
     },
     fault: row.fault,

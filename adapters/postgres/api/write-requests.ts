@@ -234,6 +234,16 @@ async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<
   return round.map(({ serverUuid }) => byUuid.get(serverUuid.toLowerCase()) ?? null);
 }
 
+/** The spec stays as it was accepted. Cost: one round trip. */
+export async function renameRequest(pool: Pool, serverUuid: string, name: string): Promise<void> {
+  if (onlyUuids([serverUuid]).length === 0) return;
+  await queryStored(pool, {
+    name: "rename_request",
+    text: "update requests set name = $2 where server_uuid = $1 and name <> $2",
+    values: [serverUuid, name],
+  });
+}
+
 /** Cost: one round trip, one row a request. */
 export async function markDeleted(pool: Pool, deletions: readonly Deletion[]): Promise<void> {
   const known = deletions.filter(({ serverUuid }) => onlyUuids([serverUuid]).length > 0);

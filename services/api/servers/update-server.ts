@@ -3,6 +3,7 @@ import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../http/call.ts";
 import { invalidField } from "../http/fault.ts";
 import { Name, NullableString } from "../http/schema.ts";
+import type { RequestsPort } from "../ports.ts";
 import { findTarget } from "../server-actions/action-target.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
 import { readHostname } from "./hostname.ts";
@@ -31,7 +32,7 @@ export type UpdateServerBody = Type.Static<typeof UpdateServerBody>;
  * have no operation under way. An empty body changes nothing.
  */
 export async function updateServer(
-  deps: Parameters<typeof findTarget>[0],
+  deps: Parameters<typeof findTarget>[0] & { readonly store: Pick<RequestsPort, "rename"> },
   call: KnownCall,
   id: string,
   { server: asked }: UpdateServerBody,
@@ -49,4 +50,6 @@ export async function updateServer(
   const target = await findTarget(deps, call, { id, action: "update" });
   refuseLargeSpec(changed(target.server.spec));
   await patchServer(target, async ({ server }) => ({ spec: changed(server.spec), more: [], less: [] }));
+  // After the cell, which may refuse. Where this is never reached, lists find the server by its former name until the call is repeated.
+  if (name !== undefined) await deps.store.rename(target.server.uuid, name);
 }

@@ -41,7 +41,7 @@ test("several servers do not get one host name", async () => {
 });
 
 test("PUT gives a server that runs another name and host name, and keeps what it holds", async () => {
-  const id = await rig.bootActive("north", 0);
+  const id = await rig.bootActive("north", 0, { name: "former" });
   const put = (server: object, minor = 90, headers = {}) =>
     rig.put(`/v2.1/servers/${id}`, { server }, { ...at(minor), ...headers });
   const changed = await put({ name: "db", hostname: "db-1" });
@@ -54,7 +54,11 @@ test("PUT gives a server that runs another name and host name, and keeps what it
   expect((await put({ description: "long" })).statusCode).toBe(400);
   const [holding] = await rig.cell("north").store.holdings([id]);
   expect(holding?.items).toHaveLength(1);
+  const named = async (name: string) =>
+    (await rig.get(`/v2.1/servers?name=${name}`, at(90))).json().servers.map((one: { name: string }) => one.name);
+  expect([await named("db2"), await named("former")]).toEqual([["db2"], []]);
   rig.cell("north").dead = true;
+  expect(await named("db2")).toEqual(["db2"]);
   expect((await put({ name: "db3" })).statusCode).toBe(503);
 });
 
