@@ -17,7 +17,7 @@ export interface Demand {
   readonly lackCode: number;
 }
 
-/** One request group, or several that ask for the same thing and are therefore interchangeable. */
+/** One request group, or several that ask for the same thing. These are its members, and they are interchangeable. */
 export interface GroupDemand {
   readonly suffixes: readonly string[];
   readonly demands: readonly Demand[];

@@ -3,7 +3,7 @@ import { ProviderKinds } from "./provider-kinds.ts";
 import { WorkBudget } from "./work-budget.ts";
 
 /**
- * How many of each group's likes each provider takes. Rows are providers and columns are groups. Valid until the next placing is requested.
+ * How many of each group's members each provider takes. Rows are providers and columns are groups. Valid until the next placing is requested.
  */
 export type GroupCounts = Int32Array;
 
@@ -14,8 +14,8 @@ export interface GroupPlacer {
   /** Starts over with the current placement. */
   begin(): void;
   /**
-   * Returns false when no placing is left or the budget is spent. The placement is then as it was at the beginning, except when the budget
-   * is spent.
+   * Returns false when no placing is left or the budget is spent. When no placing is left, the placement is again as it was
+   * at the beginning.
    */
   next(): boolean;
 }
@@ -28,7 +28,7 @@ export class GroupPlacement {
   readonly kinds: ProviderKinds;
   readonly budget = new WorkBudget();
   readonly classCount: number;
-  /** By group: number of likes. */
+  /** By group: number of its members, which are interchangeable request groups. */
   readonly likes: readonly number[];
   /** Room by provider and class, less what has been placed so far. */
   room = new Float64Array(0);
@@ -36,7 +36,7 @@ export class GroupPlacement {
    * By provider: bits of the unnumbered group's classes that it serves. A provider that serves any of them is no longer like another one.
    */
   serves = new Float64Array(0);
-  /** The amount of each class that one like of the group takes. Rows are groups. */
+  /** The amount of each class that one member of the group takes. Rows are groups. */
   readonly #needs: Float64Array;
 
   constructor(request: CompiledRequest) {
@@ -64,7 +64,7 @@ export class GroupPlacement {
     this.serves.fill(0, 0, count);
   }
 
-  /** The amount of a class that one like of the group takes. */
+  /** The amount of a class that one member of the group takes. */
   need(group: number, index: number): number {
     return this.#needs[group * this.classCount + index]!;
   }
@@ -77,7 +77,7 @@ export class GroupPlacement {
     return true;
   }
 
-  /** Puts `times` likes of a group on a provider, or removes them when `times` is negative. */
+  /** Puts `times` members of a group on a provider, or removes them when `times` is negative. */
   place(group: number, provider: number, times: number): void {
     for (let index = 0; index < this.classCount; index += 1) {
       const at = provider * this.classCount + index;

@@ -1,9 +1,10 @@
 import type { GroupCounts, GroupPlacement, GroupPlacer } from "./group-placement.ts";
 
 /**
- * Finds every way, up to likeness, to put each numbered group on a provider that no other numbered group uses (`group_policy=isolate`).
+ * Finds every way, counting interchangeable ones once, to put each numbered group on a provider that no
+ * other numbered group uses (`group_policy=isolate`).
  *
- * This is a transport problem between the likes of each group and the providers of each kind. Before each choice a flow decides whether the
+ * This is a transport problem between the members of each group and the providers of each kind. Before each choice a flow decides whether the
  * rest can still be placed. So no branch is searched in vain, and an impossible request is known at the root.
  */
 export class GroupIsolator implements GroupPlacer {
@@ -11,7 +12,7 @@ export class GroupIsolator implements GroupPlacer {
   readonly #placement: GroupPlacement;
   readonly #groupCount: number;
   readonly #bins: ProviderBins;
-  /** By group: likes that are still to be placed. */
+  /** By group: members that are still to be placed. */
   readonly #todo: number[];
   /** By group and bin: whether a provider of the bin could serve the group, and how many do. Rows are groups. */
   #fits = new Uint8Array(0);
@@ -74,7 +75,7 @@ export class GroupIsolator implements GroupPlacer {
     return this.#enter(0);
   }
 
-  /** Puts as many likes of the cell's group as possible into its bin, and returns the cell. */
+  /** Puts as many members of the cell's group as possible into its bin, and returns the cell. */
   #enter(cell: number): number {
     const bin = cell % this.#bins.count;
     const group = (cell - bin) / this.#bins.count;
@@ -83,7 +84,7 @@ export class GroupIsolator implements GroupPlacer {
   }
 
   /**
-   * Walks back from `cell` to the first cell that has something, and takes one like from it. Returns that cell, or -1 when all are empty.
+   * Walks back from `cell` to the first cell that has something, and takes one member from it. Returns that cell, or -1 when all are empty.
    */
   #takeOneOff(cell: number): number {
     let last = cell;
@@ -105,7 +106,7 @@ export class GroupIsolator implements GroupPlacer {
     return this.#canPlaceRest((cell - bin) / this.#bins.count, bin + 1);
   }
 
-  /** Whether the remaining likes can be placed: those of `group` in the bins from `firstBin` on, those of later groups in any bin. */
+  /** Whether the remaining members can be placed: those of `group` in the bins from `firstBin` on, those of later groups in any bin. */
   #canPlaceRest(group: number, firstBin: number): boolean {
     const { left, count } = this.#bins;
     // The last group needs no flow, because no other group would have to make room for it.
@@ -117,7 +118,7 @@ export class GroupIsolator implements GroupPlacer {
     return places >= this.#todo[group]!;
   }
 
-  /** Fills `counts`. The providers of a bin are given out in order: first to the likes of group 0, then to those of group 1, and so on. */
+  /** Fills `counts`. The providers of a bin are given out in order: first to the members of group 0, then to those of group 1, and so on. */
   #count(): void {
     this.counts.fill(0, 0, this.#placement.kinds.count * this.#groupCount);
     for (let bin = 0; bin < this.#bins.count; bin += 1) {
@@ -186,7 +187,7 @@ class ProviderBins {
 }
 
 interface FlowProblem {
-  /** By group: likes to place. */
+  /** By group: members to place. */
   readonly todo: readonly number[];
   /** By bin: number of free providers. */
   readonly left: Int32Array;
@@ -198,11 +199,11 @@ interface FlowProblem {
   readonly firstBin: number;
 }
 
-/** Decides whether all likes can be matched to free providers, moving earlier matches where necessary. */
+/** Decides whether all members can be matched to free providers, moving earlier matches where necessary. */
 class BinFlow {
   /** By bin: number of providers that are still free. */
   #left = new Int32Array(0);
-  /** By group and bin: number of matched likes. Rows are groups. */
+  /** By group and bin: number of matched members. Rows are groups. */
   #flow = new Int32Array(0);
   /** By bin: the round in which it was last visited. The number of rounds only grows and may exceed 32 bits. */
   #visited = new Float64Array(0);
@@ -226,7 +227,7 @@ class BinFlow {
     return true;
   }
 
-  /** Finds a provider for one like of the group `from`, moving other likes if necessary. */
+  /** Finds a provider for one member of the group `from`, moving other members if necessary. */
   #augment(problem: FlowProblem, from: number): boolean {
     const { todo, fits, group, firstBin, binCount } = problem;
     const left = this.#left;

@@ -1,10 +1,11 @@
 import type { GroupCounts, GroupPlacement, GroupPlacer } from "./group-placement.ts";
 
 /**
- * Finds every way, up to likeness, to put the numbered groups on providers when several groups may share one (`group_policy=none`).
+ * Finds every way, counting interchangeable ones once, to put the numbered groups on providers when several
+ * groups may share one (`group_policy=none`).
  *
- * Each provider takes a row of counts, one for each group, with the largest group first. Among like providers the rows never rise, so each
- * multiset of rows is found once. A branch is cut in three cases: a group has more likes left than the remaining providers could take, a
+ * Each provider takes a row of counts, one for each group, with the largest group first. Among equivalent providers the rows never rise, so each
+ * multiset of rows is found once. A branch is cut in three cases: a group has more members left than the remaining providers could take, a
  * class has less room left than is still needed, or more large groups are left than providers although no provider can take two of them.
  * Until the search backtracks for the first time these checks run only at the end of a row, since most searches never backtrack. After that
  * they run at every cell.
@@ -15,7 +16,7 @@ export class GroupPacker implements GroupPlacer {
   readonly #groupCount: number;
   /** Groups in the order in which a row is filled. */
   readonly #order: readonly number[];
-  /** By group: likes that no provider has taken yet. */
+  /** By group: members that no provider has taken yet. */
   readonly #todo: number[];
   readonly #rest: RestBounds;
   /** The last cell of `counts` that was chosen for the latest placing, or -1 before the first one. */
@@ -65,7 +66,7 @@ export class GroupPacker implements GroupPlacer {
     return false;
   }
 
-  /** Gives the cell's provider as many likes of its group as it can take. Returns the cell, or -1 when the budget is spent. */
+  /** Gives the cell's provider as many members of its group as it can take. Returns the cell, or -1 when the budget is spent. */
   #enter(cell: number): number {
     const placement = this.#placement;
     if (!placement.budget.step()) return -1;
@@ -84,7 +85,7 @@ export class GroupPacker implements GroupPlacer {
   }
 
   /**
-   * Walks back from `cell` to the first cell that has something, and takes one like from it. Returns that cell, or -1 when there is none.
+   * Walks back from `cell` to the first cell that has something, and takes one member from it. Returns that cell, or -1 when there is none.
    */
   #takeOneOff(cell: number): number {
     this.#hasGoneBack = true;
@@ -118,7 +119,7 @@ export class GroupPacker implements GroupPlacer {
     return this.#rest.canTake(provider + 1, this.#todo, this.#order, place + 1);
   }
 
-  /** The most that this cell may take: a provider's row may not exceed, read from the left, the row of the like provider before it. */
+  /** The most that this cell may take: a provider's row may not exceed, read from the left, the row of the equivalent provider before it. */
   #ceilingByLike(provider: number, place: number): number {
     const { kinds, serves } = this.#placement;
     const before = provider - 1;
@@ -150,7 +151,7 @@ function largestFirst(placement: GroupPlacement): readonly number[] {
 /** Upper bounds on what the providers from a given one on could take. Rows are providers. */
 class RestBounds {
   readonly #placement: GroupPlacement;
-  /** By group: how many likes there is room for, with each group considered by itself. */
+  /** By group: how many members there is room for, with each group considered by itself. */
   #places = new Float64Array(0);
   /** By class: the room of all these providers together, and that of the roomiest one. */
   #room = new Float64Array(0);
@@ -166,7 +167,7 @@ class RestBounds {
   }
 
   /**
-   * Whether the providers from this one on, which have nothing yet, may be able to take the given number of likes of each group. Only the
+   * Whether the providers from this one on, which have nothing yet, may be able to take the given number of members of each group. Only the
    * first `count` groups of `order` are considered.
    */
   canTake(provider: number, todo: readonly number[], order: readonly number[], count = order.length): boolean {
@@ -189,7 +190,7 @@ class RestBounds {
         if (need * 2 > roomiest) large += todo[group]!;
       }
       if (needed > 0 && needed > this.#room[provider * classCount + index]!) return false;
-      // No provider has room for two of these likes.
+      // No provider has room for two of these members.
       if (large > kinds.count - provider) return false;
     }
     return true;

@@ -8,7 +8,7 @@ import {
 import { hasGroupRules } from "./group-rules.ts";
 
 /**
- * The providers of one tree that can serve some part of a request, with like ones next to each other. Two are alike when nothing that a
+ * The providers of one tree that can serve some part of a request, with equivalent ones next to each other. Two are alike when nothing that a
  * request can name distinguishes them: parent, traits, aggregates, and for the requested classes room and units. Tight kinds come first, so
  * that the first results leave the roomiest providers whole.
  *
@@ -23,7 +23,7 @@ export class ProviderKinds {
   kind = new Int32Array(0);
   /** Room by provider and class of the request: the free amount, but at most max_unit. Rows are providers. */
   room = new Float64Array(0);
-  /** By provider and group: 1 if the provider alone could serve one of the group's likes. Rows are providers. */
+  /** By provider and group: 1 if the provider alone could serve one of the group's members. Rows are providers. */
   groupFits = new Uint8Array(0);
   /** By provider and class of the unnumbered group: 1 if the provider could serve it. Rows are providers. */
   demandFits = new Uint8Array(0);

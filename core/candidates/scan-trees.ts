@@ -204,7 +204,7 @@ function hasTogether(request: CompiledRequest, group: GroupDemand, root: number)
   return (sets.length > 0 && haveTogether(request.view, group, sets)) || request.refuse(group.traitCode);
 }
 
-/** Whether the tree has places for all of these like groups, considered by themselves. */
+/** Whether the tree has places for all of these equivalent groups, considered by themselves. */
 function holdsGroup(request: CompiledRequest, group: GroupDemand, root: number, constrained: boolean): boolean {
   const wanted = group.suffixes.length;
   const eachOne = request.isolate || wanted === 1;
@@ -215,7 +215,7 @@ function holdsGroup(request: CompiledRequest, group: GroupDemand, root: number, 
   return places >= wanted || request.refuse(codeOfGroup(request, group, root));
 }
 
-/** Counts the tree's providers with room for one like, when the group asks for one class and traits only, which is the usual case. */
+/** Counts the tree's providers with room for one member, when the group asks for one class and traits only, which is the usual case. */
 function plainPlaces({ view }: CompiledRequest, group: GroupDemand, { column, amount }: Demand, root: number): number {
   const { traitSet } = view.slots;
   const { traitsServe } = group;
@@ -238,7 +238,7 @@ function placesIn(request: CompiledRequest, group: GroupDemand, root: number, co
   return places;
 }
 
-/** How many likes of a numbered group the provider could take if nothing else were placed on it. */
+/** How many members of a numbered group the provider could take if nothing else were placed on it. */
 function placesAt(request: CompiledRequest, group: GroupDemand, slot: number, constrained: boolean): number {
   if (constrained && !mayServeNumbered(request.view, group, slot)) return 0;
   let places = request.isolate ? 1 : Number.POSITIVE_INFINITY;

@@ -158,7 +158,7 @@ function likenessOfGroup(group: RequestGroup, request: CandidateRequest): string
   ]);
 }
 
-/** A text that is equal for ways that differ only in which of several likes is which. */
+/** A text that is equal for ways that differ only in which of several interchangeable groups is which. */
 function canonical(
   placed: readonly (readonly [label: string, provider: Provider])[],
   request: CandidateRequest,

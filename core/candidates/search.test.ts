@@ -146,7 +146,7 @@ describe("candidate search over flat hosts", () => {
 });
 
 describe("candidate search over provider trees", () => {
-  it("gives one answer for 8 groups over 8 like GPUs, and names a provider for each group", () => {
+  it("gives one answer for 8 groups over 8 equivalent GPUs, and names a provider for each group", () => {
     const view = viewOf(gpuHost("a", 8));
     for (const groupPolicy of ["none", "isolate"] as const) {
       const candidates = [...new CandidateSearch(view, request([want({ VCPU: 8 }), ...gpuGroups(8)], { groupPolicy }))];
@@ -158,7 +158,7 @@ describe("candidate search over provider trees", () => {
     }
   });
 
-  it("places 48 groups on 48 like children, and finds without giving up that 48 do not fit on 47", () => {
+  it("places 48 groups on 48 equivalent children, and finds without giving up that 48 do not fit on 47", () => {
     for (const groupPolicy of ["none", "isolate"] as const) {
       expect(found(viewOf(gpuHost("a", 48)), request(gpuGroups(48), { groupPolicy }))).toHaveLength(1);
       const short = new CandidateSearch(viewOf(gpuHost("a", 47)), request(gpuGroups(48), { groupPolicy }));

@@ -31,7 +31,7 @@ export function assignmentOnRoot(request: CompiledRequest, root: number): Assign
 const IN_VAIN_MAX = 256;
 
 /**
- * Finds every way to serve the request from one tree, up to likeness: like providers are interchangeable, and so are like groups. Of the
+ * Finds every way to serve the request from one tree. Equivalent providers are interchangeable, and so are equivalent groups. Of the
  * ways that differ in nothing else only one is found. The search ends early when the budget is spent. A way that breaks a rule between
  * groups is dropped only when it is complete, and it costs budget too.
  *

@@ -223,7 +223,7 @@ describe("the search for Placement's candidates", () => {
     },
   );
 
-  test("finds without trying that nine groups do not fit eight like children", () => {
+  test("finds without trying that nine groups do not fit eight equivalent children", () => {
     for (const groupPolicy of ["none", "isolate"] as const) {
       const { found, bound } = search(wide(8), query(groupsOfOne(9), { groupPolicy }), "depth-first", 1_000, 1e6);
       expect(found).toEqual([]);

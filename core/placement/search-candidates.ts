@@ -16,7 +16,7 @@ export interface PlacementSearchOptions {
 }
 
 /**
- * Yields the candidates of one cell for a Placement query, one at a time. Like children make distinct candidates here, as upstream counts
+ * Yields the candidates of one cell for a Placement query, one at a time. Equivalent children make distinct candidates here, as upstream counts
  * them. It enumerates only as many as are requested. It must be drained within one turn of the event loop.
  */
 export class PlacementSearch {

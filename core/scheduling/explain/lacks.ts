@@ -7,7 +7,7 @@ export interface Lack {
   readonly suffix: string;
   readonly resourceClass: ResourceClass;
   readonly requested: number;
-  /** The free amount of the provider that has most of it; for several like groups, of all providers together. */
+  /** The free amount of the provider that has most of it; for several equivalent groups, of all providers together. */
   readonly free: number;
   /** Name of that provider, or null when no provider has the class. */
   readonly provider: string | null;

@@ -28,7 +28,7 @@ export class SlotPrices {
   #slots = new Float64Array(0);
   /** By shape: what one slot is worth, in thousandths of a GPU. */
   #prices = new Float64Array(0);
-  /** By state, then by shape. */
+  /** Numbers of slots, by state and then by shape. */
   #slotsOf: (Int32Array | undefined)[] = [];
 
   /** `stateAt` returns the state with a given number. */

@@ -17,7 +17,7 @@ export interface ClassAsk {
   readonly watch?: StageWatch | undefined;
 }
 
-/** All hosts are weighed again only after one change for this many hosts, which spreads the cost over the changes. */
+/** All hosts are weighed again only after at least one change per this many hosts, so that each change bears little of the cost. */
 const HOSTS_PER_CHANGE = 2;
 /** Weighing one host and moving it costs as much as weighing this many hosts when all are sorted at once. */
 const WEIGHED_PER_MOVED = 4;

@@ -24,7 +24,7 @@ export class RankingScratch {
     return places;
   }
 
-  /** A buffer with one number for each slot below this count. */
+  /** A buffer indexed by slot, long enough for `slots` of them. */
   bySlot(slots: number): Float64Array {
     if (this.#bySlot.length < slots) this.#bySlot = new Float64Array(slots);
     return this.#bySlot;
@@ -34,7 +34,7 @@ export class RankingScratch {
     this.watch?.enter(stage);
   }
 
-  /** Ensures room for this many roots. The contents are lost when the buffers grow. */
+  /** Ensures that the buffers have room for this many roots. The contents are lost when the buffers grow. */
   reserve(roots: number): void {
     if (this.roots.length >= roots) return;
     this.roots = new Int32Array(roots * 2);

@@ -36,7 +36,7 @@ test("a host has room as often as the request fits, in every class and on provid
   expect(spare({ "": { VCPU: 2, MEMORY_MB: 8 } })).toEqual([1, 2, 4, 4]);
   expect(spare({ "": { VCPU: 1 } })).toEqual([3, 4, 4, 4]);
   expect(spare({ "": { VCPU: 1, MEMORY_MB: 33 } })).toEqual([1, 1, 1, 1]);
-  // Two like groups must fit together.
+  // Two equivalent groups must fit together.
   expect(spare({ _A: { VCPU: 2 }, _B: { VCPU: 2 } })).toEqual([0, 1, 2, 2]);
   // So must groups that differ.
   expect(spare({ _A: { VCPU: 1 }, _B: { VCPU: 2 } })).toEqual([1, 1, 2, 2]);

@@ -3,7 +3,7 @@ import type { CompiledRequest, Demand } from "../../candidates/compiled-request.
 /** Maximum that is counted. Room for more such requests does not make it more certain that one will fit later. */
 const ROOM_MAX = 4;
 
-/** A demand with the number of like groups that have it. */
+/** A demand with the number of equivalent groups that have it. */
 interface WholeDemand {
   readonly demand: Demand;
   /** Number of groups that have the demand. */

@@ -18,7 +18,7 @@ const newBlock = (): Block => ({ roots: new Int32Array(BLOCK), weights: new Floa
  * Roots in descending order of their weights, equal ones by their slot, kept in sorted blocks. The caller keeps the weight under which each
  * root was inserted.
  *
- * A heap would not do, because equal weights are common (thousands of like hosts) and drawing one of them at random requires ranks. Buckets
+ * A heap would not do, because equal weights are common (thousands of equal hosts) and drawing one of them at random requires ranks. Buckets
  * would not do, because the order must be exact. Cost: some 100 ns to insert or remove one among 100,000.
  */
 export class SortedRoots {
