@@ -29,7 +29,7 @@ import { STAGES_MAX } from "../../core/cell/task-record.ts";
 import { describeAllocationRefusal } from "../../core/ledger/describe-refusal.ts";
 import { compare } from "../../core/ledger/ledger-state.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
-import { HEARD_AT } from "../../core/tasks/operation-routes.ts";
+import { HEARD_AT } from "../../core/tasks/heard-at.ts";
 import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
 import type { CellState, CellTransaction, MigrationRow, ServerRow, TaskRow } from "./memory-cell-state.ts";
 import { addTask } from "./memory-dispatch-steps.ts";

@@ -6,8 +6,8 @@ import { StoreError } from "../../adapters/postgres/store-error.ts";
 import type { StepWrite } from "../../core/cell/operation-store.ts";
 import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
-import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
-import { ROUTES, type Route } from "../../core/tasks/operation-routes.ts";
+import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../../core/tasks/operation-kinds.ts";
+import type { Edges, Route, Stage } from "../../core/tasks/operation-routes.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import type { Journal } from "../../services/compute-agent/journal.ts";
@@ -55,9 +55,12 @@ const unheard = (signal: AbortSignal, call: (deaf: AbortSignal) => Promise<void>
 
 /** Makes operations follow the routes of the mutation. Returns a function that undoes this. */
 export function mutateRoutes(mutation: Mutation | null): () => void {
-  const kept = { ...ROUTES };
-  Object.assign(ROUTES, mutation?.routes);
-  return () => Object.assign(ROUTES, kept);
+  const kept = new Map(OPERATION_KINDS.map((kind) => [kind, OPERATIONS[kind].route]));
+  for (const kind of OPERATION_KINDS)
+    Object.assign(OPERATIONS[kind], { route: mutation?.routes?.[kind] ?? kept.get(kind) });
+  return () => {
+    for (const [kind, route] of kept) Object.assign(OPERATIONS[kind], { route });
+  };
 }
 
 export const MUTATIONS: readonly Mutation[] = [
@@ -69,7 +72,10 @@ export const MUTATIONS: readonly Mutation[] = [
     routes: Object.fromEntries(
       (["live-migrate", "rebuild"] as const).map((kind) => [
         kind,
-        new Map(ROUTES[kind]).set("retracting", { ...ROUTES[kind].get("retracting")!, done: "cleaning" }),
+        new Map<Stage, Edges>(OPERATIONS[kind].route).set("retracting", {
+          ...OPERATIONS[kind].route.get("retracting")!,
+          done: "cleaning",
+        }),
       ]),
     ),
   },
@@ -80,7 +86,10 @@ export const MUTATIONS: readonly Mutation[] = [
     routes: Object.fromEntries(
       (["live-migrate", "rebuild"] as const).map((kind) => [
         kind,
-        new Map(ROUTES[kind]).set("starting", { ...ROUTES[kind].get("starting")!, gone: "restoring" }),
+        new Map<Stage, Edges>(OPERATIONS[kind].route).set("starting", {
+          ...OPERATIONS[kind].route.get("starting")!,
+          gone: "restoring",
+        }),
       ]),
     ),
   },

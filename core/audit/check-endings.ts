@@ -1,5 +1,4 @@
-import { operationKind } from "../tasks/operation-kinds.ts";
-import { edgesOf } from "../tasks/operation-routes.ts";
+import { edgesOf, operationKind } from "../tasks/operation-kinds.ts";
 import type { AuditedRequest, AuditedServer, CellReading, CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { operationsPage } from "./draw-operations.ts";
-import { OPERATION_KINDS } from "./operation-kinds.ts";
-import { ROUTES } from "./operation-routes.ts";
+import { OPERATION_KINDS, OPERATIONS } from "./operation-kinds.ts";
 
 test("the page of operations shows the routes as they are; `npm run diagrams` makes it", () => {
   expect(readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8")).toBe(operationsPage());
@@ -10,7 +9,7 @@ test("the page of operations shows the routes as they are; `npm run diagrams` ma
 
 test("every stage of a route can be reached, and every arrow leads to a stage of the route or an end", () => {
   for (const kind of OPERATION_KINDS) {
-    const route = ROUTES[kind];
+    const route = OPERATIONS[kind].route;
     const targets = [...route.values()].flatMap(({ done, failed, gone }) => [done, failed, gone]);
     const stages = targets.flatMap((target) => (target === "another" ? ["preparing", "restoring"] : [target]));
     const ends = ["succeed", "succeed-keeping", "give-up", "lost"];

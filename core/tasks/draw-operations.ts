@@ -1,5 +1,5 @@
-import { OPERATION_KINDS, type OperationKind } from "./operation-kinds.ts";
-import { ROUTES, type Route } from "./operation-routes.ts";
+import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
+import type { Route } from "./operation-routes.ts";
 
 const END_NAMES: Readonly<Record<string, string>> = {
   succeed: "[*]",
@@ -12,7 +12,7 @@ const END_NAMES: Readonly<Record<string, string>> = {
 export function operationsPage(): string {
   const byRoute = new Map<string, OperationKind[]>();
   for (const kind of OPERATION_KINDS) {
-    const drawing = drawRoute(ROUTES[kind]);
+    const drawing = drawRoute(OPERATIONS[kind].route);
     const kinds = byRoute.get(drawing);
     if (kinds === undefined) byRoute.set(drawing, [kind]);
     else kinds.push(kind);
@@ -55,7 +55,7 @@ const nameOf = (target: string): string => END_NAMES[target] ?? target.replaceAl
 
 const HEAD = `# The routes of operations
 
-Made from core/tasks/operation-routes.ts by \`npm run diagrams\`. What the stages are: decisions/0006-moves.md. A delete leads out of each
+Made from OPERATIONS of core/tasks/operation-kinds.ts by \`npm run diagrams\`. What the stages are: decisions/0006-moves.md. A delete leads out of each
 stage of each route, and an abort from \`preparing\` and \`handing-over\` to \`restoring\`. Ends: the last point - done as wanted;
 \`room_kept\` - done as wanted, and the room of a guest that may be left is kept until its host says that it is gone; \`as_before\` - the
 server is what it was, the reason is recorded; \`in_error\` - it runs nowhere. A host is *gone* when nobody has seen its agent for a while, and

@@ -4,7 +4,7 @@ import { selectionOf } from "../../test/begin-operation.ts";
 import { providerOf, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
 import type { OperationPosition } from "../cell/operation-store.ts";
 import { factsOf } from "./operation-facts.ts";
-import type { OperationKind } from "./operation-kinds.ts";
+import { firstStage, type OperationKind } from "./operation-kinds.ts";
 import {
   beginOperation,
   type MachineStep,
@@ -12,7 +12,6 @@ import {
   type OperationWorld,
   stepOperation,
 } from "./operation-machine.ts";
-import { firstStage } from "./operation-routes.ts";
 
 const TASK = taskId(7);
 const source = {

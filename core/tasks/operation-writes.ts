@@ -13,7 +13,7 @@ import {
   settleChange,
 } from "./move-change.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "./operation-facts.ts";
-import type { OperationKind } from "./operation-kinds.ts";
+import { OPERATIONS, type OperationKind, taskStateOf } from "./operation-kinds.ts";
 import { isSuccess, type Stage, type Target } from "./operation-routes.ts";
 
 /** An arrow of a route: from a stage to the next, or to an end. */
@@ -111,59 +111,13 @@ function homeAfter(facts: OperationFacts, { to, selection }: Arrow): StepWrite["
 
 const nameOf = (place: PlaceOf | null) => (place === null ? null : { host: place.host, attemptId: place.attemptId });
 
-const STATUS_WHEN_DONE: Partial<Record<OperationKind, ServerStatus>> = {
-  resize: "VERIFY_RESIZE",
-  migrate: "VERIFY_RESIZE",
-  shelve: "SHELVED",
-  "shelve-offload": "SHELVED_OFFLOADED",
-  stop: "SHUTOFF",
-  start: "ACTIVE",
-  reboot: "ACTIVE",
-  "hard-reboot": "ACTIVE",
-  pause: "PAUSED",
-  unpause: "ACTIVE",
-  unshelve: "ACTIVE",
-};
-
 function statusAfter({ kind, statusBefore }: OperationFacts, { to }: Arrow): ServerStatus {
   if (to === "lost") return "ERROR";
   if (to === "give-up") return kind === "confirm" || kind === "revert" ? "VERIFY_RESIZE" : statusBefore;
-  if (statusBefore === "ERROR" && (kind === "rebuild" || kind === "evacuate")) return "ACTIVE";
-  return STATUS_WHEN_DONE[kind] ?? statusBefore;
-}
-
-const TASK_STATES: Readonly<Record<OperationKind, Partial<Record<Stage, string>> & { readonly any: string }>> = {
-  resize: {
-    preparing: "resize_prep",
-    "handing-over": "resize_migrating",
-    starting: "resize_finish",
-    any: "resize_migrated",
-  },
-  migrate: {
-    preparing: "resize_prep",
-    "handing-over": "resize_migrating",
-    starting: "resize_finish",
-    any: "resize_migrated",
-  },
-  "live-migrate": { any: "migrating" },
-  evacuate: { starting: "rebuild_spawning", any: "rebuilding" },
-  rebuild: { starting: "rebuild_spawning", any: "rebuilding" },
-  unshelve: { starting: "spawning", any: "unshelving" },
-  confirm: { any: "resize_confirming" },
-  revert: { any: "resize_reverting" },
-  shelve: { any: "shelving" },
-  "shelve-offload": { offloading: "shelving_offloading", any: "shelving" },
-  stop: { any: "powering-off" },
-  start: { any: "powering-on" },
-  reboot: { any: "rebooting" },
-  "hard-reboot": { any: "rebooting_hard" },
-  pause: { any: "pausing" },
-  unpause: { any: "unpausing" },
-};
-
-/** The task state that the Compute API shows. Source: nova's task_states. */
-export function taskStateOf(kind: OperationKind, stage: Stage): string {
-  return TASK_STATES[kind][stage] ?? TASK_STATES[kind].any;
+  const { finalStatus } = OPERATIONS[kind];
+  if (finalStatus === "as-before") return statusBefore;
+  if (finalStatus === "as-before-or-healed") return statusBefore === "ERROR" ? "ACTIVE" : statusBefore;
+  return finalStatus;
 }
 
 /** How the note on a migration begins whose revert was given up. */

@@ -4,8 +4,7 @@ import type { BeginOperation, Holding, ReadableMigration } from "../cell/operati
 import type { Server, ServerStatus } from "../cell/server.ts";
 import { parseAttemptId } from "./attempt-id.ts";
 import { factsOf } from "./operation-facts.ts";
-import { isMove, type OperationKind } from "./operation-kinds.ts";
-import { firstStage } from "./operation-routes.ts";
+import { firstStage, isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
 import { writeOf } from "./operation-writes.ts";
 
 /** What somebody wants done, with all that the cell said of the server when it was decided. */
@@ -38,30 +37,10 @@ export type PlannedOperation =
   /** Confirm or revert of what waits for neither. */
   | { readonly kind: "nothing-to-confirm" };
 
-/** From which statuses an operation may begin. Source: the instance actions of nova's compute API. */
-export const ALLOWED_FROM: Readonly<Record<OperationKind, readonly ServerStatus[]>> = {
-  resize: ["ACTIVE", "SHUTOFF"],
-  migrate: ["ACTIVE", "SHUTOFF"],
-  "live-migrate": ["ACTIVE"],
-  evacuate: ["ACTIVE", "SHUTOFF", "ERROR"],
-  rebuild: ["ACTIVE", "SHUTOFF", "ERROR"],
-  unshelve: ["SHELVED_OFFLOADED"],
-  confirm: ["VERIFY_RESIZE"],
-  revert: ["VERIFY_RESIZE"],
-  shelve: ["ACTIVE", "SHUTOFF", "PAUSED"],
-  "shelve-offload": ["ACTIVE", "SHUTOFF", "PAUSED", "SHELVED"],
-  stop: ["ACTIVE"],
-  start: ["SHUTOFF", "SHELVED"],
-  reboot: ["ACTIVE"],
-  "hard-reboot": ["ACTIVE", "SHUTOFF", "PAUSED", "ERROR"],
-  pause: ["ACTIVE"],
-  unpause: ["PAUSED"],
-};
-
 /** The operation as a cell's store begins it. Asserts that a move has a destination. */
 export function planOperation(wish: OperationWish): PlannedOperation {
   const { taskId, kind, server, migration } = wish;
-  const allowed = ALLOWED_FROM[kind];
+  const allowed = OPERATIONS[kind].allowedFrom;
   if (server.taskState !== null) return { kind: "busy", running: server.taskState };
   const isNowhere = server.host === null && kind !== "unshelve";
   if (isNowhere || !allowed.includes(server.status)) return { kind: "wrong-status", status: server.status, allowed };

@@ -1,3 +1,4 @@
+import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 import type { AllocationRequest, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { GuestName, GuestState } from "./journal.ts";
@@ -23,9 +24,6 @@ export type PrepareOutcome =
 
 /** A state in which a guest may outlive its agent. */
 export type KeptState = Exclude<GuestState, "building">;
-
-export const POWER_VERBS = ["start", "stop", "reboot", "hard-reboot", "pause", "unpause"] as const;
-export type PowerVerb = (typeof POWER_VERBS)[number];
 
 export interface HandOffOrder extends GuestName {
   readonly toHost: string;

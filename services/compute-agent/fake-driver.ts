@@ -1,3 +1,4 @@
+import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type {
@@ -5,7 +6,6 @@ import type {
   FoundPower,
   HandOffOrder,
   KeptState,
-  PowerVerb,
   PrepareControl,
   PrepareOrder,
   PrepareOutcome,

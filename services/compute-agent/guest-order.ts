@@ -1,7 +1,8 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
+import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import { FailureKind, GuestState as WireState } from "../../proto/gen/berth/agent.ts";
-import type { HandOffOrder, PowerVerb } from "./driver.ts";
+import type { HandOffOrder } from "./driver.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
 /** An order of a conductor for an existing guest, independent of the message that carried it. */

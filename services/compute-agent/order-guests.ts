@@ -1,8 +1,9 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
+import { POWER_VERBS } from "../../core/agent/power-verbs.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { callDriver } from "./call-driver.ts";
-import { type Driver, POWER_VERBS } from "./driver.ts";
+import type { Driver } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
 import { answering, type GuestOrder, orderOfHandOff, orderOfPower, orderOfStart } from "./guest-order.ts";

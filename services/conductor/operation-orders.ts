@@ -1,5 +1,7 @@
+import type { PowerVerb } from "../../core/agent/power-verbs.ts";
+import { assert } from "../../core/assert.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
-import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
+import { verbOf } from "../../core/tasks/operation-kinds.ts";
 import type { OperationEffect } from "../../core/tasks/operation-machine.ts";
 import type { Ask } from "../../core/tasks/operation-routes.ts";
 import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
@@ -34,17 +36,6 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
   }
 }
 
-const VERBS: Partial<Record<OperationKind, string>> = {
-  shelve: "stop",
-  "shelve-offload": "stop",
-  stop: "stop",
-  start: "start",
-  reboot: "reboot",
-  "hard-reboot": "hard-reboot",
-  pause: "pause",
-  unpause: "unpause",
-};
-
 /** The message for the agent of the guest's host. */
 export function orderOf(
   facts: OperationFacts,
@@ -52,13 +43,14 @@ export function orderOf(
   given: { readonly place: PlaceOf; readonly timeoutMs: number; readonly traceparent: string },
 ): ConductorMessage {
   const { place, timeoutMs } = given;
-  const { revision } = effect;
+  const { ask, revision } = effect;
+  assert(ask !== "nothing", "a stage that asks nothing gives no order");
   const name = { host: place.host, serverUuid: facts.after.uuid, attemptId: place.attemptId };
   const orderId = orderIdOf(facts.taskId, effect);
-  const power = (verb: string): ConductorMessage => ({
+  const power = (verb: PowerVerb): ConductorMessage => ({
     body: { $case: "power", value: { ...name, verb, orderId, revision } },
   });
-  switch (effect.ask) {
+  switch (ask) {
     case "prepare":
       return build(facts, effect.selection, given);
     case "hand-over": {
@@ -81,8 +73,10 @@ export function orderOf(
     case "destroy-source":
     case "destroy-home":
       return { body: { $case: "destroy", value: name } };
+    case "power":
+      return power(verbOf(facts.kind));
     default:
-      return power(VERBS[facts.kind] ?? "stop");
+      return ask satisfies never;
   }
 }
 

@@ -5,6 +5,7 @@ import { attemptIdOf } from "../../core/cell/server.ts";
 import type { TaskClaim } from "../../core/cell/task-claim.ts";
 import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
 import { destinationOf, factsOf, type PlaceOf } from "../../core/tasks/operation-facts.ts";
+import { edgesOf } from "../../core/tasks/operation-kinds.ts";
 import {
   beginOperation,
   type MachineStep,
@@ -14,7 +15,6 @@ import {
   type OperationWorld,
   stepOperation,
 } from "../../core/tasks/operation-machine.ts";
-import { edgesOf } from "../../core/tasks/operation-routes.ts";
 import {
   type AttemptReport,
   type DestroyReport,

@@ -16,7 +16,7 @@ import {
 } from "../../../core/cell/operation-store.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-refusal.ts";
-import { HEARD_AT } from "../../../core/tasks/operation-routes.ts";
+import { HEARD_AT } from "../../../core/tasks/heard-at.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";

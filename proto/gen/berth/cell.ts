@@ -66,7 +66,7 @@ export interface Place {
  * to be afterwards (a resize: with the new flavor).
  */
 export interface Operation {
-  /** One of OPERATION_KINDS of core/tasks/operation-kinds.ts. */
+  /** An OperationKind of core/tasks/operation-kinds.ts. */
   kind: string;
   /**
    * Where the server is when the operation begins; absent when it is nowhere (unshelving). Of confirm and revert: where it

@@ -37,7 +37,7 @@ export interface MoveRequest {
   id: string;
   serverUuid: string;
   cell: string;
-  /** One of MOVE_KINDS of core/tasks/operation-kinds.ts, except rebuild. */
+  /** A MoveKind of core/tasks/operation-kinds.ts, except rebuild. */
   kind: string;
   /** Of a resize: what it is to be. */
   flavor:

@@ -1,17 +1,19 @@
 import type { Migration } from "../../../core/cell/operation-store.ts";
-import type { MoveKind } from "../../../core/tasks/operation-kinds.ts";
+import { isMove, type MoveKind, operationKind } from "../../../core/tasks/operation-kinds.ts";
 import { isoMicroseconds } from "../http/times.ts";
 
 const TYPE_FROM_MINOR = 23;
 const UUID_FROM_MINOR = 59;
 const USER_FROM_MINOR = 80;
 
-/** Nova's `migration_type`, by kind. What Nova keeps no migration of (unshelving, rebuilding in place) has none. */
-const TYPES: Partial<Record<MoveKind, string>> = {
+/** Nova's `migration_type` of each kind of move. Null: Nova keeps no migration of such a move. */
+const TYPES: Readonly<Record<MoveKind, string | null>> = {
   resize: "resize",
   migrate: "migration",
   "live-migrate": "live-migration",
   evacuate: "evacuation",
+  unshelve: null,
+  rebuild: null,
 };
 
 /** A migration with the names that the Compute API has for it. */
@@ -22,8 +24,9 @@ export interface ShownMigration {
 
 /** Returns null for a migration that the Compute API does not show. */
 export function shownMigration(migration: Migration): ShownMigration | null {
-  const type = TYPES[migration.kind as MoveKind];
-  return type === undefined ? null : { migration, type };
+  const kind = operationKind(migration.kind);
+  const type = kind !== null && isMove(kind) ? TYPES[kind] : null;
+  return type === null ? null : { migration, type };
 }
 
 /** Returns a number for a migration, as clients of Nova expect. It is derived from the uuid, which is the real id. */

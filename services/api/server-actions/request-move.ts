@@ -2,8 +2,7 @@ import { randomUUID } from "node:crypto";
 import { messageOfMove } from "../../../adapters/nats/schedule-message.ts";
 import { schedulerRequestsSubject } from "../../../adapters/nats/streams.ts";
 import type { AcceptMoveOutcome, MoveStore } from "../../../core/cell/move-store.ts";
-import type { MoveKind } from "../../../core/tasks/operation-kinds.ts";
-import { ALLOWED_FROM } from "../../../core/tasks/plan-operation.ts";
+import { type MoveKind, OPERATIONS } from "../../../core/tasks/operation-kinds.ts";
 import type { MoveRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Flavor } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
@@ -69,7 +68,7 @@ export class MoveAcceptor {
     headers: Readonly<Record<string, string>>,
   ): Promise<void> {
     const { action, server, cell } = target;
-    if (!ALLOWED_FROM[wish.kind].includes(server.status))
+    if (!OPERATIONS[wish.kind].allowedFrom.includes(server.status))
       throw wrongState({ action, uuid: server.uuid }, server.status);
     const move: MoveRequest = {
       id: randomUUID(),

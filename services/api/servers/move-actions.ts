@@ -1,6 +1,7 @@
 import type { MoveRecord } from "../../../core/cell/move-store.ts";
 import type { Migration } from "../../../core/cell/operation-store.ts";
 import type { Attempt } from "../../../core/cell/server.ts";
+import { isMove, type MoveKind, operationKind } from "../../../core/tasks/operation-kinds.ts";
 import { NOT_REVERTED } from "../../../core/tasks/operation-writes.ts";
 import { type ActionEvent, attemptEvent, type InstanceAction } from "./action-event.ts";
 
@@ -16,12 +17,14 @@ export const NO_MOVES: KnownMoves = { records: [], migrations: [] };
 const EVENT_WAIT = "compute_wait_for_destination";
 
 /** Nova's names of the action, of the choice of a host, and of a try on a host, by kind of move. */
-const NAMES: Readonly<Record<string, readonly [action: string, schedule: string, attempt: string]>> = {
+const NAMES: Readonly<Record<MoveKind, readonly [action: string, schedule: string, attempt: string] | null>> = {
   resize: ["resize", "conductor_migrate_server", "compute_prep_resize"],
   migrate: ["migrate", "conductor_migrate_server", "compute_prep_resize"],
   "live-migrate": ["live-migration", "conductor_live_migrate_instance", "compute_live_migration"],
   evacuate: ["evacuate", "conductor_rebuild_instance", "compute_rebuild_instance"],
   unshelve: ["unshelve", "conductor_unshelve_instance", "compute_unshelve_instance"],
+  // A rebuild stays on its host, so no scheduler has a record of it.
+  rebuild: null,
 };
 
 /** Returns the moves of a server as actions, newest first. Each destination that was tried is an event with its reason. */
@@ -38,8 +41,9 @@ function actionOf(
   migration: Migration | undefined,
   attempts: readonly Attempt[],
 ): InstanceAction | null {
-  const names = NAMES[request.kind];
-  if (names === undefined) return null;
+  const kind = operationKind(request.kind);
+  const names = kind !== null && isMove(kind) ? NAMES[kind] : null;
+  if (names === null) return null;
   const [action, schedule, attempt] = names;
   const failed = state === "refused" || migration?.status === "error" || migration?.status === "cancelled";
   const chosen: ActionEvent = {

@@ -1,8 +1,5 @@
 import type { MoveStore } from "../../../core/cell/move-store.ts";
-import { operationKind } from "../../../core/tasks/operation-kinds.ts";
-import { firstStage } from "../../../core/tasks/operation-routes.ts";
-import { taskStateOf } from "../../../core/tasks/operation-writes.ts";
-import { ALLOWED_FROM } from "../../../core/tasks/plan-operation.ts";
+import { firstStage, OPERATIONS, operationKind, taskStateOf } from "../../../core/tasks/operation-kinds.ts";
 import type { MoveRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { KnownServer } from "./hydrate-servers.ts";
 import { withTaskState } from "./shown-state.ts";
@@ -23,6 +20,6 @@ export async function readWaitingMoves(
 export function withWaitingMove(known: KnownServer, waiting: WaitingMoves): KnownServer {
   const { server } = known;
   const kind = operationKind(waiting.get(server.uuid)?.kind ?? "");
-  if (kind === null || server.taskState !== null || !ALLOWED_FROM[kind].includes(server.status)) return known;
+  if (kind === null || server.taskState !== null || !OPERATIONS[kind].allowedFrom.includes(server.status)) return known;
   return withTaskState(known, taskStateOf(kind, firstStage(kind)));
 }

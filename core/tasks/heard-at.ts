@@ -1,0 +1,11 @@
+import type { OperationSignal } from "../cell/operation-store.ts";
+import type { Stage } from "./operation-routes.ts";
+
+/**
+ * The stages at which an operation obeys a signal. An abort is obeyed while the server is still at home on its source; a copy can be forced
+ * while it is being made. An operation that was aborted stays aborted.
+ */
+export const HEARD_AT: Readonly<Record<OperationSignal, readonly Stage[]>> = {
+  abort: ["preparing", "handing-over"],
+  force: ["handing-over"],
+};
