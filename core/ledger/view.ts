@@ -152,8 +152,8 @@ export class LedgerView {
   }
 
   /**
-   * Counts a claim in flight as used until `letGo` is called with its id, because the view shows the claim or it has failed. A held claim
-   * survives reloads, and replaces an earlier one with the same id. Every search of this view sees it.
+   * Counts a claim in flight as used until `letGo` is called with its id. That happens when the view shows the claim, or when the claim has
+   * failed. A held claim survives reloads, and replaces an earlier one with the same id. Every search of this view sees it.
    */
   hold(id: string, items: readonly AllocationItem[]): void {
     this.#held.add(this.#arrays(), id, items);

@@ -26,7 +26,7 @@ import { ConductorEvents } from "./events.ts";
 import { GuestJudge } from "./judge-guests.ts";
 import { GuestSettler } from "./settle-guests.ts";
 
-/** Holders for whom no other agent has the host. */
+/** A stub of HostHolders for which no other agent has any host. */
 const holders = { isFree: async () => true, isStillFree: async () => true };
 
 function setUp(unknownDestroysPerMinute = 10) {

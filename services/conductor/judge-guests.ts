@@ -13,9 +13,9 @@ const MINUTE_MS = 60_000;
 export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation">;
 
 /**
- * Decides whether a comparison may destroy a guest. When the database has lost commits, it keeps the guest in quarantine (law 6). Guests of
- * servers that the database does not know at all are destroyed at a limited rate. Otherwise an empty new database, or an agent that is
- * connected to the wrong cell, would cost every guest of every host at once.
+ * Decides whether a comparison may destroy a guest. A guest that the database seems to have lost in a restore or failover is kept in
+ * quarantine (law 6). Guests of servers that the database does not know at all are destroyed at a limited rate. Otherwise an empty new
+ * database, or an agent that is connected to the wrong cell, would cost every guest of every host at once.
  */
 export class GuestJudge {
   readonly #commits: StepCommitter;

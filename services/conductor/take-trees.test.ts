@@ -24,7 +24,7 @@ const report = (revision: number): TreeReport => ({
   hypervisor: undefined,
 });
 
-/** Holders for whom no other agent has the host. */
+/** A stub of HostHolders for which no other agent has any host. */
 const holders = { isFree: async () => true, isStillFree: async () => true };
 
 function setUp() {
