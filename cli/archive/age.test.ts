@@ -17,7 +17,7 @@ test.each([
   expect(momentOf(given)).toBe(moment);
 });
 
-test("a moment that is younger than a day is taken for a day ago", () => {
+test("a moment less than a day ago is replaced by a day ago", () => {
   expect(momentOf("2026-06-15T11:00:00Z")).toBe("2026-06-14T12:00:00.000Z");
 });
 

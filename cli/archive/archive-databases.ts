@@ -9,15 +9,15 @@ import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
 
 export interface ArchiveCommandOptions extends Omit<PassOptions, "sink"> {
-  /** Where the rows of this database go; null: they are only counted. */
+  /** Returns where the rows of this database are archived, or null when they are only counted. */
   readonly sinkOf: (database: string) => ArchiveSink | null;
   readonly onDone: (database: string, counts: ReadonlyMap<string, number>) => void;
   readonly onUnreachable: (database: string, error: Error) => void;
 }
 
 /**
- * All databases of a cloud: cells first, as a cell's rows go once the API database says that they are over, then the API database. False when a
- * cell was left out.
+ * Archives all databases of a cloud: first the cells, whose rows can go once the API database says that they are finished, then the API
+ * database. Resolves with false when a cell was left out.
  */
 export async function archiveDatabases(apiUrl: string, options: ArchiveCommandOptions): Promise<boolean> {
   const cells = await readCellRecords(apiUrl);
@@ -50,7 +50,7 @@ export async function archiveDatabases(apiUrl: string, options: ArchiveCommandOp
   return isWhole;
 }
 
-/** Which of these aggregates some provider of some cell is in. */
+/** Finds which of these aggregates contain a provider of any cell. */
 async function mirroredIn(cells: readonly CellRecord[], uuids: readonly string[]): Promise<ReadonlySet<string>> {
   const ask = async (client: ClientBase): Promise<readonly string[]> => {
     const { rows } = await client.query<{ uuid: string }>(

@@ -2,12 +2,12 @@ import { open } from "node:fs/promises";
 import type { ArchiveSink } from "../../adapters/postgres/archive/archive-pass.ts";
 
 export interface ArchiveFile {
-  /** Lines `{"database": …, "table": …, "row": …}`; on the disk when `keep` resolves. */
+  /** Writes lines `{"database": …, "table": …, "row": …}`, which are on the disk when `keep` resolves. */
   sinkOf(database: string): ArchiveSink;
   close(): Promise<void>;
 }
 
-/** Adds to the file, or makes it, for its owner alone: rows hold what users gave their servers. */
+/** Appends to the file, or creates it. Only its owner may read it, because rows contain users' data. */
 export async function openArchiveFile(path: string): Promise<ArchiveFile> {
   const file = await open(path, "a", 0o600);
   return {

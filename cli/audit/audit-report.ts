@@ -1,13 +1,13 @@
 import type { FoundViolation } from "../../core/audit/violation.ts";
 import type { CloudReading } from "./read-cloud.ts";
 
-/** What an audit says of a cloud. */
+/** The result of an audit of a cloud. */
 export interface AuditReport {
   readonly violations: readonly FoundViolation[];
   readonly cells: readonly string[];
   /** Cells that could not be read, with the reason. */
   readonly unread: Readonly<Record<string, string>>;
-  /** Agents, journals and hosts of which it is not known what runs there, with the reason. */
+  /** Agents, journals and hosts whose guests are unknown, with the reason. */
   readonly unreadGuests: Readonly<Record<string, string>>;
   readonly counts: {
     readonly providers: number;
@@ -15,7 +15,7 @@ export interface AuditReport {
     readonly servers: number;
     readonly requests: number;
     readonly hosts: number;
-    /** Hosts of which their agents, or these agents' journals, told what runs there. */
+    /** Number of hosts whose guests were reported by their agents or in these agents' journals. */
     readonly hostsAsked: number;
   };
 }
@@ -40,7 +40,7 @@ export function auditReportOf(reading: CloudReading, violations: readonly FoundV
   };
 }
 
-/** Nothing is broken, and nothing was left unread. */
+/** Whether nothing is broken and nothing was left unread. */
 export function isClean(report: AuditReport): boolean {
   return [report.violations, Object.keys(report.unread), Object.keys(report.unreadGuests)].every(
     ({ length }) => length === 0,

@@ -9,15 +9,15 @@ import { type AuditReport, auditReportOf } from "./audit-report.ts";
 import { type AuditedCloud, type CloudReading, readCloud } from "./read-cloud.ts";
 
 export interface AuditOptions extends AuditedCloud {
-  /** Between the two readings: longer than a claim, a commit or an order to an agent is in flight. */
+  /** Pause between the two readings in milliseconds, longer than a claim, a commit or an order to an agent is in flight. */
   readonly pauseMs: number;
-  /** How long a request or a task may lie about unattended. */
+  /** How long a request or a task may remain unattended, in milliseconds. */
   readonly patienceMs: number;
-  /** Names of all that a conductor is told. */
+  /** Names of all settings of a conductor. */
   readonly conductorSettings: readonly string[];
 }
 
-/** Audits a live cloud: what one reading shows and a second one, a pause later, shows again, is broken. */
+/** Audits a live cloud. A violation counts when the first reading shows it and a second one, after a pause, shows it again. */
 export async function auditTwice(options: AuditOptions): Promise<AuditReport> {
   const tracker = new ViolationTracker(0);
   const first = await observeCloud(options, tracker);
@@ -29,7 +29,7 @@ export async function auditTwice(options: AuditOptions): Promise<AuditReport> {
   return auditReportOf(second.reading, [...tracker.standing, ...upCalls]);
 }
 
-/** One reading, and what it changes of what is known. */
+/** Makes one reading, and updates the tracker with it. */
 export async function observeCloud(
   options: AuditOptions,
   tracker: ViolationTracker,
@@ -41,7 +41,7 @@ export async function observeCloud(
   return { reading, changes };
 }
 
-/** Law 3, which no reading changes. */
+/** Checks law 3, which depends on settings and not on a reading. */
 export function upCallsOf(options: AuditOptions): readonly FoundViolation[] {
   const since = new Date(systemClock.now()).toISOString();
   return options.cells

@@ -1,4 +1,4 @@
 import { conductorDeclaration } from "../../services/conductor/settings.ts";
 
-/** Everything that a conductor can be told, by its declaration: what law 3 is checked against. */
+/** Names of all settings that a conductor declares; law 3 is checked against them. */
 export const conductorSettingNames: readonly string[] = Object.keys(conductorDeclaration.settings);

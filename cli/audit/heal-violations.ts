@@ -53,7 +53,7 @@ async function healOne(
   }
 }
 
-/** One line for people. */
+/** Formats one healing as a line for people. */
 export function healingText({ what, where, outcome }: Healing, isDryRun: boolean): string {
   const subject = `${what}: ${where}`;
   switch (outcome.kind) {

@@ -4,7 +4,7 @@ import { healingText } from "./heal-violations.ts";
 import { violationText } from "./print-report.ts";
 import type { AuditChange, WatchReport } from "./watch-cloud.ts";
 
-/** One line for people. */
+/** Formats one change as a line for people. */
 export function changeText(change: AuditChange): string {
   switch (change.kind) {
     case "broken":
@@ -22,13 +22,13 @@ export function changeText(change: AuditChange): string {
   }
 }
 
-/** What stands at the end of a watch, before the last report. */
+/** The end of a watch's output, before the last report. */
 export function watchText({ readings, transactions }: WatchReport): string {
   const checked = Object.entries(transactions).map(([cell, count]) => `${count} in cell ${cell}`);
   return `watched: ${readings} readings; transactions of the ledger checked: ${checked.join(", ") || "none"}`;
 }
 
-/** The report of a watch as one object. */
+/** The report of a watch as one JSON object. */
 export function watchJson({ report, readings, transactions }: WatchReport): AuditReport & {
   readonly readings: number;
   readonly transactions: WatchReport["transactions"];

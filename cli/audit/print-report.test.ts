@@ -6,7 +6,7 @@ function firstLineOf(counts: AuditReport["counts"], cells: readonly string[]): s
   return auditText({ violations: [], cells, unread: {}, unreadGuests: {}, counts }).split("\n")[0];
 }
 
-test("says of one thing that it is one", () => {
+test("uses the singular for a count of one", () => {
   const one = { providers: 1, consumers: 1, servers: 1, requests: 1, hosts: 1, hostsAsked: 1 };
   expect(firstLineOf(one, ["a"])).toBe(
     "audit of 1 cell: 1 provider, 1 consumer, 1 server, 1 request not deleted, 1 host asked what runs there",

@@ -1,10 +1,10 @@
 import { type FoundViolation, LAW_NAMES } from "../../core/audit/violation.ts";
 import type { AuditReport } from "./audit-report.ts";
 
-/** A broken cloud breaks by the thousand; the first of each law tell enough. */
+/** A broken cloud has thousands of violations. The first ones of each law say enough. */
 const SHOWN_PER_LAW_MAX = 20;
 
-/** What a person reads: a line a law, under it what breaks it. */
+/** Formats a report for people: one line for each law, followed by its violations. */
 export function auditText(report: AuditReport): string {
   const { counts } = report;
   const lines = [
@@ -41,7 +41,7 @@ export function violationText({ what, where, proof, since }: FoundViolation): st
   return `${what}: ${where}: ${proof} (since ${since})`;
 }
 
-/** What guests are where only the agents know: laws 4 and 6 hold by the word of those that were asked. */
+/** Where only the agents know the guests, laws 4 and 6 are checked for the hosts whose agents were asked. */
 function verdictOf(law: number, { hosts, hostsAsked }: AuditReport["counts"]): string {
   const isByWord = law === 4 || law === 6;
   if (!isByWord || hostsAsked >= hosts) return isByWord && hostsAsked === 0 ? NOBODY_ASKED : "holds";

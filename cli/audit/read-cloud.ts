@@ -8,28 +8,28 @@ type GuestsByHost = ReadonlyMap<string, readonly RunningGuest[]>;
 export interface AuditedCell {
   readonly name: string;
   readonly databaseUrl: string;
-  /** What runs on its hosts, when its agents are at hand. */
+  /** Reads the running guests on the cell's hosts, when its agents are in this process. */
   readonly runningGuests?: () => GuestsByHost | Promise<GuestsByHost>;
-  /** What exists on its hosts, whether it runs or not. */
+  /** Reads all guests on the cell's hosts, running or not. */
   readonly copies?: () => GuestsByHost | Promise<GuestsByHost>;
 }
 
 export interface AuditedCloud {
   readonly apiUrl: string;
   readonly cells: readonly AuditedCell[];
-  /** What runs on hosts whose agents are elsewhere. */
+  /** Reads the guests on hosts whose agents are in other processes. */
   readonly readGuests?: (() => Promise<GuestReading>) | undefined;
 }
 
 export interface CloudReading {
   readonly facts: CloudFacts;
-  /** Cells that could not be read, each with the reason: nothing is known of them. */
+  /** Cells that could not be read, each with the reason. */
   readonly unread: ReadonlyMap<string, string>;
-  /** Agents, journals and hosts of which nothing is known, with the reason. */
+  /** Agents, journals and hosts whose guests are unknown, with the reason. */
   readonly unreadGuests: ReadonlyMap<string, string>;
 }
 
-/** One reading of the whole cloud. A cell that cannot be read is named and left out; without the API database it throws. */
+/** Makes one reading of the whole cloud. A cell that cannot be read is named and left out. Throws when the API database cannot be read. */
 export async function readCloud(cloud: AuditedCloud): Promise<CloudReading> {
   const unread = new Map<string, string>();
   const read = await Promise.all(
@@ -51,7 +51,7 @@ export async function readCloud(cloud: AuditedCloud): Promise<CloudReading> {
   return { facts: { cells: dealt.cells, api }, unread, unreadGuests: dealt.unread };
 }
 
-/** Gives each host's guests to the cell that has the host; of a host that none or several have, nothing can be said. */
+/** Assigns each host's guests to the cell that has the host. A host that no cell or several cells have is reported as unread. */
 function dealGuests(
   cells: readonly CellReading[],
   reading: GuestReading,

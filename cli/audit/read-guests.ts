@@ -5,18 +5,18 @@ import type { HostPort } from "../../runtime/setting-kinds.ts";
 import { peekJournal } from "../../services/compute-agent/file-journal.ts";
 import { GuestTable } from "../../services/compute-agent/guest-table.ts";
 
-/** Where it can be learnt what runs on hosts whose agents are processes of their own. */
+/** Sources of the guests on hosts whose agents are processes of their own. */
 export interface GuestSources {
-  /** Probes of agents: their page /guests is asked. */
+  /** Probe addresses of agents, whose page /guests is read. */
   readonly agents: readonly HostPort[];
-  /** Directories with agents' journals (`*.journal`), or such files. */
+  /** Agents' journals (`*.journal`), or directories that contain them. */
   readonly journals: readonly string[];
 }
 
 export interface GuestReading {
-  /** What runs, by host; one with nothing on it has an empty list. */
+  /** Running guests by host. A host without guests has an empty list. */
   readonly hosts: ReadonlyMap<string, readonly RunningGuest[]>;
-  /** What exists, whether it runs or not: of the same hosts. */
+  /** All guests of the same hosts, running or not. */
   readonly copies: ReadonlyMap<string, readonly RunningGuest[]>;
   /** Agents and journals that could not be read, each with the reason. */
   readonly unread: ReadonlyMap<string, string>;
@@ -29,8 +29,8 @@ interface FoundGuest extends RunningGuest {
 const ANSWER_MS_MAX = 5_000;
 
 /**
- * Asks all sources at the same time. An agent's own word counts before a journal's: a journal knows only of hosts that ever
- * had a guest, and tells of a dead agent what it left. Never rejects: who does not answer is named.
+ * Asks all sources at the same time. An agent's answer takes precedence over a journal: a journal knows only hosts that ever had a guest,
+ * but says what a dead agent left. Never rejects: sources that do not answer are named in the result.
  */
 export async function readGuests(sources: GuestSources): Promise<GuestReading> {
   const found = new Map<string, readonly FoundGuest[]>();
@@ -96,7 +96,7 @@ async function readJournals(path: string): Promise<ReadonlyMap<string, readonly 
   return found;
 }
 
-/** What fetch says is in its cause. */
+/** The reason of an error of fetch is in its cause. */
 function reasonOf(error: Error): string {
   return error.cause instanceof Error ? error.cause.message : error.message;
 }

@@ -8,31 +8,31 @@ import { healViolations } from "./heal-violations.ts";
 import type { CloudReading } from "./read-cloud.ts";
 import { CellHistoryWatch } from "./watch-history.ts";
 
-/** What a watch tells of: changes alone. */
+/** The changes that a watch reports. */
 export type AuditChange =
   | { readonly kind: "broken"; readonly violation: FoundViolation }
   | { readonly kind: "gone"; readonly violation: FoundViolation }
-  /** A cell, agent or journal, or the history of a cell, is not (`unread`) or is again (`read`) to be had. */
+  /** A cell, an agent, a journal or the history of a cell can no longer be read (`unread`), or can be read again (`read`). */
   | { readonly kind: "unread"; readonly source: string; readonly reason: string }
   | { readonly kind: "read"; readonly source: string }
   | { readonly kind: "healing"; readonly healing: Healing; readonly isDryRun: boolean };
 
 export interface WatchOptions extends AuditOptions {
   readonly everyMs: number;
-  /** Ends the watch, after one more reading. */
+  /** Ends the watch when aborted, after one more reading. */
   readonly signal: AbortSignal;
   readonly onChange: (change: AuditChange) => void;
-  /** Heal what is confirmed, once each time that it is. */
+  /** Heals confirmed violations, once each time that one is confirmed. */
   readonly heal?: { readonly isDryRun: boolean } | undefined;
-  /** After each reading. */
+  /** Called after each reading. */
   readonly onReading?: () => void;
 }
 
 export interface WatchReport {
-  /** The last reading, with everything that was confirmed since the watch began, gone or not. */
+  /** The last reading, with everything that was confirmed since the watch began, even if it is gone. */
   readonly report: AuditReport;
   readonly readings: number;
-  /** How many transactions were checked, by cell. */
+  /** Number of transactions checked, by cell. */
   readonly transactions: Readonly<Record<string, number>>;
 }
 
@@ -105,7 +105,7 @@ async function readUntilEnd(
   }
 }
 
-/** Tells of each source once that it cannot be read, and once that it can again. */
+/** Reports each source once when it can no longer be read, and once when it can be read again. */
 class SourceStates {
   readonly #onChange: (change: AuditChange) => void;
   readonly #unread = new Set<string>();
@@ -124,7 +124,7 @@ class SourceStates {
     if (this.#unread.delete(source)) this.#onChange({ kind: "read", source });
   }
 
-  /** What the reading does not complain of, histories apart, was read. */
+  /** Every source was read unless the reading lists it as unread. Histories are not part of a reading. */
   take({ unread, unreadGuests }: CloudReading): void {
     const missing = new Map([...[...unread].map(([cell, why]) => [`cell ${cell}`, why] as const), ...unreadGuests]);
     for (const source of [...this.#unread]) {

@@ -8,10 +8,10 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { AuditedCell } from "./read-cloud.ts";
 
 export interface HistoryEvents {
-  /** One transaction of the log proves it: no second reading is needed. */
+  /** Reports a violation that one transaction of the log proves, so that no second reading is needed. */
   broken(violation: FoundViolation): void;
   followed(cell: string): void;
-  /** What is committed from now until it is `followed` again is checked by nobody. */
+  /** Reports that nobody checks what is committed from now until the history is `followed` again. */
   lost(cell: string, reason: string): void;
 }
 
@@ -19,8 +19,8 @@ const RETRY_MS = 1_000;
 const CATCH_UP_MS_MAX = 10_000;
 
 /**
- * Follows what is committed in one cell's ledger and checks law 1 at every committed moment. Modes: opening (a slot, a snapshot)
- * → following → on a loss, a pause and opening anew; `close` ends it from each.
+ * Follows the commits in one cell's ledger and checks law 1 at every committed moment. Modes: opening (a slot, a snapshot) → following. A
+ * loss is followed by a pause and another opening. `close` ends the watch in each mode.
  */
 export class CellHistoryWatch {
   readonly #cell: AuditedCell;
@@ -36,19 +36,19 @@ export class CellHistoryWatch {
     this.#events = events;
   }
 
-  /** How many transactions were checked. */
+  /** Number of transactions checked. */
   get transactions(): number {
     return this.#transactions;
   }
 
-  /** Resolves when the history is followed for the first time, or could not be. */
+  /** Resolves when the history is followed for the first time, or when that failed. */
   start(): Promise<void> {
     return new Promise((resolve) => {
       this.#running = this.#run(resolve);
     });
   }
 
-  /** Resolves when all that was committed before the call has been checked, as far as it is followed. */
+  /** Resolves when everything committed before the call has been checked, as far as the history is followed. */
   async catchUp(): Promise<void> {
     const follower = this.#follower;
     if (follower !== null)
@@ -79,7 +79,7 @@ export class CellHistoryWatch {
     }
   }
 
-  /** One unbroken piece; resolves with the reason of its end. */
+  /** Follows one unbroken stretch of history, and resolves with the reason of its end. */
   async #follow(opened: () => void): Promise<string> {
     const { signal } = this.#closing;
     const history = new CapacityHistory();

@@ -18,7 +18,7 @@ import { createConductor } from "../../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS } from "../../services/conductor/settings.ts";
 import { type CloudObserver, observeCellStore } from "./observe-stores.ts";
 
-/** What a cell is made of. */
+/** The parts that a cell consists of. */
 export interface CellPlan {
   readonly name: string;
   readonly databaseUrl: string;
@@ -33,24 +33,27 @@ export interface CellServicesOptions extends CellPlan {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: CloudObserver | null;
-  /** A part cannot go on. */
+  /** Called when a part cannot continue. */
   readonly fail: (error: unknown) => void;
 }
 
-/** What runs inside a cell: its conductors, and one agent that carries all of its hosts. */
+/** The services inside a cell: its conductors, and one agent that carries all of its hosts. */
 export interface CellServices extends Service {
-  /** Every host's tree is in the ledger. */
+  /** Whether every host's tree is in the ledger. */
   readonly ready: boolean;
-  /** What really runs on the hosts. */
+  /** The guests that really run on the hosts. */
   runningGuests(): Promise<ReadonlyMap<string, readonly RunningGuest[]>>;
-  /** What exists on the hosts, whether it runs or not. */
+  /** All guests on the hosts, running or not. */
   copies(): Promise<ReadonlyMap<string, readonly RunningGuest[]>>;
 }
 
-/** Each connection compiles the cell's functions for itself, and batches grow while they wait for one: few are faster than many. */
+/**
+ * Each connection compiles the cell's functions separately, and batches grow while they wait for a connection, so few connections are
+ * faster than many.
+ */
 export const CONNECTIONS_MAX = 2;
 
-/** Builds a cell's own services on a migrated database and a bus whose streams are there when they start. */
+/** Builds a cell's own services on a migrated database. The streams of the bus must exist when the services start. */
 export function createCellServices(options: CellServicesOptions): CellServices {
   const { name, databaseUrl, clock, logger, observer } = options;
   const pool = createPool({ url: databaseUrl, applicationName: "berth conductors", connectionsMax: CONNECTIONS_MAX });

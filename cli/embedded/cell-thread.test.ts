@@ -57,7 +57,7 @@ it("carries a cell's services until they are closed", async () => {
 
 it("says why a cell cannot start", async () => {
   const services = open("/dev/null/no.journal");
-  // With the code, by which a person's mistake is told from a fault of this program.
+  // The code distinguishes a user's mistake from a fault of this program.
   await expect(services.start()).rejects.toMatchObject({
     message: expect.stringContaining("/dev/null"),
     code: "EEXIST",
@@ -65,7 +65,7 @@ it("says why a cell cannot start", async () => {
   await services.close();
 });
 
-it("takes no calls once it is closed, and does not call that a failure", async () => {
+it("accepts no calls once it is closed, and does not report that as a failure", async () => {
   const services = open(null);
   await services.start();
   await services.close();
@@ -75,7 +75,7 @@ it("takes no calls once it is closed, and does not call that a failure", async (
   expect(failures).toEqual([]);
 });
 
-it("rejects what waits when it is closed", async () => {
+it("rejects waiting calls when it is closed", async () => {
   const services = open(null);
   const waiting = expect(services.runningGuests()).rejects.toThrow("was closed");
   await thread.close();
@@ -83,7 +83,7 @@ it("rejects what waits when it is closed", async () => {
   expect(failures).toEqual([]);
 });
 
-it("tells once of a thread that died; what waits rejects, and closing finds nothing left to do", async () => {
+it("reports once that a thread died, rejects waiting calls, and can then be closed without further work", async () => {
   const services = open(null);
   await services.start();
   const waiting = expect(services.runningGuests()).rejects.toThrow("has ended");
@@ -96,7 +96,7 @@ it("tells once of a thread that died; what waits rejects, and closing finds noth
   expect(failures).toHaveLength(1);
 });
 
-it("tells a whole cloud what its cells commit, what runs in them, and when an agent cannot go on", async () => {
+it("reports what the cells of a whole cloud commit, what runs in them, and when an agent cannot continue", async () => {
   const api = await freshDatabase("api");
   const observed: string[] = [];
   let began = Number.POSITIVE_INFINITY;
@@ -130,7 +130,7 @@ it("tells a whole cloud what its cells commit, what runs in them, and when an ag
     began = preciseNow();
     expect((await create({ outcome: "reschedule", first: 1 })).status).toBe(202);
     await eventually("the server", () => observed.length === 4);
-    // The scheduler's claim, then the alternate's.
+    // The first claim is the scheduler's, the second is the alternate's.
     expect(observed).toEqual(["claimed", "claimed", "attemptFailed", "active true"]);
     const guests = [...(await cloud.cells[0]!.runningGuests()).values()];
     expect(guests.map((each) => each.length).toSorted()).toEqual([0, 1]);

@@ -6,7 +6,7 @@ import type { LogLevel } from "../../runtime/logger.ts";
 import type { CellPlan, CellServices } from "./cell-services.ts";
 import type { CloudObserver } from "./observe-stores.ts";
 
-/** What a thread of cells is asked. `buses`: the other ends of the conductors' connections. */
+/** A call to the thread of the cells. `buses` are the other ends of the conductors' connections. */
 export type CellCall =
   | { readonly kind: "open"; readonly plan: CellPlan; readonly journal: string | null; readonly buses: MessagePort[] }
   | { readonly kind: "start" | "guests" | "copies" | "close"; readonly cell: string };
@@ -15,7 +15,7 @@ export interface NumberedCellCall {
   readonly call: CellCall;
 }
 
-/** … and what it says. */
+/** A message from the thread of the cells. */
 export type CellWord =
   | { readonly kind: "done"; readonly id: number; readonly value: unknown }
   | { readonly kind: "failed"; readonly id: number; readonly error: SentError }
@@ -26,7 +26,7 @@ export type ObservedWord = {
   [Method in keyof CloudObserver]: readonly [Method, ...Parameters<CloudObserver[Method]>];
 }[keyof CloudObserver];
 
-/** An error on its way: a message between threads keeps neither its class nor its code. */
+/** An error in a message between threads, which keep neither the class nor the code of an error. */
 export interface SentError {
   readonly message: string;
   readonly stack?: string | undefined;
@@ -41,13 +41,13 @@ export interface CellThreadData {
 export interface CellThreadOptions {
   readonly logLevel: LogLevel;
   readonly observer: CloudObserver | null;
-  /** The thread, or a part in it, cannot go on. */
+  /** Called when the thread, or a part in it, cannot continue. */
   readonly fail: (error: unknown) => void;
 }
 
 /**
- * A thread that the cells' own services share, so that a cloud in one process has a CPU for what is above the cells and another
- * for what is inside, which know each other by the bus and the databases alone.
+ * A thread that the cells' own services share, so that a cloud in one process can use a second CPU for the inside of its cells. The API
+ * tier and the cells communicate only through the bus and the databases.
  */
 export class CellThread {
   readonly #worker: Worker;
@@ -66,7 +66,7 @@ export class CellThread {
     this.#worker.on("exit", () => this.#die(new Error("the thread of the cells' services has ended")));
   }
 
-  /** The services of a cell; `journal`: the agent's file, null for one in memory. */
+  /** Returns the services of a cell. `journal` is the agent's file, or null for a journal in memory. */
   open(plan: CellPlan, journal: string | null, connectBus: () => Bus): CellServices {
     const cell = plan.name;
     const buses = Array.from({ length: plan.conductors }, () => {
@@ -75,7 +75,7 @@ export class CellThread {
       return port2;
     });
     const opened = this.#call({ kind: "open", plan, journal, buses }, buses);
-    // Told of by `start`.
+    // `start` reports the error; this only prevents an unhandled rejection until then.
     opened.catch(() => undefined);
     const ready = this.#ready;
     const ended = () => this.#ended;
@@ -91,7 +91,7 @@ export class CellThread {
       runningGuests: () =>
         this.#call({ kind: "guests", cell }) as Promise<ReadonlyMap<string, readonly RunningGuest[]>>,
       copies: () => this.#call({ kind: "copies", cell }) as Promise<ReadonlyMap<string, readonly RunningGuest[]>>,
-      // A thread that has ended has left nothing to close.
+      // A thread that has ended has nothing left to close.
       close: async () => {
         await this.#call({ kind: "close", cell }).catch((error: unknown) => {
           if (this.#ended === null) throw error;
@@ -100,7 +100,7 @@ export class CellThread {
     };
   }
 
-  /** Repeatable. Calls that wait reject. */
+  /** Repeatable. Waiting calls reject. */
   async close(): Promise<void> {
     this.#end(new Error("the thread of the cells' services was closed"));
     await this.#worker.terminate();
@@ -147,7 +147,7 @@ export class CellThread {
   }
 }
 
-/** What of an error another thread can be told. */
+/** The part of an error that can be sent to another thread. */
 export function sentOf(error: unknown): SentError {
   if (!(error instanceof Error)) return { message: String(error) };
   const code = "code" in error && ["string", "number"].includes(typeof error.code) ? { code: error.code } : {};

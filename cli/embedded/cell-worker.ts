@@ -17,7 +17,7 @@ import {
 } from "./cell-thread.ts";
 import type { CloudObserver } from "./observe-stores.ts";
 
-// The inside of a CellThread.
+// The code that runs inside a CellThread.
 const { logLevel, observed } = workerData as CellThreadData;
 const logger = createLogger({ name: "cells", level: logLevel });
 const cells = new Map<string, CellServices>();

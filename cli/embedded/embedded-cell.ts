@@ -18,18 +18,20 @@ import { type CloudObserver, observeCellStore } from "./observe-stores.ts";
 export interface EmbeddedCellOptions {
   readonly name: string;
   readonly databaseUrl: string;
-  /** Builds what runs inside, wherever that is; each call of `connectBus` is another connection to the cell's bus. */
+  /**
+   * Builds the services inside the cell, in this thread or another. Each call of `connectBus` opens another connection to the cell's bus.
+   */
   readonly createServices: (connectBus: () => Bus) => CellServices;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: CloudObserver | null;
 }
 
-/** A cell of a cloud in one process, with what the API tier has of it. */
+/** A cell of a cloud in one process, with the objects through which the API tier uses it. */
 export interface EmbeddedCell extends CellServices {
   readonly name: string;
   readonly databaseUrl: string;
-  /** The API tier's own way in; conductors have another. */
+  /** The API tier's store; conductors have another one. */
   readonly store: CellStore;
   readonly admin: HostAdminStore;
   readonly bus: Bus;

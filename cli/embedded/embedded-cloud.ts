@@ -47,40 +47,40 @@ import { createEmbeddedCell, type EmbeddedCell } from "./embedded-cell.ts";
 import { type CloudObserver, observeApiStore } from "./observe-stores.ts";
 
 export interface EmbeddedCloudOptions {
-  /** The API database, with the cells' databases beside it; null: the embedded Postgres in `dataDir`. */
+  /** URL of the API database, beside which the cells' databases are created; null for the embedded Postgres in `dataDir`. */
   readonly databaseUrl: string | null;
-  /** Keeps the embedded Postgres and the agents' journals; null: a temporary one that goes with the cloud. */
+  /** Directory of the embedded Postgres and the agents' journals; null for a temporary one, which is removed with the cloud. */
   readonly dataDir: string | null;
   readonly cells: readonly { readonly name: string; readonly hosts: readonly HostConfig[] }[];
   readonly schedulers: number;
-  /** Of each cell. */
+  /** Number of conductors of each cell. */
   readonly conductors: number;
   readonly listen: HostPort;
-  /** How callers are known; `none` unless given. */
+  /** How callers are authenticated; `none` by default. */
   readonly auth?: AuthKind;
-  /** Whose tokens are; needed for `keystone`. */
+  /** Validates tokens; required for `keystone`. */
   readonly keystone?: AuthenticateToken | null;
   readonly logger: Logger;
-  /** Whether a resize may stay on its host. Not unless given. */
+  /** Whether a resize may stay on its host; false by default. */
   readonly resizeToSameHost?: boolean;
-  /** Rules about hosts of the cloud's own, beside Nova's. */
+  /** The cloud's own host filters, in addition to Nova's. */
   readonly filters?: readonly HostFilter[];
-  /** Told of what is committed. None unless given. */
+  /** Notified of what is committed; none by default. */
   readonly observer?: CloudObserver;
   /**
-   * Much will be asked of it: what runs inside the cells has a thread of its own, and each cell of a temporary cloud a database
-   * server of its own. Takes longer to start. Not unless given.
+   * Prepares the cloud for heavy load: the inside of the cells gets its own thread, and each cell of a temporary cloud its own database
+   * server. The start takes longer. False by default.
    */
   readonly underLoad?: boolean;
-  /** A part cannot go on: the cloud must be closed. */
+  /** Called when a part cannot continue: the cloud must be closed. */
   readonly fail: (error: unknown) => void;
 }
 
 /** All four services in one process, over real databases, with the in-process bus, soft state and agent link. */
 export interface EmbeddedCloud {
-  /** Base of the Compute API, without a path. */
+  /** Base URL of the Compute API, without a path. */
   readonly apiUrl: string;
-  /** For an audit that also knows what runs on the hosts. */
+  /** URL of the API database, for an audit that also knows what runs on the hosts. */
   readonly databaseUrl: string;
   readonly cells: readonly EmbeddedCell[];
   /** Stops everything, the api first. Repeatable. */
@@ -95,7 +95,7 @@ const POLL_MS = 20;
  * nothing running.
  */
 export async function startCloud(options: EmbeddedCloudOptions): Promise<EmbeddedCloud> {
-  // What was started, in order; closed the other way round.
+  // Functions that close what was started, in the order of starting; they are called in reverse order.
   const started: (() => Promise<void>)[] = [];
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {
@@ -143,7 +143,7 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
   }
 }
 
-/** The cells' databases, side by side. All have ended when it rejects, so that nothing is closed under those at work. */
+/** Opens the cells' databases in parallel. When it rejects, all openings have ended, so that nothing is closed while one is under way. */
 async function openCellDatabases(database: ApiDatabase, cells: readonly string[]): Promise<readonly string[]> {
   const opened = await Promise.allSettled(cells.map((cell) => openCellDatabase(database, cell)));
   return opened.map((each) => {
@@ -152,14 +152,14 @@ async function openCellDatabases(database: ApiDatabase, cells: readonly string[]
   });
 }
 
-/** A cell's database, with the tables that this version needs. */
+/** Returns the URL of a cell's database with the tables that this version needs. */
 async function openCellDatabase(database: ApiDatabase, cell: string): Promise<string> {
   const url = (await database.cellUrl?.(cell)) ?? (await cellUrlBeside(database.url, cell));
   await migrate(url, "cell");
   return url;
 }
 
-/** How a cell's own services are made: here, or in a thread that all cells share. `opened` is told of the thread. */
+/** Returns how a cell's own services are made: in this thread, or in one that all cells share. `opened` is called with that thread. */
 function servicesFor(
   options: EmbeddedCloudOptions,
   opened: (thread: CellThread) => void,
@@ -178,7 +178,7 @@ function servicesFor(
   return (plan, connectBus) => thread.open(plan, fileOf(plan.name), connectBus);
 }
 
-/** The API tier: its database, its bus, the schedulers' soft state, and the services on them. */
+/** Builds the API tier: its database, its bus, the schedulers' soft state, and its services. */
 async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, cells: readonly EmbeddedCell[]) {
   await migrate(databaseUrl, "api");
   const pool = createPool({ url: databaseUrl, applicationName: "berth api tier", findsByKeys: true });
@@ -249,7 +249,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   return { api, schedulers, close };
 }
 
-/** The schedulers share the process, so they share its transactions. */
+/** The schedulers share the process, so they share each other's transactions. */
 function seenByScheduler(cell: EmbeddedCell) {
   const dispatches = createDispatchBatcher(cell.store, DEFAULT_SCHEDULER_SETTINGS.batchMax);
   return { ...seenFromAbove(cell), operations: cell.store, dispatches };
@@ -261,7 +261,7 @@ function seenFromAbove({ name, store, admin, bus, view, facts, follower }: Embed
 
 function apiSettings({ listen, auth = "none", resizeToSameHost = false }: EmbeddedCloudOptions) {
   const http = { ...DEFAULT_API_SETTINGS.http, listen };
-  // The only api there is hears of every change of a flavor itself.
+  // This is the only api, so it hears of every change of a flavor itself.
   return { ...DEFAULT_API_SETTINGS, auth, flavorCacheMs: 60_000, resizeToSameHost, http };
 }
 
@@ -274,7 +274,7 @@ async function waitUntilReady(cells: readonly EmbeddedCell[]): Promise<void> {
   await Promise.all(cells.map((cell) => cell.follower.waitUntilSeen(READY_MS)));
 }
 
-/** Beside an API database of the user's own: a database on the same server, named for both. */
+/** Returns the URL of a database on the same server as the user's API database, named after the API database and the cell. */
 async function cellUrlBeside(apiUrl: string, cell: string): Promise<string> {
   const url = new URL(apiUrl);
   const name = `${url.pathname.slice(1) || "berth"}_cell_${cell}`;

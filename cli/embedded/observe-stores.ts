@@ -3,17 +3,17 @@ import type { CellStore } from "../../core/cell/cell-store.ts";
 import { preciseNow } from "../../runtime/clock.ts";
 import { overriding } from "../../runtime/overriding.ts";
 
-/** What a composition in one process can tell of its servers at the moment that it is committed. */
+/** Called by a cloud in one process when something about its servers is committed. */
 export interface CloudObserver {
-  /** So many claims went through: dispatches and hops. */
+  /** Called with the number of claims that succeeded: dispatches and hops. */
   claimed(claims: number): void;
   attemptFailed(serverUuid: string): void;
-  /** `atMs`: when, milliseconds since the epoch, with fractions. The word itself may come a moment later. */
+  /** `atMs` is the time in milliseconds since the epoch, with fractions. The call itself may come a moment later. */
   active(serverUuid: string, atMs: number): void;
   failed(serverUuid: string, reason: string, atMs: number): void;
 }
 
-/** Tells of requests that no scheduler could place. */
+/** Reports requests that no scheduler could place. */
 export function observeApiStore<Store extends Pick<ApiStore, "failRequests">>(
   store: Store,
   observer: CloudObserver,
@@ -27,7 +27,7 @@ export function observeApiStore<Store extends Pick<ApiStore, "failRequests">>(
   return overriding(store, replacements as Partial<Store>);
 }
 
-/** Tells of claims and of how builds end; without anybody to tell, the store itself. */
+/** Reports claims and the ends of builds. Without an observer, it returns the store itself. */
 export function observeCellStore(store: CellStore, observer: CloudObserver | null): CellStore {
   if (observer === null) return store;
   return overriding(store, {

@@ -1,13 +1,13 @@
 import { shareParts } from "../progress-line.ts";
 
-/** How far a drain is. */
+/** The progress of a drain. */
 export interface DrainTally {
   total: number;
   moved: number;
   stayed: number;
 }
 
-/** A drain's state as one line. */
+/** The state of a drain as one line. */
 export function drainLine({ total, moved, stayed }: DrainTally, seconds: number, withBar: boolean): string {
   const ended = moved + stayed;
   const rate = seconds > 0 ? ended / seconds : 0;

@@ -2,14 +2,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { DrainTally } from "./drain-progress.ts";
 import { type ApiAccess, callCompute, OperatorsApiError } from "./operators-client.ts";
 
-/** Servers that are on their way at a time. */
+/** Maximum number of servers that are moved at a time. */
 const ON_THEIR_WAY_MAX = 32;
-/** Pauses between two looks at a server, and between two tries while a cell does not answer: from … to. */
+/** Minimum and maximum pause between two looks at a server, and between two tries while a cell does not answer, in milliseconds. */
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 1_000;
-/** Tries of a call that a cell did not answer. */
+/** Number of tries of a call while a cell does not answer. */
 const TRIES_MAX = 60;
-/** A move that takes longer than this counts as one that did not happen; it goes on. */
+/** A move that takes longer than this counts as failed in the report, but continues. */
 const MOVE_MS_MAX = 30 * 60_000;
 const PAGE = 1_000;
 const EVENTS_SHOWN_MAX = 3;
@@ -34,7 +34,7 @@ interface Action {
   readonly events?: readonly { readonly host: string | null; readonly details: string | null }[];
 }
 
-/** Moves all servers of one host away, some at a time, through the Compute API, and confirms what waits for it. */
+/** Moves all servers away from one host through the Compute API, several at a time, and confirms the moves that need it. */
 export class Drain {
   readonly tally: DrainTally = { total: 0, moved: 0, stayed: 0 };
   readonly #access: ApiAccess;
@@ -48,7 +48,7 @@ export class Drain {
     this.#live = options.live;
   }
 
-  /** Rejects when the api cannot be reached; what was begun goes on. */
+  /** Rejects when the api cannot be reached. Moves that were begun continue. */
   async run(): Promise<DrainReport> {
     const startedMs = performance.now();
     const servers = await this.#residents();
@@ -86,7 +86,7 @@ export class Drain {
     }
   }
 
-  /** Null: it is away. */
+  /** Resolves with null when the server has left the host. */
   async #tryToMove(server: Shown): Promise<string | null> {
     try {
       await this.#act(server.id, this.#actionFor(server));
@@ -113,7 +113,7 @@ export class Drain {
     await this.#call("POST", `/servers/${id}/action`, body);
   }
 
-  /** The server once nothing is under way; null: it is gone. */
+  /** Resolves with the server once no task is under way, or with null when it is gone. */
   async #settled(id: string): Promise<Shown | null> {
     const deadline = performance.now() + MOVE_MS_MAX;
     for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(PAUSE_MS_MAX, pauseMs * 1.5)) {
@@ -127,7 +127,7 @@ export class Drain {
     }
   }
 
-  /** In the words of its last action's events. */
+  /** Takes the reason from the events of the server's last action. */
   async #whyItStayed(id: string, { status }: Shown): Promise<string> {
     const path = `/servers/${id}/os-instance-actions`;
     const { instanceActions } = await this.#call<{ instanceActions: Action[] }>("GET", path);
@@ -140,7 +140,7 @@ export class Drain {
     return reasons.length === 0 ? `it is ${status}` : reasons.slice(0, EVENTS_SHOWN_MAX).join("; ");
   }
 
-  /** Asked again while the api says that it cannot answer now. */
+  /** Repeats the call while the api says that it cannot answer now. */
   async #call<Answer>(method: "GET" | "POST", path: string, body?: unknown): Promise<Answer> {
     for (let tries = 1; ; tries += 1) {
       try {

@@ -1,4 +1,4 @@
-/** Steps, misses and weights as the operators' API tells them. */
+/** The JSON of the operators' API for steps, rejected hosts and weights. */
 export interface ShownStep {
   readonly step: string;
   readonly left: number;
@@ -22,7 +22,7 @@ export interface ShownMiss {
 export interface ShownWeight {
   readonly host: string;
   readonly weight: number;
-  /** By weigher: raw, normalised, multiplier. */
+  /** By weigher: the raw weight, the normalised weight and the multiplier. */
   readonly parts: Readonly<Record<string, readonly [number, number, number]>>;
 }
 
@@ -33,7 +33,7 @@ export interface ShownFunnel {
   readonly nearest: readonly ShownMiss[];
 }
 
-/** The answer to "where would it go". */
+/** The answer to the question where a server would be placed. */
 export interface ShownExplanation extends ShownFunnel {
   readonly refusal: string | null;
   readonly ranked: readonly (ShownWeight & { readonly cell: string })[];
@@ -69,7 +69,7 @@ export type ShownDecision =
     })
   | (Effort & ShownFunnel & { readonly outcome: "refused"; readonly unseen: readonly string[] });
 
-/** The answer to "why is it there". */
+/** The answer to the question why a server is on its host. */
 export interface ShownDecisions {
   readonly decisions: readonly {
     readonly server: string;

@@ -62,8 +62,8 @@ async function tellLives(
 }
 
 /**
- * `same_host=UUID,group=UUID`; a hint that is given several times has several values. A comma that no name
- * follows is part of the value: `query=[">=","$free_ram_mb",1024]`.
+ * Parses hints like `same_host=UUID,group=UUID`. A hint that is given several times has several values. A comma that is not followed by a
+ * name is part of the value: `query=[">=","$free_ram_mb",1024]`.
  */
 export function parseHints(given: string): Record<string, string[]> {
   const hints: Record<string, string[]> = {};

@@ -10,7 +10,7 @@ export interface ListedHost {
   readonly build_failures: number;
 }
 
-/** And as it shows it. */
+/** A host as the operators' API shows it alone. */
 export interface ShownHost extends ListedHost {
   readonly root_provider: string;
   readonly agent: string;
@@ -33,7 +33,7 @@ export interface ShownInventory {
   readonly reported_ratio: number | null;
 }
 
-/** `up`, `down, disabled (why)` and the like. */
+/** Describes a state, for example `up` or `down, disabled (why)`. */
 export function describeState(host: ListedHost): string {
   const words = [host.forced_down ? "forced down" : host.state];
   if (host.status === "disabled")

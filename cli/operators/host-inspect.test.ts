@@ -21,7 +21,7 @@ function madeUpHost(): string {
   );
 }
 
-test("prints a host and its tree as JSON, which a compute agent takes as a hosts file", () => {
+test("prints a host and its tree as JSON, which a compute agent accepts as a hosts file", () => {
   const sysroot = madeUpHost();
   const sets = ["--cpu-shared-set", "0-3,^1", "--cpu-dedicated-set", "4-7"];
   const read = JSON.parse(inspect("--sysroot", sysroot, "--json", "--host", "h1", ...sets));
@@ -47,7 +47,7 @@ test("prints a host and its tree as JSON, which a compute agent takes as a hosts
   });
 });
 
-test("prints it for people, too, and flat when it is asked to", () => {
+test("prints a host for people, too, and with a flat tree on request", () => {
   const text = inspect("--sysroot", madeUpHost(), "--flat", "--host", "h1");
   expect(text).toMatch(/^packages \/ cores \/ threads +2 \/ 4 \/ 8$/m);
   expect(text).toMatch(/^h1 +VCPU +8 +0/m);
@@ -57,7 +57,7 @@ test("prints it for people, too, and flat when it is asked to", () => {
   expect(text).toMatch(/^disk +unknown$/m);
 });
 
-test("prints the machine that it runs on, with the disk", () => {
+test("prints the machine that it runs on, with its disk", () => {
   const read = JSON.parse(inspect("--json"));
   expect(read.threads).toBeGreaterThan(0);
   expect(read.memoryBytes).toBeGreaterThan(0);

@@ -75,7 +75,7 @@ export function runHostInspectCommand(argv: readonly string[]): Promise<number> 
   });
 }
 
-/** The host with the warnings of its tree. Throws a SettingsError if a set of CPUs cannot be used on this host. */
+/** Returns the host with the warnings of its tree. Throws a SettingsError if a set of CPUs cannot be used on this host. */
 function withTree(
   host: InspectedHost,
   options: TreeOptions,
@@ -86,7 +86,7 @@ function withTree(
   return { inspected: { ...host, warnings }, tree: tree.root };
 }
 
-/** A sysroot says nothing of its host's name, so the directory's name stands for it, as far as names of hosts allow. */
+/** A sysroot does not contain its host's name, so the directory's name is used, reduced to the characters that host names allow. */
 function nameOf(sysroot: string | null): string {
   if (sysroot === null) return hostname();
   const [last = ""] = sysroot

@@ -28,7 +28,7 @@ export function runHostShowCommand(argv: readonly string[]): Promise<number> {
   });
 }
 
-/** For people. */
+/** Formats a host for people. */
 export function hostText(host: ShownHost): string {
   const halfLifeMinutes = host.build_failures_half_life_seconds / 60;
   const fields = [
@@ -44,7 +44,7 @@ export function hostText(host: ShownHost): string {
   return `${tableOf(fields)}\n${inventoryTable(host.inventories)}`;
 }
 
-/** Inventories with their ratios and where these come from. */
+/** Inventories with their ratios and the sources of these. */
 export function inventoryTable(inventories: readonly ShownInventory[]): string {
   const head = ["PROVIDER", "CLASS", "TOTAL", "RESERVED", "RATIO", "FROM", "CAPACITY", "USED"];
   return tableOf([

@@ -1,7 +1,7 @@
 import type { LifeAnswer } from "../../services/api/explain/life-schemas.ts";
 import type { ShownDecisions } from "./explain-answer.ts";
 
-/** All that is known of one server, as the operators' API tells it. */
+/** All that the operators' API knows of one server. */
 export type ShownLife = Omit<LifeAnswer, "decisions"> & ShownDecisions;
 export type ShownTask = LifeAnswer["tasks"][number];
 export type ShownCaller = NonNullable<ShownTask["asked_by"]>;

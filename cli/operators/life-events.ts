@@ -2,14 +2,14 @@ import type { ShownCaller, ShownClaim, ShownLife, ShownTask } from "./life-answe
 
 /** One line of a time line. */
 export interface LifeEvent {
-  /** ISO time. */
+  /** Time of the event in ISO format. */
   readonly at: string;
-  /** What was done: `create`, `schedule`, `build`, the kind of an operation, `delete`. */
+  /** The action: `create`, `schedule`, `build`, the kind of an operation, or `delete`. */
   readonly what: string;
   readonly text: string;
 }
 
-/** Everything that is known to have happened to a server, the earliest first. */
+/** All known events of a server, the earliest first. */
 export function eventsOf(life: ShownLife): readonly LifeEvent[] {
   const events = [
     ...requestEvents(life),
@@ -17,7 +17,7 @@ export function eventsOf(life: ShownLife): readonly LifeEvent[] {
     ...life.tasks.flatMap(taskEvents),
     ...life.requested_moves.flatMap(moveEvents),
   ];
-  // Of one moment, events stay in the order in which they were made.
+  // Events of the same moment stay in the order in which they were made.
   return events.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
 }
 
@@ -28,7 +28,7 @@ function requestEvents({ request, deletion, state, tasks }: ShownLife): LifeEven
     events.push({ at, what: "create", text: `asked for by ${callerText(asked_by)}` });
     if (request.state === "failed") events.push({ at: updated_at, what: "create", text: `ended in ERROR: ${fault}` });
   }
-  // The task of a delete says who asked for it, and when it ended.
+  // If the delete has a task, the task says who asked for it and when it ended.
   if (!tasks.some(({ kind }) => kind === "delete")) {
     if (deletion !== null)
       events.push({ at: deletion.at, what: "delete", text: `asked for by request ${deletion.request_id}` });
@@ -55,7 +55,7 @@ function taskEvents(task: ShownTask): LifeEvent[] {
   const path = move === null || (move.from === null && move.to === null) ? "" : ` ${pathText(move)}`;
   const who = asked_by === null ? "begun by the cell itself" : `asked for by ${callerText(asked_by)}`;
   const events: LifeEvent[] = [
-    // A build is asked for by the request, which has an event of its own.
+    // A build is asked for by the request, which has its own event.
     ...(what === "build" ? [] : [{ at, what, text: `begins${path}, ${who}` }]),
     ...task.conductors.map((conductor) => ({
       ...{ at: conductor.at, what },
@@ -70,7 +70,7 @@ function taskEvents(task: ShownTask): LifeEvent[] {
       ...attemptEvents(what, attempt),
     ]),
   ];
-  // Of one moment events stay in this order: an attempt ends, then comes the hop, then the next attempt.
+  // Events of the same moment stay in this order: the end of an attempt, then the hop, then the next attempt.
   const sorted = events.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
   if (outcome === null || ended_at === null) return sorted;
   const status = move?.status ? `, the move is ${move.status}` : "";
@@ -112,7 +112,7 @@ function callerText({ request_id, user_id, project_id }: ShownCaller): string {
   return `user ${user_id} of project ${project_id}, request ${request_id}`;
 }
 
-/** Amounts by class; of one class from several providers the sum. */
+/** Amounts by class, summed over providers. */
 function claimText(claim: ShownClaim): string {
   const sums = new Map<string, number>();
   for (const item of claim) sums.set(item.class, (sums.get(item.class) ?? 0) + item.amount);

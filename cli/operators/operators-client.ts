@@ -3,7 +3,7 @@ import { text, url } from "../../runtime/setting-kinds.ts";
 import { optional } from "../../runtime/settings.ts";
 import { apiAddress } from "./api-address.ts";
 
-/** How commands reach the running api; spread into a declaration. */
+/** Settings that say how commands reach the running api; spread them into a declaration. */
 export const operatorSettings = {
   api: optional(url("http", "https"), { about: "the api; http://127.0.0.1:8774 unless given" }),
   dataDir: optional(text(), { about: "instead of --api: where a running `berth dev` keeps its data" }),
@@ -11,13 +11,13 @@ export const operatorSettings = {
 };
 
 export interface ApiAccess {
-  /** Null: the one of `dataDir`, or else the default. */
+  /** Null means the address in `dataDir`, or else the default. */
   readonly api: string | null;
   readonly dataDir?: string | null;
   readonly token: string | null;
 }
 
-/** The api could not be reached, or did not do what it was asked; its own words, where it has any. */
+/** The api could not be reached, or did not do what it was asked. The message quotes the api where possible. */
 export class OperatorsApiError extends Error {
   /** The HTTP status, or `unreachable`. */
   readonly code: string;
@@ -31,7 +31,7 @@ export class OperatorsApiError extends Error {
 
 const ANSWER_MS = 60_000;
 
-/** One call of the operators' API (`path` begins after /berth/v1). Throws `OperatorsApiError`. */
+/** Makes one call of the operators' API (`path` begins after /berth/v1). Throws `OperatorsApiError`. */
 export async function callOperatorsApi<Answer>(
   access: ApiAccess,
   method: "GET" | "PUT" | "POST",
@@ -41,10 +41,10 @@ export async function callOperatorsApi<Answer>(
   return call<Answer>(access, method, `/berth/v1${path}`, body, {});
 }
 
-/** From here on the Compute API tells why in an action's events, and takes all that commands ask. */
+/** This microversion of the Compute API shows reasons in an action's events, and accepts all requests of the commands. */
 const COMPUTE_VERSION = { "openstack-api-version": "compute 2.90" };
 
-/** One call of the Compute API (`path` begins after /v2.1). Throws `OperatorsApiError`. */
+/** Makes one call of the Compute API (`path` begins after /v2.1). Throws `OperatorsApiError`. */
 export function callCompute<Answer>(access: ApiAccess, method: "GET" | "POST", path: string, body?: unknown) {
   return call<Answer>(access, method, `/v2.1${path}`, body, COMPUTE_VERSION);
 }

@@ -9,7 +9,7 @@ import type {
 } from "./explain-answer.ts";
 import { tableOf } from "./print-table.ts";
 
-/** Decisions about one server, the newest first, for people. */
+/** Formats the decisions about one server, the newest first, for people. */
 export function decisionsText({ decisions }: ShownDecisions): string {
   return decisions
     .map(({ server, scheduler, at, request_id, decision }) => {
@@ -19,7 +19,7 @@ export function decisionsText({ decisions }: ShownDecisions): string {
     .join("\n");
 }
 
-/** What would become of a request, for people. `asked`: the host that was asked about; null: none was. */
+/** Formats where a request would be placed, for people. `asked` is the host that the user asked about, or null. */
 export function explanationText(answer: ShownExplanation, asked: string | null): string {
   if (answer.refusal !== null) return `The request cannot be asked of any host: ${answer.refusal}.\n`;
   const parts = [funnelText(answer)];
@@ -53,7 +53,10 @@ function decisionText(decision: ShownDecision): string {
   }
 }
 
-/** One row a reason; the first of a step has its name and what it left, in each cell where there are several. */
+/**
+ * Makes one row for each reason. The first row of a step has the step's name and the number of hosts it left, in each cell if there are
+ * several.
+ */
 function funnelText({ hosts, steps, cells }: ShownFunnel): string {
   const perCell = cells.length > 1 ? cells : [];
   const rows = [
@@ -68,7 +71,7 @@ function funnelText({ hosts, steps, cells }: ShownFunnel): string {
   return tableOf(rows);
 }
 
-/** A column a weigher: raw weight → what it adds. */
+/** Makes one column for each weigher: raw weight → contribution to the sum. */
 function weightsText(weights: readonly (ShownWeight & { readonly cell?: string })[]): string {
   const names = [...new Set(weights.flatMap(({ parts }) => Object.keys(parts)))];
   const head = ["", "HOST", ...(weights[0]?.cell === undefined ? [] : ["CELL"]), "WEIGHT", ...names];

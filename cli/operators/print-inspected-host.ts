@@ -6,7 +6,7 @@ import { tableOf } from "./print-table.ts";
 
 const UNKNOWN = "unknown";
 
-/** For people: what the host has, its PCI devices that matter, the providers it would report, and the warnings. */
+/** Formats for people what the host has, its relevant PCI devices, the providers it would report, and the warnings. */
 export function inspectedHostText(host: InspectedHost, tree: TreeProvider): string {
   const sections = [
     tableOf(machineRows(host)),
@@ -56,7 +56,7 @@ function nodeTable({ numaNodes, hugepages }: InspectedHost): string {
   return tableOf([["NODE", "MEMORY", "CPUS", "HUGE PAGES"], ...rows]);
 }
 
-/** A function of the chipset tells nobody anything: shown are devices with a driver, an interface, or functions of SR-IOV. */
+/** Chipset functions are of no interest, so the table only has devices with a driver, an interface, or SR-IOV functions. */
 function deviceTable({ pci }: InspectedHost): string {
   const devices = pci?.filter((one) => one.sriov !== null || one.nics.length > 0 || one.driver !== null) ?? [];
   if (devices.length === 0) return "";

@@ -26,7 +26,7 @@ const LIFE: ShownLife = {
   request: { state: "dispatched", asked_by: ASKED, at: at(0), updated_at: at(1), fault: null },
   ...{ hosts: [], waits: [], missing: [] },
 };
-/** What the lines of the time line say, without their times. */
+/** Lines of the time line without their times. */
 const told = (life: ShownLife): string[] =>
   lifeText(life)
     .split("\n")
@@ -48,7 +48,7 @@ describe("the life of a server as people read it", () => {
     ]);
   });
 
-  it("tells a move with its path, its stages, its end and who asked, and what nobody asked for", () => {
+  it("shows a move with its path, its stages, its end and its caller, and operations without a caller", () => {
     const move: ShownTask = {
       ...BUILD,
       ...{ kind: "resize", hops: [], attempts: [], reason: "h3: no power", outcome: "error" },
@@ -69,7 +69,7 @@ describe("the life of a server as people read it", () => {
     ]);
   });
 
-  it("tells of a deletion whose task is not known, of refused moves, of waits and of what is not known", () => {
+  it("shows a deletion without a task, refused moves, waits, and what could not be read", () => {
     const refused = { id: "m", kind: "migrate", state: "refused", fault: "no room", asked_by: ASKED, at: at(2) };
     const life: ShownLife = {
       ...{ ...LIFE, state: null, tasks: [], waits: ["A waits for B."], missing: ["Cell north does not answer."] },

@@ -3,7 +3,10 @@ import { eventsOf } from "./life-events.ts";
 import { decisionsText } from "./print-explanation.ts";
 import { tableOf } from "./print-table.ts";
 
-/** One server's whole life for people: where it is, the time line, what is awaited, what is not known, and the decisions in full. */
+/**
+ * Formats one server's whole life for people: its place, the time line, what is under way, what could not be read, and the decisions in
+ * full.
+ */
 export function lifeText(life: ShownLife): string {
   const parts = [headText(life)];
   const events = eventsOf(life);
@@ -33,7 +36,7 @@ function listText(title: string, sentences: readonly string[]): string {
   return `${title}\n${sentences.map((sentence) => `- ${oneLine(sentence)}\n`).join("")}`;
 }
 
-/** Reasons come from drivers and may have line breaks. */
+/** Reasons come from drivers and may contain line breaks. */
 function oneLine(text: string): string {
   return text.replaceAll(/\s*[\r\n]+\s*/g, " ");
 }

@@ -1,4 +1,4 @@
-/** What the api says of a sync. */
+/** The api's answer to a sync. */
 export interface ShownSync {
   readonly changed: readonly {
     readonly cell: string;
@@ -10,7 +10,7 @@ export interface ShownSync {
   readonly unreachable_cells: readonly string[];
 }
 
-/** One line a host that was not as it should be, and one a cell that did not answer. */
+/** Makes one line for each host that had to be corrected, and one for each cell that did not answer. */
 export function syncText(answer: ShownSync): string {
   const lines = answer.changed.map((one) => {
     const parts = [

@@ -1,4 +1,4 @@
-/** Rows in columns as wide as their widest cell; the first row is the head. */
+/** Rows in columns as wide as their widest cell; the first row is the header. */
 export function tableOf(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows

@@ -7,7 +7,7 @@ import { type ShownSync, syncText } from "./print-sync.ts";
 const ratio = float({ min: 1e-6, max: 1e9 });
 const CLASS = "[A-Z0-9_]{1,255}";
 
-/** `CLASS=RATIO`, for classes that have no flag of their own. */
+/** `CLASS=RATIO`, for classes without a flag. */
 const classRatio: Kind<readonly [string, number]> = {
   allowed: "CLASS=RATIO",
   placeholder: "CLASS=N",

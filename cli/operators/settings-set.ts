@@ -31,7 +31,7 @@ export function runSettingsUnsetCommand(argv: readonly string[]): Promise<number
   );
 }
 
-/** A value is JSON, or the text that it is. */
+/** Reads the value as JSON, or as plain text if it is not JSON. */
 export function readAssignment(word: string): readonly [string, unknown] {
   const at = word.indexOf("=");
   if (at < 1) throw new SettingsError(`${JSON.stringify(word)} is not KEY=VALUE`);

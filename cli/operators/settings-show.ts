@@ -10,7 +10,7 @@ const declaration = {
   settings: { ...operatorSettings, json: setting(boolean, { about: "as JSON", default: "false" }) },
 };
 
-/** What the api says of the settings. */
+/** The api's answer with the settings. */
 export interface SettingsAnswer {
   readonly version: number;
   readonly set: Readonly<Record<string, unknown>>;
