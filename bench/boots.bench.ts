@@ -46,7 +46,7 @@ function writeTrace(dir: string): void {
   writeFileSync(join(dir, TASKS_FILES[1]), files.tasks);
 }
 
-/** Rejects with what the replay said when it failed, its audit included. */
+/** Rejects with the output of the replay, including its audit, when the replay failed. */
 async function replay(trace: string, file: string): Promise<ReplayResult> {
   await promisify(execFile)(BERTH, ["replay", trace, "--fail", FAIL, "--json", file], {
     timeout: LIMIT_MS,

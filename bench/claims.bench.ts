@@ -20,9 +20,9 @@ const OWNER = { projectId: "project", userId: "user", type: "INSTANCE" };
 interface Point {
   readonly name: string;
   readonly connections: number;
-  /** Most claims of one batch. */
+  /** Maximum number of claims in one batch. */
   readonly batchMax: number;
-  /** Claims waiting for their answer at any moment. */
+  /** Number of claims that wait for their answer at any moment. */
   readonly inFlight: number;
   readonly hosts: number;
 }
@@ -71,7 +71,7 @@ function nextClaim(hosts: number): AllocationChange {
   );
 }
 
-/** Claims per second over one run. Throws if one was refused: there is room for all. */
+/** Claims per second over one run. Throws if a claim was refused, because there is room for all of them. */
 async function claimsPerSecond(ledger: Ledger, point: Point): Promise<number> {
   const batcher = new Batcher<AllocationChange, AllocationOutcome>({
     run: (changes) => ledger.applyAllocations(changes),
@@ -128,7 +128,7 @@ async function measurePoints(pool: Pool): Promise<void> {
   }
 }
 
-/** What Postgres says of its promises: without them the figures would be no figures. */
+/** Postgres' settings for durability, without which the figures would mean nothing. */
 async function durability(pool: Pool): Promise<string> {
   const { rows } = await pool.query<{ settings: string }>(
     `select string_agg(name || ' ' || setting, ', ' order by name) as settings

@@ -1,6 +1,6 @@
 import { availableParallelism, cpus, release, totalmem, type } from "node:os";
 
-/** The machine in one line: without it a figure says nothing. */
+/** Describes the machine in one line, without which a figure means nothing. */
 export function describeMachine(): string {
   const [cpu] = cpus();
   const memoryGib = (totalmem() / 2 ** 30).toFixed(1);

@@ -1,7 +1,7 @@
-/** Rounds of a measurement; what is reported is the middle one. */
+/** Number of rounds of a measurement; the median round is reported. */
 export const ROUNDS = 5;
 
-/** What `round` returned in the middle one of five rounds, by size; and the two ends. */
+/** The median of the figures that the rounds returned, with the minimum and maximum. */
 export interface Measured {
   readonly median: number;
   readonly min: number;
@@ -16,13 +16,13 @@ export async function measure(round: () => number | Promise<number>): Promise<Me
   return measuredOf(figures);
 }
 
-/** Of figures that rounds have brought in one way or another; at least one. */
+/** Summarises figures that were measured elsewhere; there must be at least one. */
 export function measuredOf(figures: readonly number[]): Measured {
   const sorted = figures.toSorted((a, b) => a - b);
   return { median: sorted[sorted.length >> 1]!, min: sorted[0]!, max: sorted.at(-1)! };
 }
 
-/** Prints one line: what was measured, the median, and how far the rounds lay apart. `unit` like `claims/s` or `ms`. */
+/** Prints one line: what was measured, the median, and the range of the rounds. `unit` is for example `claims/s` or `ms`. */
 export function report(what: string, { median, min, max }: Measured, unit: string): void {
   const [shown, low, high] = [median, min, max].map((figure) =>
     figure.toLocaleString("en-US", { maximumSignificantDigits: 3 }),

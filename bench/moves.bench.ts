@@ -10,13 +10,13 @@ import type { HostConfig } from "../services/compute-agent/host-config.ts";
 
 const SERVERS = 1_000;
 const DRAINED = 10;
-/** Room for all of them beside those that are drained. */
+/** Enough hosts for all servers of the drained hosts. */
 const OTHERS = 20;
 const BOOTS_PER_CALL = 100;
 const LIMIT_MS = 180_000;
 const POLL_MS = 50;
 
-/** 1,000 servers off 10 hosts by cold migration, each confirmed: as `berth host drain` does it, ten hosts at a time. */
+/** Measures moving 1,000 servers off 10 hosts by cold migration, each confirmed, with `berth host drain` on ten hosts at a time. */
 export async function run(): Promise<void> {
   const hosts = Array.from({ length: DRAINED + OTHERS }, (_, index) => hostOf(index));
   const cloud = await startCloud({
@@ -40,7 +40,7 @@ function hostOf(index: number): HostConfig {
   return { name: `host-${index + 1}`, inventories };
 }
 
-/** A tenth of the servers on each of the hosts that are to be drained; the others are closed meanwhile. */
+/** Boots a tenth of the servers on each host that is to be drained, while the others are disabled. */
 async function fill(cloud: EmbeddedCloud, hosts: readonly HostConfig[]): Promise<void> {
   const access = { api: cloud.apiUrl, token: null };
   const setDisabled = (disabled: boolean) =>
@@ -53,7 +53,7 @@ async function fill(cloud: EmbeddedCloud, hosts: readonly HostConfig[]): Promise
     const { rows } = await inCell<{ closed: string }>(cloud, "select count(*) as closed from hosts where disabled");
     return Number(rows[0]?.closed) === OTHERS;
   });
-  // Views follow at once, in this process; the boots are spread by their weights.
+  // In this process views follow at once, so the weighers spread the boots.
   for (let booted = 0; booted < SERVERS; booted += BOOTS_PER_CALL) {
     const server = { name: "drained", flavorRef: "s", imageRef: "", networks: "none", min_count: BOOTS_PER_CALL };
     await callCompute(access, "POST", "/servers", { server });

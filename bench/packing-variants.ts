@@ -28,7 +28,7 @@ function streams(count: number, length: number, nextWeight: number): (past: Rece
   };
 }
 
-/** How much free GPU stays if a machine is filled with tasks of one shape: the mean over the tasks seen. */
+/** Estimates the free GPU share that remains if a machine is filled with tasks of one shape, as the mean over the tasks seen. */
 function copies(past: RecentTasks): Waste {
   const typical = typicalTasks(past.all().filter(({ gpus }) => gpus > 0));
   return (state) =>

@@ -20,15 +20,15 @@ type Figures = Map<string, number>;
 type Cloud = Parameters<typeof fill>[1];
 interface Side {
   readonly start: (databaseUrl: string) => Promise<MeasuredServer>;
-  /** Puts a cloud into the database past HTTP. */
+  /** Writes a cloud directly into the database, without HTTP. */
   readonly load: (databaseUrl: string, cloud: Cloud) => Promise<void>;
   readonly figures: Figures;
-  /** Providers whose creation is measured, and claims. */
+  /** Number of providers whose creation is measured, and number of claims. */
   readonly creations: number;
   readonly claims: number;
   /** Groups asked of one host, by its children. */
   readonly groups: Readonly<Record<number, readonly number[]>>;
-  /** Trees of the largest nested cloud. */
+  /** Numbers of trees of the largest nested cloud. */
   readonly trees: readonly number[];
   readonly isHuge: boolean;
 }
@@ -36,7 +36,7 @@ interface Bench {
   readonly client: PlacementClient;
   readonly server: MeasuredServer;
   readonly side: Side;
-  /** Puts a cloud into this database past HTTP. */
+  /** Writes a cloud directly into this database, without HTTP. */
   readonly load: (cloud: Cloud) => Promise<void>;
 }
 

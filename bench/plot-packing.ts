@@ -59,7 +59,7 @@ function curve(panel: number, { policy, allocated }: PolicyReport): string {
   return `<polyline points="${points.join(" ")}" fill="none" stroke="${COLORS[policy]}" stroke-width="${width}"/>`;
 }
 
-/** Names with their figure at the last point, best first. */
+/** Names of the policies with their figure at the last point, best first. */
 function legend(panel: number, reports: readonly PolicyReport[]): string[] {
   const last = (report: PolicyReport): number => report.allocated.at(-1) ?? 0;
   const ranked = reports.toSorted((one, other) => last(other) - last(one));

@@ -18,7 +18,7 @@ const FLAT_HOSTS = 10_000;
 const GPU_HOSTS = 1_500;
 const REPEATS = 200;
 
-/** How long a search for candidates takes, and how long one decision of a scheduler. Nothing but computing: no database. */
+/** Measures a search for candidates, and one decision of a scheduler. Only computation is measured, without a database. */
 export async function run(): Promise<void> {
   const flat = flatCell(FLAT_HOSTS);
   const small = [group("", { VCPU: 4, MEMORY_MB: 4_096, DISK_GB: 20 })];
@@ -38,7 +38,7 @@ async function searches(view: LedgerView, groups: readonly RequestGroup[]): Prom
   }
 }
 
-/** Trees in which permutations would be counted in billions. */
+/** Searches trees whose permutations number in the billions. */
 async function wideTrees(): Promise<void> {
   for (const width of [8, 48]) {
     const view = gpuCell("wide", 1, () => width);
@@ -94,7 +94,7 @@ function schedulerWeighers(): WeighedBy[] {
   ];
 }
 
-/** Microseconds a call. */
+/** Time of a call in microseconds. */
 function eachUs(call: (index: number) => unknown): number {
   const startedMs = performance.now();
   for (let index = 0; index < REPEATS; index += 1) call(index);
@@ -124,7 +124,7 @@ function gpuGroups(count: number, amount: number, ...required: readonly string[]
   return Array.from({ length: count }, (_, index) => group(`${index + 1}`, { CUSTOM_GPU_MILLI: amount }, required));
 }
 
-/** Every tenth host is full. */
+/** A cell in which every tenth host is full. */
 function flatCell(hosts: number): LedgerView {
   const view = new LedgerView();
   for (let host = 0; host < hosts; host += 1) {

@@ -20,7 +20,7 @@ const SEEN_MS = 30_000;
 const OWNER = { projectId: "bench", userId: "bench", type: "INSTANCE" };
 const CLASSES = ["VCPU", "MEMORY_MB", "DISK_GB"].map(resourceClass);
 
-/** How fast a ledger view loads, catches up after a burst of claims, and answers a strict read when nothing happens. */
+/** Measures how fast a ledger view loads, catches up after a burst of claims, and answers a strict read when nothing happens. */
 export async function run(): Promise<void> {
   const server = await startEmbedded();
   try {
@@ -62,7 +62,7 @@ async function loadMs(databaseUrl: string): Promise<number> {
   return tookMs;
 }
 
-/** From the answer to the last claim until the view shows it. Claims go in batches on two connections. */
+/** Time from the answer to the last claim until the view shows it. Claims go in batches on two connections. */
 async function catchUpMs(
   follower: LedgerFollower,
   ledger: PostgresLedger,

@@ -3,7 +3,7 @@ import { Connection, type Received } from "./connection.ts";
 
 type Method = "GET" | "PUT" | "POST" | "DELETE";
 
-/** The claim of so much of a provider for a new consumer, to be prepared. */
+/** Prepares the claim of an amount of a provider for a new consumer. */
 export function claimRequest(
   provider: string,
   resources: Readonly<Record<string, number>>,
@@ -18,7 +18,7 @@ export function claimRequest(
   return ["PUT", `/allocations/${randomUUID()}`, body];
 }
 
-/** A client of the Placement API with so many connections. */
+/** A client of the Placement API with a fixed number of connections. */
 export class PlacementClient {
   readonly #head: string;
   readonly #connections: readonly Connection[];
@@ -32,7 +32,7 @@ export class PlacementClient {
     this.#idle = [...this.#connections];
   }
 
-  /** The text of a whole request. */
+  /** Returns the text of a whole request. */
   prepare(method: Method, path: string, body?: unknown): string {
     if (body === undefined) return `${method} ${path}${this.#head}\r\n`;
     const text = JSON.stringify(body);
@@ -40,7 +40,7 @@ export class PlacementClient {
     return `${method} ${path}${head}\r\n${text}`;
   }
 
-  /** The status, and the body as text. */
+  /** Resolves with the status, and the body as text. */
   call(method: Method, path: string, body?: unknown): Promise<Received> {
     return this.#send(this.prepare(method, path, body), true);
   }
@@ -52,7 +52,7 @@ export class PlacementClient {
     return text;
   }
 
-  /** Milliseconds of one GET, to the last byte of the body. */
+  /** Time of one GET in milliseconds, to the last byte of the body. */
   async time(path: string): Promise<number> {
     const start = performance.now();
     const { status } = await this.#send(`GET ${path}${this.#head}\r\n`, false);
@@ -60,7 +60,7 @@ export class PlacementClient {
     return performance.now() - start;
   }
 
-  /** Does `count` things, as many at once as there are connections; returns how many a second. */
+  /** Calls `one` `count` times, as many at once as there are connections. Returns the number of calls a second. */
   async rate(count: number, one: (index: number) => Promise<unknown>): Promise<number> {
     const start = performance.now();
     let next = 0;
@@ -71,7 +71,7 @@ export class PlacementClient {
     return (count / (performance.now() - start)) * 1_000;
   }
 
-  /** Sends a claim that was prepared; true unless refused. */
+  /** Sends a prepared claim. Resolves with true unless it is refused. */
   async sendClaim(request: string): Promise<boolean> {
     const { status, text } = await this.#send(request, true);
     if (status !== 204 && status !== 409) throw new Error(`PUT /allocations: ${status} ${text.slice(0, 300)}`);

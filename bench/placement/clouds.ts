@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { PlacementClient } from "./client.ts";
 
-/** A UUID that is the same for the same words. */
+/** Makes the same UUID from the same words. */
 export function uuidFromWords(...words: readonly (string | number)[]): string {
   const hex = createHash("md5").update(words.join("/")).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
@@ -50,7 +50,7 @@ export function nestedCloud(count: number, prefix: string): readonly (readonly N
   });
 }
 
-/** One host with so many like children of one unit each. */
+/** One host with this number of identical children, of one unit each. */
 export function wideHost(children: number, prefix: string): readonly (readonly Node[])[] {
   const root = uuidFromWords(prefix);
   const child = (_: unknown, at: number) => ({
@@ -64,7 +64,10 @@ export function wideHost(children: number, prefix: string): readonly (readonly N
   ];
 }
 
-/** Creates the trees over HTTP, as an agent would: provider, inventories, traits, aggregates. Returns providers a second. */
+/**
+ * Creates the trees over HTTP, as an agent would: provider, inventories, traits, aggregates. Returns the number of providers created a
+ * second.
+ */
 export async function fill(client: PlacementClient, cloud: readonly (readonly Node[])[]): Promise<number> {
   const start = performance.now();
   await client.rate(cloud.length, async (at) => {

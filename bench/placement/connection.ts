@@ -6,7 +6,7 @@ const HEAD_END = "\r\n\r\n";
 
 export interface Received {
   readonly status: number;
-  /** Empty unless the body was to be kept. */
+  /** Empty unless the caller asked to keep the body. */
   readonly text: string;
 }
 
@@ -26,10 +26,10 @@ export class Connection {
   readonly #port: number;
   #socket: Socket | null = null;
   #pending: Pending | null = null;
-  /** What has come of a head that is not whole yet. */
+  /** The part of an incomplete head that has arrived. */
   #head = "";
   #status = 0;
-  /** Bytes of the body that are yet to come; -1: the head is. */
+  /** Number of bytes of the body still to come, or -1 while the head is incomplete. */
   #left = -1;
   #closes = false;
   #body: Buffer[] = [];
@@ -39,7 +39,7 @@ export class Connection {
     this.#port = Number(url.port);
   }
 
-  /** Sends the text of a whole request. The body of the answer is read in any case, and kept if so asked. */
+  /** Sends the text of a whole request. The body of the answer is always read, but kept only on request. */
   request(text: string, keepBody: boolean): Promise<Received> {
     return new Promise((resolve, reject) => {
       this.#pending = { keepBody, resolve, reject };

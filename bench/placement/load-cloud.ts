@@ -8,10 +8,10 @@ import { AGGREGATE, type Node } from "./clouds.ts";
 
 type Cloud = readonly (readonly Node[])[];
 
-/** Trees of one call of the ledger. */
+/** Number of trees in one call of the ledger. */
 const TREES_AT_ONCE = 500;
 
-/** Puts trees into Berth's ledger past HTTP, as agents' reports come: where their creation is not what is measured. */
+/** Writes trees into Berth's ledger without HTTP, as agents' reports do, for measurements of other things than their creation. */
 export async function loadBerth(databaseUrl: string, cloud: Cloud): Promise<void> {
   const pool = new Pool({ connectionString: databaseUrl, max: 1 });
   try {
@@ -42,7 +42,7 @@ function treeOf(nodes: readonly Node[]): ProviderTree {
   };
 }
 
-/** The same for upstream's tables. The server must have run: it fills in the names at its start. */
+/** Writes trees into upstream's tables. The server must have run before, because it fills in the names at its start. */
 export async function loadPeer(databaseUrl: string, cloud: Cloud): Promise<void> {
   const nodes = cloud.flatMap((tree) => tree.map((node) => ({ ...node, root: tree[0]!.uuid })));
   await withClient(databaseUrl, async (client) => {

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../runtime/free-port.ts";
 
-/** A Placement API that is being measured. */
+/** A Placement API that is measured. */
 export interface MeasuredServer {
   readonly name: string;
   readonly url: string;
@@ -31,7 +31,7 @@ export async function startBerth(cellDatabaseUrl: string): Promise<MeasuredServe
   return ready({ name: "Berth", url: `http://127.0.0.1:${port}`, child, cleanUp: () => undefined });
 }
 
-/** Whether Debian's placement-api is installed, to be measured beside. */
+/** Whether Debian's placement-api is installed, so that it can be measured for comparison. */
 export function peerIsInstalled(): boolean {
   return (
     existsSync("/usr/bin/placement-manage") && existsSync("/usr/bin/uwsgi") && existsSync("/usr/bin/placement-api")
@@ -59,7 +59,7 @@ export async function startPeer(databaseUrl: string): Promise<MeasuredServer> {
     [
       ...["--master", "--die-on-term", "--plugins", "python3", "--processes", "4", "--threads", "8"],
       ...["--lazy-apps", "--disable-logging", "--wsgi-file", "/usr/bin/placement-api"],
-      // Keeps connections open, as ours does.
+      // Keeps connections open, as Berth does.
       ...["--http11-socket", `127.0.0.1:${port}`],
     ],
     { env, stdio: "ignore" },
@@ -102,7 +102,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** A process and its children. */
+/** Resident memory of a process and its children, in MiB. */
 function residentMib(pid: number): number {
   const children = spawnSync("ps", ["--ppid", String(pid), "-o", "pid="], { encoding: "utf8" }).stdout;
   const pids = [pid, ...children.split("\n").map(Number).filter(Boolean)];

@@ -10,7 +10,7 @@ import { allRules, type Rules } from "./rules.ts";
 
 const SIZES = [1_000, 10_000, 100_000];
 const DECISIONS = 2_000;
-/** Claims that are on their way at a time, before their rows come back by replication. */
+/** Number of claims under way at a time, before their rows arrive by replication. */
 const IN_FLIGHT = 64;
 const MIB = 2 ** 20;
 
@@ -20,7 +20,7 @@ interface Placed {
   readonly flavor: number;
 }
 
-/** One scheduler that places servers in a cloud, and sees its claims come back; as many go as come. */
+/** One scheduler that places servers in a cloud, and sees its claims arrive in its view. As many servers are removed as are placed. */
 class DecisionRun {
   readonly cloud: MixedCloud;
   readonly chooser = new HostChooser();
@@ -36,7 +36,7 @@ class DecisionRun {
     this.#rules.slice.setMembers(["scheduler-1", "scheduler-2"]);
   }
 
-  /** Makes so many decisions; returns how long each took, in milliseconds, in order. */
+  /** Makes this number of decisions. Returns how long each took, in milliseconds, in order. */
   decide(decisions: number): Float64Array {
     const tookMs = new Float64Array(decisions);
     for (let index = 0; index < decisions; index += 1) {
@@ -72,7 +72,7 @@ class DecisionRun {
   }
 }
 
-/** Time of a decision by size of the cloud, decisions a second, and what all of it takes of memory. */
+/** Measures the time of a decision by size of the cloud, decisions a second, and the memory needed. */
 export async function reportDecisions(): Promise<void> {
   process.stdout.write(`  search, ten filters, all weighers, two alternates; ${FLAVORS.length} flavors; half full\n`);
   for (const hosts of SIZES) {
@@ -103,7 +103,7 @@ export async function reportDecisions(): Promise<void> {
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** What is left after a collection. */
+/** The heap in use after a garbage collection. */
 function usedBytes(): number {
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();

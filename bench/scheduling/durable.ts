@@ -29,10 +29,10 @@ const RUN_MS = 1_500;
 const IN_FLIGHT = 1_200;
 const BATCH_MAX = 200;
 const CLAIM_EXPIRY_MS = 10_000;
-/** Servers are to fit for the whole run. */
+/** Large enough for all servers of the whole run. */
 const HOST_UNITS = 2 ** 30;
 
-/** A cell's database with what a scheduler keeps of it. */
+/** A cell's database, with the scheduler's view of it. */
 interface BenchCell {
   readonly name: string;
   readonly view: LedgerView;

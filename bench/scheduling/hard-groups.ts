@@ -11,7 +11,7 @@ import { measuredOf, ROUNDS, report } from "../measure.ts";
 const BANDWIDTH = resourceClass("NET_BW_EGR_KILOBIT_PER_SEC");
 const SIZES = [1_000, 5_000];
 
-/** Groups that ask for bandwidth, and what each of a host's two NICs has of it. */
+/** Groups that ask for bandwidth, and the bandwidth of each of a host's two NICs. */
 interface HardCase {
   readonly name: string;
   readonly amounts: readonly number[];
@@ -19,7 +19,7 @@ interface HardCase {
 }
 
 const CASES: readonly HardCase[] = [
-  // Three of them need a NIC each, whatever becomes of the others.
+  // Three of the groups need a whole NIC each, so they cannot fit into two.
   { name: "13 groups of 1 to 13 and three of half a NIC", amounts: [...upTo(13), 101, 102, 103], ofNic: 200 },
   // They would have to fill both NICs to the last unit, which even amounts cannot.
   {
@@ -63,7 +63,7 @@ function queryOf(amounts: readonly number[]): PlacementQuery {
   return { groups, groupPolicy: "none" };
 }
 
-/** Requests whose groups cannot be combined: how long a scheduler looks for a way, and how long nobody else has a turn. */
+/** Measures requests whose groups cannot be combined: how long a scheduler searches, and how long it blocks the event loop. */
 export function reportHardGroups(): void {
   for (const { name, amounts, ofNic } of CASES) {
     for (const hosts of SIZES) {
@@ -71,7 +71,7 @@ export function reportHardGroups(): void {
       const rounds = { search: [] as number[], turn: [] as number[] };
       for (let round = 0; round <= ROUNDS; round += 1) {
         const { searchMs, turnMs } = decideInTurns(queryOf(amounts), cloud);
-        // The first one warms up.
+        // The first round only warms up.
         if (round === 0) continue;
         rounds.search.push(searchMs);
         rounds.turn.push(turnMs);

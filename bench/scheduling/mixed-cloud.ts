@@ -10,7 +10,7 @@ import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
 export const CLASSES: readonly ResourceClass[] = ["VCPU", "MEMORY_MB", "DISK_GB"].map(resourceClass);
 
-/** VCPUs, memory in MiB, disk in GiB. */
+/** VCPUs, memory in MiB, and disk in GiB. */
 export type Size = readonly [number, number, number];
 
 const HOST_SIZES: readonly Size[] = [
@@ -19,7 +19,7 @@ const HOST_SIZES: readonly Size[] = [
   [128, 524_288, 8_000],
 ];
 
-/** What is asked for, small ones more often. */
+/** The sizes that servers ask for. Small ones are chosen more often. */
 export const FLAVORS: readonly Size[] = [
   [1, 2_048, 20],
   [2, 4_096, 40],
@@ -71,7 +71,7 @@ export const hostName = (host: number): string => `host-${host}`;
 export const providerOf = (host: number): ProviderUuid =>
   providerUuid(`00000000-0000-4000-8000-${host.toString(16).padStart(12, "0")}`);
 
-/** How much of a class a host has. */
+/** Capacity of a host in one class. */
 export const hostCapacity = (host: number, index: number): number => HOST_SIZES[host % HOST_SIZES.length]![index]!;
 
 /** The row of one inventory of a host. */
@@ -92,7 +92,7 @@ export class MixedCloud {
   readonly view = new LedgerView();
   readonly facts = new LiveCellFacts(this.name, this.view);
   readonly hosts: number;
-  /** By host and class, in the order of both. */
+  /** Amounts in use, ordered by host and then by class. */
   readonly used: Float64Array;
 
   constructor(hosts: number, random: () => number) {
@@ -113,7 +113,7 @@ export class MixedCloud {
     this.facts.apply(row);
   }
 
-  /** The rows of a server that came (1) or went (-1). */
+  /** The rows for a server that was placed (1) or removed (-1). */
   move(server: string, host: number, flavor: number, sign: 1 | -1): void {
     CLASSES.forEach((_, index) => {
       const at = host * CLASSES.length + index;

@@ -17,9 +17,9 @@ import {
   QUERIES,
 } from "./mixed-cloud.ts";
 
-/** Requests a second that each scheduler takes. */
+/** Number of requests a second that each scheduler handles. */
 const REQUESTS_PER_SECOND = 250;
-/** From the choice to the database's answer, and from there until all views show it: what a busy cell takes. */
+/** Time from the choice to the database's answer, and from there until all views show it, as in a busy cell; in milliseconds. */
 const CLAIM_MS = 5;
 const LAG_MS = 10;
 const TRIES_MAX = 30;
@@ -29,7 +29,7 @@ interface Server {
   readonly flavor: number;
 }
 
-/** A scheduler with a view of its own, which lags behind. */
+/** A scheduler with its own view, which lags behind the ledger. */
 interface Racer {
   readonly view: LedgerView;
   readonly chooser: HostChooser;
@@ -39,7 +39,7 @@ interface Racer {
 interface RaceOptions {
   readonly schedulers: number;
   readonly hosts: number;
-  /** Of the VCPUs. */
+  /** Share of the VCPUs in use, from 0 to 1. */
   readonly utilisation: number;
   readonly random: () => number;
 }
@@ -59,7 +59,7 @@ export class RaceWorld {
   readonly #used: Float64Array;
   readonly #servers: Server[] = [];
   readonly #racers: readonly Racer[];
-  /** What is to happen, by its time. */
+  /** Future events, ordered by time. */
   readonly #events: { readonly atMs: number; readonly happen: () => void }[] = [];
   #nowMs = 0;
   #claims = 0;
@@ -87,7 +87,7 @@ export class RaceWorld {
     return { claims: this.#claims, refused: this.#refused, hostsInUse: hosts.filter((used) => used > 0).length };
   }
 
-  /** Packed as well as arrivals in a row can be: each server goes to the first host that it fits on. */
+  /** Packs as well as is possible for servers that arrive one by one: each goes to the first host that it fits on. */
   #fill(): void {
     const { hosts, utilisation, random } = this.#options;
     let total = 0;
@@ -156,7 +156,7 @@ export class RaceWorld {
     });
   }
 
-  /** Any server goes. */
+  /** Removes a random server. */
   #release(): void {
     const index = Math.floor(this.#options.random() * this.#servers.length);
     const gone = this.#servers[index];
@@ -167,7 +167,7 @@ export class RaceWorld {
     this.#show(gone.host, () => {});
   }
 
-  /** The host's rows as they are now come to all views, in the order of their commits. */
+  /** Sends the host's present rows to all views, in the order of their commits. */
   #show(host: number, then: () => void): void {
     const rows = CLASSES.map((_, index) => inventoryRow(host, index, this.#used[host * CLASSES.length + index]!));
     this.#after(LAG_MS, () => {

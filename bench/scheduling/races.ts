@@ -11,13 +11,13 @@ const REQUESTS = 2_000;
 export interface RacePoint {
   readonly schedulers: number;
   readonly utilisation: number;
-  /** Refused claims, in percent of all. */
+  /** Percentage of claims that were refused. */
   readonly lost: Measured;
-  /** Hosts in use at the end, in percent more than with one scheduler. */
+  /** How many percent more hosts are in use at the end than with one scheduler. */
   readonly moreHosts: Measured;
 }
 
-/** Every number of schedulers at every utilisation, five times each. */
+/** Runs every number of schedulers at every utilisation, five times each. */
 export function runRaces(): RacePoint[] {
   const points: RacePoint[] = [];
   for (const utilisation of UTILISATIONS) {

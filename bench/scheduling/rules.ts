@@ -15,7 +15,7 @@ export interface Rules {
   readonly slice: OwnSlice;
 }
 
-/** The ten filters that are enabled by default, and every weigher there is. */
+/** The ten filters that are enabled by default, and all weighers. */
 export function allRules(scheduler: string, over: Partial<SchedulingSettings["multipliers"]> = {}): Rules {
   const multipliers = {
     ...DEFAULT_SCHEDULING_SETTINGS.multipliers,

@@ -11,7 +11,7 @@ import { allRules } from "./rules.ts";
 const HOSTS = 10_000;
 const EFFORT = { tries: 3, lostRaces: 2, looks: 1, viewLagMs: 12.345 };
 
-/** Why no host will do, of every host: the slowest question that there is; and what the answer takes to keep. */
+/** Measures the slowest question, why none of the hosts is suitable, and the memory that the answer takes. */
 export async function reportWhyNot(): Promise<void> {
   const cloud = new MixedCloud(HOSTS, seededRandom(3));
   const { filters, weighers } = allRules("scheduler-1");

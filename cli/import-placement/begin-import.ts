@@ -3,7 +3,7 @@ import { type Checkpoint, ensureCheckpoints, type Facts, readCheckpoint, writeCh
 import { compareFacts } from "./facts.ts";
 import { ImportError } from "./import-error.ts";
 
-// Arbitrary, the same for all: one import at a time per ledger.
+// An arbitrary advisory lock key, the same for all imports, so that only one import at a time runs on a ledger.
 const IMPORT_LOCK = 7_236_418_052;
 
 /**
@@ -55,7 +55,7 @@ function requireSameSource(known: Checkpoint, given: { readonly source: string; 
   );
 }
 
-/** Removes all providers, consumers and what they have. Refuses a ledger on which servers run. */
+/** Removes all providers and consumers with everything they have. Refuses a ledger on which servers run. */
 async function emptyLedger(ledger: ClientBase): Promise<void> {
   const { rows } = await ledger.query<{ used: boolean }>(
     "select exists (select from hosts) or exists (select from servers) as used",

@@ -1,23 +1,23 @@
 import type { ClientBase } from "pg";
 import type { Misfit } from "./misfits.ts";
 
-/** Numbers by name that say what is in a database: what was imported is right when both have the same. */
+/** Counts and sums by name that describe a database's content. An import is right when source and ledger have the same. */
 export type Facts = Readonly<Record<string, number>>;
 
-/** How far an import has come. It is written in the transaction of the rows that it counts. */
+/** The progress of an import. It is written in the same transaction as the rows that it counts. */
 export interface Checkpoint {
   readonly source: string;
-  /** What was in the source when the import began. */
+  /** Facts of the source when the import began. */
   readonly facts: Facts;
   /** Index of the step under way. */
   readonly step: number;
-  /** The last id that the step has done. */
+  /** The last id that the step has copied. */
   readonly afterId: number;
   readonly misfits: readonly Misfit[];
   readonly doneAt: Date | null;
 }
 
-// Not a migration: it is there only where somebody imports.
+// This table is not part of a migration, so that it exists only where an import was made.
 export async function ensureCheckpoints(client: ClientBase): Promise<void> {
   await client.query(
     `create table if not exists placement_import (
@@ -32,7 +32,7 @@ export async function ensureCheckpoints(client: ClientBase): Promise<void> {
   );
 }
 
-/** The import that this ledger has seen, finished or not. */
+/** Reads the import that was made into this ledger, finished or not. */
 export async function readCheckpoint(client: ClientBase): Promise<Checkpoint | null> {
   const { rows } = await client.query<Omit<Checkpoint, "afterId"> & { afterId: string }>(
     `select source, facts, step, after_id as "afterId", misfits, done_at as "doneAt" from placement_import`,

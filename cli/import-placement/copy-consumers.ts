@@ -93,7 +93,7 @@ async function putAllocations(context: CopyContext, rows: readonly SourceRow[]):
   }
 }
 
-/** How many of them hold something. */
+/** Writes the consumers, and returns how many of them hold something. */
 async function putConsumers(context: CopyContext, rows: readonly SourceRow[]): Promise<number> {
   const fitting = rows.filter((row) => ledgerUuid(String(row.uuid)) !== null);
   for (const row of rows) {
@@ -123,7 +123,7 @@ async function putConsumers(context: CopyContext, rows: readonly SourceRow[]): P
   return rowCount ?? 0;
 }
 
-/** Allocations of consumers that are not there, which no batch of consumers has. */
+/** Reports allocations whose consumers do not exist, since no batch of consumers contains them. */
 export async function reportOrphans({ source, misfits }: Pick<CopyContext, "source" | "misfits">): Promise<void> {
   const orphan = "from allocations a left join consumers c on c.uuid = a.consumer_id where c.id is null";
   const [total] = await source.query(`select count(*) as orphans ${orphan}`);

@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
 import type { Source } from "./source.ts";
 
-/** What the ledger calls the source's ids. Names that the ledger lacks are added. */
+/** The ledger's ids of the source's names. Names that the ledger lacks are added. */
 export interface NameIds {
   readonly classes: ReadonlyMap<number, number>;
   readonly traits: ReadonlyMap<number, number>;

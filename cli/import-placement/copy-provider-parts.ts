@@ -1,7 +1,7 @@
 import { type CopiedBatch, type CopyContext, type CopyStep, ledgerUuid } from "./copy-step.ts";
 import type { SourceRow } from "./source.ts";
 
-// What belongs to providers comes in batches of providers: two of the three tables have no id of their own to go by.
+// The parts of providers are copied in batches of providers, because two of the three tables have no id to order by.
 
 function partsOf(what: string, table: string, columns: (context: CopyContext) => string, put: PutParts): CopyStep {
   return {

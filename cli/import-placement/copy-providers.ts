@@ -24,7 +24,7 @@ export const copyChildren: CopyStep = {
   },
 };
 
-/** The parents of those that are further down. Counts no rows: the providers were counted. */
+/** Sets the parents of providers that are further down. It counts no rows, because the providers have been counted. */
 export const linkParents: CopyStep = {
   what: "parents",
   async copy(context, afterId, rowsMax) {

@@ -5,16 +5,16 @@ import type { Source } from "./source.ts";
 
 export interface CopyContext {
   readonly source: Source;
-  /** In a transaction that ends with the batch. */
+  /** A client in a transaction that ends with the batch. */
   readonly ledger: ClientBase;
   readonly names: NameIds;
   readonly misfits: Misfits;
 }
 
 export interface CopiedBatch {
-  /** The last id of the batch; null: there is nothing after `afterId`. */
+  /** The last id of the batch, or null when there is nothing after `afterId`. */
   readonly lastId: number | null;
-  /** Rows that were read, for the progress. */
+  /** Number of rows read, for the progress. */
   readonly rows: number;
 }
 
@@ -30,7 +30,7 @@ export function batchOf(rows: readonly Readonly<Record<string, unknown>>[], key 
   return { lastId: last === undefined ? null : Number(last[key]), rows: rows.length };
 }
 
-/** A UUID as the ledger keeps it; null for what is none. Upstream takes them with and without dashes, in either case. */
+/** A UUID in the ledger's form, or null when the text is not one. Upstream accepts UUIDs with and without dashes, in either case. */
 export function ledgerUuid(text: string): string | null {
   const digits = text.trim().toLowerCase().replaceAll("-", "");
   if (!/^[0-9a-f]{32}$/.test(digits)) return null;

@@ -44,7 +44,7 @@ export async function factsOfSource(source: Source): Promise<Facts> {
   };
 }
 
-/** The same of the ledger; `used` of inventories is counted as the allocations it must equal. */
+/** Facts of the ledger. `used` of inventories is taken as the sum of the allocations, which it must equal. */
 export async function factsOfLedger(client: ClientBase): Promise<Facts> {
   const query: Query = async (sql) => (await client.query<SourceRow>(sql)).rows;
   return {
@@ -99,7 +99,7 @@ async function perClass(query: Query, table: string, sql: string): Promise<Facts
   );
 }
 
-/** Rows of all tables together: what the progress counts to. */
+/** Number of rows in all tables, which the progress counts up to. */
 export function rowsIn(facts: Facts): number {
   return Object.entries(facts).reduce((sum, [name, value]) => sum + (name.endsWith(": row_count") ? value : 0), 0);
 }
@@ -110,7 +110,7 @@ export interface Difference {
   readonly ledger: number;
 }
 
-/** The facts that are not the same. */
+/** Returns the facts that differ. */
 export function compareFacts(source: Facts, ledger: Facts): readonly Difference[] {
   const names = [...new Set([...Object.keys(source), ...Object.keys(ledger)])];
   return names

@@ -1,4 +1,4 @@
-/** What did not fit into the ledger: a sentence a kind, how often, and some of them by name. */
+/** Rows that did not fit into the ledger: a description of the kind, their number, and some of them by name. */
 export interface Misfit {
   readonly what: string;
   readonly count: number;
@@ -7,11 +7,11 @@ export interface Misfit {
 
 const EXAMPLES_MAX = 10;
 
-/** Counts what does not fit, and remembers the first of each kind. */
+/** Counts rows that do not fit, and remembers the first ones of each kind. */
 export class Misfits {
   readonly #byKind: Map<string, { count: number; readonly examples: string[] }>;
 
-  /** `known`: those that were found before an interruption. */
+  /** `known` are those that were found before an interruption. */
   constructor(known: readonly Misfit[] = []) {
     this.#byKind = new Map(known.map(({ what, count, examples }) => [what, { count, examples: [...examples] }]));
   }

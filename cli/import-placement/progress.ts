@@ -4,14 +4,14 @@ import { type ProgressOutput, shareParts } from "../progress-line.ts";
 
 const BAR_WIDTH = 30;
 
-/** Shows how far an import is: one line that is written over on a terminal, a line now and then elsewhere. */
+/** Shows the progress of an import: one line that is overwritten on a terminal, a line at intervals elsewhere. */
 export class Progress {
   readonly #line: DueLine;
   readonly #clock: Clock;
   readonly #rowsInAll: number;
   readonly #startedMs: number;
   #rows = 0;
-  /** What was done before an interruption counts for the share, not for the rate. */
+  /** Rows copied before an interruption count for the percentage, but not for the rate. */
   #resumed = 0;
 
   constructor(output: ProgressOutput, clock: Clock, rowsInAll: number) {
@@ -31,7 +31,7 @@ export class Progress {
     this.#line.show(this.#clock.monotonic(), (withBar) => this.#state(what, withBar));
   }
 
-  /** Shows the end. */
+  /** Shows the final state. */
   finish(): void {
     this.#line.end((withBar) => this.#state("done", withBar));
   }

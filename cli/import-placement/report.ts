@@ -1,6 +1,6 @@
 import type { ImportResult } from "./run-import.ts";
 
-/** What a person wants to know of an import, line by line. */
+/** A summary of an import for people, line by line. */
 export function reportLines(result: ImportResult): readonly string[] {
   if (result.kind === "already-done")
     return [`this ledger was imported from ${result.source} at ${result.doneAt.toISOString()}; --restart does it anew`];
@@ -19,7 +19,7 @@ export function reportLines(result: ImportResult): readonly string[] {
   ];
 }
 
-/** Whether the ledger is what the source was. */
+/** Whether the ledger equals the source. */
 export function isRight(result: ImportResult): boolean {
   return result.kind === "already-done" || (result.differences.length === 0 && result.misfits.length === 0);
 }

@@ -56,7 +56,7 @@ async function importOnce(
 const read = async (text: string) =>
   (await ledger.query<unknown[]>({ text, rowMode: "array" })).rows.map((row) => row.join(" "));
 
-/** Everything in the ledger, in the words of names. */
+/** The whole content of the ledger, by names instead of ids. */
 async function ledgerRows() {
   return {
     providers: await read(`select p.uuid, p.name, p.generation, parent.name, root.name,
@@ -126,7 +126,7 @@ test("leaves ids for new providers", async () => {
   expect(rows).toEqual([{ id: 9 }]);
 });
 
-test.each([1, 4])("goes on where it was interrupted, after every %i batches", async (batches) => {
+test.each([1, 4])("continues where it was interrupted, after every %i batches", async (batches) => {
   let runs = 0;
   for (let result: ImportResult | null = null; result === null; runs += 1) {
     let left = batches;
@@ -145,7 +145,7 @@ test.each([1, 4])("goes on where it was interrupted, after every %i batches", as
   expect(await ledgerRows()).toEqual(EVERYTHING);
 });
 
-test("does nothing again once it is done, unless it is told to begin anew", async () => {
+test("does nothing once it is done, unless it is told to start over", async () => {
   await importOnce();
   expect(await importOnce()).toMatchObject({
     kind: "already-done",
@@ -190,7 +190,7 @@ describe("refuses, and changes nothing,", () => {
     await expect(importOnce()).rejects.toEqual(refusal("other-source"));
     expect(isRight(await importOnce({ restart: true }))).toBe(true);
   });
-  test("to run twice at once", async () => {
+  test("to run twice at the same time", async () => {
     let second: Promise<ImportResult> | null = null;
     await importOnce({
       watcher: {
@@ -295,7 +295,7 @@ describe("what does not fit", () => {
     });
   });
 
-  test("but a consumer whose project has gone is kept, as nobody's", async () => {
+  test("but a consumer whose project is gone is kept, without an owner", async () => {
     await damaged("delete from projects where id = 2", (result) => {
       expect(result.differences).toEqual([]);
       expect(result.misfits).toEqual([

@@ -10,7 +10,7 @@ import { compareFacts, type Difference, factsOfLedger, factsOfSource, rowsIn } f
 import { type Misfit, Misfits } from "./misfits.ts";
 import type { Source } from "./source.ts";
 
-/** In this order each finds there what it refers to. */
+/** The order guarantees that each step finds the rows that it refers to. */
 const STEPS: readonly CopyStep[] = [
   copyRoots,
   copyChildren,
@@ -21,16 +21,16 @@ const STEPS: readonly CopyStep[] = [
   copyConsumers,
 ];
 
-/** What is told while it runs. */
+/** Receives the progress of an import. */
 export interface ImportWatcher {
-  /** Rows in all, and how many of them are there already. */
+  /** Called with the total number of rows and the number already copied. */
   began(rowsInAll: number, rowsThere: number): void;
   copied(what: string, rows: number): void;
 }
 
 export interface ImportOptions {
   readonly batchRows: number;
-  /** Empties the ledger first. */
+  /** Whether to empty the ledger first. */
   readonly restart: boolean;
 }
 
@@ -39,10 +39,10 @@ export type ImportResult =
   | {
       readonly kind: "imported";
       readonly facts: Facts;
-      /** Facts that are not the same in both; empty: everything is there. */
+      /** Facts that differ between source and ledger; empty when the import is complete. */
       readonly differences: readonly Difference[];
       readonly misfits: readonly Misfit[];
-      /** Inventories of which more is used than they have: as upstream, the ledger keeps them and gives out no more. */
+      /** Inventories of which more is used than they have. Like upstream, the ledger keeps them and allocates no more. */
       readonly overfull: readonly string[];
     };
 

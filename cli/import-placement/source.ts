@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { createConnection } from "mysql2/promise";
 import pg from "pg";
 
-/** A value as both drivers can give it; sums come as text. */
+/** A value as either driver may return it. Sums are returned as text. */
 export type SourceValue = string | number | null;
 export type SourceRow = Readonly<Record<string, SourceValue>>;
 
 /** An upstream Placement database, as it stood when it was opened. Statements must fit MySQL and PostgreSQL alike. */
 export interface Source {
-  /** Where it is, without user and password. */
+  /** Address of the database, without user and password. */
   readonly label: string;
   query(sql: string): Promise<readonly SourceRow[]>;
   /** The expression for a timestamp column (of UTC, as upstream writes them) in seconds since the epoch. */
@@ -21,8 +21,8 @@ export interface Source {
 export const SOURCE_SCHEMES = ["mysql", "mysql+pymysql", "postgresql", "postgres", "postgresql+psycopg2"] as const;
 
 /**
- * Opens the database of a URL, also of one as it stands in placement.conf, for reading in one transaction: all statements see
- * one moment, and nothing can be written.
+ * Opens the database of a URL, which may have the form used in placement.conf, for reading in one transaction: all statements see the same
+ * moment, and nothing can be written.
  */
 export function openSource(url: string): Promise<Source> {
   const parsed = new URL(url);
@@ -39,7 +39,7 @@ async function openPostgres(url: URL): Promise<Source> {
     application_name: "berth import-placement",
     connectionTimeoutMillis: 10_000,
   });
-  // A connection that is lost between two queries: the next query rejects. Without a listener the event would end the process.
+  // When a connection is lost between two queries, the next query rejects. Without a listener the event would end the process.
   client.on("error", () => undefined);
   await client.connect();
   try {
@@ -72,7 +72,7 @@ async function openMysql(url: URL): Promise<Source> {
   try {
     await connection.query("set session time_zone = '+00:00', session transaction isolation level repeatable read");
   } catch {
-    // Older servers want the two apart.
+    // Older servers need two separate statements.
     await connection.query("set session time_zone = '+00:00'");
     await connection.query("set session transaction isolation level repeatable read");
   }

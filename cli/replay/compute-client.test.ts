@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ComputeClient } from "./compute-client.ts";
 import type { HttpAnswer, HttpCall } from "./http-sender.ts";
 
-/** Answers in turn, and keeps what was asked. */
+/** A client whose sender returns these answers in order, and records the calls. */
 function clientOf(...answers: HttpAnswer[]) {
   const asked: HttpCall[] = [];
   const send = async (call: HttpCall) => {
@@ -15,14 +15,14 @@ function clientOf(...answers: HttpAnswer[]) {
 
 const putOff: HttpAnswer = { status: 503, text: "cell-3 does not answer" };
 
-test("a read and a delete that are put off are asked again", async () => {
+test("a read or a delete that is answered with 503 is repeated", async () => {
   const { client, asked } = clientOf(putOff, { status: 404, text: "" }, putOff, { status: 204, text: "" });
   expect(await client.showServer("a")).toBeNull();
   await client.deleteServer("a");
   expect(asked.map(({ method }) => method)).toEqual(["GET", "GET", "DELETE", "DELETE"]);
 });
 
-test("a create that is put off is told to the caller: asked again it might be two", async () => {
+test("a create that is answered with 503 is reported to the caller, because a repetition might create a second server", async () => {
   const { client, asked } = clientOf(putOff);
   await expect(client.createServer({ name: "s", flavorId: "f", metadata: {} })).rejects.toMatchObject({ status: 503 });
   expect(asked).toHaveLength(1);

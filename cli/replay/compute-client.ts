@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ReplayFlavor } from "./flavor-of-task.ts";
 import type { HttpAnswer, HttpCall, HttpSender } from "./http-sender.ts";
 
-/** What the API said that it should not have: a refusal, or an answer in another shape. */
+/** The API refused a call, or its answer had an unexpected form. */
 export class ComputeError extends Error {
   readonly status: number;
 
@@ -23,7 +23,7 @@ export interface ShownServer {
 /** Nova's name for one try to build a server on one host. */
 const BUILD_EVENT = "compute__do_build_and_run_instance";
 
-/** How often a call is made that is answered with 503. */
+/** Maximum number of tries of a call that is answered with 503. */
 const TRIES_MAX = 60;
 
 /** The public Compute API over HTTP, as far as a replay needs it. */
@@ -31,13 +31,13 @@ export class ComputeClient {
   readonly #sender: HttpSender;
   readonly #putOffMs: number;
 
-  /** The sender is the client's from now on. `putOffMs`: how long a call waits that was answered with 503. */
+  /** The client takes over the sender. `putOffMs` is the pause after an answer of 503. */
   constructor(sender: HttpSender, putOffMs = 500) {
     this.#sender = sender;
     this.#putOffMs = putOffMs;
   }
 
-  /** Creates the flavor with its extra specs; one that is there already stays as it is. */
+  /** Creates the flavor with its extra specs. An existing flavor is left unchanged. */
   async createFlavor(flavor: ReplayFlavor): Promise<void> {
     const body = { flavor: { id: flavor.id, name: flavor.id, vcpus: flavor.vcpus, ram: flavor.memoryMib, disk: 0 } };
     const created = await this.#send("POST", "/v2.1/flavors", body);
@@ -48,7 +48,7 @@ export class ComputeClient {
     if (specs.status !== 200) throw refusal("extra specs", specs);
   }
 
-  /** The uuid of the server that was accepted. Throws a ComputeError when it was refused. */
+  /** Resolves with the UUID of the accepted server. Throws a ComputeError when the request is refused. */
   async createServer(server: {
     readonly name: string;
     readonly flavorId: string;
@@ -72,7 +72,7 @@ export class ComputeClient {
     if (answer.status !== 204) throw refusal("delete", answer);
   }
 
-  /** Null: there is none. */
+  /** Resolves with null when the server does not exist. */
   async showServer(uuid: string): Promise<ShownServer | null> {
     const answer = await this.#insist("GET", `/v2.1/servers/${uuid}`);
     if (answer.status === 404) return null;
@@ -80,11 +80,11 @@ export class ComputeClient {
     return shown((JSON.parse(answer.text) as { server: ServerDocument }).server);
   }
 
-  /** How many attempts to build the server have failed. */
+  /** Resolves with the number of failed build attempts of the server. */
   async failedBuilds(uuid: string): Promise<number> {
     const path = `/v2.1/servers/${uuid}/os-instance-actions`;
     const list = await this.#insist("GET", path);
-    // Deleted in the meantime.
+    // The server was deleted in the meantime.
     if (list.status === 404) return 0;
     if (list.status !== 200) throw refusal("instance actions", list);
     const { instanceActions } = JSON.parse(list.text) as { instanceActions: { action: string; request_id: string }[] };
@@ -104,7 +104,7 @@ export class ComputeClient {
     return this.#sender.close();
   }
 
-  /** For what may be asked twice: a cell that does not answer just now is asked again. */
+  /** Makes a call that may be repeated, and repeats it while a cell does not answer. */
   async #insist(method: "GET" | "DELETE", path: string): Promise<HttpAnswer> {
     for (let tries = 1; ; tries += 1) {
       const answer = await this.#send(method, path);

@@ -72,7 +72,7 @@ describe("the flavor of a task", () => {
   });
 });
 
-/** A cloud that accepts at once and ends what it is told to. */
+/** A fake cloud that accepts at once and ends the builds that it is told to end. */
 function fakeCloud(tasks: readonly TraceTask[]) {
   const calls: string[] = [];
   const outcomes = new Outcomes();
@@ -91,7 +91,7 @@ const plan = { flavorOf: () => ({ id: "f" }), metadataOf: () => ({}), speed: nul
 const active = { kind: "active", atMs: 1_020, failedAttempts: 0 } as const;
 
 describe("driving a trace", () => {
-  it("keeps no more under way than allowed, and lets a delete wait for its own create only, without a place", async () => {
+  it("keeps no more under way than allowed; a delete waits only for its own create, and meanwhile takes no place", async () => {
     const tasks = [task("a", { deletedAt: 1 }), task("b", { createdAt: 2 }), task("c", { createdAt: 3 })];
     const cloud = fakeCloud(tasks);
     const steps = stepsOf(tasks, { keep: false });
@@ -108,7 +108,7 @@ describe("driving a trace", () => {
     expect(cloud.tally).toMatchObject({ ended: 3, placed: 3, deleted: 3 });
   });
 
-  it("takes an outcome that comes before the answer to its POST", async () => {
+  it("accepts an outcome that arrives before the answer to its POST", async () => {
     const cloud = fakeCloud([task("a")]);
     cloud.outcomes.tell("uuid-a", active);
     await driveSteps(cloud, { ...plan, steps: stepsOf([task("a")], { keep: true }), inFlightMax: 1 });
@@ -145,7 +145,7 @@ describe("driving a trace", () => {
     await expect(driving).rejects.toThrow("delete refused");
   });
 
-  it("waits for no timer while it is late", async () => {
+  it("sets no timer while it is late", async () => {
     const tasks = Array.from({ length: 50 }, (_, index) => task(`t${index}`, { createdAt: index }));
     const cloud = fakeCloud(tasks);
     let readings = 0;
@@ -186,7 +186,7 @@ describe("the tally", () => {
     expect(tally.allocatedNow).toEqual({ cpu: 25, memory: 12.5, gpu: 25 });
   });
 
-  it("counts builds whose alternates were full as one reason, whatever these lacked", () => {
+  it("counts builds whose alternates were full as one reason, whatever these hosts lacked", () => {
     const tally = new Tally({ machines: [machine("m")], tasks });
     const lacking = (name: string) =>
       `No valid host: h1: failed on purpose; h2: not tried, 5 ${name} requested of provider p, 1 of 1 in use`;
@@ -218,7 +218,7 @@ describe("percentiles", () => {
 });
 
 describe("failing on purpose", () => {
-  it("befalls about the share that was asked for, the same tasks for the same seed", () => {
+  it("affects about the requested share, and the same tasks for the same seed", () => {
     const tasks = Array.from({ length: 2_000 }, (_, index) => task(String(index)));
     const failing = (seed: number, share: number): string[] => {
       const metadataOf = failOnPurpose(tasks, { share, seed });

@@ -25,7 +25,7 @@ export interface DrivePlan {
   readonly steps: readonly TraceStep[];
   readonly flavorOf: (task: TraceTask) => Pick<ReplayFlavor, "id">;
   readonly metadataOf: (task: TraceTask) => Readonly<Record<string, string>>;
-  /** Trace seconds a second; null: as fast as it goes. */
+  /** Seconds of the trace per second; null for as fast as possible. */
   readonly speed: number | null;
   /**
    * While so many are under way no step is begun: creates until they have ended, deletes until they are accepted. A delete that
@@ -52,7 +52,7 @@ export async function driveSteps(deps: DriveDeps, plan: DrivePlan): Promise<void
   for (const step of plan.steps) {
     if (plan.speed !== null) {
       const aheadMs = startedMs + ((step.at - beganAt) / plan.speed) * 1000 - deps.now();
-      // Who is late does not wait at all: a timer takes a millisecond at least, and one for each step would keep it late.
+      // A replay that is late does not wait at all. A timer takes at least a millisecond, so a timer for each step would keep it late.
       if (aheadMs > 0) await delay(aheadMs);
     }
     await underway.untilPlacesBelow(plan.inFlightMax);
@@ -68,7 +68,7 @@ export async function driveSteps(deps: DriveDeps, plan: DrivePlan): Promise<void
   await underway.untilNone();
 }
 
-/** Counts steps that have not ended, and places taken; who waits is told of the first failed step instead. One waiter at a time. */
+/** Counts unfinished steps and occupied places. After a failed step, a waiter gets that error. Only one waiter is allowed at a time. */
 class Underway {
   #steps = 0;
   #places = 0;
@@ -87,7 +87,7 @@ class Underway {
     });
   }
 
-  /** What the work comes to; until then it takes a place. */
+  /** Resolves with the result of the work, which occupies a place until then. */
   inPlace<Result>(work: Promise<Result>): Promise<Result> {
     this.#places += 1;
     return work.finally(() => {

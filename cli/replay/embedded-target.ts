@@ -17,13 +17,13 @@ export interface EmbeddedTargetOptions {
   readonly schedulers: number;
   readonly conductors: number;
   readonly databaseUrl: string | null;
-  /** Null: a temporary one. */
+  /** Null for a temporary directory. */
   readonly dataDir: string | null;
   readonly logger: Logger;
   readonly fail: (error: unknown) => void;
 }
 
-/** Boots the machines as hosts of a cloud in this process, which tells of outcomes, with the moment when they were committed. */
+/** Boots the machines as hosts of a cloud in this process, which reports each outcome with the time of its commit. */
 export async function startEmbeddedTarget(options: EmbeddedTargetOptions): Promise<ReplayTarget> {
   const outcomes = new Outcomes();
   const observer = new OutcomeObserver(outcomes);
@@ -46,7 +46,7 @@ export async function startEmbeddedTarget(options: EmbeddedTargetOptions): Promi
         apiUrl: cloud.databaseUrl,
         cells: cloud.cells,
         pauseMs: AUDIT_PAUSE_MS,
-        // All has ended: whatever still lies about is lost.
+        // Everything has ended, so whatever is left over is lost.
         patienceMs: 0,
         conductorSettings: conductorSettingNames,
       }),

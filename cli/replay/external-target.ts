@@ -4,7 +4,7 @@ import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
 import { Outcomes } from "./outcomes.ts";
 import { AUDIT_PAUSE_MS, type ReplayTarget } from "./target.ts";
 
-/** A cloud that runs already, known by its public API and, for the audit, by its API database. */
+/** A running cloud, reached through its public API and, for the audit, its API database. */
 export function externalTarget(options: {
   readonly apiUrl: string;
   readonly databaseUrl: string | null;
@@ -15,7 +15,7 @@ export function externalTarget(options: {
     isHere: false,
     outcomes: new Outcomes(),
     claims: () => null,
-    // Others may use it, too: it never comes to rest. The audit reports only what persists.
+    // Others may use the cloud, too, so it never becomes idle. The audit reports only what persists.
     settle: async () => {},
     async audit() {
       if (databaseUrl === null) return null;

@@ -3,7 +3,7 @@ import type { TraceTask } from "./trace.ts";
 
 /** A flavor as the Compute API creates it. */
 export interface ReplayFlavor {
-  /** Tasks that ask for the same have the same. */
+  /** Tasks with the same demands share one flavor. */
   readonly id: string;
   readonly vcpus: number;
   readonly memoryMib: number;
@@ -32,7 +32,7 @@ export function flavorOfTask(task: TraceTask, models: readonly string[]): Replay
   return {
     id: `replay-c${task.cpuMilli}-m${task.memoryMib}${gpuPart}${modelPart}`,
     vcpus: Math.max(1, Math.ceil(task.cpuMilli / 1000)),
-    // The Compute API wants at least 1; an extra spec above takes it back.
+    // The Compute API requires at least 1; the extra spec above overrides it.
     memoryMib: Math.max(1, task.memoryMib),
     extraSpecs,
   };

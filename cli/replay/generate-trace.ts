@@ -22,7 +22,10 @@ export function generateTrace(options: { readonly seed: number; readonly hosts: 
   return { hosts: machinesFile(machines), tasks: tasksFile(tasks) };
 }
 
-/** Most take a share of a GPU or one whole, a few take many, some none; they come evenly and stay for about a tenth of it. */
+/**
+ * Most tasks take a share of a GPU or a whole one, a few take many, and some take none. They arrive at equal intervals and stay for about a
+ * tenth of the trace.
+ */
 function generateTask(index: number, random: () => number): TraceTask {
   const gpus = pick(random, [0, 1, 1, 1, 1, 1, 1, 1, 2, random() < 0.2 ? 8 : 4]);
   const gpuMilli = gpus === 0 ? 0 : gpus === 1 && random() < 0.6 ? pick(random, GPU_SHARES) : 1000;

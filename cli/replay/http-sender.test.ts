@@ -23,7 +23,7 @@ describe.each([
   ["PoolSender", (apiUrl: string) => new PoolSender({ apiUrl, connections: 2 })],
   ["WorkerSender", (apiUrl: string) => new WorkerSender({ apiUrl, connections: 2 })],
 ])("%s", (_name, open) => {
-  it("brings the call there and the answer back, also one whose letters come in parts", async () => {
+  it("delivers the call and its answer, even if a multi-byte character is split between chunks", async () => {
     const called: string[] = [];
     const word = Buffer.from('{"name":"Zürich"}');
     const url = await listen((request, response) => {
@@ -42,7 +42,7 @@ describe.each([
     expect(called).toEqual(['POST /v2.1/servers application/json {"a":1}']);
   });
 
-  it("sends a call without a body, and takes an answer without one", async () => {
+  it("sends a call without a body, and accepts an answer without one", async () => {
     const called: string[] = [];
     const url = await listen((request, response) => {
       called.push(`${request.method} ${request.url} ${request.headers["content-type"] ?? "-"}`);
@@ -56,7 +56,7 @@ describe.each([
     expect(called).toEqual(["DELETE /v2.1/servers/1 -"]);
   });
 
-  it("rejects when the connection breaks, and goes on with the next call", async () => {
+  it("rejects when the connection breaks, and continues with the next call", async () => {
     let calls = 0;
     const url = await listen((request, response) => {
       calls += 1;

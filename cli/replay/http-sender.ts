@@ -3,7 +3,7 @@ import { type Dispatcher, Pool } from "undici";
 export interface HttpCall {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
-  /** JSON. */
+  /** A JSON text, or null for no body. */
   readonly body: string | null;
 }
 
@@ -12,7 +12,7 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-/** Sends calls to one API. Rejects when no answer comes. */
+/** Sends calls to one API. Rejects when there is no answer. */
 export interface HttpSender {
   send(call: HttpCall): Promise<HttpAnswer>;
   close(): Promise<void>;
@@ -45,7 +45,7 @@ export class PoolSender implements HttpSender {
 
 const JSON_HEADERS = { "content-type": "application/json" };
 
-/** Gathers an answer as it comes in. A stream for each would cost the replay as much again as the call. */
+/** Collects an answer as it arrives. A stream for each answer would double the cost of a call for the replay. */
 class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #resolve: (answer: HttpAnswer) => void;
   readonly #reject: (error: Error) => void;
@@ -57,7 +57,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#reject = reject;
   }
 
-  // Who has no such method is taken for a handler of the old kind.
+  // undici takes a handler without this method for one of the old kind.
   onRequestStart(): void {}
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {

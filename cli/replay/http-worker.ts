@@ -3,7 +3,7 @@ import { TurnQueue } from "../../runtime/turn-queue.ts";
 import { PoolSender } from "./http-sender.ts";
 import type { NumberedAnswer, NumberedCall } from "./worker-sender.ts";
 
-// The thread of a WorkerSender: calls come in, answers go out, those of one turn together.
+// The thread of a WorkerSender. It receives calls and sends back answers, those of one turn together.
 const sender = new PoolSender(workerData as { readonly apiUrl: string; readonly connections: number });
 const answers = new TurnQueue<NumberedAnswer>((told) => parentPort?.postMessage(told));
 

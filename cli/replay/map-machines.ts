@@ -4,7 +4,7 @@ import type { Machine } from "./trace.ts";
 export const CPU_CLASS = "CUSTOM_CPU_MILLI";
 export const MEMORY_CLASS = "MEMORY_MB";
 export const GPU_CLASS = "CUSTOM_GPU_MILLI";
-/** What a GPU provider offers: a whole GPU in thousandths. */
+/** Inventory of a GPU provider: one GPU in thousandths. */
 export const GPU_TOTAL = 1000;
 
 export function gpuTrait(model: string): string {
@@ -24,7 +24,7 @@ export function hostOf(machine: Machine): HostConfig {
   };
 }
 
-/** Deals the machines out, kind by kind, so that each cell gets its share of every kind. */
+/** Distributes the machines kind by kind, so that each cell gets its share of every kind. */
 export function dealToCells(machines: readonly Machine[], cells: number): Machine[][] {
   const kindOf = (machine: Machine): string =>
     `${machine.gpuModel} ${machine.gpus} ${machine.cpuMilli} ${machine.memoryMib}`;

@@ -1,11 +1,11 @@
-/** How the creation of a server ended. `atMs`: when, milliseconds since the epoch. */
+/** How the creation of a server ended. `atMs` is the time in milliseconds since the epoch. */
 export type CreationOutcome =
   | { readonly kind: "active"; readonly atMs: number; readonly failedAttempts: number }
   | { readonly kind: "error"; readonly atMs: number; readonly failedAttempts: number; readonly reason: string };
 
 /**
- * Brings those who wait for a server together with whoever learns what became of it; either may come first, since in one
- * process a server can be ACTIVE before the answer to its POST was read.
+ * Connects those who wait for a server with those who learn its outcome. Either may come first: in one process, a server can be ACTIVE
+ * before the answer to its POST was read.
  */
 export class Outcomes {
   readonly #waiting = new Map<
@@ -14,7 +14,7 @@ export class Outcomes {
   >();
   readonly #early = new Map<string, CreationOutcome>();
 
-  /** Resolves when the creation has ended. One waiter a server. */
+  /** Resolves when the creation has ended. Each server may have one waiter. */
   of(serverUuid: string, nowMs: number): Promise<CreationOutcome> {
     const early = this.#early.get(serverUuid);
     if (early !== undefined) {
@@ -24,7 +24,7 @@ export class Outcomes {
     return new Promise((resolve) => this.#waiting.set(serverUuid, { sinceMs: nowMs, resolve }));
   }
 
-  /** The first word counts. */
+  /** Only the first outcome counts. */
   tell(serverUuid: string, outcome: CreationOutcome): void {
     const waiting = this.#waiting.get(serverUuid);
     if (waiting === undefined) {
@@ -35,7 +35,7 @@ export class Outcomes {
     waiting.resolve(outcome);
   }
 
-  /** Servers that have been waited for since before that time, oldest first: their word may have been lost. */
+  /** Servers that have been waited for since before that time, oldest first, because their outcomes may have been lost. */
   waitingSince(beforeMs: number, limit: number): string[] {
     const uuids: string[] = [];
     for (const [uuid, { sinceMs }] of this.#waiting) {

@@ -42,7 +42,7 @@ export function parseMachines(file: string, content: string): Machine[] {
   return machines;
 }
 
-/** Whether a file of tasks must say when each task is created and deleted. A replay needs the times, an experiment in packing does not. */
+/** Whether a file of tasks must say when each task is created and deleted. A replay needs the times, a packing experiment does not. */
 export type TaskTimes = "required" | "optional";
 
 /**

@@ -10,16 +10,16 @@ export interface OutcomePolls {
   };
   readonly outcomes: Outcomes;
   readonly everyMs: number;
-  /** Only servers that have been waited for so long are asked about. */
+  /** Only servers that have been waited for at least this long are polled. */
   readonly waitedMs: number;
-  /** Servers of one round, asked side by side, oldest first. */
+  /** Maximum number of servers polled in parallel in one round, oldest first. */
   readonly serversMax: number;
   readonly signal: AbortSignal;
 }
 
 /**
- * Asks the API about servers whose end is waited for: the only way with a cloud elsewhere, and for one in this process the
- * remedy when a word got lost. Resolves when `signal` is raised; rejects when the API fails.
+ * Polls the API for servers whose outcomes are awaited. This is the only way for a cloud elsewhere; for one in this process it recovers
+ * lost events. Resolves when `signal` is aborted, and rejects when the API fails.
  */
 export async function pollOutcomes(polls: OutcomePolls): Promise<void> {
   const { client, outcomes, signal } = polls;

@@ -1,7 +1,7 @@
 import { shareParts } from "../progress-line.ts";
 import type { Tally } from "./tally.ts";
 
-/** A replay's state as one line. */
+/** The state of a replay as one line. */
 export function progressLine(tally: Tally, seconds: number, withBar: boolean): string {
   const rate = seconds > 0 ? tally.ended / seconds : 0;
   const left = rate > 0 ? Math.ceil((tally.tasks - tally.ended) / rate) : null;

@@ -2,7 +2,7 @@ import { TraceError } from "./trace.ts";
 
 const INTEGER_MAX = 2_147_483_647;
 
-/** One line of a CSV file, read column by column; what is not allowed is named with its line, column and value. */
+/** One line of a CSV file, read column by column. Errors name the line, the column and the value. */
 export class CsvRow {
   readonly #file: string;
   readonly #line: number;

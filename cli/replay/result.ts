@@ -1,7 +1,7 @@
 import type { Violation } from "../../core/audit/violation.ts";
 import type { Tally } from "./tally.ts";
 
-/** What `--json` writes. */
+/** The JSON that `--json` writes. */
 export interface ReplayResult {
   readonly placed: number;
   readonly placed_on_alternate: number;
@@ -10,10 +10,10 @@ export interface ReplayResult {
   readonly boots_per_second: number;
   readonly post_to_active_ms: { readonly p50: number; readonly p99: number };
   readonly claims_per_second: number;
-  /** Of the capacity of all machines, when most was allocated. */
+  /** Percentage of the capacity of all machines at the peak of allocation. */
   readonly cpu_allocated_percent: number;
   readonly gpu_allocated_percent: number;
-  /** Null: the databases are not known, so nothing was audited. */
+  /** Null when the databases are not known, so that nothing was audited. */
   readonly violations: readonly Violation[] | null;
 }
 
@@ -34,12 +34,12 @@ export function resultOf(tally: Tally, claims: number, violations: readonly Viol
   };
 }
 
-/** Nearest rank; 0 of nothing. */
+/** Percentile by the nearest rank; 0 when there are no values. */
 export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
 }
 
-/** The table that a replay ends with. */
+/** The table at the end of a replay. */
 export function resultTable(result: ReplayResult, tally: Tally): string {
   const end = tally.allocatedNow;
   const rows: (readonly [string, string])[] = [

@@ -22,15 +22,15 @@ export interface ReplayOptions {
   /** Share of the tasks whose first build fails on purpose. */
   readonly fail: number;
   readonly seed: number;
-  /** Trace seconds a second; null: as fast as it goes. */
+  /** Seconds of the trace per second; null for as fast as possible. */
   readonly speed: number | null;
-  /** Delete nothing. */
+  /** Keeps all servers instead of deleting them. */
   readonly keep: boolean;
   readonly inFlightMax: number;
-  /** How outcomes are asked for. */
+  /** How outcomes are polled. */
   readonly polls: Pick<OutcomePolls, "everyMs" | "waitedMs" | "serversMax">;
   readonly output: ProgressOutput;
-  /** Stops it: rejects with the signal's reason. */
+  /** Stops the replay when aborted: it rejects with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
@@ -40,15 +40,15 @@ export interface ReplayEnd {
   readonly audit: AuditReport | null;
 }
 
-/** HTTP connections: a call waits for the batches that commit it, so fewer would starve these. */
+/** Number of HTTP connections. Each call waits for the batches that commit it, so fewer connections would leave the batches small. */
 const CONNECTIONS = 256;
-/** Nothing ended for so long: something is stuck, and the audit will say what. */
+/** When nothing has ended for this long, something is stuck, and the audit will say what. */
 const STALL_MS = 60_000;
 
-/** Drives the whole trace through the API, waits until all has ended, and audits the cloud. */
+/** Drives the whole trace through the API, waits until everything has ended, and audits the cloud. */
 export async function runReplay(options: ReplayOptions): Promise<ReplayEnd> {
   const { trace, target } = options;
-  // It may have come while the cloud started.
+  // The signal may have been aborted while the cloud started.
   options.signal.throwIfAborted();
   const http = { apiUrl: target.apiUrl, connections: CONNECTIONS };
   const client = new ComputeClient(target.isHere ? new WorkerSender(http) : new PoolSender(http));
@@ -109,7 +109,7 @@ async function watchForStall(tally: Tally, speed: number | null, signal: AbortSi
   }
 }
 
-/** Passes a rejection on and nothing else. */
+/** Rejects when the work rejects, and otherwise never settles. */
 function never(work: Promise<unknown>): Promise<never> {
   return new Promise((_, reject) => work.catch(reject));
 }

@@ -2,7 +2,7 @@ import { GPU_TOTAL } from "./map-machines.ts";
 import type { CreationOutcome } from "./outcomes.ts";
 import type { Trace, TraceTask } from "./trace.ts";
 
-/** Nova's words for "nowhere is room"; what follows them says why. */
+/** The beginning of Nova's message for a server without a possible host; the rest of the message gives the reason. */
 export const NO_VALID_HOST = "No valid host was found.";
 
 interface Resources {
@@ -11,7 +11,7 @@ interface Resources {
   gpuMilli: number;
 }
 
-/** Counts what becomes of a replay's tasks while it runs. Times in milliseconds since the epoch. */
+/** Counts the outcomes of a replay's tasks while it runs. Times are in milliseconds since the epoch. */
 export class Tally {
   readonly tasks: number;
   ended = 0;
@@ -21,7 +21,7 @@ export class Tally {
   errors = 0;
   deleted = 0;
   failedAttempts = 0;
-  /** Claims that went through, as far as the outcomes tell: one for each attempt. */
+  /** Number of successful claims, as far as the outcomes show: one for each attempt. */
   claims = 0;
   readonly refusals = new Map<string, number>();
   readonly errorReasons = new Map<string, number>();
@@ -68,7 +68,7 @@ export class Tally {
     }
   }
 
-  /** The API did not even accept it. */
+  /** Counts a create that the API refused. */
   createRefused(reason: string): void {
     this.ended += 1;
     this.errors += 1;
@@ -80,7 +80,7 @@ export class Tally {
     if (wasPlaced) this.#hold(task, -1);
   }
 
-  /** Of all capacity, in percent. */
+  /** Peak allocation as a percentage of the whole capacity. */
   get allocatedAtPeak() {
     return this.#percent(this.#peak);
   }
@@ -105,8 +105,8 @@ export class Tally {
 }
 
 /**
- * The same words with other figures and names count as one reason; what is said of several hosts alike is said once, and
- * alternates that no longer had room count alike, whatever they lacked.
+ * Reduces a reason to its form. Reasons that differ only in numbers and names count as one. What is said of several hosts alike is kept
+ * once, and alternates that no longer had room count as alike, whatever they lacked.
  */
 function shapeOf(reason: string): string {
   const shape = reason

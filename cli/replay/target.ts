@@ -4,18 +4,18 @@ import type { Outcomes } from "./outcomes.ts";
 /** The cloud that a replay drives. */
 export interface ReplayTarget {
   readonly apiUrl: string;
-  /** The cloud runs in this process: what calls it should stay out of its way. */
+  /** Whether the cloud runs in this process, where the replay should not compete with it for the main thread. */
   readonly isHere: boolean;
-  /** Told of each creation's end. */
+  /** The outcomes of creations. */
   readonly outcomes: Outcomes;
-  /** Claims that went through so far; null: the tally's own count is all there is. */
+  /** Number of successful claims so far, or null when only the tally counts them. */
   claims(): number | null;
-  /** Resolves when nothing is in flight any more, or after a while: deletes are answered before they are done. */
+  /** Resolves when nothing is in flight, or after a while. It is needed because deletes are answered before they are done. */
   settle(): Promise<void>;
-  /** Null: the databases are not known, so nothing can be audited. */
+  /** Resolves with null when the databases are not known, so that nothing can be audited. */
   audit(): Promise<AuditReport | null>;
   close(): Promise<void>;
 }
 
-/** Long enough for claims, commits and orders that are in flight at the first reading. */
+/** Longer than claims, commits and orders are in flight, in milliseconds. */
 export const AUDIT_PAUSE_MS = 2_000;

@@ -1,6 +1,6 @@
 import type { TraceTask } from "./trace.ts";
 
-/** One thing to do, in trace order. */
+/** One step of a replay. */
 export interface TraceStep {
   readonly kind: "create" | "delete";
   readonly task: TraceTask;
@@ -9,8 +9,8 @@ export interface TraceStep {
 }
 
 /**
- * All creates and deletes in the order of their times. At the same second what is given back comes before what is taken, but no
- * task goes before it came. With `keep` nothing is deleted.
+ * All creates and deletes, ordered by time. In the same second, deletes come before creates, but no task is deleted before it was created.
+ * With `keep` there are no deletes.
  */
 export function stepsOf(tasks: readonly TraceTask[], options: { readonly keep: boolean }): TraceStep[] {
   const creates = tasks.map((task) => ({ kind: "create" as const, task, at: task.createdAt, rank: 1 }));

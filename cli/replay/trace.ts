@@ -1,22 +1,22 @@
-/** A machine of a trace: what it has, before any task. */
+/** A machine of a trace, with its whole capacity. */
 export interface Machine {
   readonly name: string;
   readonly cpuMilli: number;
   readonly memoryMib: number;
   readonly gpus: number;
-  /** Empty when it has no GPU. */
+  /** Empty when the machine has no GPU. */
   readonly gpuModel: string;
 }
 
-/** A task of a trace: what it takes, and from when to when (seconds since the trace began). */
+/** A task of a trace: its demands, and its begin and end in seconds since the trace began. */
 export interface TraceTask {
   readonly name: string;
   readonly cpuMilli: number;
   readonly memoryMib: number;
   readonly gpus: number;
-  /** Of each of its GPUs, in thousandths: 1000 unless it shares one. 0 without a GPU. */
+  /** Thousandths of each of its GPUs: 1000 unless it shares one, 0 without a GPU. */
   readonly gpuMilli: number;
-  /** Models that it may run on; empty: any. */
+  /** GPU models on which the task may run; empty for any. */
   readonly gpuModels: readonly string[];
   readonly createdAt: number;
   readonly deletedAt: number;
@@ -27,10 +27,10 @@ export interface Trace {
   readonly tasks: readonly TraceTask[];
 }
 
-/** A line of a trace that cannot be used; the first one ends the reading. */
+/** A line of a trace is invalid. The first one ends the reading. */
 export class TraceError extends Error {
   readonly file: string;
-  /** 1 is the header; 0: the file itself. */
+  /** Number of the line: 1 is the header, and 0 means the file as a whole. */
   readonly line: number;
 
   constructor(file: string, line: number, message: string) {

@@ -8,8 +8,7 @@ export interface NumberedCall extends HttpCall {
 export type NumberedAnswer = { readonly id: number } & (HttpAnswer | { readonly error: string });
 
 /**
- * Sends from a thread of its own, so that a replay's HTTP does not share the one that the cloud's services run on: what is
- * measured is the cloud.
+ * Sends from a thread of its own, so that a replay's HTTP does not share the thread of the cloud's services and distort the measurement.
  */
 export class WorkerSender implements HttpSender {
   readonly #worker: Worker;

@@ -1,4 +1,4 @@
-/** Of how many points the mean is taken, and it. */
+/** Sum and number of the values of one point, for the mean. */
 interface Point {
   count: number;
   sum: number;
@@ -18,7 +18,7 @@ export class AllocationPoints {
     this.#capacityMilli = capacityMilli;
   }
 
-  /** A task arrived and was placed, or not. */
+  /** Adds the arrival of a task, which was placed or not. */
   add(gpuMilli: number, placed: boolean): void {
     this.#arrivedMilli += gpuMilli;
     if (placed) this.#allocatedMilli += gpuMilli;
@@ -29,7 +29,7 @@ export class AllocationPoints {
     point.sum += round2((100 * this.#allocatedMilli) / this.#capacityMilli);
   }
 
-  /** By point, from 0 to `last`. A point at which no task arrived has the mean of its neighbours; null if they have none either. */
+  /** The values by point, from 0 to `last`. A point without arrivals has the mean of its neighbours, or null if they have none either. */
   upTo(last: number): (number | null)[] {
     return Array.from({ length: last + 1 }, (_, at) => this.#at(at));
   }

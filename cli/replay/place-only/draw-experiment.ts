@@ -4,10 +4,10 @@ import { GoRandom } from "./go-random.ts";
 /** Numbers that the published program spends between its tasks and its machines. Found by comparing: with 10, every curve of all seeds agrees. */
 const NUMBERS_BETWEEN = 10;
 
-/** What an experiment places, in order, and on what. */
+/** The tasks of an experiment, in order, and the machines to place them on. */
 export interface Experiment {
   readonly tasks: readonly TraceTask[];
-  /** Of equally good machines the first is taken. */
+  /** The order matters, because the first of equally good machines is taken. */
   readonly machines: readonly Machine[];
 }
 
@@ -22,7 +22,7 @@ export function drawExperiment(
   { inflate, seed }: { readonly inflate: number; readonly seed: number },
 ): Experiment {
   const random = new GoRandom(seed);
-  // The published program logs one.
+  // The published program draws one number here, for its log.
   random.int63();
   const named = [...list].sort(byName);
   const tasks = [...named];
@@ -37,7 +37,7 @@ export function drawExperiment(
   } else if (asked > 0 && asked < wanted) {
     for (;;) {
       const task = named[random.below(named.length)]!;
-      // By the share of one GPU: so the last task may ask for a little more than is wanted.
+      // The comparison uses the share of a single GPU, as the published program does, so the last task may ask for more than is wanted.
       if (asked + task.gpuMilli > wanted) break;
       asked += gpuMilliOf(task);
       tasks.push(task);
@@ -47,7 +47,7 @@ export function drawExperiment(
   return { tasks, machines: drawOrder([...machines].sort(byName), random) };
 }
 
-/** As `rand.Perm` gives the machines their places. */
+/** Assigns the machines their places as `rand.Perm` does. */
 function drawOrder(machines: readonly Machine[], random: GoRandom): Machine[] {
   const places: number[] = [];
   for (let index = 0; index < machines.length; index += 1) {

@@ -30,7 +30,7 @@ export class GoRandom {
     return this.#words[this.#feed]! & INT63_MASK;
   }
 
-  /** As `rand.Intn` for less than 2³¹: from 0 up to `limit`, without it. */
+  /** As `rand.Intn` for limits below 2³¹: from 0 up to, but not including, `limit`. */
   below(limit: number): number {
     const range = 2 ** 31;
     const max = range - 1 - (range % limit);
@@ -62,7 +62,7 @@ export class GoRandom {
 function seedWords(seed: number, firstShift: bigint, secondShift: bigint): BigUint64Array {
   let value = seed % LEHMER_MODULUS || 89_482_311;
   const next = (): bigint => {
-    // Below 2⁴⁷: exact.
+    // The product stays below 2⁴⁷, so it is exact.
     value = (value * 48_271) % LEHMER_MODULUS;
     return BigInt(value);
   };

@@ -46,7 +46,7 @@ describe("the points of an allocation", () => {
 });
 
 describe("placing alone", () => {
-  it("places what fits and tells what is allocated at each point", () => {
+  it("places what fits and reports the allocation at each point", () => {
     const [report] = placeAll(directory, settings("--policy", "best-fit", "--inflate", "1.25", "--seeds", "42..44"));
     expect(report!.runs.map(({ tasks, placed }) => [tasks, placed])).toEqual([
       [5, 4],
@@ -59,7 +59,7 @@ describe("placing alone", () => {
     expect(report!.published).toBeNull();
   });
 
-  it("tells what was published for the same policy, seeds and inflation", () => {
+  it("reports the published figures for the same policy, seeds and inflation", () => {
     const reports = placeAll(directory, settings("--policy", "fgd,fragmentation", "--inflate", "1.25"));
     expect(pointsTable(reports).split("\n").at(-1)).toBe("125        100.00      99.50         100.00          -");
     expect(summaryTable(reports)).toBe(
@@ -71,7 +71,7 @@ describe("placing alone", () => {
     );
   });
 
-  it("refuses a list that there is not", () => {
+  it("refuses a list that does not exist", () => {
     expect(() => placeAll(directory, settings("--tasks", "other"))).toThrow("openb_pod_list_other.csv");
   });
 

@@ -88,7 +88,7 @@ function readAll(
   try {
     const has = (file: string): string | null => (existsSync(join(directory, file)) ? file : null);
     const list = `openb_pod_list_${tasks}`;
-    // Under a name of its own a trace may have just one list.
+    // A trace with a name of its own may have only one list.
     const tasksFile = has(`${list}.csv`) ?? (tasks === "default" ? null : `${list}.csv`);
     const trace = readTrace(directory, { hosts: has(GPU_HOSTS_FILE), tasks: tasksFile }, "optional");
     const machines = trace.machines.filter(({ gpus }) => gpus > 0);

@@ -6,9 +6,9 @@ import type { Run } from "./run-experiment.ts";
 export interface PolicyReport {
   readonly policy: PackingPolicyName;
   readonly runs: readonly Run[];
-  /** Means over the seeds, by percent arrived. */
+  /** Means over the seeds, by percentage of arrivals. */
   readonly allocated: readonly (number | null)[];
-  /** Published means over the same seeds; null: not all of them are published. */
+  /** Published means over the same seeds, or null when not all of these seeds are published. */
   readonly published: readonly (number | null)[] | null;
 }
 
@@ -38,7 +38,7 @@ function meansOf(
   });
 }
 
-/** One line a point: arrived, then for each policy allocated and published. */
+/** One line for each point: the percentage of arrivals, then allocated and published for each policy. */
 export function pointsTable(reports: readonly PolicyReport[]): string {
   const head = ["arrived %", ...reports.flatMap(({ policy }) => [policy, "published"])];
   const points = reports[0]?.allocated.length ?? 0;
@@ -49,7 +49,7 @@ export function pointsTable(reports: readonly PolicyReport[]): string {
   return textTable([head, ...rows]);
 }
 
-/** One line a policy: allocated at the last point, published, and every seed's. */
+/** One line for each policy: the allocation at the last point, the published one, and that of every seed. */
 export function summaryTable(reports: readonly PolicyReport[]): string {
   const last = (reports[0]?.allocated.length ?? 0) - 1;
   const seeds = reports[0]?.runs.map(({ seed }) => String(seed)) ?? [];

@@ -16,11 +16,11 @@ const KEY_COLUMNS = ["workload", "sc_policy", "tune", "seed", "total_gpus"];
 export interface PublishedRun {
   readonly policy: PackingPolicyName;
   readonly seed: number;
-  /** Percent of all GPUs allocated, by percent arrived. */
+  /** Percentage of all GPUs that is allocated, by percentage of arrivals. */
   readonly allocated: readonly (number | null)[];
 }
 
-/** The published runs of one list of tasks, of the policies that are known here. Throws a TraceError on the first bad line. */
+/** Parses the published runs of one list of tasks, for the policies that are known here. Throws a TraceError on the first bad line. */
 export function parsePublished(
   file: string,
   content: string,

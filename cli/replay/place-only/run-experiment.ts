@@ -12,7 +12,7 @@ export interface Run {
   readonly seed: number;
   readonly tasks: number;
   readonly placed: number;
-  /** Percent of all GPUs allocated, by percent arrived. */
+  /** Percentage of all GPUs that is allocated, by percentage of arrivals. */
   readonly allocated: readonly (number | null)[];
 }
 
@@ -26,7 +26,7 @@ export function runExperiment(
   return { policy, seed, ...placed };
 }
 
-/** Places what is drawn for the seed by any policy. */
+/** Places the tasks that are drawn for the seed, with any policy. */
 export function placeDrawn(
   trace: Trace,
   drawing: { readonly seed: number; readonly inflate: number },
