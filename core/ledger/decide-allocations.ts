@@ -1,3 +1,30 @@
+// What a claim is.
+//
+// A claim takes amounts of resource classes from providers, for a consumer. Five bodies of code make claims. They must agree: a host is full
+// for one of them exactly when it is full for the others, and each leaves the same rows behind.
+//
+// 1. `decideAllocations`, below, is the definition. It is pure: a state and a change in, an outcome and the changed rows out. Simulations and the
+//    in-memory cell run on it, and tests compare the others with it. Every rule is here: expected generations, unknown names, the units of an
+//    inventory, capacity against what was in use before, moves from one consumer to another, several steps in one change.
+// 2. `ledger_apply` (adapters/postgres/schema/cell/functions) is the same in SQL, for any batch of changes. It locks every row first, then decides in
+//    memory, then writes, and it names every reason of a refusal. It exists because a decision is only safe under the locks of the database that
+//    stores it. It takes some thirty statements a batch, most of them for cases that a boot does not have. Operations, releases, attached
+//    ports and the Placement API's changes of existing consumers use it directly, and the three below leave to it whatever they cannot do.
+// 3. `ledger_claim_first` makes first claims over the Placement API: new consumers, all of which fit. It exists because this is what a busy Placement
+//    API is asked most, and because it may raise providers' generations, which a cell's own claims never do.
+// 4. `ledger_claim_together` makes the claims of boots, inside the transaction of `cell_dispatch` that also writes the server and its task. It
+//    exists because every boot pays for it.
+// 5. `ledger_swap_together` makes the claims of hops, inside the transaction of `cell_hop`: a consumer gives back all that it holds and takes
+//    something else. It exists because a full host sends many servers to their alternates at once.
+//
+// Bodies 3 to 5 write at once, under conditions, and lock as they write: a condition that does not hold leaves one row fewer than expected, and then all
+// of it is undone and `ledger_apply` decides. So only 1 and 2 know how to refuse, and a rule that makes a claim fail has to be in all five: as a
+// refusal in 1 and 2, as a condition in 3 to 5. A rule about what is asked for is `WorkingLedger` here and `ledger_decide` there; capacity is
+// `capacityOf` here and `ledger_capacity` there, which 2 to 5 share.
+//
+// Held together by: the contract of ledgers (test/contract/ledger.contract.ts), random commands to both bodies (test/integration/ledger-model.test.ts),
+// several sessions at once (test/integration/ledger-races.test.ts), and the contract of the cell's store for boots and hops.
+
 import { assert } from "../assert.ts";
 import type { AllocationChange, AllocationOutcome, AllocationStep, Shortfall } from "./allocation-change.ts";
 import type { ConsumerUuid } from "./ids.ts";
