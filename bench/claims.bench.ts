@@ -1,9 +1,9 @@
 import type { Pool } from "pg";
 import { ensureDatabase } from "../adapters/postgres/databases.ts";
 import { startEmbedded } from "../adapters/postgres/embedded.ts";
-import { migrate } from "../adapters/postgres/migrate.ts";
 import { createPool } from "../adapters/postgres/pool.ts";
 import { PostgresLedger } from "../adapters/postgres/postgres-ledger.ts";
+import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { type AllocationChange, type AllocationOutcome, claim } from "../core/ledger/allocation-change.ts";
 import { type ConsumerUuid, consumerUuid, type ProviderUuid, providerUuid, resourceClass } from "../core/ledger/ids.ts";
 import type { Ledger } from "../core/ledger/ledger-port.ts";

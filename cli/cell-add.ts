@@ -1,6 +1,6 @@
 import { putCellRecord } from "../adapters/postgres/cell-records.ts";
-import { migrate } from "../adapters/postgres/migrate.ts";
 import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { boolean, urls } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";

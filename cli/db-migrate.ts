@@ -1,6 +1,7 @@
 import { readCellRecords } from "../adapters/postgres/cell-records.ts";
-import { type DatabaseKind, migrate } from "../adapters/postgres/migrate.ts";
 import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+import { migrate } from "../adapters/postgres/schema/migrate.ts";
+import type { DatabaseKind } from "../adapters/postgres/schema/schema-files.ts";
 
 import { optional } from "../runtime/settings.ts";
 import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
@@ -36,8 +37,8 @@ export function runDbMigrateCommand(argv: readonly string[]): Promise<number> {
 }
 
 async function migrateAndTell(databaseUrl: string, kind: DatabaseKind, what: string): Promise<void> {
-  const onBlocked = (migration: string, blockers: readonly string[]) =>
-    process.stderr.write(`${what}: ${migration} waits for locks of others and tries again: ${blockers.join("; ")}\n`);
+  const onBlocked = (blocked: string, blockers: readonly string[]) =>
+    process.stderr.write(`${what}: ${blocked} waits for locks of others and tries again: ${blockers.join("; ")}\n`);
   const applied = await migrate(databaseUrl, kind, { onBlocked });
   process.stdout.write(`${what}: ${applied.length === 0 ? "up to date" : applied.join(", ")}\n`);
 }

@@ -1,9 +1,9 @@
 import { withClient } from "../adapters/postgres/databases.ts";
-import { pendingMigrations } from "../adapters/postgres/migrate.ts";
+import { pendingMigrations } from "../adapters/postgres/schema/migrate.ts";
 import { SettingsError } from "../runtime/settings.ts";
 
 /** A database without this migration has no tables of Berth. */
-const FIRST_MIGRATION = "0001-api";
+const FIRST_MIGRATION = "0001-baseline";
 
 /**
  * Used by commands that only read: they may be newer than the running cloud, and must not change its tables while it runs. Throws a

@@ -1,7 +1,8 @@
 import type { TestProject } from "vitest/node";
 import { ensureDatabase, withClient } from "../adapters/postgres/databases.ts";
 import { startEmbedded } from "../adapters/postgres/embedded.ts";
-import { type DatabaseKind, migrate } from "../adapters/postgres/migrate.ts";
+import { migrate } from "../adapters/postgres/schema/migrate.ts";
+import type { DatabaseKind } from "../adapters/postgres/schema/schema-files.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
 import { cloneDatabase, dropDatabase, withClient } from "../adapters/postgres/databases.ts";
-import type { DatabaseKind } from "../adapters/postgres/migrate.ts";
+import type { DatabaseKind } from "../adapters/postgres/schema/schema-files.ts";
 import { templateOf } from "./databases-setup.ts";
 
 export interface TestDatabase {

@@ -1,7 +1,7 @@
 import { withClient } from "../adapters/postgres/databases.ts";
 
 const TABLES = `select string_agg(relname, ',' order by relname) as names from pg_class
-  where relkind = 'r' and relnamespace = 'public'::regnamespace and relname <> 'schema_migrations'`;
+  where relkind = 'r' and relnamespace = 'public'::regnamespace and relname not like 'schema\\_%'`;
 
 /** The rows of a database at one moment, to which it can be set back as by a restore. */
 export interface KeptTables {

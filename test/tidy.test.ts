@@ -3,6 +3,7 @@ import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { findCycles } from "./tidy/find-cycles.ts";
 import { type Import, listFiles, readSourceFile, type SourceFile } from "./tidy/source-file.ts";
+import { readSqlFunctions } from "./tidy/sql-function.ts";
 
 // The rules of the house that a machine can hold. There is no list of exceptions: what breaks a rule is changed, or the rule is.
 
@@ -11,6 +12,8 @@ const FOLDERS = ["core", "runtime", "adapters", "services", "cli", "test", "benc
 const FILE_LINES_MAX = 400;
 const FUNCTION_LINES_MAX = 70;
 const MAIN_LINES_MAX = 40;
+const SQL_FUNCTION_LINES_MAX = 150;
+const SCHEMAS = ["api", "cell"].map((kind) => `adapters/postgres/schema/${kind}`);
 
 const files = FOLDERS.flatMap((folder) => listFiles(root, folder, (path) => path.endsWith(".ts"))).map((path) =>
   readSourceFile(root, path),
@@ -90,8 +93,8 @@ describe("names", () => {
   });
 
   test("migrations are numbered, each number once", () => {
-    for (const kind of ["api", "cell"]) {
-      const names = listFiles(root, `adapters/postgres/migrations/${kind}`, () => true).map((path) => basename(path));
+    for (const schema of SCHEMAS) {
+      const names = listFiles(root, `${schema}/migrations`, () => true).map((path) => basename(path));
       expect(names.filter((name) => !/^\d{4}-[a-z0-9-]+\.sql$/.test(name))).toEqual([]);
       const numbers = names.map((name) => name.slice(0, 4));
       expect(numbers.filter((number, index) => numbers.indexOf(number) !== index)).toEqual([]);
@@ -116,6 +119,37 @@ describe("sizes", () => {
         .map(({ line, length }) => `the function at line ${line} has ${length} lines`),
     );
     expect(found).toEqual([]);
+  });
+});
+
+describe("SQL", () => {
+  const functions = SCHEMAS.flatMap((schema) => readSqlFunctions(root, `${schema}/functions`));
+
+  test(`no function is longer than ${SQL_FUNCTION_LINES_MAX} lines`, () => {
+    expect(functions.length).toBeGreaterThan(0);
+    expect(functions.filter(({ lineCount }) => lineCount > SQL_FUNCTION_LINES_MAX).map(({ path }) => path)).toEqual([]);
+  });
+
+  test("each function has a file of its name, and migrations have no functions", () => {
+    expect(functions.map(({ creates }) => creates)).toEqual(functions.map(({ name }) => [name]));
+    const migrations = SCHEMAS.flatMap((schema) => listFiles(root, `${schema}/migrations`, () => true));
+    const text = (path: string) => readFileSync(join(root, path), "utf8");
+    expect(migrations.filter((path) => /^create (or replace )?function/m.test(text(path)))).toEqual([]);
+  });
+
+  test("each function opens with a comment", () => {
+    expect(functions.filter(({ isExplained }) => !isExplained).map(({ path }) => path)).toEqual([]);
+  });
+
+  test("each function says which others it requires: those that it calls", () => {
+    expect(functions.map(({ path, requires }) => [path, requires])).toEqual(
+      functions.map(({ path, calls }) => [path, calls]),
+    );
+  });
+
+  test("functions that only older versions call are in former/, and say which versions call them", () => {
+    const former = functions.filter(({ path }) => path.includes("/former/"));
+    expect(functions.filter(({ calledBy }) => calledBy !== null)).toEqual(former);
   });
 });
 

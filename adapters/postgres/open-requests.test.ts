@@ -1,13 +1,12 @@
-import { readdirSync, readFileSync } from "node:fs";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { goneFrom, serverId, serverSpec } from "../../test/contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
-import { dropDatabase, ensureDatabase, withClient } from "./databases.ts";
+import { withClient } from "./databases.ts";
 import { createPool } from "./pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
 
-// `open_requests` follows `requests`, whoever writes at once; see migrations/api/0011-open-requests.sql.
+// `open_requests` follows `requests`, whichever version of the services writes; see the table in schema/api/migrations/0001-baseline.sql.
 
 let database: TestDatabase;
 let pool: Pool;
@@ -106,62 +105,6 @@ test("what services of the version before write is swept like the rest", async (
   await pool.query("delete from requests where server_uuid = $1", [serverId(7)]);
   expect(await differences()).toEqual([]);
 });
-
-/** Calls `work` with a database as it was before the table, and the migration that makes it. */
-async function withDatabaseBefore(work: (url: string, migration: string) => Promise<void>): Promise<void> {
-  const name = `test_before_${process.pid}`;
-  const dir = new URL("./migrations/api/", import.meta.url);
-  const read = (file: string) => readFileSync(new URL(file, dir), "utf8");
-  const files = readdirSync(dir).filter((file) => file.endsWith(".sql"));
-  const url = Object.assign(new URL(database.url), { pathname: `/${name}` }).href;
-  await ensureDatabase(database.url, name);
-  try {
-    await withClient(url, async (client) => {
-      for (const file of files.sort()) if (file < "0011-") await client.query(read(file));
-    });
-    await work(url, read(files.find((file) => file.startsWith("0011-")) ?? ""));
-  } finally {
-    await dropDatabase(database.url, name);
-  }
-}
-
-test("requests from before the table are in it", () =>
-  withDatabaseBefore((url, migration) =>
-    withClient(url, async (client) => {
-      for (const server of [1, 2, 3, 4, 5]) await client.query(INSERT_BEFORE, [serverId(server)]);
-      await client.query(
-        "update requests set state = 'dispatched', cell = 'east', arrived = server_uuid = $2 where server_uuid >= $1",
-        [serverId(3), serverId(4)],
-      );
-      await client.query(`${CANCEL_BEFORE} where server_uuid = any ($1)`, [[serverId(2)]]);
-      await client.query("update requests set state = 'deleted' where server_uuid = $1", [serverId(5)]);
-      await client.query(migration);
-      const { rows } = await client.query("select server_uuid, state, cell from open_requests order by server_uuid");
-      expect(rows).toEqual([
-        { server_uuid: serverId(1), state: "accepted", cell: null },
-        { server_uuid: serverId(2), state: "cancelled", cell: null },
-        { server_uuid: serverId(3), state: "dispatched", cell: "east" },
-      ]);
-    }),
-  ));
-
-test("who locks requests and then writes them while the table is made does so before it", () =>
-  withDatabaseBefore((url, migration) =>
-    withClient(url, (client) =>
-      withClient(url, async (migrating) => {
-        await client.query(INSERT_BEFORE, [serverId(1)]);
-        await client.query("begin");
-        await client.query("select from requests for no key update");
-        const migrated = migrating.query(migration).then(() => "migrated", String);
-        const waiting = "select from pg_locks where not granted and relation = 'requests'::regclass";
-        await expect.poll(async () => (await client.query(waiting)).rowCount).toBe(1);
-        await client.query(CANCEL_BEFORE);
-        await client.query("commit");
-        expect(await migrated).toBe("migrated");
-        expect((await client.query("select state from open_requests")).rows).toEqual([{ state: "cancelled" }]);
-      }),
-    ),
-  ));
 
 test("no index of the requests has a column that changes while they live, or their updates would write them all anew", async () => {
   const { rows } = await pool.query<{ columns: string[] | null; predicate: string | null }>(

@@ -79,7 +79,7 @@ import {
 } from "./cell/write-hosts.ts";
 
 /**
- * A cell's database in Postgres. Every write is one function of migrations/cell/0004 or one statement, and one
+ * A cell's database in Postgres. Every write is one function of schema/cell/functions or one statement, and one
  * transaction; elements of a batch that name the same server or task go in transactions of their own, in their order.
  * All time is the database's. Throws `StoreError`; whatever was `unavailable` may be asked again, except that a sweep
  * whose answer was lost has taken tasks, which `ownedTasks` finds. The pool is the caller's to end.

@@ -44,7 +44,7 @@ interface InventoryRow {
   readonly reported_ratio: number | null;
 }
 
-/** Operators' word on a cell's hosts, in the cell's database (migration 0021). Throws `StoreError`; all may be asked again. */
+/** Operators' word on a cell's hosts, in the cell's database. Throws `StoreError`; all may be asked again. */
 export class PostgresHostAdminStore implements HostAdminStore {
   readonly #pool: Pool;
 

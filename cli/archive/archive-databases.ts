@@ -5,7 +5,7 @@ import { ArchiveCounts } from "../../adapters/postgres/archive/archive-counts.ts
 import type { ArchiveSink, ArchiveOptions as PassOptions } from "../../adapters/postgres/archive/archive-pass.ts";
 import { readCellRecords } from "../../adapters/postgres/cell-records.ts";
 import { withClient } from "../../adapters/postgres/databases.ts";
-import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
+import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
 import type { CellRecord } from "../../core/cell/api-store.ts";
 
 export interface ArchiveCommandOptions extends Omit<PassOptions, "sink"> {

@@ -6,7 +6,6 @@ import { MemorySoftState } from "../../adapters/memory/memory-soft-state.ts";
 import { apiPermissions, apiStreams } from "../../adapters/nats/streams.ts";
 import { ensureDatabase } from "../../adapters/postgres/databases.ts";
 import { registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
-import { migrate } from "../../adapters/postgres/migrate.ts";
 import { createPool } from "../../adapters/postgres/pool.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
@@ -19,6 +18,7 @@ import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
 import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
+import { migrate } from "../../adapters/postgres/schema/migrate.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";

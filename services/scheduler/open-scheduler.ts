@@ -11,7 +11,6 @@ import {
 } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
 import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
-import { pendingMigrations } from "../../adapters/postgres/migrate.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
@@ -20,6 +19,7 @@ import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.t
 import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
 import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
+import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
 import { isUnavailable } from "../../adapters/postgres/store-error.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";

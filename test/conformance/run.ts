@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { putCellRecord } from "../../adapters/postgres/cell-records.ts";
 import { ensureDatabase } from "../../adapters/postgres/databases.ts";
 import { startEmbedded } from "../../adapters/postgres/embedded.ts";
-import { migrate } from "../../adapters/postgres/migrate.ts";
+import { migrate } from "../../adapters/postgres/schema/migrate.ts";
 
 /**
  * Runs upstream Placement's own tests against `berth api --only placement`, each group against a server in the configuration that

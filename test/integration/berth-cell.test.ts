@@ -62,17 +62,19 @@ test("adds a cell, changes it, lists it without its password, from any directory
 test("a command that only reads leaves the tables of a running older cloud alone, says what to do, and ends with 2", async () => {
   const older = await freshDatabase("api");
   try {
-    await withClient(older.url, (client) => client.query("delete from schema_migrations where name = '0002-arrived'"));
+    await withClient(older.url, (client) =>
+      client.query("delete from schema_functions where name = 'is_open_request'"),
+    );
     for (const command of [["audit"], ["cell", "list"]]) {
       const result = await berth(command, { databaseUrl: older.url });
       expect(result).toMatchObject({
         code: 2,
         out: "",
-        err: expect.stringMatching(/lacks 0002-arrived: run `berth db migrate`/),
+        err: expect.stringMatching(/lacks functions\/is_open_request: run `berth db migrate`/),
       });
     }
-    const { rows } = await withClient(older.url, (client) => client.query("select name from schema_migrations"));
-    expect(rows).not.toContainEqual({ name: "0002-arrived" });
+    const { rows } = await withClient(older.url, (client) => client.query("select name from schema_functions"));
+    expect(rows).not.toContainEqual({ name: "is_open_request" });
   } finally {
     await older.drop();
   }
@@ -103,12 +105,17 @@ test("a command that reads refuses a database that does not answer or is empty, 
 test("services do not start on a database that lacks migrations", async () => {
   const older = await freshDatabase("api");
   try {
-    await withClient(older.url, (client) => client.query("delete from schema_migrations where name = '0002-arrived'"));
+    await withClient(older.url, (client) =>
+      client.query("delete from schema_functions where name = 'is_open_request'"),
+    );
     // Nobody listens there: they must not come so far.
     const urls = { databaseUrl: older.url, natsUrl: "nats://127.0.0.1:1", redisUrl: "redis://127.0.0.1:1" };
     const services = ["api", "scheduler"];
     const ends = await Promise.all(services.map((service) => berth([service], urls)));
-    const lacking = { code: 1, err: expect.stringContaining("lacks 0002-arrived; run `berth db migrate`") };
+    const lacking = {
+      code: 1,
+      err: expect.stringContaining("lacks functions/is_open_request; run `berth db migrate`"),
+    };
     expect(ends).toMatchObject(services.map(() => lacking));
   } finally {
     await older.drop();

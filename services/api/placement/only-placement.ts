@@ -6,9 +6,9 @@ import { settingsErrorIfInUse } from "../../../adapters/postgres/embedded-error.
 import { followerEvents, registerFollowerMetrics } from "../../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../../adapters/postgres/follower/ledger-follower.ts";
 import { openLoggedPool } from "../../../adapters/postgres/logged-pool.ts";
-import { migrate } from "../../../adapters/postgres/migrate.ts";
 import { createPool } from "../../../adapters/postgres/pool.ts";
 import { PostgresCellArbiter } from "../../../adapters/postgres/postgres-cell-arbiter.ts";
+import { migrate } from "../../../adapters/postgres/schema/migrate.ts";
 import { isUnavailable } from "../../../adapters/postgres/store-error.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
 import { LedgerView } from "../../../core/ledger/view.ts";

@@ -1,0 +1,291 @@
+-- Written by `npm run schema`: what a migrated database has. Changes belong into migrations/ and functions/.
+
+
+create table aggregate_changes (
+  single boolean default true not null,
+  version bigint not null,
+  constraint aggregate_changes_pkey PRIMARY KEY (single),
+  constraint aggregate_changes_single_check CHECK (single)
+);
+
+create table aggregate_hosts (
+  aggregate_id integer not null,
+  host text not null,
+  constraint aggregate_hosts_aggregate_id_fkey FOREIGN KEY (aggregate_id) REFERENCES aggregates(id),
+  constraint aggregate_hosts_pkey PRIMARY KEY (aggregate_id, host)
+);
+CREATE INDEX aggregate_hosts_host_idx ON public.aggregate_hosts USING btree (host);
+
+create table aggregate_ratios (
+  aggregate_id integer not null,
+  class text not null,
+  ratio double precision not null,
+  constraint aggregate_ratios_aggregate_id_fkey FOREIGN KEY (aggregate_id) REFERENCES aggregates(id) ON DELETE CASCADE,
+  constraint aggregate_ratios_pkey PRIMARY KEY (aggregate_id, class),
+  constraint aggregate_ratios_ratio_check CHECK ((ratio > (0)::double precision))
+);
+
+create table aggregates (
+  id integer generated always as identity not null,
+  uuid uuid not null,
+  name text not null,
+  metadata jsonb default '{}'::jsonb not null,
+  created_at timestamp with time zone default now() not null,
+  updated_at timestamp with time zone,
+  constraint aggregates_name_key UNIQUE (name),
+  constraint aggregates_pkey PRIMARY KEY (id),
+  constraint aggregates_uuid_key UNIQUE (uuid)
+);
+
+create table cell_claims (
+  kind text not null,
+  key text not null,
+  cell text not null,
+  token uuid default gen_random_uuid() not null,
+  claimed_at timestamp with time zone default now() not null,
+  constraint cell_claims_kind_check CHECK ((kind = ANY (ARRAY['provider-uuid'::text, 'provider-name'::text, 'consumer'::text]))),
+  constraint cell_claims_pkey PRIMARY KEY (kind, key)
+);
+CREATE INDEX cell_claims_claimed_at_idx ON public.cell_claims USING btree (claimed_at);
+
+create table cells (
+  name text not null,
+  database_url text not null,
+  nats_url text,
+  disabled boolean default false not null,
+  created_at timestamp with time zone default now() not null,
+  constraint cells_pkey PRIMARY KEY (name)
+);
+
+create table decisions (
+  id bigint generated always as identity not null,
+  server_uuid uuid not null,
+  request_id text not null,
+  scheduler text not null,
+  at timestamp with time zone not null,
+  decision jsonb not null,
+  constraint decisions_pkey PRIMARY KEY (id)
+);
+CREATE INDEX decisions_at ON public.decisions USING brin (at);
+CREATE INDEX decisions_server ON public.decisions USING btree (server_uuid, id DESC);
+
+create table flavors (
+  id text not null,
+  name text not null,
+  vcpus integer not null,
+  memory_mib integer not null,
+  disk_gib integer not null,
+  ephemeral_gib integer default 0 not null,
+  swap_mib integer default 0 not null,
+  rxtx_factor double precision default 1 not null,
+  is_public boolean default true not null,
+  description text,
+  extra_specs jsonb default '{}'::jsonb not null,
+  created_at timestamp with time zone default now() not null,
+  constraint flavors_name_key UNIQUE (name),
+  constraint flavors_pkey PRIMARY KEY (id)
+);
+
+create table former_aggregates (
+  uuid uuid not null,
+  deleted_at timestamp with time zone default now() not null,
+  constraint former_aggregates_pkey PRIMARY KEY (uuid)
+);
+
+create table host_map (
+  cell text not null,
+  host text not null,
+  constraint host_map_pkey PRIMARY KEY (cell, host)
+);
+
+create table host_ratios (
+  host text not null,
+  class text not null,
+  ratio double precision not null,
+  constraint host_ratios_pkey PRIMARY KEY (host, class),
+  constraint host_ratios_ratio_check CHECK ((ratio > (0)::double precision))
+);
+
+create table images (
+  id uuid not null,
+  name text,
+  owner text not null,
+  visibility text not null,
+  disk_format text,
+  container_format text,
+  min_disk_gib integer not null,
+  min_ram_mib integer not null,
+  is_protected boolean not null,
+  tags jsonb not null,
+  properties jsonb not null,
+  created_at_ms bigint not null,
+  updated_at_ms bigint not null,
+  version bigint default 0 not null,
+  constraint images_pkey PRIMARY KEY (id)
+);
+CREATE INDEX images_created_at_ms_id_idx ON public.images USING btree (created_at_ms DESC, id);
+
+create table moves (
+  id uuid not null,
+  server_uuid uuid not null,
+  kind text not null,
+  request bytea not null,
+  state text default 'accepted'::text not null,
+  fault text,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  updated_at timestamp with time zone default clock_timestamp() not null,
+  cell text,
+  retry_at timestamp with time zone,
+  put_offs integer default 0 not null,
+  asked_at timestamp with time zone,
+  constraint moves_pkey PRIMARY KEY (id),
+  constraint moves_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'begun'::text, 'refused'::text])))
+);
+CREATE INDEX moves_server_uuid_created_at_idx ON public.moves USING btree (server_uuid, created_at DESC);
+CREATE INDEX moves_updated_at_idx ON public.moves USING btree (updated_at) WHERE (state = 'accepted'::text);
+CREATE UNIQUE INDEX moves_waiting ON public.moves USING btree (server_uuid) WHERE (state = 'accepted'::text);
+
+create table open_requests (
+  server_uuid uuid not null,
+  updated_at timestamp with time zone not null,
+  state text not null,
+  cell text,
+  accepted_at timestamp with time zone default now() not null,
+  retry_at timestamp with time zone,
+  put_offs integer default 0 not null,
+  project_id text,
+  constraint open_requests_pkey PRIMARY KEY (server_uuid)
+) with (fillfactor=90);
+CREATE INDEX open_requests_project_id_idx ON public.open_requests USING btree (project_id);
+
+create table ports (
+  id uuid not null,
+  project_id text not null,
+  network_id text not null,
+  name text not null,
+  groups jsonb not null,
+  created_at_ms bigint not null,
+  server_uuid uuid,
+  bound_at timestamp with time zone,
+  constraint ports_pkey PRIMARY KEY (id)
+);
+CREATE INDEX ports_project_id_created_at_ms_id_idx ON public.ports USING btree (project_id, created_at_ms, id);
+
+create table requests (
+  server_uuid uuid not null,
+  state text not null,
+  cell text,
+  spec bytea not null,
+  project_id text not null,
+  user_id text not null,
+  name text not null,
+  fault text,
+  cancel_request_id text,
+  cancelled_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone default now() not null,
+  arrived boolean default false not null,
+  gone boolean default false not null,
+  constraint requests_pkey PRIMARY KEY (server_uuid),
+  constraint requests_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'dispatched'::text, 'failed'::text, 'cancelled'::text, 'deleted'::text])))
+) with (fillfactor=70);
+CREATE INDEX requests_living ON public.requests USING btree (created_at DESC, server_uuid) WHERE (NOT gone);
+CREATE INDEX requests_living_of_project ON public.requests USING btree (project_id, created_at DESC, server_uuid) WHERE (NOT gone);
+CREATE TRIGGER follow AFTER UPDATE ON public.requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION follow_requests();
+CREATE TRIGGER forget_removed AFTER DELETE OR TRUNCATE ON public.requests FOR EACH STATEMENT EXECUTE FUNCTION forget_removed_requests();
+CREATE TRIGGER open_accepted AFTER INSERT ON public.requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION open_accepted_requests();
+
+create table reservations (
+  id text not null,
+  server_uuids uuid[] not null,
+  min_count integer not null,
+  decision text,
+  fault text,
+  created_at timestamp with time zone default now() not null,
+  constraint reservations_decision_check CHECK ((decision = ANY (ARRAY['placed'::text, 'refused'::text]))),
+  constraint reservations_pkey PRIMARY KEY (id)
+);
+CREATE INDEX reservations_created_at_idx ON public.reservations USING btree (created_at);
+
+create table schema_functions (
+  name text not null,
+  revision integer not null,
+  checksum text not null,
+  applied_at timestamp with time zone default now() not null,
+  constraint schema_functions_pkey PRIMARY KEY (name)
+);
+
+create table schema_migrations (
+  name text not null,
+  kind text not null,
+  checksum text not null,
+  applied_at timestamp with time zone default now() not null,
+  breaking boolean default false not null,
+  constraint schema_migrations_pkey PRIMARY KEY (name)
+);
+
+create table server_group_members (
+  server_uuid uuid not null,
+  group_uuid uuid not null,
+  cell text,
+  added_at timestamp with time zone default now() not null,
+  constraint server_group_members_group_uuid_fkey FOREIGN KEY (group_uuid) REFERENCES server_groups(uuid) ON DELETE CASCADE,
+  constraint server_group_members_pkey PRIMARY KEY (server_uuid)
+);
+CREATE INDEX server_group_members_group_uuid_idx ON public.server_group_members USING btree (group_uuid);
+
+create table server_groups (
+  uuid uuid not null,
+  name text not null,
+  project_id text not null,
+  user_id text not null,
+  policy text not null,
+  max_server_per_host integer,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  constraint server_groups_pkey PRIMARY KEY (uuid),
+  constraint server_groups_policy_check CHECK ((policy = ANY (ARRAY['affinity'::text, 'anti-affinity'::text, 'soft-affinity'::text, 'soft-anti-affinity'::text])))
+);
+CREATE INDEX server_groups_project_id_created_at_uuid_idx ON public.server_groups USING btree (project_id, created_at, uuid);
+
+create table settings (
+  section text not null,
+  version bigint not null,
+  "values" jsonb not null,
+  updated_at timestamp with time zone default now() not null,
+  constraint settings_pkey PRIMARY KEY (section)
+);
+
+create view server_group_servers (
+  group_uuid uuid,
+  server_uuid uuid,
+  cell text,
+  state text
+) of requests, server_group_members;
+
+create function calls_beyond_limit(uuids uuid[], projects text[], calls integer[], open_max integer)
+  returns TABLE(refused_call integer, open_already integer)
+  language plpgsql;
+
+create function follow_requests()
+  returns trigger
+  language plpgsql
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan
+  set search_path="$user", public;
+
+create function forget_removed_requests()
+  returns trigger
+  language plpgsql
+  set search_path="$user", public;
+
+create function is_open_request(state text, arrived boolean)
+  returns boolean
+  language sql immutable;
+
+create function open_accepted_requests()
+  returns trigger
+  language plpgsql
+  set search_path="$user", public;
+

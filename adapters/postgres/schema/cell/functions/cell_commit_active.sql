@@ -1,0 +1,47 @@
+-- requires: cell_claims, cell_end_tasks
+-- ACTIVE, where the attempt is still the server's home. Returns the positions of what is committed.
+create or replace function cell_commit_active(
+  task_ids uuid[], server_uuids uuid[], epochs int[], selections int[], attempt_ids text[]
+)
+  returns setof int
+  language plpgsql
+  set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
+  set enable_hashjoin = off
+  set enable_mergejoin = off
+as $$
+declare
+  written int;
+  fresh int[];
+  committed int[];
+begin
+  begin
+    update servers s set status = 'ACTIVE', task_state = null, launched_at = now(), updated_at = now()
+    from (select u.* from unnest(server_uuids, attempt_ids) as u (uuid, attempt_id) order by u.uuid) w
+    where s.uuid = w.uuid and s.attempt_id = w.attempt_id;
+    get diagnostics written = row_count;
+    if written < cardinality(task_ids) then
+      raise exception using errcode = 'BT002';
+    end if;
+    perform cell_end_tasks(task_ids, server_uuids, epochs, 'success');
+    update attempts a set ended_at = now(), result = 'success', reason = null
+    from unnest(task_ids, selections) as w (task_id, selection) where a.task_id = w.task_id and a.selection = w.selection;
+    return query select generate_series(1, cardinality(task_ids));
+    return;
+  exception when sqlstate 'BT002' then
+    null;
+  end;
+
+  select coalesce(array_agg(c.at) filter (where not c.repeated), '{}'), array_agg(c.at) into fresh, committed
+  from cell_claims(task_ids, server_uuids, epochs, 'success') as c
+  join servers s on s.uuid = server_uuids[c.at]
+  where s.attempt_id = attempt_ids[c.at] and (not c.repeated or s.status = 'ACTIVE');
+
+  update tasks t set ended_at = now(), outcome = 'success' from unnest(fresh) as f (at) where t.id = task_ids[f.at];
+  update servers s set status = 'ACTIVE', task_state = null, launched_at = now(), updated_at = now()
+  from unnest(fresh) as f (at) where s.uuid = server_uuids[f.at];
+  update attempts a set ended_at = now(), result = 'success', reason = null
+  from unnest(fresh) as f (at) where a.task_id = task_ids[f.at] and a.selection = selections[f.at];
+  return query select c.at from unnest(committed) as c (at);
+end
+$$;

@@ -1,0 +1,23 @@
+-- Ends these tasks with `outcome`, each under its epoch. Raises BT002 if one has ended already or is another conductor's; the
+-- caller, who has locked their servers, undoes what was written.
+create or replace function cell_end_tasks(task_ids uuid[], server_uuids uuid[], epochs int[], task_outcome text) returns void
+  language plpgsql
+  set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
+  set enable_hashjoin = off
+  set enable_mergejoin = off
+as $$
+declare
+  written int;
+begin
+  update tasks t set ended_at = now(), outcome = task_outcome
+  from (
+    select u.* from unnest(task_ids, server_uuids, epochs) as u (id, server_uuid, epoch) order by u.id
+  ) w
+  where t.id = w.id and t.server_uuid = w.server_uuid and t.epoch = w.epoch and t.ended_at is null;
+  get diagnostics written = row_count;
+  if written < cardinality(task_ids) then
+    raise exception using errcode = 'BT002';
+  end if;
+end
+$$;

@@ -1,0 +1,29 @@
+-- Takes down the hosts whose agents nobody has seen for so long, those first that were unseen for longest, but no more than may be down for
+-- silence alone (core/cell/expiry-limit.ts). Returns all hosts that are unseen, and whether they are down now. It first asks whether any
+-- agent is unseen, which is the case in hardly any of its calls.
+-- Locks: one call at a time, or two conductors would each use the limit up; then the hosts that go down, by name.
+create or replace function cell_expire_hosts(unseen_ms double precision, share_max double precision, count_min int)
+  returns table (name text, down boolean)
+  language plpgsql
+as $$
+declare
+  unseen_agents text[];
+  unseen text[];
+  room int;
+begin
+  unseen_agents := array(select a.id from agents a where a.seen_at <= now() - unseen_ms * interval '1 ms');
+  if unseen_agents = '{}' or not exists (select from hosts h where h.up and h.agent_id = any (unseen_agents)) then
+    return;
+  end if;
+  perform pg_advisory_xact_lock(7236418053);
+  unseen := array(
+    select h.name from agents a join hosts h on h.agent_id = a.id and h.up
+    where a.seen_at <= now() - unseen_ms * interval '1 ms' order by a.seen_at, h.name collate "C"
+  );
+  select greatest(0, greatest(count_min, floor(share_max * count(*))::int) - count(*) filter (where not h.up and not h.disabled))
+  into room from hosts h where not h.forced_down;
+  perform from hosts h where h.name = any (unseen[:room]) order by h.name collate "C" for no key update;
+  update hosts h set up = false, updated_at = now() where h.name = any (unseen[:room]) and h.up;
+  return query select u.host, u.at <= room from unnest(unseen) with ordinality as u (host, at);
+end
+$$;

@@ -1,0 +1,31 @@
+-- Sets the status of servers at rest that an operator knows better; no server twice. `outcome`: reset, gone, nowhere, or busy with
+-- what runs, or with the status in which a move waits for its confirmation.
+create or replace function cell_reset_status(server_uuids uuid[], statuses text[])
+  returns table (at int, outcome text, running text)
+  language plpgsql
+  set enable_seqscan = off
+as $$
+declare
+  found_server record;
+  n int;
+begin
+  perform from servers s where s.uuid = any (server_uuids) order by s.uuid for no key update;
+  for n in 1..cardinality(server_uuids) loop
+    select s.status, s.host into found_server from servers s where s.uuid = server_uuids[n];
+    at := n;
+    running := coalesce(
+      (select coalesce(t.operation, t.kind) from tasks t where t.server_uuid = server_uuids[n] and t.outcome is null limit 1),
+      (select found_server.status from migrations m where m.server_uuid = server_uuids[n] and not m.ended)
+    );
+    outcome := case
+      when found_server.status is null or found_server.status in ('CLOSED', 'DELETED') then 'gone'
+      when running is not null then 'busy'
+      when found_server.host is null then 'nowhere'
+      else 'reset' end;
+    if outcome = 'reset' then
+      update servers s set status = statuses[n], revision = s.revision + 1, updated_at = now() where s.uuid = server_uuids[n];
+    end if;
+    return next;
+  end loop;
+end
+$$;

@@ -1,0 +1,8 @@
+-- Shuts the door for servers that are not here: a dispatch that comes too late fails on the primary key.
+create or replace function cell_shut(server_uuids uuid[]) returns void
+  language sql
+as $$
+  insert into servers (uuid, status, spec, project_id, user_id, name, created_at)
+  select w.uuid, 'CLOSED', '', '', '', '', now() from unnest(server_uuids) as w (uuid) order by w.uuid
+  on conflict do nothing;
+$$;

@@ -1,0 +1,42 @@
+-- Gives the providers of the batch that are written (`ids`; 0: not this one) the inventories that it lists, and takes all from those that it
+-- leaves out. Returns the providers that changed.
+create or replace function ledger_write_tree_inventories(batch ledger_tree_batch, ids int[], left_out int[], class_ids int[]) returns int[]
+  language plpgsql
+as $$
+declare
+  removed int[];
+  changed int[];
+begin
+  with wanted as (
+    select ids[b.provider] as provider_id, class_ids[b.class] as class_id
+    from unnest(batch.inventory_provider, batch.inventory_class) as b (provider, class)
+  ),
+  written as (
+    delete from inventories v
+    where v.provider_id in (select w.id from unnest(ids || left_out) as w (id))
+      and not exists (select from wanted w where w.provider_id = v.provider_id and w.class_id = v.class_id)
+    returning v.provider_id
+  )
+  select coalesce(array_agg(distinct written.provider_id), '{}') into removed from written;
+  with written as (
+    insert into inventories as v
+      (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
+    select ids[b.provider], class_ids[b.class],
+      b.total, b.reserved, b.min_unit, b.max_unit, b.step_size, b.allocation_ratio
+    from unnest(batch.inventory_provider, batch.inventory_class, batch.inventory_total, batch.inventory_reserved, batch.inventory_min_unit,
+      batch.inventory_max_unit, batch.inventory_step_size, batch.inventory_allocation_ratio)
+      as b (provider, class, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
+    where ids[b.provider] > 0
+    on conflict (provider_id, class_id) do update
+    set total = excluded.total, reserved = excluded.reserved, min_unit = excluded.min_unit,
+      max_unit = excluded.max_unit, step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio,
+      updated_at = now()
+    where (v.total, v.reserved, v.min_unit, v.max_unit, v.step_size, v.allocation_ratio) is distinct from
+      (excluded.total, excluded.reserved, excluded.min_unit, excluded.max_unit, excluded.step_size,
+        excluded.allocation_ratio)
+    returning v.provider_id
+  )
+  select coalesce(array_agg(distinct written.provider_id), '{}') into changed from written;
+  return removed || changed;
+end
+$$;

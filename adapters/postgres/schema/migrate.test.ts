@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { freshDatabase, type TestDatabase } from "../../../test/databases.ts";
+import { copySchema } from "../../../test/schema-copy.ts";
+import { dropDatabase, ensureDatabase, withClient } from "../databases.ts";
+import { migrate, pendingMigrations } from "./migrate.ts";
+import { readSchemaFiles, schemaDirectory } from "./schema-files.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await freshDatabase("api");
+});
+afterAll(() => database.drop());
+
+test("does nothing to a database that is up to date", async () => {
+  expect(await migrate(database.url, "api")).toEqual([]);
+});
+
+test("refuses to make a cell's database out of the API tier's", async () => {
+  await expect(migrate(database.url, "cell")).rejects.toMatchObject({ code: "other-kind" });
+});
+
+test("lets ten installers of an empty database run at once, each migration applied once", async () => {
+  const name = `test_empty_${process.pid}`;
+  await ensureDatabase(database.url, name);
+  const url = Object.assign(new URL(database.url), { pathname: `/${name}` }).href;
+  try {
+    const expected = await withClient(url, (client) => pendingMigrations(client, "cell"));
+    expect(expected).not.toEqual([]);
+    const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(url, "cell")));
+    expect(applied.flat()).toEqual(expected);
+    expect(await withClient(url, (client) => pendingMigrations(client, "cell"))).toEqual([]);
+  } finally {
+    await dropDatabase(database.url, name);
+  }
+});
+
+test("notes in a new database what the baseline stands for, so that services of the version before can start on it", async () => {
+  const [baseline] = readSchemaFiles(schemaDirectory("api")).migrations;
+  await withClient(database.url, async (client) => {
+    const { rows } = await client.query(
+      "select name, checksum, breaking from schema_migrations where name <> $1 order by name",
+      [baseline?.name],
+    );
+    const replaced = [...(baseline?.replaces ?? [])];
+    expect(replaced).not.toEqual([]);
+    expect(rows).toEqual(replaced.map(([name, checksum]) => ({ name, checksum, breaking: false })));
+  });
+});
+
+const FROM_THE_FUTURE =
+  "insert into schema_migrations (name, kind, checksum, breaking) values ('9999-future', 'api', '', $1)";
+
+test("leaves a newer database alone, and lets services of the version before start on it", async () => {
+  await withClient(database.url, async (client) => {
+    await client.query(FROM_THE_FUTURE, [false]);
+    await expect(migrate(database.url, "api")).rejects.toMatchObject({
+      code: "too-new",
+      message: expect.stringContaining("9999"),
+    });
+    expect(await pendingMigrations(client, "api")).toEqual([]);
+    await client.query("delete from schema_migrations where name like '9999%'");
+  });
+});
+
+test("lets no service start on a database with an unknown migration that breaks older programs", async () => {
+  await withClient(database.url, async (client) => {
+    await client.query(FROM_THE_FUTURE, [true]);
+    await expect(pendingMigrations(client, "api")).rejects.toMatchObject({ code: "too-new" });
+    await client.query("delete from schema_migrations where name like '9999%'");
+  });
+});
+
+test("reads and migrates a database that was installed before migrations could be marked as breaking", async () => {
+  await withClient(database.url, async (client) => {
+    await client.query("alter table schema_migrations drop column breaking");
+    expect(await pendingMigrations(client, "api")).toEqual([]);
+    expect(await migrate(database.url, "api")).toEqual([]);
+    await client.query("select breaking from schema_migrations");
+  });
+});
+
+/** The api's schema with one more migration, until `work` is done. */
+async function withOneMore(sql: string, work: (directory: URL) => Promise<void>): Promise<void> {
+  const schema = copySchema("api");
+  try {
+    schema.write("migrations/9998-more.sql", sql);
+    await work(schema.directory);
+  } finally {
+    await withClient(database.url, (client) => client.query("delete from schema_migrations where name like '9998%'"));
+    schema.remove();
+  }
+}
+
+const NEEDS_A_LOCK = "alter table requests alter column fault set default null;";
+
+/** A transaction of another program that has read the requests, as a backup does for hours. */
+async function whileRead<Result>(work: (end: () => Promise<unknown>, pid: number) => Promise<Result>): Promise<Result> {
+  return withClient(database.url, async (client) => {
+    await client.query("set application_name to 'a backup'");
+    await client.query("begin");
+    const { rows } = await client.query<{ pid: number }>(
+      "select pg_backend_pid() as pid, (select count(*) from requests)",
+    );
+    return work(() => client.query("rollback"), rows[0]!.pid);
+  });
+}
+
+test("lets others read behind a migration that waits for a lock, and goes through once it is free", async () => {
+  await withOneMore(NEEDS_A_LOCK, (directory) =>
+    whileRead(async (end) => {
+      const blocked = Promise.withResolvers<readonly string[]>();
+      const migrating = migrate(database.url, "api", {
+        directory,
+        lockTimeoutMs: 500,
+        pauseMs: 50,
+        triesMax: 1_000,
+        onBlocked: (_, blockers) => blocked.resolve(blockers),
+      });
+      expect(await blocked.promise).toEqual([expect.stringContaining("a backup")]);
+      // It takes its turn between two tries; without them it would wait for the backup, and this test for ever.
+      for (let reads = 0; reads < 3; reads += 1)
+        await withClient(database.url, (client) => client.query("select count(*) from requests"));
+      await end();
+      expect(await migrating).toEqual(["9998-more"]);
+    }),
+  );
+});
+
+test("names who holds the lock when it gives up, and leaves the database as it was", async () => {
+  await withOneMore(NEEDS_A_LOCK, (directory) =>
+    whileRead(async (_, pid) => {
+      const migrating = migrate(database.url, "api", { directory, lockTimeoutMs: 500, pauseMs: 10, triesMax: 2 });
+      const error = await migrating.catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ code: "blocked" });
+      expect((error as Error).message).toMatch(
+        new RegExp(`9998-more did not get all locks in 2 tries.*pid ${pid} \\(a backup, user .*select pg_backend_pid`),
+      );
+      expect(await migrate(database.url, "api")).toEqual([]);
+    }),
+  );
+});
+
+test("builds an index concurrently beside writers, and again after a try that was broken off", async () => {
+  const sql = `-- concurrently: writers go on
+drop index concurrently if exists requests_more;
+create index concurrently requests_more on requests (name);
+`;
+  await withOneMore(sql, async (directory) => {
+    await withClient(database.url, async (writer) => {
+      await writer.query("begin");
+      await writer.query("lock table requests in row exclusive mode");
+      const blocked = Promise.withResolvers<void>();
+      const migrating = migrate(database.url, "api", {
+        directory,
+        lockTimeoutMs: 500,
+        pauseMs: 50,
+        triesMax: 1_000,
+        onBlocked: () => blocked.resolve(),
+      });
+      await blocked.promise;
+      await writer.query("rollback");
+      expect(await migrating).toEqual(["9998-more"]);
+      const { rows } = await writer.query(
+        "select indisvalid from pg_index where indexrelid = 'requests_more'::regclass",
+      );
+      expect(rows).toEqual([{ indisvalid: true }]);
+      await writer.query("drop index requests_more");
+    });
+  });
+});
+
+test("refuses a database whose migrations were changed", async () => {
+  await withClient(database.url, async (client) => {
+    await client.query("update schema_migrations set checksum = 'x' where name like '0001%'");
+    await expect(pendingMigrations(client, "api")).rejects.toMatchObject({ code: "changed" });
+  });
+});

@@ -1,0 +1,102 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type pg from "pg";
+import { PrimaryClient } from "../primary-client.ts";
+import { applyPatiently, type Patience } from "./apply-patiently.ts";
+import { applyFunctions, applyMigration } from "./apply-schema.ts";
+import { MigrateError } from "./migrate-error.ts";
+import { type DatabaseKind, readSchemaFiles, schemaDirectory } from "./schema-files.ts";
+import { compareSchema, ensureRecord, noteMigration, type Pending, tooNew } from "./schema-record.ts";
+
+export interface MigrateOptions extends Patience {
+  /** Where `migrations/` and `functions/` are; Berth's own unless given. */
+  readonly directory?: URL;
+}
+
+// Arbitrary, the same for all: one installer at a time per database.
+const INSTALL_LOCK = 7_236_418_051;
+const INSTALL_LOCK_LOOK_MS = 100;
+
+/**
+ * Brings a database up to this version, and returns the names of what it was given. First what is missing of `migrations/NNNN-*.sql`, in order,
+ * each in a transaction of its own; then, in one transaction, every function of `functions/` whose text has changed. A database that was made
+ * by the migrations that a baseline stands for is taken over as it is.
+ *
+ * Any number of processes may call it at once. What does not get its locks soon steps back and tries again, so that a cloud goes on working
+ * behind a long read (a backup). Throws `MigrateError`.
+ */
+export async function migrate(
+  url: string,
+  kind: DatabaseKind,
+  options: MigrateOptions = {},
+): Promise<readonly string[]> {
+  const client = new PrimaryClient({
+    connectionString: url,
+    application_name: "berth migrate",
+    connectionTimeoutMillis: 5_000,
+  });
+  await client.connect();
+  try {
+    await requireServerVersion(client);
+    await takeInstallLock(client);
+    await ensureRecord(client);
+    const files = readSchemaFiles(options.directory ?? schemaDirectory(kind));
+    const pending = await compareSchema(client, kind, files);
+    if (pending.unknown !== null) throw tooNew(pending.unknown);
+    if (pending.adopted !== null) await noteMigration(client, kind, pending.adopted);
+    const target = { client, kind, functions: files.functions };
+    for (const migration of pending.migrations)
+      await applyPatiently({ client, url }, `the migration ${migration.name}`, options, () =>
+        applyMigration(target, migration, options.lockTimeoutMs),
+      );
+    if (pending.functions.length > 0)
+      await applyPatiently({ client, url }, "the functions", options, () =>
+        applyFunctions(client, pending.functions, options.lockTimeoutMs),
+      );
+    return pending.adopted === null ? namesOf(pending) : [pending.adopted.name, ...namesOf(pending)];
+  } finally {
+    await client.end(); // and with the session goes its lock
+  }
+}
+
+/** The oldest PostgreSQL that Berth works with, as `server_version_num` has it. */
+const SERVER_VERSION_MIN = 150_000;
+
+async function requireServerVersion(client: pg.Pool | pg.Client): Promise<void> {
+  const { rows } = await client.query<{ server_version_num: string }>("show server_version_num");
+  const version = Number(rows[0]?.server_version_num);
+  if (version >= SERVER_VERSION_MIN) return;
+  throw new MigrateError(
+    "server-too-old",
+    `the database server is PostgreSQL ${Math.floor(version / 10_000)}, and Berth needs ${SERVER_VERSION_MIN / 10_000} or newer: upgrade the server`,
+  );
+}
+
+/** Polls instead of waiting in the database: a statement that waits holds a snapshot, and `create index concurrently` waits for all snapshots. */
+async function takeInstallLock(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ taken: boolean }>("select pg_try_advisory_lock($1) as taken", [INSTALL_LOCK]);
+    if (rows[0]?.taken) return;
+    await delay(INSTALL_LOCK_LOOK_MS);
+  }
+}
+
+/**
+ * Names of the migrations that the database lacks, and of the functions (`functions/<name>`) whose current text it lacks; empty when it is ready for use. Migrations that this
+ * version does not know, and newer texts of functions, are not its business: otherwise no process of the old version could be started again in
+ * the middle of an upgrade. Migrations that are marked as breaking are the exception. Throws `MigrateError`. Changes nothing.
+ */
+export async function pendingMigrations(client: pg.Pool | pg.Client, kind: DatabaseKind): Promise<readonly string[]> {
+  await requireServerVersion(client);
+  return namesOf(await compareSchema(client, kind, readSchemaFiles(schemaDirectory(kind))));
+}
+
+/** More functions than these are only counted. */
+const FUNCTIONS_NAMED_MAX = 3;
+
+function namesOf({ migrations, functions }: Pending): readonly string[] {
+  const changed =
+    functions.length > FUNCTIONS_NAMED_MAX
+      ? [`the current text of ${functions.length} functions`]
+      : functions.map(({ name }) => `functions/${name}`);
+  return [...migrations.map((migration) => migration.name), ...changed];
+}

@@ -1,0 +1,153 @@
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Pool } from "pg";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { dropDatabase, ensureDatabase, withClient } from "../../adapters/postgres/databases.ts";
+import { createPool } from "../../adapters/postgres/pool.ts";
+import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { describeSchema } from "../../adapters/postgres/schema/describe-schema.ts";
+import { migrate, pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
+import { type DatabaseKind, readSchemaFiles, schemaDirectory } from "../../adapters/postgres/schema/schema-files.ts";
+import { auditTwice } from "../../cli/audit/audit-twice.ts";
+import { conductorId, serverId, taskId } from "../contract/cell-fixtures.ts";
+import { ledgerContract } from "../contract/ledger.contract.ts";
+import { emptyCellTables } from "../empty-cell.ts";
+
+const KINDS = ["api", "cell"] as const;
+const suffix = randomBytes(6).toString("hex");
+const nameOf = (kind: DatabaseKind) => `test_before_${kind}_${suffix}`;
+const urlOf = (kind: DatabaseKind) =>
+  Object.assign(new URL(inject("postgresUrl")), { pathname: `/${nameOf(kind)}` }).href;
+
+/**
+ * Two databases as the last version before the baseline has left them. Server 1 is ACTIVE, 2 is being built on its alternate, a resize
+ * of 3 has begun; all three on one conductor, which is gone.
+ */
+async function createDatabases(): Promise<void> {
+  for (const kind of KINDS) {
+    await ensureDatabase(inject("postgresUrl"), nameOf(kind));
+    const sql = readFileSync(new URL(`../before-baseline/${kind}.sql`, import.meta.url), "utf8");
+    await withClient(urlOf(kind), (client) => client.query(sql));
+  }
+}
+
+async function dropDatabases(): Promise<void> {
+  for (const kind of KINDS) await dropDatabase(inject("postgresUrl"), nameOf(kind));
+}
+
+/** Every row of every table, except the record of the schema. */
+async function rowsOf(kind: DatabaseKind): Promise<Readonly<Record<string, unknown>>> {
+  return withClient(urlOf(kind), async (client) => {
+    const { rows: tables } = await client.query<{ name: string }>(
+      "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace and relname not like 'schema\\_%'",
+    );
+    const found: Record<string, unknown> = {};
+    for (const { name } of tables) {
+      const { rows } = await client.query(`select t::text as row from ${name} t order by 1`);
+      found[name] = rows.map(({ row }) => row);
+    }
+    return found;
+  });
+}
+
+describe("a database of the last version before the baseline", () => {
+  beforeEach(createDatabases);
+  afterEach(dropDatabases);
+
+  test.each(KINDS)("is taken over with every row, and has the same schema as a new one: %s", async (kind) => {
+    const before = await rowsOf(kind);
+    await withClient(urlOf(kind), async (client) => expect(await pendingMigrations(client, kind)).not.toEqual([]));
+    expect((await migrate(urlOf(kind), kind))[0]).toBe("0001-baseline");
+    expect(await rowsOf(kind)).toEqual(before);
+    await withClient(urlOf(kind), async (client) => {
+      expect(await pendingMigrations(client, kind)).toEqual([]);
+      expect(await describeSchema(client)).toBe(readFileSync(new URL("schema.sql", schemaDirectory(kind)), "utf8"));
+    });
+    expect(await migrate(urlOf(kind), kind)).toEqual([]);
+  });
+
+  test("is taken over once when five migrators run at once, and none of them fails", async () => {
+    const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(urlOf("cell"), "cell")));
+    expect(applied.flat().filter((name) => name === "0001-baseline")).toHaveLength(1);
+  });
+
+  test("keeps the record of its migrations, so that services of the version before can start again", async () => {
+    const [baseline] = readSchemaFiles(schemaDirectory("cell")).migrations;
+    const replaced = [...(baseline?.replaces ?? [])].map(([name, checksum]) => ({ name, checksum }));
+    await migrate(urlOf("cell"), "cell");
+    await withClient(urlOf("cell"), async (client) => {
+      const { rows } = await client.query(
+        "select name, checksum from schema_migrations where name = any ($1) order by name",
+        [replaced.map(({ name }) => name)],
+      );
+      expect(rows).toEqual(replaced);
+    });
+  });
+
+  test("is refused where it lacks the last of the migrations, with what to do, and nothing is changed", async () => {
+    await withClient(urlOf("cell"), async (client) => {
+      const { rows } = await client.query<{ name: string }>(
+        "delete from schema_migrations where name = (select max(name) from schema_migrations) returning name",
+      );
+      const last = rows[0]?.name;
+      const sentence = `it lacks ${last}. Run \`berth db migrate\` of an older version first, the one whose last migration is ${last},`;
+      const refusal = { code: "too-old", message: expect.stringContaining(sentence) };
+      await expect(migrate(urlOf("cell"), "cell")).rejects.toMatchObject(refusal);
+      await expect(pendingMigrations(client, "cell")).rejects.toMatchObject(refusal);
+      expect((await client.query("select from schema_migrations where name = '0001-baseline'")).rowCount).toBe(0);
+      expect((await client.query("select from pg_proc where proname = 'ledger_decide'")).rowCount).toBe(0);
+    });
+  });
+});
+
+describe("a database that was taken over", () => {
+  let pool: Pool;
+  beforeAll(async () => {
+    await createDatabases();
+    for (const kind of KINDS) await migrate(urlOf(kind), kind);
+    pool = createPool({ url: urlOf("cell"), applicationName: "a database that was taken over" });
+  });
+  afterAll(async () => {
+    await pool.end();
+    await dropDatabases();
+  });
+
+  test("passes the audit, and its work goes on where it stood", async () => {
+    const store = new PostgresCellStore(pool);
+    const violations = async () => {
+      const report = await auditTwice({
+        apiUrl: urlOf("api"),
+        cells: [{ name: "c1", databaseUrl: urlOf("cell") }],
+        pauseMs: 0,
+        // The databases are as old as their file.
+        patienceMs: Number.MAX_SAFE_INTEGER,
+        conductorSettings: [],
+      });
+      return report.violations;
+    };
+    const statuses = async () =>
+      (await store.servers([1, 2, 3].map(serverId))).map(({ status, taskState, host }) => [status, taskState, host]);
+    expect(await violations()).toEqual([]);
+    expect(await statuses()).toEqual([
+      ["ACTIVE", null, "host-0"],
+      ["BUILD", "spawning", "host-1"],
+      ["ACTIVE", "resize_prep", "host-0"],
+    ]);
+    await store.renewLease({ id: conductorId(1), name: "conductor of this version", leaseMs: 3_600_000 });
+    const taken = await store.sweepTasks(conductorId(1), 0, 10);
+    expect(taken.map(({ task, selection }) => [task.id, task.work?.$case, selection]).sort()).toEqual([
+      [taskId(2), "build", 1],
+      [taskId(33), "operate", 0],
+    ]);
+    const { epoch } = taken.find(({ task }) => task.id === taskId(2))!;
+    await store.commitActive([{ taskId: taskId(2), serverUuid: serverId(2), epoch, selection: 1 }]);
+    expect((await statuses())[1]).toEqual(["ACTIVE", null, "host-1"]);
+    expect(await violations()).toEqual([]);
+  });
+
+  ledgerContract("a database that was taken over", async () => {
+    await emptyCellTables(pool);
+    return { ledger: new PostgresLedger(pool), dispose: async () => {} };
+  });
+});
