@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { eventually } from "../test/eventually.ts";
 import { Batcher, QueueFullError } from "./batcher.ts";
 
@@ -8,6 +8,7 @@ function heldBatcher(options: {
   readonly concurrency?: number;
   readonly maxQueued?: number;
   readonly spacingMs?: number;
+  readonly spacingMsMax?: number;
   readonly besideItemsMin?: number;
 }) {
   const batches: { readonly items: readonly number[]; readonly end: () => void }[] = [];
@@ -101,3 +102,32 @@ test("a batch that fails rejects its own items and no others", async () => {
   await expect(failed).rejects.toThrow("no");
   expect(await served).toBe(2);
 });
+
+test("the spacing grows after a slow batch, but not beyond its bound", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  try {
+    const waitsAfterSlowBatch = async (bound: { readonly spacingMsMax?: number }) => {
+      const { batcher, batches } = heldBatcher({ maxItems: 10, spacingMs: 10, ...bound });
+      const first = batcher.submit(1);
+      await eventuallyInTurns(() => batches.length === 1);
+      vi.advanceTimersByTime(12);
+      batches[0]!.end();
+      await first;
+      void batcher.submit(2);
+      await eventuallyInTurns(() => batches.length === 2 || vi.getTimerCount() > 0);
+      const waits = vi.getTimerCount() > 0;
+      vi.clearAllTimers();
+      return waits;
+    };
+    expect(await waitsAfterSlowBatch({})).toBe(true);
+    expect(await waitsAfterSlowBatch({ spacingMsMax: 10 })).toBe(false);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+/** Waits turn by turn of the event loop, because the timers are fake. */
+async function eventuallyInTurns(condition: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 1_000 && !condition(); turn += 1) await new Promise(setImmediate);
+  expect(condition()).toBe(true);
+}

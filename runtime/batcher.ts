@@ -35,6 +35,7 @@ export class Batcher<Item, Result> {
   readonly #concurrency: number;
   readonly #maxQueued: number;
   readonly #spacingMs: number;
+  readonly #spacingMsMax: number;
   readonly #besideItemsMin: number;
   #lastStartMs = Number.NEGATIVE_INFINITY;
   #lastTookMs = 0;
@@ -50,6 +51,8 @@ export class Batcher<Item, Result> {
     readonly maxQueued?: number;
     /** Minimum time between the starts of two batches that are not full, in milliseconds; 0 by default. */
     readonly spacingMs?: number;
+    /** Bound of the spacing while the database is slow, in milliseconds; 150 by default. Equal to `spacingMs`: the spacing never grows. */
+    readonly spacingMsMax?: number;
     /**
      * Minimum number of items for which a batch starts while another one is under way; fewer items wait until that one ends. 1 by default.
      */
@@ -60,6 +63,7 @@ export class Batcher<Item, Result> {
     this.#concurrency = options.concurrency ?? 1;
     this.#maxQueued = options.maxQueued ?? 100_000;
     this.#spacingMs = options.spacingMs ?? 0;
+    this.#spacingMsMax = options.spacingMsMax ?? SPACING_MS_MAX;
     this.#besideItemsMin = options.besideItemsMin ?? 1;
   }
 
@@ -99,7 +103,7 @@ export class Batcher<Item, Result> {
 
   #spacing(): number {
     if (this.#spacingMs === 0) return 0;
-    return Math.max(this.#spacingMs, Math.min(SPACING_MS_MAX, this.#lastTookMs * SPACING_PER_DURATION));
+    return Math.max(this.#spacingMs, Math.min(this.#spacingMsMax, this.#lastTookMs * SPACING_PER_DURATION));
   }
 
   async #flush(): Promise<void> {

@@ -134,8 +134,11 @@ export class StreamKeeper {
     } catch (error) {
       if (this.#closed || connection !== this.#connection) return;
       // A server whose disk is full refuses to write down what it has already; nothing is missing for that.
-      if ((await this.#findsMissing(connection).catch(() => true)) === false) this.#isMissing = false;
-      else this.#tellMissing(toBusError("streams", error).message);
+      const isMissing = await this.#findsMissing(connection).catch(() => true);
+      // The connection may have been lost during this second look, which then says nothing about the streams.
+      if (this.#closed || connection !== this.#connection) return;
+      if (isMissing) this.#tellMissing(toBusError("streams", error).message);
+      else this.#isMissing = false;
     }
   }
 

@@ -39,6 +39,8 @@ export class RequestReader {
       maxItems: batchMax,
       concurrency: READS_AT_ONCE,
       spacingMs: COMMIT_SPACING_MS,
+      // A boot waits for its read before anything else is done for it, and a slow read would delay the next ones tenfold.
+      spacingMsMax: COMMIT_SPACING_MS,
     });
   }
 
