@@ -63,7 +63,7 @@ export async function listFlavors(
   return { flavors, limit, nextMarker: flavors.length === limit ? (flavors.at(-1)?.id ?? null) : null };
 }
 
-/** Null: both kinds. */
+/** Returns null when both public and private flavors are wanted. */
 function readIsPublic(query: QueryReader, call: KnownCall): boolean | null {
   const text = query.text("is_public");
   if (!call.identity.isAdmin || text === undefined) return true;

@@ -31,11 +31,11 @@ export interface MigrationListQuery {
   readonly host?: string | undefined;
   readonly keeps: (shown: ShownMigration) => boolean;
   readonly marker?: string | undefined;
-  /** Null: all. */
+  /** Most migrations on a page, or null for no limit. */
   readonly limit: number | null;
 }
 
-/** Reads the query of `GET /os-migrations`; refuses what is malformed, or not of the microversion. */
+/** Reads the query of `GET /os-migrations`. Refuses malformed parameters and those that the microversion does not have. */
 export function readMigrationQuery(
   raw: Readonly<Record<string, string | string[]>>,
   { minor }: Pick<KnownCall, "minor">,

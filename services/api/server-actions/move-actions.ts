@@ -10,7 +10,7 @@ import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
 import type { MoveWish } from "./request-move.ts";
 
-/** What the wishes of moves are checked against. */
+/** What the parameters of moves are checked against. */
 export interface MoveChecks {
   readonly flavors: FlavorCatalog;
   readonly zones: KnownZones;
@@ -36,7 +36,7 @@ export type ReadMove = (
   call: KnownCall,
 ) => Promise<MoveWish> | MoveWish;
 
-/** To another flavor: another host, or the same one where that is allowed. */
+/** Reads a resize. The server moves to another host, or stays on its own where that is allowed. */
 export const readResize: ReadMove = async (checks, { server }, body, call) => {
   body.refuseOthers("flavorRef", "OS-DCF:diskConfig").require("flavorRef");
   const given = body.raw("flavorRef");
@@ -54,7 +54,7 @@ export const readResize: ReadMove = async (checks, { server }, body, call) => {
 };
 
 export const readMigrate: ReadMove = async (_, target, body, call) => {
-  // Before hosts could be named nobody looked at what stands there.
+  // Before this microversion a host could not be named, and Nova ignored the field.
   const host = call.minor >= MIGRATE_HOST_FROM ? body.refuseOthers("host").host() : "";
   if (host !== "") {
     if (host === target.server.host) throw badRequest("Cannot migrate to the host where the server exists.");
@@ -78,13 +78,13 @@ export const readLiveMigrate: ReadMove = async (_, target, body, call) => {
   if (host !== "" && host === server.host)
     throw badRequest(`Unable to migrate instance (${server.uuid}) to current host (${host}).`);
   if (host !== "" && !(await isInCell(target, host))) throw badRequest(`Compute host ${host} could not be found.`);
-  // Before there was a `force`, a host that was named was not asked about.
+  // Before `force` was added, filters were not applied to a named host.
   return { kind: "live-migrate", host, forced: force || (host !== "" && call.minor < FORCE_LIVE_FROM) };
 };
 
 /**
- * From a host that an operator has forced down, which says that it is fenced; Nova asks only that it is down. With `evacuateUnfenced` as
- * Nova does.
+ * Reads an evacuation. The host must be forced down by an operator, which states that it is fenced; Nova only requires that it is down, and
+ * so does Berth with `evacuateUnfenced`.
  */
 export const readEvacuate: ReadMove = async ({ evacuateUnfenced }, target, body, call) => {
   const { server, cell } = target;
@@ -109,12 +109,12 @@ export const readEvacuate: ReadMove = async ({ evacuateUnfenced }, target, body,
   return { kind: "evacuate", host, forced, fenceWaived: evacuateUnfenced };
 };
 
-/** Only admins name the host that a server is unshelved on. Asked before the server is looked for. */
+/** Refuses callers who are not admins and name the host to unshelve on. This is checked before the server is looked up. */
 export function requireMayUnshelve(body: ActionBody, call: KnownCall): void {
   if (call.minor >= UNSHELVE_HOST_FROM && body.host() !== "") requireAdmin(call, "os-shelve:unshelve_to_host");
 }
 
-/** Of an offloaded server; one that is on its host yet is started there. */
+/** Reads the unshelving of an offloaded server. Any other shelved server is started on its own host. */
 export const readUnshelve: ReadMove = async (checks, target, body, call) => {
   const { uuid, status } = target.server;
   if (call.minor < UNSHELVE_ZONE_FROM || body.isNull) return { kind: "unshelve" };
@@ -135,7 +135,7 @@ export const readUnshelve: ReadMove = async (checks, target, body, call) => {
   return { kind: "unshelve", host, zone };
 };
 
-/** Servers move within their cell. */
+/** Whether the host is in the server's cell, because servers move only within their cell. */
 async function isInCell({ cell }: ActionTarget, host: string): Promise<boolean> {
   const hosts = await cell.adminHosts([host]);
   if (hosts.kind === "unreachable") throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);

@@ -13,7 +13,7 @@ const FIELDS = ["imageRef", "name", "metadata", "adminPass", "OS-DCF:diskConfig"
 const METADATA_MAX = 128;
 const TEXT_MAX = 255;
 
-/** What a rebuild makes of the server: another image, name, host name or metadata. Refuses fields of which Berth keeps nothing. */
+/** Reads what a rebuild changes: image, name, host name or metadata. Refuses fields that Berth does not store. */
 export async function readRebuild(
   deps: { readonly images: ImageCatalog | null; readonly imageRule: ImageRule },
   { server }: ActionTarget,

@@ -13,8 +13,8 @@ export function readResetState(body: ActionBody): ResetStatus {
 }
 
 /**
- * Says what the server is, where an operator knows better. Refused while something is under way, which would not notice, and (active) for a server
- * that is on no host.
+ * Sets the state of a server where an operator knows better. Refused while an operation is under way, because it would not notice the
+ * change, and refused (for active) for a server that is on no host.
  */
 export async function resetState({ action, cell, server }: ActionTarget, status: ResetStatus): Promise<void> {
   const { uuid } = server;

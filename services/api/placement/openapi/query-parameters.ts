@@ -41,7 +41,7 @@ export function queryParameters(schemas: VersionedSchemas): readonly unknown[] {
   return newest.patternProperties === undefined ? single : [...single, groups(newest.patternProperties)];
 }
 
-/** Keys that end in the suffix of a group have no fixed names: one exploded object stands for all of them. */
+/** Keys that end in a group's suffix have no fixed names, so one exploded object represents all of them. */
 function groups(patternProperties: Readonly<Record<string, unknown>>): unknown {
   return {
     name: "groups",

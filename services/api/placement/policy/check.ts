@@ -77,7 +77,7 @@ const FILLING = /%(?:\(([^)]+)\)s|%)/g;
 
 const isJoint = (word: string): boolean => ["and", "or"].includes(word.toLowerCase());
 
-/** One check, or what is wrong with the word. */
+/** Parses one word as a check, or returns what is wrong with the word. */
 function leaf(word: string): Check | string {
   if (word === "@") return { kind: "always" };
   if (word === "!") return { kind: "never" };

@@ -8,7 +8,7 @@ const record = {
   min_unit: unit,
   max_unit: unit,
   step_size: unit,
-  // Upstream has no minimum, and its database refuses what is below this.
+  // Upstream's schema has no minimum, but its database refuses smaller values.
   allocation_ratio: { type: "number", minimum: -MAX_FLOAT, maximum: MAX_FLOAT },
 };
 const withDefaults = ["reserved", "min_unit", "max_unit", "step_size", "allocation_ratio"];
