@@ -21,7 +21,7 @@ import type { Mutation } from "./mutations.ts";
 import { simBus } from "./sim-bus.ts";
 import { SimCell } from "./sim-cell.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
-import { simHosts } from "./sim-hosts.ts";
+import { drawSimHosts } from "./sim-hosts.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
 import { Supervisor } from "./slot.ts";
 import type { DriverHabits } from "./slow-driver.ts";
@@ -98,7 +98,7 @@ export class SimCloud {
     this.#broker = new MemoryBroker(world.clock);
     this.#softState = new MemorySoftState(world.clock);
     this.supervisor = new Supervisor(world, options.skewMs);
-    const hosts = simHosts(options.hosts, world.random("hosts"));
+    const hosts = drawSimHosts(options.hosts, world.random("hosts"));
     this.cells = Array.from({ length: options.cells }, (_, index) => {
       const own = hosts.filter((_host, at) => at % options.cells === index);
       const { conductors, mutation, habits } = options;

@@ -1,7 +1,7 @@
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 
 /** Makes hosts of several sizes. Some fail now and then, and a few always do. */
-export function simHosts(count: number, random: () => number): HostConfig[] {
+export function drawSimHosts(count: number, random: () => number): HostConfig[] {
   return Array.from({ length: count }, (_, index) => {
     const vcpus = [2, 4, 8, 16][Math.floor(random() * 4)]!;
     return {

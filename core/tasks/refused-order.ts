@@ -15,9 +15,9 @@ export type GuestLook =
  * - `gone-over`: the source has no guest any more. The destination may have taken over in such commits.
  * - `forgotten`: the guest stands by a later order. Its server may run on any host, also on one that the database does not know of.
  */
-export type Refusal = "failed" | "done" | "back" | "gone-over" | "forgotten";
+export type OrderRefusal = "failed" | "done" | "back" | "gone-over" | "forgotten";
 
-export function readRefusal(ask: Ask, revision: number, look: GuestLook): Refusal {
+export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderRefusal {
   if (look.kind === "silent") return "failed";
   if (look.kind === "absent") return ask === "hand-over" ? "gone-over" : "failed";
   if (look.revision <= revision) return "failed";

@@ -3,7 +3,7 @@ import type pg from "pg";
 import { type Blocker, describeBlocker, watchBlockers } from "../lock-blockers.ts";
 import { MigrateError } from "./migrate-error.ts";
 
-export interface Patience {
+export interface LockPatience {
   /** How long a statement waits for a lock: everything that comes after it to the same table waits as long. 2,000 unless given. */
   readonly lockTimeoutMs?: number;
   /** How often it tries to get its locks. 20 unless given. */
@@ -24,7 +24,7 @@ const NO_LOCK = ["55P03", "40P01"];
 export async function applyPatiently(
   { client, url }: { readonly client: pg.Client; readonly url: string },
   what: string,
-  options: Patience,
+  options: LockPatience,
   apply: () => Promise<void>,
 ): Promise<void> {
   const triesMax = options.triesMax ?? TRIES_MAX;

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { type DatabaseKind, inOrder, type Migration, type SqlFunction } from "./schema-files.ts";
+import { type DatabaseKind, inOrder, type MigrationFile, type SqlFunction } from "./schema-files.ts";
 import { noteFunctions, noteMigration } from "./schema-record.ts";
 
 const LOCK_TIMEOUT_MS = 2_000;
@@ -18,7 +18,7 @@ export interface MigrationTarget {
 
 export async function applyMigration(
   target: MigrationTarget,
-  migration: Migration,
+  migration: MigrationFile,
   lockTimeoutMs?: number,
 ): Promise<void> {
   if (migration.concurrent) await applyOneByOne(target, migration, lockTimeoutMs);
@@ -52,7 +52,7 @@ export async function applyFunctions(
  * Creates the functions that a migration's statements name. Their bodies are not looked at yet, since these may name tables of later
  * migrations; and nothing is noted, so that they are created again with the others, bodies and all.
  */
-async function createRequired({ client, functions }: MigrationTarget, migration: Migration): Promise<void> {
+async function createRequired({ client, functions }: MigrationTarget, migration: MigrationFile): Promise<void> {
   if (migration.requires.length === 0) return;
   await client.query("set local check_function_bodies = off");
   for (const { sql } of inOrder(functions, migration.requires)) await client.query(sql);
@@ -77,7 +77,7 @@ async function inTransaction(
 
 async function applyOneByOne(
   { client, kind }: MigrationTarget,
-  migration: Migration,
+  migration: MigrationFile,
   lockTimeoutMs?: number,
 ): Promise<void> {
   await client.query(`set lock_timeout = ${Math.round(lockTimeoutMs ?? CONCURRENT_LOCK_TIMEOUT_MS)}`);

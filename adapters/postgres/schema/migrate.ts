@@ -1,13 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { PrimaryClient } from "../primary-client.ts";
-import { applyPatiently, type Patience } from "./apply-patiently.ts";
+import { applyPatiently, type LockPatience } from "./apply-patiently.ts";
 import { applyFunctions, applyMigration } from "./apply-schema.ts";
 import { MigrateError } from "./migrate-error.ts";
 import { type DatabaseKind, readSchemaFiles, schemaDirectory } from "./schema-files.ts";
 import { compareSchema, ensureRecord, noteMigration, type Pending, tooNew } from "./schema-record.ts";
 
-export interface MigrateOptions extends Patience {
+export interface MigrateOptions extends LockPatience {
   /** Where `migrations/` and `functions/` are; Berth's own unless given. */
   readonly directory?: URL;
 }

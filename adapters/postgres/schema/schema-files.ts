@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 export type DatabaseKind = "cell" | "api";
 
 /** A file `migrations/NNNN-<name>.sql`: tables, types, indexes, the attachment of triggers, and data. A database gets it once. */
-export interface Migration {
+export interface MigrationFile {
   readonly name: string;
   readonly sql: string;
   readonly checksum: string;
@@ -37,7 +37,7 @@ export interface SqlFunction {
 }
 
 export interface SchemaFiles {
-  readonly migrations: readonly Migration[];
+  readonly migrations: readonly MigrationFile[];
   /** Each after those that it requires. */
   readonly functions: readonly SqlFunction[];
 }
@@ -54,7 +54,7 @@ export function readSchemaFiles(directory: URL): SchemaFiles {
   };
 }
 
-function readMigrations(directory: URL): readonly Migration[] {
+function readMigrations(directory: URL): readonly MigrationFile[] {
   return readdirSync(directory)
     .filter((file) => /^\d{4}-.*\.sql$/.test(file))
     .sort()

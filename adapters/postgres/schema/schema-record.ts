@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { MigrateError } from "./migrate-error.ts";
-import type { DatabaseKind, Migration, SchemaFiles, SqlFunction } from "./schema-files.ts";
+import type { DatabaseKind, MigrationFile, SchemaFiles, SqlFunction } from "./schema-files.ts";
 
 // What a database says of itself: `schema_migrations` has the migrations that it was given, `schema_functions` the texts of its functions.
 
@@ -34,9 +34,9 @@ export async function ensureRecord(client: pg.Client): Promise<void> {
 
 /** What a database lacks. */
 export interface Pending {
-  readonly migrations: readonly Migration[];
+  readonly migrations: readonly MigrationFile[];
   /** A baseline whose tables the database has already, out of the migrations that it stands for: only to be noted. */
-  readonly adopted: Migration | null;
+  readonly adopted: MigrationFile | null;
   readonly functions: readonly SqlFunction[];
   /** A migration that the database has and this version does not know. */
   readonly unknown: string | null;
@@ -89,7 +89,7 @@ async function readFunctionRows(client: pg.Pool | pg.Client): Promise<readonly F
 function compareMigrations(
   applied: readonly MigrationRow[],
   kind: DatabaseKind,
-  migrations: readonly Migration[],
+  migrations: readonly MigrationFile[],
 ): Omit<Pending, "functions"> {
   const pending = new Map(migrations.map((migration) => [migration.name, migration]));
   const replaced = new Map(migrations.flatMap((migration) => [...migration.replaces]));
@@ -115,7 +115,7 @@ function compareMigrations(
 }
 
 /** A baseline can take over a database only from the last of the migrations that it stands for. Throws `MigrateError` otherwise. */
-function requireReplaced(baseline: Migration, names: ReadonlySet<string>): void {
+function requireReplaced(baseline: MigrationFile, names: ReadonlySet<string>): void {
   const replaced = [...baseline.replaces.keys()];
   const missing = replaced.filter((name) => !names.has(name));
   if (missing.length === 0) return;
@@ -149,7 +149,7 @@ export function tooNew(name: string): MigrateError {
  * Notes that the database has this migration, and with a baseline those that it stands for: so a process of the version before the baseline
  * can start on a database that this version made, too.
  */
-export async function noteMigration(client: pg.Client, kind: DatabaseKind, migration: Migration): Promise<void> {
+export async function noteMigration(client: pg.Client, kind: DatabaseKind, migration: MigrationFile): Promise<void> {
   const replaced = [...migration.replaces];
   await client.query(
     `insert into schema_migrations (kind, name, checksum, breaking)

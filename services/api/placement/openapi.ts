@@ -1,6 +1,6 @@
 import { MAX_MINOR, MIN_MINOR } from "./microversion.ts";
 import { ANSWERS } from "./openapi/answers.ts";
-import { OPERATIONS, type OpenapiOperation } from "./openapi/operations.ts";
+import { OPENAPI_OPERATIONS, type OpenapiOperation } from "./openapi/operations.ts";
 import { queryParameters } from "./openapi/query-parameters.ts";
 import { PLACEMENT_ROUTES, type PlacementRoute } from "./routes.ts";
 import type { VersionedSchemas } from "./validate.ts";
@@ -55,7 +55,7 @@ const MICROVERSION = {
 };
 
 function operationOf(verb: string, path: string): OpenapiOperation {
-  const operation = OPERATIONS[`${verb} ${path}`];
+  const operation = OPENAPI_OPERATIONS[`${verb} ${path}`];
   if (operation === undefined) throw new Error(`the document lacks ${verb} ${path}`);
   return operation;
 }

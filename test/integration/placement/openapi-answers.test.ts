@@ -3,7 +3,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ANSWERS, type AnswerName } from "../../../services/api/placement/openapi/answers.ts";
-import { OPERATIONS } from "../../../services/api/placement/openapi/operations.ts";
+import { OPENAPI_OPERATIONS } from "../../../services/api/placement/openapi/operations.ts";
 import { PlacementRig } from "../../placement/placement-rig.ts";
 
 /** The versions at which something about answers changes, and the ends. */
@@ -34,7 +34,7 @@ class Asker {
   async good(method: Method, template: string, path: string, body?: unknown): Promise<void> {
     const operation = `${method} ${template}`;
     const { status, text, json } = await this.#call(method, path, body);
-    const { good } = OPERATIONS[operation]!;
+    const { good } = OPENAPI_OPERATIONS[operation]!;
     visited.add(operation);
     expect(Object.keys(good), `${operation} at 1.${this.#minor}: ${text}`).toContain(String(status));
     const answer = good[status]!;
@@ -75,7 +75,7 @@ test.each(MINORS)("what 1.%i answers is what the document says", async (minor) =
 });
 
 test("each route was asked", () => {
-  expect([...visited].sort()).toEqual(Object.keys(OPERATIONS).sort());
+  expect([...visited].sort()).toEqual(Object.keys(OPENAPI_OPERATIONS).sort());
 });
 
 const ONE = "/resource_providers/{uuid}";

@@ -30,7 +30,7 @@ export interface OpenapiOperation {
 const NONE = { 204: null } as const;
 
 /** By verb and path, as in the table of routes. */
-export const OPERATIONS: Readonly<Record<string, OpenapiOperation>> = {
+export const OPENAPI_OPERATIONS: Readonly<Record<string, OpenapiOperation>> = {
   "GET /": { id: "showVersions", summary: "The versions of the API; needs no token", good: { 200: "Versions" } },
 
   "GET /resource_providers": {
