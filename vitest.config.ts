@@ -1,13 +1,15 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { CountReporter } from "./test/count-reporter.ts";
+import { CountReporter } from "./test/rigs/count-reporter.ts";
 
 // Set by .ci/run, which adds up the counts of several runners.
 const reportFile = process.env.BERTH_TEST_REPORT;
 /** Tests that take long or keep the machine busy: `npm run test:long` runs them, `npm test` does not. */
 const LONG = ["**/*.long.test.ts"];
 const PROCESSES = ["test/e2e/**/*.test.ts", "test/chaos/**/*.test.ts"];
-const PARTS = ["{core,adapters,runtime,services,cli,deploy,test,bench,examples}/**/*.test.ts"];
+const PARTS = [
+  "{core,adapters,runtime,services,audit,sim,chaos,replay,cloud,cli,deploy,test,bench,examples}/**/*.test.ts",
+];
 
 // Forks, not threads: some tests start processes, and a crash of one file must not take the others along.
 const pool = "forks";
@@ -25,7 +27,7 @@ export default defineConfig({
           pool,
           include: PARTS,
           exclude: [...PROCESSES, ...LONG],
-          globalSetup: ["test/databases-setup.ts"],
+          globalSetup: ["test/rigs/databases-setup.ts"],
           // Many tests wait for servers and processes of their own, so that one worker a CPU leaves none idle.
           maxWorkers: availableParallelism(),
           // For conditions that never come true; no test asserts a duration.
@@ -41,7 +43,7 @@ export default defineConfig({
           ...CLOUDS,
           include: LONG,
           exclude: ["node_modules/**"],
-          globalSetup: ["test/databases-setup.ts"],
+          globalSetup: ["test/rigs/databases-setup.ts"],
           sequence: { groupOrder: 3 },
         },
       },

@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { generateTrace } from "../cli/replay/generate-trace.ts";
-import { HOSTS_FILES, TASKS_FILES } from "../cli/replay/read-trace.ts";
-import type { ReplayResult } from "../cli/replay/result.ts";
+import { generateTrace } from "../replay/generate-trace.ts";
+import { HOSTS_FILES, TASKS_FILES } from "../replay/read-trace.ts";
+import type { ReplayResult } from "../replay/result.ts";
 import { measuredOf, ROUNDS, report } from "./measure.ts";
 
 const HOSTS = 1_500;

@@ -1,13 +1,13 @@
 import type { Pool } from "pg";
-import { ensureDatabase } from "../adapters/postgres/databases.ts";
-import { startEmbedded } from "../adapters/postgres/embedded.ts";
-import { createPool } from "../adapters/postgres/pool.ts";
-import { PostgresLedger } from "../adapters/postgres/postgres-ledger.ts";
+import { ensureDatabase } from "../adapters/postgres/client/databases.ts";
+import { createPool } from "../adapters/postgres/client/pool.ts";
+import { startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
+import { PostgresLedger } from "../adapters/postgres/ledger/postgres-ledger.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { type AllocationChange, type AllocationOutcome, claim } from "../core/ledger/allocation-change.ts";
 import { type ConsumerUuid, consumerUuid, type ProviderUuid, providerUuid, resourceClass } from "../core/ledger/ids.ts";
-import type { Ledger } from "../core/ledger/ledger-port.ts";
 import type { ProviderTree } from "../core/ledger/provider-tree.ts";
+import type { Ledger } from "../core/stores/cell/ledger-port.ts";
 import { Batcher } from "../runtime/batcher.ts";
 import { measure, report } from "./measure.ts";
 

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { withClient } from "../adapters/postgres/databases.ts";
-import { auditTwice } from "../cli/audit/audit-twice.ts";
-import { conductorSettingNames } from "../cli/audit/conductor-setting-names.ts";
-import { type EmbeddedCloud, startCloud } from "../cli/embedded/embedded-cloud.ts";
-import { Drain } from "../cli/operators/drain-servers.ts";
+import { withClient } from "../adapters/postgres/client/databases.ts";
+import { auditTwice } from "../audit/audit-twice.ts";
+import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
+import { Drain } from "../cli/operators/drain.ts";
 import { callCompute, callOperatorsApi } from "../cli/operators/operators-client.ts";
+import { type EmbeddedCloud, startCloud } from "../cloud/embedded-cloud.ts";
 import { createLogger } from "../runtime/logger.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 

@@ -1,4 +1,4 @@
-import { placeAll } from "../cli/replay/place-only/place-only.ts";
+import { placeAll } from "../cli/place-only.ts";
 import { PACKING_POLICIES } from "../core/scheduling/packing/packing-policies.ts";
 
 // `node bench/packing-curve.ts TRACE_DIR LIST[,LIST…] FIRST..LAST` compares `fragmentation` with the best of all other policies at each

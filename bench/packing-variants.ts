@@ -1,5 +1,3 @@
-import { placeDrawn } from "../cli/replay/place-only/run-experiment.ts";
-import { readTrace } from "../cli/replay/read-trace.ts";
 import { fragmentation, packByWaste } from "../core/scheduling/packing/fragmentation.ts";
 import {
   expectedFragment,
@@ -13,6 +11,8 @@ import type { RecentTasks } from "../core/scheduling/packing/recent-tasks.ts";
 import type { MachineState, Waste } from "../core/scheduling/packing/state-ratings.ts";
 import { gpuMilliSum, shapesOf, type TaskShape } from "../core/scheduling/packing/task-shape.ts";
 import { seededRandom } from "../core/scheduling/seeded-random.ts";
+import { placeDrawn } from "../replay/place-only/run-experiment.ts";
+import { readTrace } from "../replay/read-trace.ts";
 
 // `node bench/packing-variants.ts TRACE_DIR LIST` prints what the ideas that docs/packing.md tells of give at 130 %, as the mean of
 // seeds 42 to 44. Takes a minute or two.

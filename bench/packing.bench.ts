@@ -1,14 +1,7 @@
-import { generateTrace } from "../cli/replay/generate-trace.ts";
-import { CPU_CLASS, GPU_CLASS, GPU_TOTAL, gpuTrait, MEMORY_CLASS } from "../cli/replay/map-machines.ts";
-import { parseMachines, parseTasks } from "../cli/replay/parse-trace.ts";
-import { AllocationPoints } from "../cli/replay/place-only/allocation-points.ts";
-import { drawExperiment } from "../cli/replay/place-only/draw-experiment.ts";
-import { readTrace } from "../cli/replay/read-trace.ts";
-import type { Machine, Trace, TraceTask } from "../cli/replay/trace.ts";
 import { type RequestGroup, requestGroup } from "../core/candidates/request.ts";
 import { providerUuid, resourceClass, trait } from "../core/ledger/ids.ts";
-import { LedgerView } from "../core/ledger/view.ts";
-import { HostChooser } from "../core/scheduling/choose-hosts.ts";
+import { LedgerView } from "../core/ledger/ledger-view.ts";
+import { HostChooser } from "../core/scheduling/host-chooser.ts";
 import type { PlacementQuery } from "../core/scheduling/placement-query.ts";
 import { DEFAULT_SCHEDULING_SETTINGS } from "../core/scheduling/scheduling-settings.ts";
 import { buildFailures } from "../core/scheduling/weighers/build-failures.ts";
@@ -16,7 +9,14 @@ import { GpuFragmentation } from "../core/scheduling/weighers/gpu-fragmentation.
 import { OwnSlice } from "../core/scheduling/weighers/own-slice.ts";
 import { RecentPicks } from "../core/scheduling/weighers/recent-picks.ts";
 import { WeigherSet } from "../core/scheduling/weighers/weigher-set.ts";
-import { host, provider } from "../test/view-builders.ts";
+import { generateTrace } from "../replay/generate-trace.ts";
+import { CPU_CLASS, GPU_CLASS, GPU_TOTAL, gpuTrait, MEMORY_CLASS } from "../replay/map-machines.ts";
+import { parseMachines, parseTasks } from "../replay/parse-trace.ts";
+import { AllocationPoints } from "../replay/place-only/allocation-points.ts";
+import { drawExperiment } from "../replay/place-only/draw-experiment.ts";
+import { readTrace } from "../replay/read-trace.ts";
+import type { Machine, Trace, TraceTask } from "../replay/trace.ts";
+import { host, provider } from "../test/rigs/view-builders.ts";
 
 // What the schedulers' own choice of hosts allocates of a trace's tasks, which never end: with the default weighers, and with each of
 // the weighers of GPUs. Large tasks are those that ask for whole machines' GPUs, eight of them; a weigher that starves them refuses some

@@ -1,8 +1,8 @@
-import { dropDatabase, ensureDatabase } from "../adapters/postgres/databases.ts";
-import { type EmbeddedPostgres, startEmbedded } from "../adapters/postgres/embedded.ts";
-import { claimRequest, PlacementClient } from "./placement/client.ts";
+import { dropDatabase, ensureDatabase } from "../adapters/postgres/client/databases.ts";
+import { type EmbeddedPostgres, startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
 import { AGGREGATE, fill, flatCloud, nestedCloud, TRAIT, uuidFromWords, wideHost } from "./placement/clouds.ts";
 import { loadBerth, loadPeer } from "./placement/load-cloud.ts";
+import { claimRequest, PlacementClient } from "./placement/placement-client.ts";
 import { type MeasuredServer, peerIsInstalled, startBerth, startPeer } from "./placement/servers.ts";
 
 /**

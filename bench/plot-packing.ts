@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { placeAll } from "../cli/replay/place-only/place-only.ts";
-import { type PolicyReport, summaryTable } from "../cli/replay/place-only/placing-report.ts";
+import { placeAll } from "../cli/place-only.ts";
 import { PACKING_POLICIES, type PackingPolicyName } from "../core/scheduling/packing/packing-policies.ts";
+import { type PolicyReport, summaryTable } from "../replay/place-only/placing-report.ts";
 
 // `node bench/plot-packing.ts TRACE_DIR` runs all policies on both lists with the ten published seeds, prints the tables of
 // docs/packing.md and draws docs/packing.svg. Takes some minutes.

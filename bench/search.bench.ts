@@ -1,10 +1,10 @@
-import { CompiledRequest } from "../core/candidates/compiled-request.ts";
+import { CandidateSearch } from "../core/candidates/best/candidate-search.ts";
+import { scanTrees } from "../core/candidates/best/scan-trees.ts";
+import { CompiledRequest } from "../core/candidates/bound/compiled-request.ts";
 import { type CandidateRequest, OPEN_HOSTS, type RequestGroup, requestGroup } from "../core/candidates/request.ts";
-import { scanTrees } from "../core/candidates/scan-trees.ts";
-import { CandidateSearch } from "../core/candidates/search.ts";
 import { providerUuid, resourceClass, trait } from "../core/ledger/ids.ts";
-import { LedgerView } from "../core/ledger/view.ts";
-import { HostChooser } from "../core/scheduling/choose-hosts.ts";
+import { LedgerView } from "../core/ledger/ledger-view.ts";
+import { HostChooser } from "../core/scheduling/host-chooser.ts";
 import type { CellHosts } from "../core/scheduling/ranking/cell-ranking.ts";
 import { buildFailures } from "../core/scheduling/weighers/build-failures.ts";
 import { freeCpu } from "../core/scheduling/weighers/free-cpu.ts";

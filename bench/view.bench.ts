@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { ensureDatabase, withClient } from "../adapters/postgres/databases.ts";
-import { startEmbedded } from "../adapters/postgres/embedded.ts";
+import { ensureDatabase, withClient } from "../adapters/postgres/client/databases.ts";
+import { createPool } from "../adapters/postgres/client/pool.ts";
+import { startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
 import { LedgerFollower } from "../adapters/postgres/follower/ledger-follower.ts";
-import { createPool } from "../adapters/postgres/pool.ts";
-import { PostgresLedger } from "../adapters/postgres/postgres-ledger.ts";
+import { PostgresLedger } from "../adapters/postgres/ledger/postgres-ledger.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { claim } from "../core/ledger/allocation-change.ts";
 import { consumerUuid, type ProviderUuid, providerUuid, resourceClass } from "../core/ledger/ids.ts";
-import { LedgerView } from "../core/ledger/view.ts";
+import { LedgerView } from "../core/ledger/ledger-view.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { measure, report } from "./measure.ts";
 

@@ -1,15 +1,15 @@
-import { readCellRecords } from "../adapters/postgres/cell-records.ts";
+import { readCellRecords } from "../adapters/postgres/api/cell-records.ts";
+import { isClean } from "../audit/audit-report.ts";
+import { type AuditOptions, auditTwice } from "../audit/audit-twice.ts";
+import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
+import { healingText, healViolations } from "../audit/heal-violations.ts";
+import { changeText, watchJson, watchText } from "../audit/print-change.ts";
+import { auditText } from "../audit/print-report.ts";
+import { readGuests } from "../audit/read-guests.ts";
+import { type AuditChange, watchCloud } from "../audit/watch-cloud.ts";
+import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
 import { boolean, duration, hostPort, listOf, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
-import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
-import { isClean } from "./audit/audit-report.ts";
-import { type AuditOptions, auditTwice } from "./audit/audit-twice.ts";
-import { conductorSettingNames } from "./audit/conductor-setting-names.ts";
-import { healingText, healViolations } from "./audit/heal-violations.ts";
-import { changeText, watchJson, watchText } from "./audit/print-change.ts";
-import { auditText } from "./audit/print-report.ts";
-import { readGuests } from "./audit/read-guests.ts";
-import { type AuditChange, watchCloud } from "./audit/watch-cloud.ts";
 import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
 

@@ -1,9 +1,9 @@
-import { putCellRecord } from "../adapters/postgres/cell-records.ts";
-import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+import { putCellRecord } from "../adapters/postgres/api/cell-records.ts";
+import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
+import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
 import { boolean, urls } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../runtime/settings.ts";
-import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { runCommand } from "./run-command.ts";
 
 const declaration = {

@@ -1,6 +1,6 @@
-import { readCellRecords } from "../adapters/postgres/cell-records.ts";
+import { readCellRecords } from "../adapters/postgres/api/cell-records.ts";
+import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
 import { hidePasswords } from "../runtime/logger.ts";
-import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
 

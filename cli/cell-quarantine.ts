@@ -1,12 +1,12 @@
 import type { Pool } from "pg";
-import { readCellRecords } from "../adapters/postgres/cell-records.ts";
-import { createPool } from "../adapters/postgres/pool.ts";
-import { PostgresQuarantine } from "../adapters/postgres/postgres-quarantine.ts";
-import type { QuarantineAdmin } from "../core/cell/quarantine.ts";
+import { readCellRecords } from "../adapters/postgres/api/cell-records.ts";
+import { PostgresQuarantine } from "../adapters/postgres/cell/postgres-quarantine.ts";
+import { createPool } from "../adapters/postgres/client/pool.ts";
+import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
+import type { QuarantineAdmin } from "../core/stores/cell/quarantine.ts";
+import { tableOf } from "../runtime/print-table.ts";
 import { text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError } from "../runtime/settings.ts";
-import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
-import { tableOf } from "./operators/print-table.ts";
 import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
 

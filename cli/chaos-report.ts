@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from "node:fs";
+import { checkHistory, failuresOf } from "../chaos/checkers/checker.ts";
+import { standardCheckers } from "../chaos/checkers/standard-checkers.ts";
+import { figuresOf } from "../chaos/report/figures.ts";
+import { figuresText } from "../chaos/report/print-figures.ts";
+import { HistoryError, readHistory } from "../chaos/report/read-history.ts";
+import { renderReport } from "../chaos/report/render-report.ts";
 import { boolean, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../runtime/settings.ts";
-import { checkHistory, failuresOf } from "./chaos/checkers/checker.ts";
-import { standardCheckers } from "./chaos/checkers/standard-checkers.ts";
-import { figuresOf } from "./chaos/report/figures.ts";
-import { figuresText } from "./chaos/report/print-figures.ts";
-import { HistoryError, readHistory } from "./chaos/report/read-history.ts";
-import { renderReport } from "./chaos/report/render-report.ts";
 import { runCommand } from "./run-command.ts";
 
 const declaration = {

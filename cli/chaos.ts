@@ -1,17 +1,17 @@
 import { accessSync, constants, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import type { ChaosCloud } from "../chaos/chaos-cloud.ts";
+import { ComposeTarget } from "../chaos/compose/compose-target.ts";
+import type { HistoryLine } from "../chaos/history-line.ts";
+import { LocalTarget } from "../chaos/local/local-target.ts";
+import type { Plan } from "../chaos/plan.ts";
+import { roundsTable } from "../chaos/print-rounds.ts";
+import { PlanError, planNames, readPlan } from "../chaos/read-plan.ts";
+import { renderReport } from "../chaos/report/render-report.ts";
+import { BrokenOffError, type RunResult, runPlan } from "../chaos/run-plan.ts";
+import { LiveLine } from "../runtime/live-line.ts";
 import { duration, integer, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
-import type { ChaosCloud } from "./chaos/chaos-cloud.ts";
-import { ComposeTarget } from "./chaos/compose/compose-target.ts";
-import type { HistoryLine } from "./chaos/history-line.ts";
-import { LocalTarget } from "./chaos/local/local-target.ts";
-import type { Plan } from "./chaos/plan.ts";
-import { roundsTable } from "./chaos/print-rounds.ts";
-import { PlanError, planNames, readPlan } from "./chaos/read-plan.ts";
-import { renderReport } from "./chaos/report/render-report.ts";
-import { BrokenOffError, type RunResult, runPlan } from "./chaos/run-plan.ts";
-import { LiveLine } from "./live-line.ts";
 import { runCommand } from "./run-command.ts";
 
 const declaration = {

@@ -24,9 +24,7 @@ export const commands: readonly Command[] = [
     // `place-only` is loaded apart, because it needs none of the services.
     run: async (argv) =>
       argv.includes("--place-only")
-        ? (await import("./replay/place-only/place-only.ts")).runPlaceOnlyCommand(
-            argv.filter((word) => word !== "--place-only"),
-          )
+        ? (await import("./place-only.ts")).runPlaceOnlyCommand(argv.filter((word) => word !== "--place-only"))
         : (await import("./replay.ts")).runReplayCommand(argv),
   },
   {

@@ -1,6 +1,6 @@
+import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
 import { boolean, duration, integer, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../runtime/settings.ts";
-import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { age } from "./archive/age.ts";
 import { type ArchiveCommandOptions, archiveDatabases } from "./archive/archive-databases.ts";
 import { openArchiveFile } from "./archive/archive-file.ts";

@@ -1,10 +1,9 @@
-import { readCellRecords } from "../adapters/postgres/cell-records.ts";
-import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+import { readCellRecords } from "../adapters/postgres/api/cell-records.ts";
+import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import type { DatabaseKind } from "../adapters/postgres/schema/schema-files.ts";
-
+import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
 import { optional } from "../runtime/settings.ts";
-import { apiDatabaseSettings, openApiDatabase } from "./api-database.ts";
 import { runCommand } from "./run-command.ts";
 
 const declaration = {

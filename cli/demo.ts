@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
+import { generateTrace } from "../replay/generate-trace.ts";
+import { HOSTS_FILES, readTrace, TASKS_FILES } from "../replay/read-trace.ts";
 import { text } from "../runtime/setting-kinds.ts";
 import { setting } from "../runtime/settings.ts";
-import { generateTrace } from "./replay/generate-trace.ts";
-import { HOSTS_FILES, readTrace, TASKS_FILES } from "./replay/read-trace.ts";
 import { replaySettings, replayTrace } from "./replay.ts";
 import { runCommand } from "./run-command.ts";
 

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
-import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
+import { type EmbeddedCloud, startCloud } from "../cloud/embedded-cloud.ts";
 import { processSettings, runService } from "../runtime/lifecycle.ts";
 import { integer, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
@@ -8,7 +9,6 @@ import { keystoneOptions } from "../services/api/identity/keystone-options.ts";
 import { openKeystone } from "../services/api/identity/open-keystone.ts";
 import { refuseBadAuth } from "../services/api/identity/refuse-bad-auth.ts";
 import { generateHosts } from "../services/compute-agent/host-config.ts";
-import { type EmbeddedCloud, startCloud } from "./embedded/embedded-cloud.ts";
 import { removeApiAddress, writeApiAddress } from "./operators/api-address.ts";
 
 const declaration = {

@@ -1,13 +1,13 @@
 import { join } from "node:path";
-import { readCellRecords } from "../adapters/postgres/cell-records.ts";
-import { ensureDatabase, withClient } from "../adapters/postgres/databases.ts";
-import { startEmbedded } from "../adapters/postgres/embedded.ts";
-import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+import { readCellRecords } from "../adapters/postgres/api/cell-records.ts";
+import { ensureDatabase, withClient } from "../adapters/postgres/client/databases.ts";
+import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
+import { startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
+import { apiDatabaseSettings } from "../cloud/api-database.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { boolean, integer, text, url } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
-import { apiDatabaseSettings } from "./api-database.ts";
 import { Progress } from "./import-placement/progress.ts";
 import { isRight, reportLines } from "./import-placement/report.ts";
 import { type ImportResult, runImport } from "./import-placement/run-import.ts";

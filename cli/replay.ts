@@ -1,17 +1,17 @@
 import { writeFileSync } from "node:fs";
-import { postgresUrl } from "../adapters/postgres/postgres-url.ts";
+import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
+import { isClean } from "../audit/audit-report.ts";
+import { auditText } from "../audit/print-report.ts";
+import { startEmbeddedTarget } from "../replay/embedded-target.ts";
+import { externalTarget } from "../replay/external-target.ts";
+import { readTrace } from "../replay/read-trace.ts";
+import { resultOf, resultTable } from "../replay/result.ts";
+import { type ReplayEnd, runReplay } from "../replay/run-replay.ts";
+import type { ReplayTarget } from "../replay/target.ts";
+import { type Trace, TraceError } from "../replay/trace.ts";
 import { createLogger, LOG_LEVELS } from "../runtime/logger.ts";
 import { boolean, float, integer, type Kind, oneOf, text, url } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
-import { isClean } from "./audit/audit-report.ts";
-import { auditText } from "./audit/print-report.ts";
-import { startEmbeddedTarget } from "./replay/embedded-target.ts";
-import { externalTarget } from "./replay/external-target.ts";
-import { readTrace } from "./replay/read-trace.ts";
-import { resultOf, resultTable } from "./replay/result.ts";
-import { type ReplayEnd, runReplay } from "./replay/run-replay.ts";
-import type { ReplayTarget } from "./replay/target.ts";
-import { type Trace, TraceError } from "./replay/trace.ts";
 import { runCommand } from "./run-command.ts";
 
 const speed: Kind<number | "max"> = {

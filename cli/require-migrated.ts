@@ -1,4 +1,4 @@
-import { withClient } from "../adapters/postgres/databases.ts";
+import { withClient } from "../adapters/postgres/client/databases.ts";
 import { pendingMigrations } from "../adapters/postgres/schema/migrate.ts";
 import { SettingsError } from "../runtime/settings.ts";
 

@@ -1,13 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { boolean, duration, integer, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
+import { mixedWorld } from "../sim/mixed.ts";
+import { MUTATIONS } from "../sim/mutations.ts";
+import { printFailure, printHeld, printJson, printOne, printTotal } from "../sim/print-results.ts";
+import { PROFILES } from "../sim/profiles.ts";
+import { SeedProgress } from "../sim/seed-progress.ts";
+import { type SimOptions, simulate } from "../sim/simulate.ts";
 import { runCommand } from "./run-command.ts";
-import { mixedWorld } from "./sim/mixed.ts";
-import { MUTATIONS } from "./sim/mutations.ts";
-import { printFailure, printHeld, printJson, printOne, printTotal } from "./sim/print-results.ts";
-import { PROFILES } from "./sim/profiles.ts";
-import { SeedProgress } from "./sim/seed-progress.ts";
-import { type SimOptions, simulate } from "./sim/simulate.ts";
 
 /** The name for the mix of all profiles. */
 const MIXED = "mixed";

@@ -12,7 +12,7 @@ import {
   cellTasksSubject,
 } from "../adapters/nats/streams.ts";
 import { type ChildServer, startChildServer } from "../runtime/child-server.ts";
-import { eventually } from "../test/eventually.ts";
+import { eventually } from "../test/rigs/eventually.ts";
 import { natsHubConfig, natsLeafConfig } from "./nats-leaf-config.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "berth-leaf-"));

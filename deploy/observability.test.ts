@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse, stringify } from "yaml";
-import { groupsOf, namesIn, type Scrapes, scrapedSeries } from "../test/scraped-series.ts";
+import { groupsOf, namesIn, type Scrapes, scrapedSeries } from "../test/rigs/scraped-series.ts";
 import { composeText } from "./compose-file.ts";
 
 interface ComposeFile {

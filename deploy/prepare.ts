@@ -1,6 +1,6 @@
 import { createNatsBus } from "../adapters/nats/nats-bus.ts";
 import { apiStreams } from "../adapters/nats/streams.ts";
-import { putCellRecord, readCellRecords } from "../adapters/postgres/cell-records.ts";
+import { putCellRecord, readCellRecords } from "../adapters/postgres/api/cell-records.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 
 const BUS_UP_MS = 60_000;

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { eventually } from "../test/eventually.ts";
+import { eventually } from "../test/rigs/eventually.ts";
 import { Batcher, QueueFullError } from "./batcher.ts";
 
 /** A batcher whose batches end when the test says so. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { eventually } from "../test/eventually.ts";
+import { eventually } from "../test/rigs/eventually.ts";
 import { systemClock } from "./clock.ts";
 import { Ticker } from "./ticker.ts";
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
-import { ensureDatabase, withClient } from "../adapters/postgres/databases.ts";
-import { startEmbedded } from "../adapters/postgres/embedded.ts";
+import { ensureDatabase, withClient } from "../adapters/postgres/client/databases.ts";
+import { startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
 import { describeSchema } from "../adapters/postgres/schema/describe-schema.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { describeRevisions, readSchemaFiles, schemaDirectory } from "../adapters/postgres/schema/schema-files.ts";

@@ -8,7 +8,19 @@ import { readSqlFunctions } from "./tidy/sql-function.ts";
 // The rules of the house that a machine can hold. There is no list of exceptions: what breaks a rule is changed, or the rule is.
 
 const root = join(import.meta.dirname, "..");
-const FOLDERS = ["core", "runtime", "adapters", "services", "cli", "test", "bench", "deploy", "examples"];
+const LABORATORIES = ["audit", "sim", "chaos", "replay", "cloud"];
+const FOLDERS = [
+  "core",
+  "runtime",
+  "adapters",
+  "services",
+  ...LABORATORIES,
+  "cli",
+  "test",
+  "bench",
+  "deploy",
+  "examples",
+];
 const FILE_LINES_MAX = 400;
 const FUNCTION_LINES_MAX = 70;
 const MAIN_LINES_MAX = 40;

@@ -5,7 +5,7 @@ import {
   pickFadeMs,
   picksReadMax,
   type SoftState,
-} from "../../core/scheduling/soft-state.ts";
+} from "../../core/stores/soft-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 /** The in-process twin of the soft state, shared by all schedulers of a process; closing it for one leaves it to the others. */

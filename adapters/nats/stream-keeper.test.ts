@@ -1,7 +1,7 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import { ManualClock } from "../../runtime/manual-clock.ts";
-import { eventually } from "../../test/eventually.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
 import type { NatsEvent, NatsLink } from "./nats-link.ts";
 import { StreamKeeper } from "./stream-keeper.ts";
 import { apiStreams } from "./streams.ts";

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { eventually } from "../../test/eventually.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
 import { type LocalRedis, startLocalRedis } from "./local-server.ts";
 import { RedisSharedCache } from "./redis-shared-cache.ts";
 

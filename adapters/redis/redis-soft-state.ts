@@ -5,7 +5,7 @@ import {
   pickFadeMs,
   picksReadMax,
   type SoftState,
-} from "../../core/scheduling/soft-state.ts";
+} from "../../core/stores/soft-state.ts";
 
 const callMsMax = 200;
 const reconnectDelayMsMax = 1_000;
@@ -28,7 +28,7 @@ redis.call('zremrangebyscore', KEYS[1], '-inf', now)
 redis.call('pexpire', KEYS[1], math.max(redis.call('pttl', KEYS[1]), tonumber(ARGV[2])))
 return redis.call('zrange', KEYS[1], 0, -1)`;
 
-/** As `fadedCount` of core/scheduling/soft-state. */
+/** As `fadedCount` of core/stores/soft-state. */
 const faded = `local function faded(count, ago, fade) return math.floor(count * 2 ^ (-4 * ago / fade) * 100 + 0.5) / 100 end`;
 
 /** The count is kept as of its last failure. One whose last failure is too old starts anew; both keys go when the youngest has faded. */

@@ -9,7 +9,7 @@ import {
   type SysrootPlan,
   sriovCard,
   twoSockets,
-} from "../../test/made-up-sysroot.ts";
+} from "../../test/rigs/made-up-sysroot.ts";
 import { readHostFiles } from "./read-host-files.ts";
 import { Sysroot } from "./sysroot.ts";
 

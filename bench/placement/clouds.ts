@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { PlacementClient } from "./client.ts";
+import type { PlacementClient } from "./placement-client.ts";
 
 /** Makes the same UUID from the same words. */
 export function uuidFromWords(...words: readonly (string | number)[]): string {

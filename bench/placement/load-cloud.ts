@@ -1,6 +1,6 @@
 import { type ClientBase, Pool } from "pg";
-import { withClient } from "../../adapters/postgres/databases.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { aggregateUuid, providerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
 import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
 import { INVENTORY_DEFAULTS } from "../../services/api/placement/schemas/inventories.ts";

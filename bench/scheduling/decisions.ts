@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { providerUuid, resourceClass } from "../../core/ledger/ids.ts";
-import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import { HostChooser } from "../../core/scheduling/host-chooser.ts";
 import { seededRandom } from "../../core/scheduling/seeded-random.ts";
 import type { Selection } from "../../proto/gen/berth/shared.ts";
 import { measure, report } from "../measure.ts";

@@ -1,9 +1,9 @@
 import { requestGroup } from "../../core/candidates/request.ts";
 import { DEFAULT_SEARCH_LIMITS, SearchBudget } from "../../core/candidates/search-budget.ts";
 import { providerUuid, resourceClass } from "../../core/ledger/ids.ts";
+import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
-import { LedgerView } from "../../core/ledger/view.ts";
-import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import { HostChooser } from "../../core/scheduling/host-chooser.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import type { CellHosts } from "../../core/scheduling/ranking/cell-ranking.ts";
 import { measuredOf, ROUNDS, report } from "../measure.ts";

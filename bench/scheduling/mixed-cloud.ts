@@ -1,11 +1,11 @@
 import { requestGroup } from "../../core/candidates/request.ts";
-import { PLAIN_REQUEST } from "../../core/cell/server-spec.ts";
 import { type ProviderUuid, providerUuid, type ResourceClass, resourceClass } from "../../core/ledger/ids.ts";
+import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
-import { LedgerView } from "../../core/ledger/view.ts";
 import { AggregateIndex } from "../../core/scheduling/aggregate-index.ts";
 import { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
+import { PLAIN_REQUEST } from "../../core/tasks/server-spec.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
 export const CLASSES: readonly ResourceClass[] = ["VCPU", "MEMORY_MB", "DISK_GB"].map(resourceClass);

@@ -1,5 +1,5 @@
 import { serverId } from "../../test/contract/cell-fixtures.ts";
-import { SchedulerRig } from "../../test/scheduler-rig.ts";
+import { SchedulerRig } from "../../test/rigs/scheduler-rig.ts";
 import { measure, report } from "../measure.ts";
 
 const REQUESTS = 4_000;

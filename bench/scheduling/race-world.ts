@@ -1,7 +1,7 @@
 import type { Shortfall } from "../../core/ledger/allocation-change.ts";
+import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { AllocationItem } from "../../core/ledger/model.ts";
-import { LedgerView } from "../../core/ledger/view.ts";
-import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
+import { HostChooser } from "../../core/scheduling/host-chooser.ts";
 import { freeCpu } from "../../core/scheduling/weighers/free-cpu.ts";
 import { freeMemory } from "../../core/scheduling/weighers/free-memory.ts";
 import { OwnSlice } from "../../core/scheduling/weighers/own-slice.ts";

@@ -1,8 +1,8 @@
 import { assert } from "../../core/assert.ts";
-import { HostChooser } from "../../core/scheduling/choose-hosts.ts";
 import { placedDecision, refusedDecision } from "../../core/scheduling/explain/decision.ts";
 import { type Explanation, explainRequest } from "../../core/scheduling/explain/explain-request.ts";
 import { bytesOf, trimDecision } from "../../core/scheduling/explain/trim-decision.ts";
+import { HostChooser } from "../../core/scheduling/host-chooser.ts";
 import { seededRandom } from "../../core/scheduling/seeded-random.ts";
 import { measure, report } from "../measure.ts";
 import { MixedCloud, QUERIES, specOf } from "./mixed-cloud.ts";

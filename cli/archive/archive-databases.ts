@@ -1,12 +1,12 @@
 import type { ClientBase } from "pg";
+import { readCellRecords } from "../../adapters/postgres/api/cell-records.ts";
 import { archiveApi } from "../../adapters/postgres/archive/archive-api.ts";
 import { archiveCell } from "../../adapters/postgres/archive/archive-cell.ts";
 import { ArchiveCounts } from "../../adapters/postgres/archive/archive-counts.ts";
 import type { ArchiveSink, ArchiveOptions as PassOptions } from "../../adapters/postgres/archive/archive-pass.ts";
-import { readCellRecords } from "../../adapters/postgres/cell-records.ts";
-import { withClient } from "../../adapters/postgres/databases.ts";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
 import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
-import type { CellRecord } from "../../core/cell/api-store.ts";
+import type { CellRecord } from "../../core/stores/api/api-store.ts";
 
 export interface ArchiveCommandOptions extends Omit<PassOptions, "sink"> {
   /** Returns where the rows of this database are archived, or null when they are only counted. */

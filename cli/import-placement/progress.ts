@@ -1,6 +1,6 @@
 import type { Clock } from "../../runtime/clock.ts";
-import { DueLine } from "../due-line.ts";
-import { type ProgressOutput, shareParts } from "../progress-line.ts";
+import { DueLine } from "../../runtime/due-line.ts";
+import { type ProgressOutput, shareParts } from "../../runtime/progress-line.ts";
 
 const BAR_WIDTH = 30;
 

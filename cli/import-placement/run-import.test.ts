@@ -2,14 +2,14 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { systemClock } from "../../runtime/clock.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
-import { freshDatabase, type TestDatabase } from "../../test/databases.ts";
+import { freshDatabase, type TestDatabase } from "../../test/rigs/databases.ts";
 import {
   consumerUuidOf,
   createPlacementTables,
   fillPlacementTables,
   type PlacementTables,
   providerUuidOf,
-} from "../../test/placement-tables.ts";
+} from "../../test/rigs/placement-tables.ts";
 import { ImportError } from "./import-error.ts";
 import { Progress } from "./progress.ts";
 import { isRight, reportLines } from "./report.ts";

@@ -1,4 +1,4 @@
-import { shareParts } from "../progress-line.ts";
+import { shareParts } from "../../runtime/progress-line.ts";
 
 /** The progress of a drain. */
 export interface DrainTally {

@@ -1,9 +1,9 @@
+import { LiveLine } from "../../runtime/live-line.ts";
 import { boolean } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
-import { LiveLine } from "../live-line.ts";
 import { runCommand } from "../run-command.ts";
+import { Drain, type DrainReport } from "./drain.ts";
 import { drainLine } from "./drain-progress.ts";
-import { Drain, type DrainReport } from "./drain-servers.ts";
 import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 
 const declaration = {

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readHostsFile, treeOf } from "../../services/compute-agent/host-config.ts";
-import { makeSysroot, numaNode, sriovCard, twoSockets } from "../../test/made-up-sysroot.ts";
+import { makeSysroot, numaNode, sriovCard, twoSockets } from "../../test/rigs/made-up-sysroot.ts";
 
 const main = join(import.meta.dirname, "../main.ts");
 const GIB_KIB = 1024 ** 2;

@@ -1,9 +1,9 @@
+import { tableOf } from "../../runtime/print-table.ts";
 import { boolean } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
 import { describeState, type ListedHost } from "./host-answer.ts";
 import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
-import { tableOf } from "./print-table.ts";
 
 const declaration = {
   command: "berth host list",

@@ -1,4 +1,4 @@
-import type { LifeAnswer } from "../../services/api/explain/life-schemas.ts";
+import type { LifeAnswer } from "../../services/api/operators/explain/life-schemas.ts";
 import type { ShownDecisions } from "./explain-answer.ts";
 
 /** All that the operators' API knows of one server. */

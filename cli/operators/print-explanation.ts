@@ -1,3 +1,4 @@
+import { tableOf } from "../../runtime/print-table.ts";
 import type {
   ShownDecision,
   ShownDecisions,
@@ -7,7 +8,6 @@ import type {
   ShownMiss,
   ShownWeight,
 } from "./explain-answer.ts";
-import { tableOf } from "./print-table.ts";
 
 /** Formats the decisions about one server, the newest first, for people. */
 export function decisionsText({ decisions }: ShownDecisions): string {

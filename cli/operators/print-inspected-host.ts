@@ -2,7 +2,7 @@ import type { PciDevice } from "../../core/discovery/discover-pci.ts";
 import { formatNumberList } from "../../core/discovery/format-number-list.ts";
 import type { InspectedHost } from "../../core/discovery/inspect-host.ts";
 import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
-import { tableOf } from "./print-table.ts";
+import { tableOf } from "../../runtime/print-table.ts";
 
 const UNKNOWN = "unknown";
 

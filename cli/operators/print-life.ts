@@ -1,7 +1,7 @@
+import { tableOf } from "../../runtime/print-table.ts";
 import type { ShownLife } from "./life-answer.ts";
 import { eventsOf } from "./life-events.ts";
 import { decisionsText } from "./print-explanation.ts";
-import { tableOf } from "./print-table.ts";
 
 /**
  * Formats one server's whole life for people: its place, the time line, what is under way, what could not be read, and the decisions in

@@ -1,10 +1,10 @@
+import { tableOf } from "../../runtime/print-table.ts";
 import { text } from "../../runtime/setting-kinds.ts";
 import { optional } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
 import type { ShownHost } from "./host-answer.ts";
 import { inventoryTable } from "./host-show.ts";
 import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
-import { tableOf } from "./print-table.ts";
 
 const declaration = {
   command: "berth ratios show",

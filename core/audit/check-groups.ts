@@ -1,4 +1,4 @@
-import { placesOf, serversPerHostMax } from "../cell/group-rule.ts";
+import { placesOf, serversPerHostMax } from "../tasks/group-rule.ts";
 import type { AuditedGroup, CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { host, provider, viewOf } from "../../test/view-builders.ts";
+import { host, provider, viewOf } from "../../test/rigs/view-builders.ts";
 import { ChangedRoots } from "./changed-roots.ts";
 import { aggregateUuid, providerUuid, resourceClass, trait } from "./ids.ts";
+import type { LedgerView } from "./ledger-view.ts";
 import type { RowChange } from "./row-change.ts";
-import type { LedgerView } from "./view.ts";
 
 /** The roots that changed since the mark, or "all". */
 function since(changes: ChangedRoots, mark: number): number[] | "all" {

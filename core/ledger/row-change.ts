@@ -1,5 +1,5 @@
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
-import type { HypervisorFacts } from "../cell/hypervisor-facts.ts";
+import type { HypervisorFacts } from "./hypervisor-facts.ts";
 import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "./ids.ts";
 import type { Inventory } from "./model.ts";
 

@@ -1,5 +1,5 @@
 import { describeSearchRefusal, sumRefusals } from "../candidates/refusal.ts";
-import type { HostChoice } from "../scheduling/choose-hosts.ts";
+import type { HostChoice } from "../scheduling/host-chooser.ts";
 
 /** Most reasons that a fault names, so that it can be read at a glance. */
 const REASONS_MAX = 6;

@@ -1,4 +1,4 @@
-import type { RequestRecord } from "../cell/api-store.ts";
+import type { RequestRecord } from "../stores/api/api-store.ts";
 import type { PlacingEnd } from "./placing.ts";
 
 /**

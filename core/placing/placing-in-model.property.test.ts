@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { heldClaim, noHost, placingPlan } from "../../test/placing-fixtures.ts";
+import { heldClaim, noHost, placingPlan } from "../../test/rigs/placing-fixtures.ts";
 import { isQuestion, type Learnt, type PlacingEvent, type PlacingQuestion, type PlacingState } from "./placing.ts";
 import { BOOT, MOVE, type PlacingRoute } from "./placing-routes.ts";
 import { beginPlacing, stepPlacing } from "./step-placing.ts";

@@ -1,6 +1,6 @@
 import type { Shortfall } from "../ledger/allocation-change.ts";
 import type { AllocationItem } from "../ledger/model.ts";
-import type { HostChoice } from "../scheduling/choose-hosts.ts";
+import type { HostChoice } from "../scheduling/host-chooser.ts";
 import type { ApproachStep, PlacingRoute } from "./placing-routes.ts";
 
 export type HostsByCell = ReadonlyMap<string, ReadonlySet<string>>;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { heldClaim, noHost, placingPlan } from "../../test/placing-fixtures.ts";
+import { heldClaim, noHost, placingPlan } from "../../test/rigs/placing-fixtures.ts";
 import { GROUP_IN_FLIGHT } from "./describe-placing.ts";
 import type { PlacingEvent, PlacingPlan, PlacingStep } from "./placing.ts";
 import { BOOT, BOOT_OF_AFFINITY_GROUP, MOVE, routeInMultiCreate } from "./placing-routes.ts";

@@ -1,4 +1,4 @@
-import type { MembersOnHost } from "../cell/group-rule.ts";
+import type { MembersOnHost } from "../tasks/group-rule.ts";
 
 const NO_MEMBERS: ReadonlyMap<string, MembersOnHost> = new Map();
 const NO_HOSTS: readonly string[] = [];

@@ -1,5 +1,5 @@
-import type { MembersOnHost } from "../cell/group-rule.ts";
-import type { HypervisorFacts } from "../cell/hypervisor-facts.ts";
+import type { HypervisorFacts } from "../ledger/hypervisor-facts.ts";
+import type { MembersOnHost } from "../tasks/group-rule.ts";
 
 /** A host aggregate as filters and weighers see it. `metadata` holds `availability_zone` when the aggregate is a zone. */
 export interface HostAggregate {

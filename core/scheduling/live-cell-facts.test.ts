@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { serverId } from "../../test/contract/cell-fixtures.ts";
-import { aggregate, sceneOf, serverRow, specWith } from "../../test/facts-builders.ts";
-import { host, provider } from "../../test/view-builders.ts";
+import { aggregate, sceneOf, serverRow, specWith } from "../../test/rigs/facts-builders.ts";
+import { host, provider } from "../../test/rigs/view-builders.ts";
 import { providerUuid } from "../ledger/ids.ts";
 import type { RowChange } from "../ledger/row-change.ts";
 import { AggregateIndex } from "./aggregate-index.ts";

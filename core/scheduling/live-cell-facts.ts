@@ -1,8 +1,8 @@
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
-import { isSettled, type MembersOnHost, placesOf } from "../cell/group-rule.ts";
-import type { HypervisorFacts } from "../cell/hypervisor-facts.ts";
+import type { HypervisorFacts } from "../ledger/hypervisor-facts.ts";
+import type { LedgerView } from "../ledger/ledger-view.ts";
 import type { MovePut, RowChange, ServerPut } from "../ledger/row-change.ts";
-import type { LedgerView } from "../ledger/view.ts";
+import { isSettled, type MembersOnHost, placesOf } from "../tasks/group-rule.ts";
 import { AggregateIndex } from "./aggregate-index.ts";
 import { GroupPlaces } from "./group-places.ts";
 import type { CellFacts, HostFacts } from "./host-facts.ts";

@@ -1,4 +1,4 @@
-import { type HypervisorFacts, UNKNOWN_HYPERVISOR } from "../cell/hypervisor-facts.ts";
+import { type HypervisorFacts, UNKNOWN_HYPERVISOR } from "../ledger/hypervisor-facts.ts";
 import type { HostAggregate, HostFacts, ServerOnHost } from "./host-facts.ts";
 
 const NO_SERVERS: ReadonlyMap<string, ServerOnHost> = new Map();

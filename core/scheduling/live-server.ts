@@ -1,5 +1,5 @@
-import { isSettled } from "../cell/group-rule.ts";
 import type { ServerPut } from "../ledger/row-change.ts";
+import { isSettled } from "../tasks/group-rule.ts";
 import type { ServerOnHost } from "./host-facts.ts";
 import type { ServerKind } from "./interned-kinds.ts";
 import type { LiveHost } from "./live-host.ts";

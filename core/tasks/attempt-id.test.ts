@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { attemptIdOf } from "../cell/server.ts";
 import { parseAttemptId } from "./attempt-id.ts";
+import { attemptIdOf } from "./server.ts";
 
 test("reads back what attemptIdOf wrote", () => {
   expect(parseAttemptId(attemptIdOf("3f0c", 12))).toEqual({ taskId: "3f0c", selection: 12 });

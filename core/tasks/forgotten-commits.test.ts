@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { selectionOf } from "../../test/begin-operation.ts";
 import { serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
+import { selectionOf } from "../../test/rigs/begin-operation.ts";
 import { factsOf } from "./operation-facts.ts";
 import { beginOperation, type OperationWorld, stepOperation } from "./operation-machine.ts";
 

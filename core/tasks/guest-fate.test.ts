@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Home } from "../cell/cell-store.ts";
+import type { Home } from "../stores/cell/cell-store.ts";
 import { type FoundGuest, guestFate } from "./guest-fate.ts";
 
 const guest = (state: FoundGuest["state"]): FoundGuest => ({

@@ -1,4 +1,4 @@
-import type { OperationSignal } from "../cell/operation-store.ts";
+import type { OperationSignal } from "../stores/cell/operation-store.ts";
 import type { Stage } from "./operation-routes.ts";
 
 /**

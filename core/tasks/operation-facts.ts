@@ -1,11 +1,11 @@
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { assert } from "../assert.ts";
-import { operationOf } from "../cell/operation-record.ts";
-import { attemptIdOf, SERVER_STATUSES, type ServerStatus } from "../cell/server.ts";
 import type { AllocationItem } from "../ledger/model.ts";
 import { itemsOf, type MoveParties } from "./move-change.ts";
 import { isMove, type OperationKind } from "./operation-kinds.ts";
+import { operationOf } from "./operation-record.ts";
+import { attemptIdOf, SERVER_STATUSES, type ServerStatus } from "./server.ts";
 
 /** Where a guest of the server is, or may be. */
 export interface PlaceOf {

@@ -1,6 +1,5 @@
 import type { PowerVerb } from "../agent/power-verbs.ts";
 import { assert } from "../assert.ts";
-import type { ServerStatus } from "../cell/server.ts";
 import {
   type Ask,
   CONFIRMING,
@@ -15,6 +14,7 @@ import {
   type Route,
   type Stage,
 } from "./operation-routes.ts";
+import type { ServerStatus } from "./server.ts";
 
 /**
  * The status of a server after an operation that succeeded. `as-before`: the status that it had before the operation. `as-before-or-healed`:

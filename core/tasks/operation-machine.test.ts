@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Operation, Task } from "../../proto/gen/berth/cell.ts";
-import { selectionOf } from "../../test/begin-operation.ts";
 import { providerOf, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
-import type { OperationPosition } from "../cell/operation-store.ts";
+import { selectionOf } from "../../test/rigs/begin-operation.ts";
+import type { OperationPosition } from "../stores/cell/operation-store.ts";
 import { factsOf } from "./operation-facts.ts";
 import { firstStage, type OperationKind } from "./operation-kinds.ts";
 import {

@@ -1,4 +1,4 @@
-import type { OperationPosition, OperationSignal, StepWrite } from "../cell/operation-store.ts";
+import type { OperationPosition, OperationSignal, StepWrite } from "../stores/cell/operation-store.ts";
 import { describeRefusedReturn, describeWait } from "./describe-wait.ts";
 import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 import { HEARD_AT } from "./heard-at.ts";

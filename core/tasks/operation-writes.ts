@@ -1,8 +1,7 @@
-import { isHardGroup } from "../cell/group-rule.ts";
-import type { StepWrite } from "../cell/operation-store.ts";
-import type { ServerStatus } from "../cell/server.ts";
 import type { AllocationChange } from "../ledger/allocation-change.ts";
+import type { StepWrite } from "../stores/cell/operation-store.ts";
 import { keptReason, type PastAttempt } from "./failure-message.ts";
+import { isHardGroup } from "./group-rule.ts";
 import {
   hopChangeOf,
   keepChange,
@@ -15,6 +14,7 @@ import {
 import { destinationOf, type OperationFacts, type PlaceOf } from "./operation-facts.ts";
 import { OPERATIONS, type OperationKind, taskStateOf } from "./operation-kinds.ts";
 import { isSuccess, type Stage, type Target } from "./operation-routes.ts";
+import type { ServerStatus } from "./server.ts";
 
 /** An arrow of a route: from a stage to the next, or to an end. */
 export interface Arrow {

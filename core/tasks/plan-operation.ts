@@ -1,11 +1,11 @@
 import type { Caller, Operation, Task } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
-import type { BeginOperation, Holding, ReadableMigration } from "../cell/operation-store.ts";
-import type { Server, ServerStatus } from "../cell/server.ts";
+import type { BeginOperation, Holding, ReadableMigration } from "../stores/cell/operation-store.ts";
 import { parseAttemptId } from "./attempt-id.ts";
 import { factsOf } from "./operation-facts.ts";
 import { firstStage, isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
 import { writeOf } from "./operation-writes.ts";
+import type { Server, ServerStatus } from "./server.ts";
 
 /** What somebody wants done, with all that the cell said of the server when it was decided. */
 export interface OperationWish {

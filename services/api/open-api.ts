@@ -2,6 +2,22 @@ import type { Pool } from "pg";
 import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
+import { PostgresAggregateStore } from "../../adapters/postgres/api/postgres-aggregate-store.ts";
+import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
+import { PostgresCellArbiter } from "../../adapters/postgres/api/postgres-cell-arbiter.ts";
+import { PostgresDecisionStore } from "../../adapters/postgres/api/postgres-decision-store.ts";
+import { PostgresHostMapStore } from "../../adapters/postgres/api/postgres-host-map-store.ts";
+import { PostgresImageStore } from "../../adapters/postgres/api/postgres-image-store.ts";
+import { PostgresMoveStore } from "../../adapters/postgres/api/postgres-move-store.ts";
+import { PostgresPortStore } from "../../adapters/postgres/api/postgres-port-store.ts";
+import { PostgresRatioStore } from "../../adapters/postgres/api/postgres-ratio-store.ts";
+import { PostgresReservationStore } from "../../adapters/postgres/api/postgres-reservation-store.ts";
+import { PostgresServerGroupStore } from "../../adapters/postgres/api/postgres-server-group-store.ts";
+import { PostgresSettingsStore } from "../../adapters/postgres/api/postgres-settings-store.ts";
+import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { PostgresHostAdminStore } from "../../adapters/postgres/cell/postgres-host-admin-store.ts";
+import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
+import { isUnavailable } from "../../adapters/postgres/client/store-error.ts";
 import {
   countObstacles,
   describeObstacles,
@@ -9,35 +25,18 @@ import {
   registerFollowerMetrics,
 } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
-import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
-import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
-import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
-import { PostgresCellArbiter } from "../../adapters/postgres/postgres-cell-arbiter.ts";
-import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
-import { PostgresDecisionStore } from "../../adapters/postgres/postgres-decision-store.ts";
-import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
-import { PostgresHostMapStore } from "../../adapters/postgres/postgres-host-map-store.ts";
-import { PostgresImageStore } from "../../adapters/postgres/postgres-image-store.ts";
-import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.ts";
-import { PostgresPortStore } from "../../adapters/postgres/postgres-port-store.ts";
-import { PostgresRatioStore } from "../../adapters/postgres/postgres-ratio-store.ts";
-import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
-import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
-import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
 import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
-import { isUnavailable } from "../../adapters/postgres/store-error.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
-import type { CellRecord } from "../../core/cell/api-store.ts";
-import { LedgerView } from "../../core/ledger/view.ts";
+import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
+import type { CellRecord } from "../../core/stores/api/api-store.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
-import { WaitingRoom } from "./http/waiting-room.ts";
 import { refuseBadAuth } from "./identity/refuse-bad-auth.ts";
 import { openMetrics } from "./open-metrics.ts";
 import { openAccess } from "./placement/open-access.ts";
@@ -47,6 +46,7 @@ import { DEFAULT_PLACEMENT_SETTINGS } from "./placement/settings.ts";
 import type { CellPort, OperatorStores } from "./ports.ts";
 import { type ApiService, createApi } from "./service.ts";
 import { type ApiOptions, apiSettings } from "./settings.ts";
+import { WaitingRoom } from "./waiting-room.ts";
 
 /** Functions that close what was opened, to be called in reverse order. */
 type Closers = (() => Promise<unknown>)[];

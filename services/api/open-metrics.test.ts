@@ -3,7 +3,7 @@ import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { countObstacles, describeObstacles } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
-import { LedgerView } from "../../core/ledger/view.ts";
+import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { openMetrics } from "./open-metrics.ts";
 

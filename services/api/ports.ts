@@ -1,17 +1,17 @@
-import type { AggregateStore } from "../../core/cell/aggregate-store.ts";
-import type { ApiStore } from "../../core/cell/api-store.ts";
-import type { ServerStore } from "../../core/cell/cell-store.ts";
-import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
-import type { HostMapStore } from "../../core/cell/host-map-store.ts";
-import type { BeginStore, MigrationStore } from "../../core/cell/operation-store.ts";
-import type { RatioStore } from "../../core/cell/ratio-store.ts";
-import type { ReservationStore } from "../../core/cell/reservation-store.ts";
-import type { ServerGroupStore } from "../../core/cell/server-group-store.ts";
-import type { SettingsStore } from "../../core/cell/settings-store.ts";
-import type { LedgerView } from "../../core/ledger/view.ts";
-import type { ViewSource } from "../../core/ledger/view-source.ts";
+import type { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
-import type { SoftState } from "../../core/scheduling/soft-state.ts";
+import type { AggregateStore } from "../../core/stores/api/aggregate-store.ts";
+import type { ApiStore } from "../../core/stores/api/api-store.ts";
+import type { HostMapStore } from "../../core/stores/api/host-map-store.ts";
+import type { RatioStore } from "../../core/stores/api/ratio-store.ts";
+import type { ReservationStore } from "../../core/stores/api/reservation-store.ts";
+import type { ServerGroupStore } from "../../core/stores/api/server-group-store.ts";
+import type { SettingsStore } from "../../core/stores/api/settings-store.ts";
+import type { ServerStore } from "../../core/stores/cell/cell-store.ts";
+import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts";
+import type { BeginStore, MigrationStore } from "../../core/stores/cell/operation-store.ts";
+import type { ViewSource } from "../../core/stores/cell/view-source.ts";
+import type { SoftState } from "../../core/stores/soft-state.ts";
 import type { Bus } from "../../runtime/bus.ts";
 
 /** The part of the API database that this service uses. */

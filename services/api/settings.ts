@@ -1,4 +1,4 @@
-import { postgresUrl } from "../../adapters/postgres/postgres-url.ts";
+import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import {
   boolean,
@@ -13,11 +13,11 @@ import {
   urls,
 } from "../../runtime/setting-kinds.ts";
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
+import { IMAGE_RULES, type ImageRule } from "./compute/servers/image-rule.ts";
 import type { ListBudgetSettings } from "./http/list-budget.ts";
 import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
 import { openNetworkOptions } from "./identity/open-network.ts";
 import { placementApiSettings } from "./placement/settings.ts";
-import { IMAGE_RULES, type ImageRule } from "./servers/image-rule.ts";
 
 /** Settings of the HTTP server. All times are in milliseconds. */
 export interface HttpSettings {

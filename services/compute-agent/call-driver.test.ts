@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { VirtualClock } from "../../cli/sim/virtual-clock.ts";
+import { VirtualClock } from "../../sim/virtual-clock.ts";
 import { callDriver } from "./call-driver.ts";
 
 /** A driver call that the test ends, with its recorded outcome. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { VirtualClock } from "../../cli/sim/virtual-clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { VirtualClock } from "../../sim/virtual-clock.ts";
 import { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
 import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";

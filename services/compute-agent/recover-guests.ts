@@ -2,12 +2,12 @@ import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import { DESTROY_TIMEOUT_MS, type Driver, type KeptState } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
+import type { GuestObserver } from "./guest-observer.ts";
+import type { GuestRemover } from "./guest-remover.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import type { GuestName } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
-import type { GuestObserver } from "./observe-guests.ts";
-import type { GuestRemover } from "./remove-guests.ts";
 
 type KeptGuest = GuestEntry & { readonly state: KeptState };
 

@@ -1,14 +1,14 @@
 import { pino } from "pino";
 import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { MemoryNetwork } from "../../adapters/memory/memory-link.ts";
+import { MemoryNetwork } from "../../adapters/memory/memory-network.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
 import { type AgentMessage, type AttemptReport, GuestState, type Hello } from "../../proto/gen/berth/agent.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { Closable } from "../../runtime/closable.ts";
 import { serverSpec } from "../../test/contract/cell-fixtures.ts";
-import { eventually } from "../../test/eventually.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import type { FakeScript } from "./fake-script.ts";
 import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";

@@ -5,22 +5,22 @@ import { GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/a
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
-import { GuestBuilder } from "./build-guests.ts";
+import { AttemptReporter, attemptReportOf } from "./attempt-reporter.ts";
 import { ConductorLinks, type ConductorOrder } from "./conductor-links.ts";
-import { GuestDestroyer } from "./destroy-guests.ts";
 import type { Driver } from "./driver.ts";
 import { AgentEvents } from "./events.ts";
+import { GuestBuilder } from "./guest-builder.ts";
 import { GuestChains } from "./guest-chains.ts";
+import { GuestDestroyer } from "./guest-destroyer.ts";
+import { GuestObserver } from "./guest-observer.ts";
+import { GuestOrders } from "./guest-orders.ts";
+import { GuestRemover } from "./guest-remover.ts";
 import { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type HostConfig, treeOf } from "./host-config.ts";
 import type { Journal } from "./journal.ts";
-import { GuestObserver } from "./observe-guests.ts";
-import { GuestOrders } from "./order-guests.ts";
 import { INTERRUPTED, recoverGuests } from "./recover-guests.ts";
-import { GuestRemover } from "./remove-guests.ts";
-import { AttemptReporter, attemptReportOf } from "./report-attempts.ts";
-import { TreeReporter } from "./report-trees.ts";
+import { TreeReporter } from "./tree-reporter.ts";
 
 export interface ComputeAgentDeps {
   readonly dialer: ConductorDialer;

@@ -1,6 +1,4 @@
-import type { TakenTask } from "../../core/cell/cell-store.ts";
-import { attemptIdOf } from "../../core/cell/server.ts";
-import type { TaskClaim } from "../../core/cell/task-claim.ts";
+import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
 import {
   type AttemptFailure,
   type BuildEffect,
@@ -13,6 +11,8 @@ import {
 } from "../../core/tasks/build-task.ts";
 import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
 import { hopChange } from "../../core/tasks/hop-change.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
+import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import { type AttemptReport, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";

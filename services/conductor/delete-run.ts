@@ -1,5 +1,4 @@
-import type { Home, TakenTask } from "../../core/cell/cell-store.ts";
-import type { TaskClaim } from "../../core/cell/task-claim.ts";
+import type { Home, TakenTask } from "../../core/stores/cell/cell-store.ts";
 import {
   beginDelete,
   type DeleteEffect,
@@ -8,6 +7,7 @@ import {
   type DeleteStep,
   stepDelete,
 } from "../../core/tasks/delete-task.ts";
+import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Timer } from "../../runtime/clock.ts";

@@ -1,9 +1,9 @@
-import type { HostSighting } from "../../core/cell/cell-store.ts";
+import type { HostSighting } from "../../core/stores/cell/cell-store.ts";
 import type { AgentConnection } from "./agent-registry.ts";
-import type { StepCommitter } from "./commit-steps.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
+import type { StepCommitter } from "./step-committer.ts";
 
 /**
  * Ensures that only one agent holds a host when two agents reach different conductors. Each conductor's registry knows only its own

@@ -1,4 +1,4 @@
-import type { HypervisorFacts } from "../../core/cell/hypervisor-facts.ts";
+import type { HypervisorFacts } from "../../core/ledger/hypervisor-facts.ts";
 import type { HypervisorReport } from "../../proto/gen/berth/agent.ts";
 
 /** Limits cpu_info, because all of it is sent to every scheduler and kept there for each host. */

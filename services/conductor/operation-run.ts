@@ -1,8 +1,6 @@
 import type { AgentStream } from "../../core/agent/link.ts";
-import type { TakenTask } from "../../core/cell/cell-store.ts";
-import type { OperationPosition, StepWrite } from "../../core/cell/operation-store.ts";
-import { attemptIdOf } from "../../core/cell/server.ts";
-import type { TaskClaim } from "../../core/cell/task-claim.ts";
+import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
+import type { OperationPosition, StepWrite } from "../../core/stores/cell/operation-store.ts";
 import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
 import { destinationOf, factsOf, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { edgesOf } from "../../core/tasks/operation-kinds.ts";
@@ -15,6 +13,8 @@ import {
   type OperationWorld,
   stepOperation,
 } from "../../core/tasks/operation-machine.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
+import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import {
   type AttemptReport,
   type DestroyReport,
@@ -24,10 +24,10 @@ import {
 } from "../../proto/gen/berth/agent.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Timer } from "../../runtime/clock.ts";
+import { EvacuatedSource } from "./evacuated-source.ts";
 import { type AskEffect, orderIdOf, orderOf, placeAsked } from "./operation-orders.ts";
 import type { TaskSpan } from "./ports.ts";
 import { guestOf, meaningOfRefusal } from "./read-refusal.ts";
-import { EvacuatedSource } from "./stop-evacuated.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
 /**

@@ -1,7 +1,7 @@
-import type { HostStore, ServerStore, TaskStore } from "../../core/cell/cell-store.ts";
-import type { BeginStore, MigrationStore, StepStore } from "../../core/cell/operation-store.ts";
-import type { QuarantineStore } from "../../core/cell/quarantine.ts";
-import type { Ledger } from "../../core/ledger/ledger-port.ts";
+import type { HostStore, ServerStore, TaskStore } from "../../core/stores/cell/cell-store.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
+import type { BeginStore, MigrationStore, StepStore } from "../../core/stores/cell/operation-store.ts";
+import type { QuarantineStore } from "../../core/stores/cell/quarantine.ts";
 import type { Bus } from "../../runtime/bus.ts";
 
 /** The parts of the cell's database that a conductor uses. */

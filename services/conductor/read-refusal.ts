@@ -3,7 +3,7 @@ import { keptReason } from "../../core/tasks/failure-message.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import { type GuestLook, readGoneOver, readRefusal } from "../../core/tasks/refused-order.ts";
-import type { LookedAt } from "./look-at-guests.ts";
+import type { LookedAt } from "./guest-looker.ts";
 import type { AskEffect } from "./operation-orders.ts";
 
 type Asked = AskEffect & { readonly place: PlaceOf };

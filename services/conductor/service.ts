@@ -1,5 +1,5 @@
 import type { Registry } from "prom-client";
-import { isUnavailable } from "../../adapters/postgres/store-error.ts";
+import { isUnavailable } from "../../adapters/postgres/client/store-error.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener } from "../../core/agent/link.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -9,25 +9,25 @@ import type { Logger } from "../../runtime/logger.ts";
 import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
 import { type AgentConnection, AgentRegistry, type AgentReport } from "./agent-registry.ts";
-import { StepCommitter } from "./commit-steps.ts";
-import { GuestComparer } from "./compare-guests.ts";
-import { ResizeConfirmer } from "./confirm-resizes.ts";
+import { AgentWatch } from "./agent-watch.ts";
+import { EventPublisher } from "./event-publisher.ts";
 import { ConductorEvents } from "./events.ts";
-import { StrayFinder } from "./find-strays.ts";
-import { HandOvers } from "./hand-over.ts";
+import { FencedRelease } from "./fenced-release.ts";
+import { GuestComparer } from "./guest-comparer.ts";
+import { GuestJudge } from "./guest-judge.ts";
+import { GuestLooker } from "./guest-looker.ts";
+import { GuestSettler } from "./guest-settler.ts";
+import { HandOvers } from "./hand-overs.ts";
 import { HostHolders } from "./host-holders.ts";
-import { GuestJudge } from "./judge-guests.ts";
-import { LeaseKeeper } from "./keep-lease.ts";
-import { GuestLooker } from "./look-at-guests.ts";
+import { LeaseKeeper } from "./lease-keeper.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
-import { EventPublisher } from "./publish-events.ts";
-import { FencedRelease } from "./release-fenced.ts";
+import { ResizeConfirmer } from "./resize-confirmer.ts";
 import type { ConductorSettings } from "./settings.ts";
-import { GuestSettler } from "./settle-guests.ts";
-import { TaskIntake } from "./take-tasks.ts";
-import { TreeKeeper } from "./take-trees.ts";
+import { StepCommitter } from "./step-committer.ts";
+import { StrayFinder } from "./stray-finder.ts";
+import { TaskIntake } from "./task-intake.ts";
 import { TaskRuns } from "./task-runs.ts";
-import { AgentWatch } from "./watch-agents.ts";
+import { TreeKeeper } from "./tree-keeper.ts";
 
 /**
  * The conductor's dependencies, none of which reaches above the cell (law 3). The service closes the listener, and the caller closes the

@@ -1,4 +1,4 @@
-import { postgresUrl } from "../../adapters/postgres/postgres-url.ts";
+import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import { boolean, duration, hostPort, integer, text, urls } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";

@@ -1,16 +1,16 @@
 import type { AgentStream } from "../../core/agent/link.ts";
-import type { Home } from "../../core/cell/cell-store.ts";
-import type { TaskClaim } from "../../core/cell/task-claim.ts";
+import type { Home } from "../../core/stores/cell/cell-store.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
+import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import type { DestroyReport, Guest, OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { CellEvent } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { StepCommitter } from "./commit-steps.ts";
 import type { ConductorEvents } from "./events.ts";
-import type { HandOvers } from "./hand-over.ts";
-import type { GuestLooker } from "./look-at-guests.ts";
+import type { GuestLooker } from "./guest-looker.ts";
+import type { HandOvers } from "./hand-overs.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
+import type { StepCommitter } from "./step-committer.ts";
 
 /** One task in progress, with the events that it reacts to. */
 export interface TaskRun {

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
-import type { TakenTask } from "../../core/cell/cell-store.ts";
+import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { dispatchOf, taskId } from "../../test/contract/cell-fixtures.ts";
 import { TaskRuns } from "./task-runs.ts";

@@ -1,5 +1,5 @@
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
-import type { TakenTask } from "../../core/cell/cell-store.ts";
+import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { PastAttempt } from "../../core/tasks/failure-message.ts";
 import { type AttemptReport, type DestroyReport, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";

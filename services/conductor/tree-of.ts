@@ -1,7 +1,7 @@
-import type { KnownRoot } from "../../core/cell/cell-store.ts";
 import { providerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
 import type { Inventory } from "../../core/ledger/model.ts";
 import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
+import type { KnownRoot } from "../../core/stores/cell/cell-store.ts";
 import type { InventoryReport, TreeReport } from "../../proto/gen/berth/agent.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -1,4 +1,4 @@
-import type { TaskClaim } from "../../core/cell/task-claim.ts";
+import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { MemorySettingsStore } from "../../adapters/memory/memory-settings-store.ts";
-import { SCHEDULING_SECTION } from "../../core/cell/settings-store.ts";
+import { MemorySettingsStore } from "../../adapters/memory/api/memory-settings-store.ts";
 import { DEFAULT_SCHEDULING_SETTINGS } from "../../core/scheduling/scheduling-settings.ts";
+import { SCHEDULING_SECTION } from "../../core/stores/api/settings-store.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { LiveSettings } from "./live-settings.ts";
 

@@ -1,4 +1,3 @@
-import { SCHEDULING_SECTION, type SettingsStore } from "../../core/cell/settings-store.ts";
 import {
   DEFAULT_SCHEDULING_SETTINGS,
   describeSettingRefusal,
@@ -6,6 +5,7 @@ import {
   type SchedulingSettings,
   writeSchedulingSettings,
 } from "../../core/scheduling/scheduling-settings.ts";
+import { SCHEDULING_SECTION, type SettingsStore } from "../../core/stores/api/settings-store.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
 import type { SchedulerEvents } from "./events.ts";

@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MemorySoftState } from "../../adapters/memory/memory-soft-state.ts";
 import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
-import type { SoftState } from "../../core/scheduling/soft-state.ts";
+import type { SoftState } from "../../core/stores/soft-state.ts";
 import { owner, serverId, vcpusOf } from "../../test/contract/cell-fixtures.ts";
-import { eventually } from "../../test/eventually.ts";
-import { type RigCell, SchedulerRig } from "../../test/scheduler-rig.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import { type RigCell, SchedulerRig } from "../../test/rigs/scheduler-rig.ts";
 
 let rig: SchedulerRig;
 beforeEach(() => {

@@ -3,6 +3,16 @@ import type { Pool } from "pg";
 import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
+import { PostgresAggregateStore } from "../../adapters/postgres/api/postgres-aggregate-store.ts";
+import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
+import { PostgresDecisionStore } from "../../adapters/postgres/api/postgres-decision-store.ts";
+import { PostgresMoveStore } from "../../adapters/postgres/api/postgres-move-store.ts";
+import { PostgresReservationStore } from "../../adapters/postgres/api/postgres-reservation-store.ts";
+import { PostgresServerGroupStore } from "../../adapters/postgres/api/postgres-server-group-store.ts";
+import { PostgresSettingsStore } from "../../adapters/postgres/api/postgres-settings-store.ts";
+import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
+import { isUnavailable } from "../../adapters/postgres/client/store-error.ts";
 import {
   describeObstacles,
   followerEvents,
@@ -10,23 +20,13 @@ import {
   type WatchedFollower,
 } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
-import { openLoggedPool } from "../../adapters/postgres/logged-pool.ts";
-import { PostgresAggregateStore } from "../../adapters/postgres/postgres-aggregate-store.ts";
-import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
-import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
-import { PostgresDecisionStore } from "../../adapters/postgres/postgres-decision-store.ts";
-import { PostgresMoveStore } from "../../adapters/postgres/postgres-move-store.ts";
-import { PostgresReservationStore } from "../../adapters/postgres/postgres-reservation-store.ts";
-import { PostgresServerGroupStore } from "../../adapters/postgres/postgres-server-group-store.ts";
-import { PostgresSettingsStore } from "../../adapters/postgres/postgres-settings-store.ts";
 import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
-import { isUnavailable } from "../../adapters/postgres/store-error.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
-import type { CellRecord } from "../../core/cell/api-store.ts";
-import { LedgerView } from "../../core/ledger/view.ts";
+import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
+import type { CellRecord } from "../../core/stores/api/api-store.ts";
 import type { StreamState } from "../../runtime/bus.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";

@@ -1,14 +1,14 @@
-import type { ApiStore } from "../../core/cell/api-store.ts";
-import type { DispatchStore, HostStore, ServerStore } from "../../core/cell/cell-store.ts";
-import type { MoveStore } from "../../core/cell/move-store.ts";
-import type { BeginStore, MigrationStore } from "../../core/cell/operation-store.ts";
-import type { ReservationStore } from "../../core/cell/reservation-store.ts";
-import type { ServerGroupStore } from "../../core/cell/server-group-store.ts";
-import type { LedgerView } from "../../core/ledger/view.ts";
-import type { ViewSource } from "../../core/ledger/view-source.ts";
+import type { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
+import type { ApiStore } from "../../core/stores/api/api-store.ts";
+import type { MoveStore } from "../../core/stores/api/move-store.ts";
+import type { ReservationStore } from "../../core/stores/api/reservation-store.ts";
+import type { ServerGroupStore } from "../../core/stores/api/server-group-store.ts";
+import type { DispatchStore, HostStore, ServerStore } from "../../core/stores/cell/cell-store.ts";
+import type { BeginStore, MigrationStore } from "../../core/stores/cell/operation-store.ts";
+import type { ViewSource } from "../../core/stores/cell/view-source.ts";
 import type { Bus } from "../../runtime/bus.ts";
-import type { DispatchBatcher } from "./dispatch-batcher.ts";
+import type { DispatchBatcher } from "./cells/dispatch-batcher.ts";
 
 /** The part of the API database that a scheduler uses. */
 export type SchedulerStore = Pick<

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { cellEventsSubject, conductorPermissions } from "../../adapters/nats/streams.ts";
 import { CellEvent, EventKind } from "../../proto/gen/berth/cell.ts";
 import { dispatchOf, serverId } from "../../test/contract/cell-fixtures.ts";
-import { eventually } from "../../test/eventually.ts";
-import { type RigCell, SchedulerRig } from "../../test/scheduler-rig.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import { type RigCell, SchedulerRig } from "../../test/rigs/scheduler-rig.ts";
 import type { SchedulerCellStore } from "./ports.ts";
 
 let rig: SchedulerRig;

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
-import type { Dispatch } from "../../core/cell/cell-store.ts";
+import type { Dispatch } from "../../core/stores/cell/cell-store.ts";
 import { deleteTask, dispatchOf, serverId } from "../../test/contract/cell-fixtures.ts";
-import { eventually } from "../../test/eventually.ts";
-import { HeldSource, loadingSource, type RigCell, SchedulerRig } from "../../test/scheduler-rig.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import { HeldSource, loadingSource, type RigCell, SchedulerRig } from "../../test/rigs/scheduler-rig.ts";
 import type { SchedulerCellStore } from "./ports.ts";
 
 let rig: SchedulerRig;

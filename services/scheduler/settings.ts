@@ -1,4 +1,4 @@
-import { postgresUrl } from "../../adapters/postgres/postgres-url.ts";
+import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import { DEFAULT_SCHEDULING_SETTINGS, type SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import { duration, float, hostPort, integer, listOf, text, url, urls } from "../../runtime/setting-kinds.ts";

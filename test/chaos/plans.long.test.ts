@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
-import { LocalTarget } from "../../cli/chaos/local/local-target.ts";
-import { parsePlan } from "../../cli/chaos/read-plan.ts";
-import { runPlan } from "../../cli/chaos/run-plan.ts";
+import { LocalTarget } from "../../chaos/local/local-target.ts";
+import { parsePlan } from "../../chaos/read-plan.ts";
+import { runPlan } from "../../chaos/run-plan.ts";
 
 const SHAPE = { cells: 2, apis: 1, schedulers: 2, conductors: 2, agents: 2, hosts: 2, standbys: true };
 const LOAD = "load: { clients: 4, rate: 6, deletes: 0.3, build: 300ms }\nduration: 6s\nexpect: { active: 1 }";

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { openSync } from "node:fs";
 import { join } from "node:path";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 /** A Docker engine: the one that runs, or one of our own. */
 export interface Engine {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { conductorNames } from "../../deploy/cell-names.ts";
 import { ComputeApi } from "../e2e/client.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { Deployment } from "./deployment.ts";
 import { openEngine } from "./engine.ts";
 

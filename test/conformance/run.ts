@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { putCellRecord } from "../../adapters/postgres/cell-records.ts";
-import { ensureDatabase } from "../../adapters/postgres/databases.ts";
-import { startEmbedded } from "../../adapters/postgres/embedded.ts";
+import { putCellRecord } from "../../adapters/postgres/api/cell-records.ts";
+import { ensureDatabase } from "../../adapters/postgres/client/databases.ts";
+import { startEmbedded } from "../../adapters/postgres/embedded/embedded.ts";
 import { migrate } from "../../adapters/postgres/schema/migrate.ts";
 
 /**

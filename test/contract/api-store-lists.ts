@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { ApiStore } from "../../core/cell/api-store.ts";
-import { eventually } from "../eventually.ts";
+import type { ApiStore } from "../../core/stores/api/api-store.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { goneFrom, serverId, serverSpec } from "./cell-fixtures.ts";
 
 /** What readers of many requests may rely on: pages, and sweeps of what is stale. */

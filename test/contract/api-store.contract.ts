@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ApiStore, CellRecord, FlavorRecord } from "../../core/cell/api-store.ts";
+import type { ApiStore, CellRecord, FlavorRecord } from "../../core/stores/api/api-store.ts";
 import { requestListContract } from "./api-store-lists.ts";
 import { goneFrom, serverId, serverSpec } from "./cell-fixtures.ts";
 

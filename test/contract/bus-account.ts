@@ -9,7 +9,7 @@ import {
   schedulerRequestsConsumer,
   schedulerRequestsSubject,
 } from "../../adapters/nats/streams.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { type BusCells, collect, encode, range, shortStreams, textOf } from "./bus-cells.ts";
 
 /** What a log promises. */

@@ -1,6 +1,6 @@
 import { cellEventsSubject, cellStreams, cellTasksConsumer, cellTasksSubject } from "../../adapters/nats/streams.ts";
 import type { Bus, BusMessage, StreamSpec } from "../../runtime/bus.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 /** A cell's account, as its users see it. */
 export interface BusCell {

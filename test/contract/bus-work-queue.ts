@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { cellTasksConsumer, cellTasksSubject } from "../../adapters/nats/streams.ts";
 import type { Bus, BusMessage } from "../../runtime/bus.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { type BusCells, collect, range, textOf } from "./bus-cells.ts";
 
 /** What a work queue promises. */

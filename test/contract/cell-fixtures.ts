@@ -1,11 +1,11 @@
-import type { Deletion } from "../../core/cell/api-store.ts";
-import type { Dispatch } from "../../core/cell/cell-store.ts";
-import { PLAIN_REQUEST } from "../../core/cell/server-spec.ts";
 import type { AllocationChange } from "../../core/ledger/allocation-change.ts";
 import { claim, swap } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE, type ConsumerOwner } from "../../core/ledger/model.ts";
 import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
+import type { Deletion } from "../../core/stores/api/api-store.ts";
+import type { Dispatch } from "../../core/stores/cell/cell-store.ts";
+import { PLAIN_REQUEST } from "../../core/tasks/server-spec.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 

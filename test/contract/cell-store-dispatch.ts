@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { attemptIdOf } from "../../core/cell/server.ts";
 import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
 import {
   conductorId,
   deleteTask,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { DispatchOutcome, Hop } from "../../core/cell/cell-store.ts";
+import type { DispatchOutcome, Hop } from "../../core/stores/cell/cell-store.ts";
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import {
   conductorId,

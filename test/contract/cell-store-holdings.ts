@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import type { StrayLook } from "../../core/cell/operation-store.ts";
 import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
+import type { StrayLook } from "../../core/stores/cell/operation-store.ts";
 import { patchChange } from "../../core/tasks/patch-change.ts";
-import { type Begun, beginOperationOn, type Wished } from "../begin-operation.ts";
+import { type Begun, beginOperationOn, type Wished } from "../rigs/begin-operation.ts";
 import { dispatchOf, hostName, numbered, providerOf, serverId, swapTo, taskId, vcpusOf } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 

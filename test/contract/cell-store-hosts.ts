@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { UNKNOWN_HYPERVISOR } from "../../core/cell/hypervisor-facts.ts";
-import { attemptIdOf } from "../../core/cell/server.ts";
+import { UNKNOWN_HYPERVISOR } from "../../core/ledger/hypervisor-facts.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
 import { deleteTask, dispatchOf, providerOf, serverId, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 

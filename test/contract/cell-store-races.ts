@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { DispatchOutcome } from "../../core/cell/cell-store.ts";
+import type { DispatchOutcome } from "../../core/stores/cell/cell-store.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, hostTree, serverId, swapTo, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf, HOST_VCPUS } from "./cell-under-test.ts";
 

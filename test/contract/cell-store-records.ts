@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
-import { beginOperationOn } from "../begin-operation.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, numbered, serverId, swapTo, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { Hop } from "../../core/cell/cell-store.ts";
-import { attemptIdOf } from "../../core/cell/server.ts";
-import type { TaskClaim } from "../../core/cell/task-claim.ts";
-import { beginOperationOn } from "../begin-operation.ts";
+import type { Hop } from "../../core/stores/cell/cell-store.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
+import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
 import {
   conductorId,
   deleteTask,

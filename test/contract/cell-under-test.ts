@@ -1,6 +1,6 @@
-import type { CellStore, TakenTask } from "../../core/cell/cell-store.ts";
-import type { TaskClaim } from "../../core/cell/task-claim.ts";
-import type { Ledger } from "../../core/ledger/ledger-port.ts";
+import type { CellStore, TakenTask } from "../../core/stores/cell/cell-store.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
+import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import { conductorId, hostTree, taskId } from "./cell-fixtures.ts";
 
 export interface CellSubject {

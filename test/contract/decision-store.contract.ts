@@ -1,6 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { DECISIONS_OF_SERVER_MAX, type DecisionRecord, type DecisionStore } from "../../core/cell/decision-store.ts";
 import type { Decision } from "../../core/scheduling/explain/decision.ts";
+import {
+  DECISIONS_OF_SERVER_MAX,
+  type DecisionRecord,
+  type DecisionStore,
+} from "../../core/stores/api/decision-store.ts";
 import { serverId } from "./cell-fixtures.ts";
 
 const EFFORT = { tries: 1, lostRaces: 0, looks: 1, viewLagMs: 3.5 };

@@ -2,8 +2,8 @@ import { expect } from "vitest";
 import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
-import { beginOperationOn } from "../begin-operation.ts";
-import { OperationByHand } from "../operation-by-hand.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
+import { OperationByHand } from "../rigs/operation-by-hand.ts";
 import { dispatchOf, numbered } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { CellStore } from "../../core/cell/cell-store.ts";
-import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
 import { aggregateUuid, trait } from "../../core/ledger/ids.ts";
-import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import type { Provider } from "../../core/ledger/model.ts";
+import type { CellStore } from "../../core/stores/cell/cell-store.ts";
+import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import { type Arrow, writeOf } from "../../core/tasks/operation-writes.ts";
-import { beginOperationOn } from "../begin-operation.ts";
-import { inventory, spec, tree } from "../ledger-builders.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
+import { inventory, spec, tree } from "../rigs/ledger-builders.ts";
 import {
   conductorId,
   dispatchOf,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { HostMapStore } from "../../core/cell/host-map-store.ts";
+import type { HostMapStore } from "../../core/stores/api/host-map-store.ts";
 
 /** What both bodies of the table of hosts promise. */
 export function hostMapStoreContract(name: string, makeStore: () => Promise<HostMapStore>): void {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { ImageQuery, ImageRecord, ImageStore } from "../../core/cell/image-store.ts";
+import type { ImageQuery, ImageRecord, ImageStore } from "../../core/stores/api/image-store.ts";
 
 const ALL: ImageQuery = { visibleTo: null, name: null, marker: null, limit: 100 };
 

@@ -6,8 +6,8 @@ import {
   release,
   swap,
 } from "../../core/ledger/allocation-change.ts";
-import type { Ledger } from "../../core/ledger/ledger-port.ts";
-import { change, INSTANCE, item, move, replace } from "../ledger-builders.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
+import { change, INSTANCE, item, move, replace } from "../rigs/ledger-builders.ts";
 import { GPU, HOST, hostTree, type LedgerSubject, OTHER, otherTree, STRANGER, server, usedOf } from "./ledger-scene.ts";
 
 /** What every body of the ledger does with allocations. */

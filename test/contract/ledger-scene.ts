@@ -5,9 +5,9 @@ import {
   providerUuid,
   resourceClass,
 } from "../../core/ledger/ids.ts";
-import type { Ledger } from "../../core/ledger/ledger-port.ts";
 import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
-import { inventory, spec, tree } from "../ledger-builders.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
+import { inventory, spec, tree } from "../rigs/ledger-builders.ts";
 
 /** A ledger of its own, empty, and how to dispose of it. */
 export interface LedgerSubject {

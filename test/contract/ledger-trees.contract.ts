@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AllocationChange, claim } from "../../core/ledger/allocation-change.ts";
 import { aggregateUuid, providerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
-import type { Ledger } from "../../core/ledger/ledger-port.ts";
-import { change, INSTANCE, inventory, item, replace, spec, tree } from "../ledger-builders.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
+import { change, INSTANCE, inventory, item, replace, spec, tree } from "../rigs/ledger-builders.ts";
 import { GPU, HOST, hostTree, type LedgerSubject, OTHER, otherTree, STRANGER, server, usedOf } from "./ledger-scene.ts";
 
 /** What every body of the ledger does with provider trees. */

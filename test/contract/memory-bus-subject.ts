@@ -1,4 +1,4 @@
-import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
+import { MemoryBroker } from "../../adapters/memory/bus/memory-broker.ts";
 import { cellPermissionsOfApi, conductorPermissions } from "../../adapters/nats/streams.ts";
 import type { Bus, BusPermissions } from "../../runtime/bus.ts";
 import { systemClock } from "../../runtime/clock.ts";

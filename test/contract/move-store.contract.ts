@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { MoveStore } from "../../core/cell/move-store.ts";
+import type { MoveStore } from "../../core/stores/api/move-store.ts";
 import type { MoveRequest } from "../../proto/gen/berth/scheduler.ts";
 import { serverId } from "./cell-fixtures.ts";
 

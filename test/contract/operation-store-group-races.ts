@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { Home } from "../../core/cell/cell-store.ts";
-import { placesOf } from "../../core/cell/group-rule.ts";
-import { beginOperationOn } from "../begin-operation.ts";
+import type { Home } from "../../core/stores/cell/cell-store.ts";
+import { placesOf } from "../../core/tasks/group-rule.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { conductorId, deleteTask, hostTree, serverId, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 import { groupedServers, groupOf, move } from "./grouped-servers.ts";

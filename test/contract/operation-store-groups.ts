@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Stage } from "../../core/tasks/operation-routes.ts";
-import { beginOperationOn } from "../begin-operation.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { deleteTask, hostName, numbered } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 import { DISPATCHED, groupedServers, groupOf, move } from "./grouped-servers.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { ComparedHost, MigrationQuery, OperationStep } from "../../core/cell/operation-store.ts";
-import type { TaskClaim } from "../../core/cell/task-claim.ts";
+import type { ComparedHost, MigrationQuery, OperationStep } from "../../core/stores/cell/operation-store.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
+import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
-import { type Begun, beginOperationOn, type Wished } from "../begin-operation.ts";
+import { type Begun, beginOperationOn, type Wished } from "../rigs/begin-operation.ts";
 import {
   conductorId,
   deleteTask,

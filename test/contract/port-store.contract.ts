@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { PortRecord, PortStore } from "../../core/cell/port-store.ts";
+import type { PortRecord, PortStore } from "../../core/stores/api/port-store.ts";
 
 function port(values: Partial<PortRecord> = {}): PortRecord {
   return {

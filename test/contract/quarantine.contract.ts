@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { CellStore } from "../../core/cell/cell-store.ts";
-import type { HostAdminStore } from "../../core/cell/host-admin-store.ts";
-import { MOVE_BROKEN_OFF } from "../../core/cell/operation-store.ts";
-import { type DoomedGuest, QUARANTINE_DISABLES, type QuarantineAdmin } from "../../core/cell/quarantine.ts";
-import type { Ledger } from "../../core/ledger/ledger-port.ts";
-import { beginOperationOn } from "../begin-operation.ts";
-import { OperationByHand } from "../operation-by-hand.ts";
+import type { CellStore } from "../../core/stores/cell/cell-store.ts";
+import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
+import { MOVE_BROKEN_OFF } from "../../core/stores/cell/operation-store.ts";
+import { type DoomedGuest, QUARANTINE_DISABLES, type QuarantineAdmin } from "../../core/stores/cell/quarantine.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
+import { OperationByHand } from "../rigs/operation-by-hand.ts";
 import {
   conductorId,
   deleteTask,

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { AggregateStore } from "../../core/cell/aggregate-store.ts";
-import type { RatioStore } from "../../core/cell/ratio-store.ts";
+import type { AggregateStore } from "../../core/stores/api/aggregate-store.ts";
+import type { RatioStore } from "../../core/stores/api/ratio-store.ts";
 
 /** What both bodies of the ratios' store promise. */
 export function ratioStoreContract(

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ApiStore } from "../../core/cell/api-store.ts";
-import type { ReservationStore } from "../../core/cell/reservation-store.ts";
+import type { ApiStore } from "../../core/stores/api/api-store.ts";
+import type { ReservationStore } from "../../core/stores/api/reservation-store.ts";
 import { serverId, serverSpec } from "./cell-fixtures.ts";
 
 export interface ReservationSubject {

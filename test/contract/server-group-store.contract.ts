@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ApiStore } from "../../core/cell/api-store.ts";
-import type { NewServerGroup, ServerGroupStore } from "../../core/cell/server-group-store.ts";
+import type { ApiStore } from "../../core/stores/api/api-store.ts";
+import type { NewServerGroup, ServerGroupStore } from "../../core/stores/api/server-group-store.ts";
 import { numbered, serverId, serverSpec } from "./cell-fixtures.ts";
 
 export interface ServerGroupSubject {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { SettingsStore } from "../../core/cell/settings-store.ts";
+import type { SettingsStore } from "../../core/stores/api/settings-store.ts";
 
 /** What both bodies of the settings' store promise. */
 export function settingsStoreContract(name: string, makeStore: () => Promise<SettingsStore>): void {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { SoftState } from "../../core/scheduling/soft-state.ts";
-import { eventually } from "../eventually.ts";
+import type { SoftState } from "../../core/stores/soft-state.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 export interface SoftStateSubject {
   /** A scheduler's access to a store that all accesses of one subject share. */

@@ -1,7 +1,7 @@
 import { MessageChannel } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { MemoryBroker } from "../../adapters/memory/memory-bus.ts";
-import { serveBus, ThreadBus } from "../../adapters/memory/thread-bus.ts";
+import { MemoryBroker } from "../../adapters/memory/bus/memory-broker.ts";
+import { serveBus, ThreadBus } from "../../adapters/memory/bus/thread-bus.ts";
 import {
   cellEventsSubject,
   cellPermissionsOfApi,

@@ -9,7 +9,7 @@ import {
 } from "../../adapters/nats/streams.ts";
 import { Task } from "../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { Cloud } from "./cloud.ts";
 import { streamState } from "./stream-state.ts";
 import { startTraceCollector, type TraceCollector } from "./trace-collector.ts";

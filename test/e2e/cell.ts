@@ -1,13 +1,13 @@
 import type { Pool } from "pg";
 import type { LocalNats } from "../../adapters/nats/local-server.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
-import type { LocalAgent } from "../../cli/chaos/local/local-agent.ts";
-import type { LocalCell } from "../../cli/chaos/local/local-cell.ts";
-import type { LocalConductor } from "../../cli/chaos/local/local-conductor.ts";
-import { copiesOf, runningGuests } from "../../cli/chaos/local/running-guests.ts";
+import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
+import type { LocalAgent } from "../../chaos/local/local-agent.ts";
+import type { LocalCell } from "../../chaos/local/local-cell.ts";
+import type { LocalConductor } from "../../chaos/local/local-conductor.ts";
+import { copiesOf, runningGuests } from "../../chaos/local/running-guests.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 90_000 };
 

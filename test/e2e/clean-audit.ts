@@ -1,9 +1,9 @@
-import { isClean } from "../../cli/audit/audit-report.ts";
-import { auditTwice } from "../../cli/audit/audit-twice.ts";
-import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.ts";
-import { auditText } from "../../cli/audit/print-report.ts";
-import type { AuditedCloud } from "../../cli/audit/read-cloud.ts";
-import { eventually } from "../eventually.ts";
+import { isClean } from "../../audit/audit-report.ts";
+import { auditTwice } from "../../audit/audit-twice.ts";
+import { conductorSettingNames } from "../../audit/conductor-setting-names.ts";
+import { auditText } from "../../audit/print-report.ts";
+import type { AuditedCloud } from "../../audit/read-cloud.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 const PATIENT = { everyMs: 250, withinMs: 60_000 };
 

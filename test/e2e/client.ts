@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import type { ServerDetail } from "../../services/api/servers/server-schemas.ts";
+import type { ServerDetail } from "../../services/api/compute/servers/server-schemas.ts";
 import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import { FAKE_METADATA_KEY } from "../../services/compute-agent/fake-script.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 /** From here on reasons are shown in `details` of an action's events. */
 const MICROVERSION = "compute 2.84";

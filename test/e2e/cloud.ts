@@ -1,7 +1,7 @@
 import { onTestFailed } from "vitest";
 import type { LocalNats } from "../../adapters/nats/local-server.ts";
-import { LocalCloud, type LocalCloudOptions } from "../../cli/chaos/local/local-cloud.ts";
-import type { LocalService } from "../../cli/chaos/local/local-service.ts";
+import { LocalCloud, type LocalCloudOptions } from "../../chaos/local/local-cloud.ts";
+import type { LocalService } from "../../chaos/local/local-service.ts";
 import { E2eCell } from "./cell.ts";
 import { expectCleanAudit } from "./clean-audit.ts";
 import { ComputeApi } from "./client.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { cellTasksConsumer } from "../../adapters/nats/streams.ts";
-import type { LocalAgent } from "../../cli/chaos/local/local-agent.ts";
-import type { LocalConductor } from "../../cli/chaos/local/local-conductor.ts";
-import { eventually } from "../eventually.ts";
+import type { LocalAgent } from "../../chaos/local/local-agent.ts";
+import type { LocalConductor } from "../../chaos/local/local-conductor.ts";
+import { eventually } from "../rigs/eventually.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 import { RunWatch } from "./run-watch.ts";

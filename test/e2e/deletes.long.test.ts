@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { withClient } from "../../adapters/postgres/databases.ts";
-import { eventually } from "../eventually.ts";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { eventually } from "../rigs/eventually.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 import { holdRows } from "./held-rows.ts";

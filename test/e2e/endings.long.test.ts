@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { LocalService } from "../../cli/chaos/local/local-service.ts";
+import type { LocalService } from "../../chaos/local/local-service.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { Cloud } from "./cloud.ts";
 
 /** A service gives itself 8 seconds to close, and ends with 1 when they were not enough; a busy machine may take longer for the rest. */

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFailed, test } from "vitest";
 import { schedulerRequestsConsumer } from "../../adapters/nats/streams.ts";
-import { withClient } from "../../adapters/postgres/databases.ts";
-import { eventually } from "../eventually.ts";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { StandingCloud } from "./standing-cloud.ts";
 import { type LoadReport, SteadyLoad } from "./steady-load.ts";
 

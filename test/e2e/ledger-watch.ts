@@ -1,5 +1,5 @@
+import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
 import { capacityOf } from "../../core/ledger/model.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import { systemClock } from "../../runtime/clock.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { withClient } from "../../adapters/postgres/databases.ts";
-import { eventually } from "../eventually.ts";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { Cloud } from "./cloud.ts";
 import { SteadyLoad } from "./steady-load.ts";
 

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { dirname } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFailed, test } from "vitest";
-import type { LocalService } from "../../cli/chaos/local/local-service.ts";
-import { OWN_BERTH, ServiceProcess } from "../../cli/chaos/local/service-process.ts";
+import type { LocalService } from "../../chaos/local/local-service.ts";
+import { OWN_BERTH, ServiceProcess } from "../../chaos/local/service-process.ts";
 import { Cloud } from "./cloud.ts";
 import { findOldRef, HOW_TO_NAME_AN_OLD_VERSION, type OldVersion, openOldVersion } from "./old-version.ts";
 import { WorkThrough } from "./work-through.ts";

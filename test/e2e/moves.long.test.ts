@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { PostgresHostAdminStore } from "../../adapters/postgres/postgres-host-admin-store.ts";
-import type { Server } from "../../core/cell/server.ts";
-import { eventually } from "../eventually.ts";
+import { PostgresHostAdminStore } from "../../adapters/postgres/cell/postgres-host-admin-store.ts";
+import type { Server } from "../../core/tasks/server.ts";
+import { eventually } from "../rigs/eventually.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
-import { makeScratchDir } from "../../cli/chaos/local/scratch-dir.ts";
+import { makeScratchDir } from "../../chaos/local/scratch-dir.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const INSTALL = ["ci", "--omit=dev", "--no-audit", "--no-fund"];

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { Cloud } from "./cloud.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/berth");

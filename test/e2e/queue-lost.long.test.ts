@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { LocalService } from "../../cli/chaos/local/local-service.ts";
-import { eventually } from "../eventually.ts";
+import type { LocalService } from "../../chaos/local/local-service.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { Cloud } from "./cloud.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 60_000 };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Server } from "../../core/cell/server.ts";
-import { eventually } from "../eventually.ts";
+import type { Server } from "../../core/tasks/server.ts";
+import { eventually } from "../rigs/eventually.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 

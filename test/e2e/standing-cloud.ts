@@ -1,17 +1,17 @@
 import { join } from "node:path";
 import { type LocalNatsCluster, startLocalNatsCluster } from "../../adapters/nats/local-cluster.ts";
-import { ensureDatabase } from "../../adapters/postgres/databases.ts";
-import { type EmbeddedPostgres, startEmbedded } from "../../adapters/postgres/embedded.ts";
-import { promoteStandby, startStandby } from "../../adapters/postgres/embedded-standby.ts";
+import { ensureDatabase } from "../../adapters/postgres/client/databases.ts";
+import { type EmbeddedPostgres, startEmbedded } from "../../adapters/postgres/embedded/embedded.ts";
+import { promoteStandby, startStandby } from "../../adapters/postgres/embedded/embedded-standby.ts";
 import { type LocalRedis, startLocalRedis } from "../../adapters/redis/local-server.ts";
-import { LocalAgent } from "../../cli/chaos/local/local-agent.ts";
-import { LocalConductor } from "../../cli/chaos/local/local-conductor.ts";
-import { copiesOf, runningGuests } from "../../cli/chaos/local/running-guests.ts";
-import { makeScratchDir, type ScratchDir } from "../../cli/chaos/local/scratch-dir.ts";
-import { ServiceProcess } from "../../cli/chaos/local/service-process.ts";
+import { LocalAgent } from "../../chaos/local/local-agent.ts";
+import { LocalConductor } from "../../chaos/local/local-conductor.ts";
+import { copiesOf, runningGuests } from "../../chaos/local/running-guests.ts";
+import { makeScratchDir, type ScratchDir } from "../../chaos/local/scratch-dir.ts";
+import { ServiceProcess } from "../../chaos/local/service-process.ts";
 import type { RunningGuest } from "../../core/audit/facts.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { expectCleanAudit } from "./clean-audit.ts";
 import { ComputeApi } from "./client.ts";
 

@@ -2,7 +2,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type LocalNats, startLocalNats } from "../../adapters/nats/local-server.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { Cloud } from "./cloud.ts";
 import { connectRaw } from "./stream-state.ts";
 

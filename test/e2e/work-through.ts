@@ -1,6 +1,6 @@
 import { expect } from "vitest";
-import type { Server } from "../../core/cell/server.ts";
-import { eventually } from "../eventually.ts";
+import type { Server } from "../../core/tasks/server.ts";
+import { eventually } from "../rigs/eventually.ts";
 import type { E2eCell } from "./cell.ts";
 import type { Cloud } from "./cloud.ts";
 

@@ -7,8 +7,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import { type LocalNats, startLocalNats } from "../../adapters/nats/local-server.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
 import { cellStreams } from "../../adapters/nats/streams.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
+import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { issueCertificate } from "../../adapters/x509/issue-certificate.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
 import type { Service } from "../../runtime/service.ts";
@@ -18,8 +18,8 @@ import { openAgent } from "../../services/compute-agent/open-agent.ts";
 import { agentDeclaration } from "../../services/compute-agent/settings.ts";
 import { openConductor } from "../../services/conductor/open-conductor.ts";
 import { conductorDeclaration } from "../../services/conductor/settings.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { eventually } from "../eventually.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 const BERTH = join(import.meta.dirname, "../../bin/berth");
 const CELL = "cell-1";

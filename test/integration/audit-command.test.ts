@@ -3,14 +3,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
-import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
-import { ServiceProcess } from "../../cli/chaos/local/service-process.ts";
+import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
+import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
+import { ServiceProcess } from "../../chaos/local/service-process.ts";
 import { FileJournal } from "../../services/compute-agent/file-journal.ts";
 import { hostTree, providerOf, serverId } from "../contract/cell-fixtures.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 
 const BERTH = join(import.meta.dirname, "../../bin/berth");
 

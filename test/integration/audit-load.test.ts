@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
-import { auditTwice } from "../../cli/audit/audit-twice.ts";
-import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.ts";
-import { healViolations } from "../../cli/audit/heal-violations.ts";
-import { changeText } from "../../cli/audit/print-change.ts";
-import { watchCloud } from "../../cli/audit/watch-cloud.ts";
+import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
+import { auditTwice } from "../../audit/audit-twice.ts";
+import { conductorSettingNames } from "../../audit/conductor-setting-names.ts";
+import { healViolations } from "../../audit/heal-violations.ts";
+import { changeText } from "../../audit/print-change.ts";
+import { watchCloud } from "../../audit/watch-cloud.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import { serverId, serverSpec } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { startTestCloud, type TestCloud } from "../test-cloud.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 
 const CELLS = ["cell-1", "cell-2"];
 const CLIENTS = 6;

@@ -1,19 +1,18 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
-import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
-import type { AuditReport } from "../../cli/audit/audit-report.ts";
-import { isClean } from "../../cli/audit/audit-report.ts";
-import { auditTwice } from "../../cli/audit/audit-twice.ts";
-import { healingText, healViolations } from "../../cli/audit/heal-violations.ts";
-import { auditText } from "../../cli/audit/print-report.ts";
-import type { AuditedCell } from "../../cli/audit/read-cloud.ts";
-import { attemptIdOf } from "../../core/cell/server.ts";
+import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
+import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
+import type { AuditReport } from "../../audit/audit-report.ts";
+import { isClean } from "../../audit/audit-report.ts";
+import { auditTwice } from "../../audit/audit-twice.ts";
+import { healingText, healViolations } from "../../audit/heal-violations.ts";
+import { auditText } from "../../audit/print-report.ts";
+import type { AuditedCell } from "../../audit/read-cloud.ts";
 import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
-import { beginOperationOn } from "../begin-operation.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
 import {
   conductorId,
   dispatchOf,
@@ -26,8 +25,9 @@ import {
   taskId,
   vcpusOf,
 } from "../contract/cell-fixtures.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { eventually } from "../eventually.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 let cell: TestDatabase;
 let api: TestDatabase;

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { withClient } from "../../adapters/postgres/databases.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/berth");
 

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { removeCluster } from "../../adapters/postgres/embedded-cluster.ts";
-import { ServiceProcess } from "../../cli/chaos/local/service-process.ts";
-import { eventually } from "../eventually.ts";
+import { removeCluster } from "../../adapters/postgres/embedded/embedded-cluster.ts";
+import { ServiceProcess } from "../../chaos/local/service-process.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/berth");
 let dataDir: string;

@@ -1,11 +1,11 @@
 import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-base";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
-import { attemptIdOf } from "../../core/cell/server.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";
 import { hostTree, serverId, taskId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { SmallCell } from "../small-cell.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
 
 let cell: SmallCell;
 beforeEach(async () => {

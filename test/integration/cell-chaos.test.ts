@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
-import { eventually } from "../eventually.ts";
-import { type AgentProcess, type ConductorProcess, SmallCell } from "../small-cell.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { type AgentProcess, type ConductorProcess, SmallCell } from "../rigs/small-cell.ts";
 
 const CONDUCTORS = [1, 2];
 const AGENTS = [1, 2, 3];

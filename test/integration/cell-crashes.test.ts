@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { attemptIdOf } from "../../core/cell/server.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { serverId, taskId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { SmallCell } from "../small-cell.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
 
 let cell: SmallCell;
 beforeEach(async () => {

@@ -1,17 +1,17 @@
 import type { Pool } from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readCellFacts } from "../../adapters/postgres/audit/read-cell-facts.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
-import { PostgresQuarantine } from "../../adapters/postgres/postgres-quarantine.ts";
+import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { PostgresQuarantine } from "../../adapters/postgres/cell/postgres-quarantine.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { checkCopies } from "../../core/audit/check-copies.ts";
 import { conductorId, serverId } from "../contract/cell-fixtures.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { eventually } from "../eventually.ts";
-import { type KeptTables, keepTables } from "../kept-tables.ts";
-import { OperationByHand } from "../operation-by-hand.ts";
-import { type AgentProcess, CellOn, type ConductorProcess } from "../small-cell.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { type KeptTables, keepTables } from "../rigs/kept-tables.ts";
+import { OperationByHand } from "../rigs/operation-by-hand.ts";
+import { type AgentProcess, CellOn, type ConductorProcess } from "../rigs/small-cell.ts";
 
 let database: TestDatabase;
 let pool: Pool;

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { beginOperationOn } from "../begin-operation.ts";
 import { conductorId, serverId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { type ConductorProcess, SmallCell } from "../small-cell.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { type ConductorProcess, SmallCell } from "../rigs/small-cell.ts";
 
 let cell: SmallCell;
 let apart: ConductorProcess;

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ConductorStream } from "../../core/agent/link.ts";
-import { attemptIdOf } from "../../core/cell/server.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
 import { type AgentMessage, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import { hostName, providerOf, serverId, taskId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { SmallCell } from "../small-cell.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
 
 let cell: SmallCell;
 beforeEach(async () => {

@@ -1,17 +1,17 @@
 import fc from "fast-check";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
-import { MemoryLedger } from "../../adapters/memory/memory-ledger.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
-import type { CellStore } from "../../core/cell/cell-store.ts";
-import type { Ledger } from "../../core/ledger/ledger-port.ts";
-import { type CellCall, cellCalls, type Drawn, HOSTS, perform, SERVERS } from "../cell-calls.ts";
+import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
+import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
+import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
+import type { CellStore } from "../../core/stores/cell/cell-store.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { hostTree, serverId } from "../contract/cell-fixtures.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { emptyCellTables } from "../empty-cell.ts";
+import { type CellCall, cellCalls, type Drawn, HOSTS, perform, SERVERS } from "../rigs/cell-calls.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { emptyCellTables } from "../rigs/empty-cell.ts";
 
 const RUNS = Number(process.env.BERTH_TEST_RUNS ?? 20);
 

@@ -5,10 +5,10 @@ import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
 import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import type { ConductorSettings } from "../../services/conductor/settings.ts";
-import { beginOperationOn, type Wished } from "../begin-operation.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { type AgentProcess, type ConductorProcess, SmallCell } from "../small-cell.ts";
+import { beginOperationOn, type Wished } from "../rigs/begin-operation.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { type AgentProcess, type ConductorProcess, SmallCell } from "../rigs/small-cell.ts";
 
 const UNSEEN_MS = 1_000;
 let cell: SmallCell;

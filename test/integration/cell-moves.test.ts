@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { SmallCell } from "../small-cell.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
 
 let cell: SmallCell;
 beforeEach(async () => {

@@ -3,8 +3,8 @@ import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
-import { eventually } from "../eventually.ts";
-import { type AgentProcess, SmallCell } from "../small-cell.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { type AgentProcess, SmallCell } from "../rigs/small-cell.ts";
 
 let cell: SmallCell;
 beforeEach(async () => {

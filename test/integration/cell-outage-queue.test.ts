@@ -6,8 +6,8 @@ import { schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
 import type { SchedulerBus } from "../../services/scheduler/ports.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { loadingSource, SchedulerRig } from "../scheduler-rig.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { loadingSource, SchedulerRig } from "../rigs/scheduler-rig.ts";
 
 /** Far fewer than there are put off: messages that are asked for again later count, and go before new ones. */
 const ACK_PENDING_MAX = 20;

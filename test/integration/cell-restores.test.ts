@@ -2,8 +2,8 @@ import { afterEach, expect, test } from "vitest";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import type { ConductorSettings } from "../../services/conductor/settings.ts";
 import { hostName, serverId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { SmallCell } from "../small-cell.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
 
 const cells: SmallCell[] = [];
 afterEach(async () => {

@@ -4,8 +4,8 @@ import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import type { ConductorSettings } from "../../services/conductor/settings.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { type AgentProcess, SmallCell } from "../small-cell.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { type AgentProcess, SmallCell } from "../rigs/small-cell.ts";
 
 let cell: SmallCell;
 let agents: AgentProcess[];

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { eventually } from "../eventually.ts";
-import { type AgentProcess, SmallCell } from "../small-cell.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { type AgentProcess, SmallCell } from "../rigs/small-cell.ts";
 
 let cell: SmallCell;
 beforeEach(async () => {

@@ -6,14 +6,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createGrpcDialer } from "../../adapters/grpc/grpc-dialer.ts";
 import { createGrpcAgentListener } from "../../adapters/grpc/grpc-listener.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
-import { withClient } from "../../adapters/postgres/databases.ts";
-import { type EmbeddedPostgres, startEmbedded } from "../../adapters/postgres/embedded.ts";
-import { choosePostgresUser } from "../../adapters/postgres/embedded-user.ts";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { type EmbeddedPostgres, startEmbedded } from "../../adapters/postgres/embedded/embedded.ts";
+import { choosePostgresUser } from "../../adapters/postgres/embedded/embedded-user.ts";
 import type { AgentStream } from "../../core/agent/link.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
 import { AgentMessage } from "../../proto/gen/berth/agent.ts";
 import { type ChildServer, startChildServer } from "../../runtime/child-server.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 const BERTH = join(import.meta.dirname, "../../bin/berth");
 const HOST = "127.0.0.1";

@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
+import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { Provider } from "../../core/ledger/model.ts";
-import { LedgerView } from "../../core/ledger/view.ts";
 import { systemClock } from "../../runtime/clock.ts";
 
 export interface Followed {

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { ReplicationStream } from "../../adapters/postgres/follower/replication-stream.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { follow } from "./followed-cell.ts";
 
 const SEEN_MS = 20_000;

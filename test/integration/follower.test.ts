@@ -2,11 +2,11 @@ import fc from "fast-check";
 import pg from "pg";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { anyCommand, initialTrees, type LedgerCommand } from "../ledger-commands.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { anyCommand, initialTrees, type LedgerCommand } from "../rigs/ledger-commands.ts";
 import { type Followed, follow, shownContent, shownProviders, storedContent } from "./followed-cell.ts";
 
 const SEEN_MS = 10_000;

@@ -1,19 +1,18 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
-import { MemoryLedger } from "../../adapters/memory/memory-ledger.ts";
+import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
+import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
+import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresCellStore } from "../../adapters/postgres/postgres-cell-store.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
-import type { CellStore } from "../../core/cell/cell-store.ts";
-import { UNKNOWN_HYPERVISOR } from "../../core/cell/hypervisor-facts.ts";
-import type { Ledger } from "../../core/ledger/ledger-port.ts";
-import { LedgerView } from "../../core/ledger/view.ts";
-import type { ViewSource } from "../../core/ledger/view-source.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
+import { UNKNOWN_HYPERVISOR } from "../../core/ledger/hypervisor-facts.ts";
+import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
+import type { CellStore } from "../../core/stores/cell/cell-store.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
+import type { ViewSource } from "../../core/stores/cell/view-source.ts";
 import { systemClock } from "../../runtime/clock.ts";
-import { beginOperationOn } from "../begin-operation.ts";
 import {
   conductorId,
   deleteTask,
@@ -27,8 +26,9 @@ import {
   taskId,
 } from "../contract/cell-fixtures.ts";
 import { claimOf } from "../contract/cell-under-test.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { OperationByHand } from "../operation-by-hand.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { OperationByHand } from "../rigs/operation-by-hand.ts";
 
 interface Followed {
   readonly store: CellStore;

@@ -1,15 +1,15 @@
 import fc from "fast-check";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MemoryLedger } from "../../adapters/memory/memory-ledger.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { malformedList } from "../../core/ledger/decide-tree.ts";
-import type { Ledger } from "../../core/ledger/ledger-port.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { emptyLedgerTables } from "../empty-ledger.ts";
-import { anyCommand, initialTrees, type LedgerCommand } from "../ledger-commands.ts";
-import { brokenSums } from "../ledger-laws.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { emptyLedgerTables } from "../rigs/empty-ledger.ts";
+import { anyCommand, initialTrees, type LedgerCommand } from "../rigs/ledger-commands.ts";
+import { brokenSums } from "../rigs/ledger-laws.ts";
 import { LedgerSession } from "./ledger-sessions.ts";
 
 const RUNS = Number(process.env.BERTH_TEST_RUNS ?? 60);

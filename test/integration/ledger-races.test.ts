@@ -1,13 +1,13 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { type AllocationChange, claim, release, swap } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid } from "../../core/ledger/ids.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { emptyLedgerTables } from "../empty-ledger.ts";
-import { change, INSTANCE, inventory, item, move, replace, spec, tree } from "../ledger-builders.ts";
-import { brokenSums, overCapacity } from "../ledger-laws.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { emptyLedgerTables } from "../rigs/empty-ledger.ts";
+import { change, INSTANCE, inventory, item, move, replace, spec, tree } from "../rigs/ledger-builders.ts";
+import { brokenSums, overCapacity } from "../rigs/ledger-laws.ts";
 import { LedgerSession, meet } from "./ledger-sessions.ts";
 
 const A = providerUuid("a0000000-0000-4000-8000-000000000001");

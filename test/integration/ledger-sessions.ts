@@ -1,9 +1,9 @@
 import pg from "pg";
-import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "../../adapters/postgres/encode-changes.ts";
-import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "../../adapters/postgres/encode-trees.ts";
+import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "../../adapters/postgres/ledger/encode-changes.ts";
+import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "../../adapters/postgres/ledger/encode-trees.ts";
 import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
 import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 /** A connection of its own whose transactions a test opens and ends by hand, to bring two of them to a given meeting. */
 export class LedgerSession {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll } from "vitest";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { ledgerContract } from "../contract/ledger.contract.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { emptyLedgerTables } from "../empty-ledger.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { emptyLedgerTables } from "../rigs/empty-ledger.ts";
 
 let database: TestDatabase;
 let pool: ReturnType<typeof createPool>;

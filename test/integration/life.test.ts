@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ShownLife } from "../../cli/operators/life-answer.ts";
 import { lifeText } from "../../cli/operators/print-life.ts";
-import { eventually } from "../eventually.ts";
-import { startTestCloud, type TestCloud } from "../test-cloud.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 
 const HOSTS = ["one", "two", "three"].map((name) => ({
   name,

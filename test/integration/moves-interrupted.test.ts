@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { MemoryCellStore } from "../../adapters/memory/memory-cell-store.ts";
-import { MemoryLedger } from "../../adapters/memory/memory-ledger.ts";
+import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
+import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
 import { OPERATION_KINDS, type OperationKind } from "../../core/tasks/operation-kinds.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
-import { OperationWorldModel } from "../operation-world.ts";
+import { OperationWorldModel } from "../rigs/operation-world.ts";
 
 /** The first happening first, each once. */
 const inOrder = (limit: number): number => (limit === 10 ? 1 : 0);

@@ -4,7 +4,7 @@ import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
 import type { NatsEvent } from "../../adapters/nats/nats-link.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
 import { busContract } from "../contract/bus.contract.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 busContract("NATS", async () => {
   const unused = Array.from({ length: 40 }, (_, index) => `c${index}`);

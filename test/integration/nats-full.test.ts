@@ -10,8 +10,8 @@ import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
 import { type ApiService, createApi } from "../../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../../services/api/settings.ts";
-import { eventually } from "../eventually.ts";
-import { SchedulerRig } from "../scheduler-rig.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SchedulerRig } from "../rigs/scheduler-rig.ts";
 
 /** All that the server may keep in files, over all streams. */
 const STORE_BYTES = 256 * 1_024;

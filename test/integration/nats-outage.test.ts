@@ -15,7 +15,7 @@ import {
   schedulerRequestsSubject,
 } from "../../adapters/nats/streams.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 

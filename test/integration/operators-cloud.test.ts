@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
-import { eventually } from "../eventually.ts";
-import { startTestCloud, type TestCloud } from "../test-cloud.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 
 const host = (name: string, vcpus: number, rest: Partial<HostConfig> = {}): HostConfig => ({
   name,

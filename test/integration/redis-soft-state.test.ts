@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type LocalRedis, startLocalRedis } from "../../adapters/redis/local-server.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { softStateContract } from "../contract/soft-state.contract.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 let redis: LocalRedis;
 beforeAll(async () => {

@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
-import { withClient } from "../../adapters/postgres/databases.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresApiStore } from "../../adapters/postgres/postgres-api-store.ts";
+import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { serverId, serverSpec } from "../contract/cell-fixtures.ts";
-import { freshDatabase } from "../databases.ts";
+import { freshDatabase } from "../rigs/databases.ts";
 
 const run = promisify(execFile);
 

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
-import { eventually } from "../eventually.ts";
-import { startTestCloud, type TestCloud } from "../test-cloud.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 
 const host = (name: string): HostConfig => ({
   name,

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { isClean } from "../../cli/audit/audit-report.ts";
-import { auditTwice } from "../../cli/audit/audit-twice.ts";
-import { conductorSettingNames } from "../../cli/audit/conductor-setting-names.ts";
+import { isClean } from "../../audit/audit-report.ts";
+import { auditTwice } from "../../audit/audit-twice.ts";
+import { conductorSettingNames } from "../../audit/conductor-setting-names.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
-import { eventually } from "../eventually.ts";
-import { startTestCloud, type TestCloud } from "../test-cloud.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 
 const CELLS = ["cell-1", "cell-2"];
 const HOSTS = 50;

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { isClean } from "../../cli/audit/audit-report.ts";
-import { auditTwice } from "../../cli/audit/audit-twice.ts";
+import { isClean } from "../../audit/audit-report.ts";
+import { auditTwice } from "../../audit/audit-twice.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
-import { eventually } from "../eventually.ts";
-import { startTestCloud, type TestCloud } from "../test-cloud.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 
 const EGRESS = "NET_BW_EGR_KILOBIT_PER_SEC";
 /** Two interfaces of 10,000 kbit/s, on two physical networks. */

@@ -1,10 +1,10 @@
 import { existsSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { expect, inject, test } from "vitest";
-import { dropDatabase, ensureDatabase, withClient } from "../../adapters/postgres/databases.ts";
-import { startCloud } from "../../cli/embedded/embedded-cloud.ts";
+import { dropDatabase, ensureDatabase, withClient } from "../../adapters/postgres/client/databases.ts";
+import { startCloud } from "../../cloud/embedded-cloud.ts";
 import { createLogger } from "../../runtime/logger.ts";
-import { freshDatabase } from "../databases.ts";
+import { freshDatabase } from "../rigs/databases.ts";
 
 const QUIET = createLogger({ name: "test", level: "silent" });
 const TEMPORARY = {

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { OperationPosition } from "../../core/cell/operation-store.ts";
-import { beginOperationOn } from "../begin-operation.ts";
+import type { OperationPosition } from "../../core/stores/cell/operation-store.ts";
 import { conductorId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { SmallCell } from "../small-cell.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
 
 const SOON = { untakenMs: 20, sweepMs: 20 };
 let cell: SmallCell;

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { beginOperationOn } from "../begin-operation.ts";
 import { conductorId, dispatchOf, serverId, taskId } from "../contract/cell-fixtures.ts";
-import { eventually } from "../eventually.ts";
-import { SmallCell } from "../small-cell.ts";
+import { beginOperationOn } from "../rigs/begin-operation.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
 
 const SOON = { unreadableMs: 20, untakenMs: 20, sweepMs: 20 };
 let cell: SmallCell;

@@ -5,9 +5,9 @@ import { readSettings } from "../../runtime/settings.ts";
 import { openApi } from "../../services/api/open-api.ts";
 import type { ApiService } from "../../services/api/service.ts";
 import { apiDeclaration } from "../../services/api/settings.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
-import { eventually } from "../eventually.ts";
 import { CutOff } from "../placement/cut-off.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

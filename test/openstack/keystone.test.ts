@@ -4,7 +4,7 @@ import { KeystoneAuthenticator } from "../../services/api/identity/keystone-auth
 import { DEFAULT_KEYSTONE_SETTINGS } from "../../services/api/identity/keystone-settings.ts";
 import { RULES } from "../../services/api/placement/policy/defaults.ts";
 import { Policy } from "../../services/api/placement/policy/policy.ts";
-import { eventually } from "../eventually.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { hasKeystone, type RealKeystone, SERVICE_PASSWORD, startRealKeystone } from "./real-keystone.ts";
 
 /** The system's clock, that can be put forward. */

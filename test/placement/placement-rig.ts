@@ -1,17 +1,17 @@
 import { pino } from "pino";
+import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
-import { createPool } from "../../adapters/postgres/pool.ts";
-import { PostgresLedger } from "../../adapters/postgres/postgres-ledger.ts";
+import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
-import type { LedgerDump } from "../../core/ledger/ledger-port.ts";
-import { LedgerView } from "../../core/ledger/view.ts";
+import { LedgerView } from "../../core/ledger/ledger-view.ts";
+import type { LedgerDump } from "../../core/stores/cell/ledger-port.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { authenticateNoauth2 } from "../../services/api/placement/identity.ts";
 import { placementCell } from "../../services/api/placement/placement-cell.ts";
 import { Policy } from "../../services/api/placement/policy/policy.ts";
 import { createPlacement, type PlacementCell, type PlacementService } from "../../services/api/placement/service.ts";
 import { DEFAULT_PLACEMENT_SETTINGS, type PlacementSettings } from "../../services/api/placement/settings.ts";
-import { freshDatabase, type TestDatabase } from "../databases.ts";
+import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { PlacementClient } from "./placement-client.ts";
 
 const CONNECTIONS_MAX = 16;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { mixedWorld } from "../../cli/sim/mixed.ts";
-import { simulate } from "../../cli/sim/simulate.ts";
+import { mixedWorld } from "../../sim/mixed.ts";
+import { simulate } from "../../sim/simulate.ts";
 import { TIMEOUT_MS } from "./world.ts";
 
 const SLICE = 25;

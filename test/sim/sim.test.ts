@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { mixedWorld } from "../../cli/sim/mixed.ts";
-import { MUTATIONS } from "../../cli/sim/mutations.ts";
-import { simulate } from "../../cli/sim/simulate.ts";
+import { mixedWorld } from "../../sim/mixed.ts";
+import { MUTATIONS } from "../../sim/mutations.ts";
+import { simulate } from "../../sim/simulate.ts";
 import { testFreshWorlds } from "./fresh-worlds.ts";
 import { TIMEOUT_MS, world } from "./world.ts";
 

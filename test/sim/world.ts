@@ -1,5 +1,5 @@
-import { PROFILES } from "../../cli/sim/profiles.ts";
-import type { SimOptions } from "../../cli/sim/simulate.ts";
+import { PROFILES } from "../../sim/profiles.ts";
+import type { SimOptions } from "../../sim/simulate.ts";
 
 const SIZE = { cells: 2, apis: 2, schedulers: 2, conductors: 2, hosts: 12, operations: 60, busyMs: 20_000 };
 /** Worlds take a tenth of a second each, and far more on a busy machine. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { MUTATIONS } from "../../cli/sim/mutations.ts";
-import { simulate } from "../../cli/sim/simulate.ts";
+import { MUTATIONS } from "../../sim/mutations.ts";
+import { simulate } from "../../sim/simulate.ts";
 import { testFreshWorlds } from "./fresh-worlds.ts";
 import { TIMEOUT_MS, world } from "./world.ts";
 

@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
-import type { OpenRequest } from "../../../core/cell/api-store.ts";
-import { textArrayLiteral } from "../literals.ts";
-import { onlyUuids, queryStored } from "../store-query.ts";
+import type { OpenRequest } from "../../../core/stores/api/api-store.ts";
+import { textArrayLiteral } from "../client/literals.ts";
+import { onlyUuids, queryStored } from "../client/store-query.ts";
 
 // Requests on their way into a cell: they stay `dispatched` as long as their server lives, so the sweep that looks for lost
 // ones marks what it has found there, and `open_requests` holds the others alone.

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
-import type { CellRecord } from "../../../core/cell/api-store.ts";
-import { queryStored } from "../store-query.ts";
+import type { CellRecord } from "../../../core/stores/api/api-store.ts";
+import { queryStored } from "../client/store-query.ts";
 
 interface CellRow {
   readonly name: string;

@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
-import type { FlavorRecord } from "../../../core/cell/api-store.ts";
-import { runStored } from "../store-error.ts";
-import { queryRows, queryStored } from "../store-query.ts";
-import { inTransaction } from "../transaction.ts";
+import type { FlavorRecord } from "../../../core/stores/api/api-store.ts";
+import { runStored } from "../client/store-error.ts";
+import { queryRows, queryStored } from "../client/store-query.ts";
+import { inTransaction } from "../client/transaction.ts";
 
 type ExtraSpecs = Readonly<Record<string, string>>;
 

@@ -1,9 +1,9 @@
 import type { Pool } from "pg";
-import type { PlaceableRequest, RequestState, SpecLimits } from "../../../core/cell/api-store.ts";
+import type { PlaceableRequest, RequestState, SpecLimits } from "../../../core/stores/api/api-store.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { decodeKept } from "../../../runtime/encode-once.ts";
-import { textArrayLiteral } from "../literals.ts";
-import { onlyUuids, queryStored } from "../store-query.ts";
+import { textArrayLiteral } from "../client/literals.ts";
+import { onlyUuids, queryStored } from "../client/store-query.ts";
 
 interface PlaceableRow {
   readonly server_uuid: string;

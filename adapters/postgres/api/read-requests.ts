@@ -5,10 +5,10 @@ import type {
   RequestScan,
   RequestState,
   RequestStretch,
-} from "../../../core/cell/api-store.ts";
+} from "../../../core/stores/api/api-store.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { textArrayLiteral } from "../literals.ts";
-import { onlyUuids, queryStored, selectMs } from "../store-query.ts";
+import { textArrayLiteral } from "../client/literals.ts";
+import { onlyUuids, queryStored, selectMs } from "../client/store-query.ts";
 
 export interface RequestRow {
   readonly server_uuid: string;

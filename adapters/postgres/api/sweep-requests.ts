@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
-import type { OpenRequest, PutOff, RequestState, SweepQuery } from "../../../core/cell/api-store.ts";
-import { arrayLiteral, textArrayLiteral } from "../literals.ts";
-import { onlyUuids, queryStored } from "../store-query.ts";
+import type { OpenRequest, PutOff, RequestState, SweepQuery } from "../../../core/stores/api/api-store.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { onlyUuids, queryStored } from "../client/store-query.ts";
 
 // What nobody works on is taken by the schedulers' sweeps. When a request is due is in `open_requests`, whose rows are written by those
 // alone who hold the lock of the row in `requests`.

@@ -8,14 +8,14 @@ import type {
   RequestFailure,
   RequestRecord,
   RequestState,
-} from "../../../core/cell/api-store.ts";
+} from "../../../core/stores/api/api-store.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";
-import { inRounds } from "../in-rounds.ts";
-import { arrayLiteral, textArrayLiteral } from "../literals.ts";
-import { packBytes } from "../pack-bytes.ts";
-import { StoreError } from "../store-error.ts";
-import { onlyUuids, queryStored } from "../store-query.ts";
+import { inRounds } from "../client/in-rounds.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { packBytes } from "../client/pack-bytes.ts";
+import { StoreError } from "../client/store-error.ts";
+import { onlyUuids, queryStored } from "../client/store-query.ts";
 import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
 
 // Lock order, everywhere: requests by uuid; then their rows in `open_requests`, which triggers write. A statement that locks in

@@ -1,5 +1,5 @@
 import type { HealOutcome } from "../../../core/audit/healing.ts";
-import { withClient } from "../databases.ts";
+import { withClient } from "../client/databases.ts";
 import { inHealing } from "./in-healing.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
 import type { HealOutcome } from "../../../core/audit/healing.ts";
-import { withClient } from "../databases.ts";
-import { retryConflicts } from "../transaction.ts";
+import { withClient } from "../client/databases.ts";
+import { retryConflicts } from "../client/transaction.ts";
 
 /** Waiting for the locks of a living system ends here; then the healing fails, and changes nothing. */
 const LOCK_TIMEOUT_MS = 10_000;

@@ -1,4 +1,4 @@
-import { withClient } from "../databases.ts";
+import { withClient } from "../client/databases.ts";
 
 /** What people call an inventory, `VCPU of provider NAME (UUID)`; what is gone by now is called by its number. */
 export function nameInventory(

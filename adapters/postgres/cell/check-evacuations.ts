@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
-import type { EvacuationRefusal } from "../../../core/cell/evacuation-rule.ts";
-import type { StepWrite } from "../../../core/cell/operation-store.ts";
-import { queryRows } from "../store-query.ts";
+import type { StepWrite } from "../../../core/stores/cell/operation-store.ts";
+import type { EvacuationRefusal } from "../../../core/tasks/evacuation-rule.ts";
+import { queryRows } from "../client/store-query.ts";
 
 /**
  * Which of these writes may not take a server from the host that it is evacuated from, by position. Locks the rows of those hosts and of

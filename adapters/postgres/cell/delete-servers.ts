@@ -1,12 +1,12 @@
 import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
-import type { DeleteOutcome } from "../../../core/cell/cell-store.ts";
+import type { DeleteOutcome } from "../../../core/stores/cell/cell-store.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";
-import { inRounds } from "../in-rounds.ts";
-import { arrayLiteral, textArrayLiteral } from "../literals.ts";
-import { packBytes } from "../pack-bytes.ts";
-import { queryStored } from "../store-query.ts";
+import { inRounds } from "../client/in-rounds.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { packBytes } from "../client/pack-bytes.ts";
+import { queryStored } from "../client/store-query.ts";
 
 interface DeleteRow {
   readonly at: number;

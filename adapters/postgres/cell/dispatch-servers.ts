@@ -1,20 +1,20 @@
 import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
-import type { Dispatch, DispatchOutcome } from "../../../core/cell/cell-store.ts";
-import { groupsEntangle, isHardGroup } from "../../../core/cell/group-rule.ts";
-import { attemptIdOf } from "../../../core/cell/server.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
-import { describeAllocationRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
+import type { Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
+import { groupsEntangle, isHardGroup } from "../../../core/tasks/group-rule.ts";
+import { attemptIdOf } from "../../../core/tasks/server.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";
-import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
-import { inRounds } from "../in-rounds.ts";
-import { arrayLiteral, textArrayLiteral } from "../literals.ts";
-import { packBytes } from "../pack-bytes.ts";
-import { runStored } from "../store-error.ts";
-import { queryRows, queryStored, type StoreQuery } from "../store-query.ts";
-import { inTransaction } from "../transaction.ts";
+import { inRounds } from "../client/in-rounds.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { packBytes } from "../client/pack-bytes.ts";
+import { runStored } from "../client/store-error.ts";
+import { queryRows, queryStored, type StoreQuery } from "../client/store-query.ts";
+import { inTransaction } from "../client/transaction.ts";
+import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";
 import { type GroupedClaim, joinGroups, withheld } from "./join-groups.ts";
 
 interface DispatchRow {

@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
-import type { UnreadableEnd, UnreadableOutcome } from "../../../core/cell/cell-store.ts";
-import { inRounds } from "../in-rounds.ts";
-import { arrayLiteral, textArrayLiteral } from "../literals.ts";
-import { queryStored } from "../store-query.ts";
+import type { UnreadableEnd, UnreadableOutcome } from "../../../core/stores/cell/cell-store.ts";
+import { inRounds } from "../client/in-rounds.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { queryStored } from "../client/store-query.ts";
 
 /** Cost: one round trip. */
 export function endUnreadable(pool: Pool, ends: readonly UnreadableEnd[]): Promise<readonly UnreadableOutcome[]> {

@@ -1,10 +1,10 @@
 import type { PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
-import { type GroupConflict, isHardGroup, LEAVING_STATES, serversPerHostMax } from "../../../core/cell/group-rule.ts";
 import type { AllocationChange } from "../../../core/ledger/allocation-change.ts";
+import { type GroupConflict, isHardGroup, LEAVING_STATES, serversPerHostMax } from "../../../core/tasks/group-rule.ts";
 import type { ServerGroupMembership } from "../../../proto/gen/berth/shared.ts";
-import { arrayLiteral, textArrayLiteral } from "../literals.ts";
-import { queryRows } from "../store-query.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { queryRows } from "../client/store-query.ts";
 
 /** A claim of a host for a server that may be of a group. */
 export interface GroupedClaim {

@@ -1,8 +1,7 @@
 import type { Pool, PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
-import { describeEvacuationRefusal, type EvacuationRefusal } from "../../../core/cell/evacuation-rule.ts";
-import { describeGroupConflict, groupsEntangle } from "../../../core/cell/group-rule.ts";
-import { changeOf, migrationOf, operationOf } from "../../../core/cell/operation-record.ts";
+import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
+import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
 import {
   type BeginOperation,
   type BeginOutcome,
@@ -13,20 +12,21 @@ import {
   type SignalOutcome,
   type StepOutcome,
   type StepWrite,
-} from "../../../core/cell/operation-store.ts";
-import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
-import { describeAllocationRefusal } from "../../../core/ledger/describe-refusal.ts";
+} from "../../../core/stores/cell/operation-store.ts";
+import { describeEvacuationRefusal, type EvacuationRefusal } from "../../../core/tasks/evacuation-rule.ts";
+import { describeGroupConflict, groupsEntangle } from "../../../core/tasks/group-rule.ts";
 import { HEARD_AT } from "../../../core/tasks/heard-at.ts";
+import { changeOf, migrationOf, operationOf } from "../../../core/tasks/operation-record.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";
-import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
-import { inRounds } from "../in-rounds.ts";
-import { arrayLiteral, textArrayLiteral } from "../literals.ts";
-import { packBytes } from "../pack-bytes.ts";
-import { runStored } from "../store-error.ts";
-import { onlyUuids, queryRows, queryStored } from "../store-query.ts";
-import { inTransaction } from "../transaction.ts";
+import { inRounds } from "../client/in-rounds.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { packBytes } from "../client/pack-bytes.ts";
+import { runStored } from "../client/store-error.ts";
+import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
+import { inTransaction } from "../client/transaction.ts";
+import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";
 import { checkEvacuations } from "./check-evacuations.ts";
 import { type GroupedClaim, joinGroups } from "./join-groups.ts";
 

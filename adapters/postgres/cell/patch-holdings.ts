@@ -1,14 +1,14 @@
 import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
-import type { HoldingPatch, PatchOutcome } from "../../../core/cell/operation-store.ts";
 import type { AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
-import { describeAllocationRefusal } from "../../../core/ledger/describe-refusal.ts";
+import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
+import type { HoldingPatch, PatchOutcome } from "../../../core/stores/cell/operation-store.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { decodeOutcome, encodeChanges } from "../encode-changes.ts";
-import { inRounds } from "../in-rounds.ts";
-import { arrayLiteral, textArrayLiteral } from "../literals.ts";
-import { packBytes } from "../pack-bytes.ts";
-import { queryStored } from "../store-query.ts";
+import { inRounds } from "../client/in-rounds.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { packBytes } from "../client/pack-bytes.ts";
+import { queryStored } from "../client/store-query.ts";
+import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";
 
 interface PatchRow {
   readonly at: number;

@@ -1,18 +1,18 @@
 import type { Pool, PoolClient } from "pg";
-import { isStartKnown, type StartRecord } from "../../../core/cell/known-start.ts";
 import {
   type DoomedGuest,
   type GuestVerdict,
   QUARANTINE_DISABLES,
   type QuarantinedGuest,
   quarantineReason,
-} from "../../../core/cell/quarantine.ts";
-import type { AttemptResult } from "../../../core/cell/server.ts";
+} from "../../../core/stores/cell/quarantine.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
-import { arrayLiteral, textArrayLiteral } from "../literals.ts";
-import { runStored } from "../store-error.ts";
-import { onlyUuids, queryRows, queryStored } from "../store-query.ts";
-import { inTransaction } from "../transaction.ts";
+import { isStartKnown, type StartRecord } from "../../../core/tasks/known-start.ts";
+import type { AttemptResult } from "../../../core/tasks/server.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { runStored } from "../client/store-error.ts";
+import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
+import { inTransaction } from "../client/transaction.ts";
 import { stagesOf } from "./read-tasks.ts";
 
 export async function readIncarnation(pool: Pool): Promise<string> {

@@ -1,10 +1,10 @@
 import type { Pool } from "pg";
-import { claimedAllocation } from "../../../core/cell/claimed-allocation.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
+import { claimedAllocation } from "../../../core/tasks/claimed-allocation.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
-import { textArrayLiteral } from "../literals.ts";
-import { onlyUuids, queryStored } from "../store-query.ts";
+import { textArrayLiteral } from "../client/literals.ts";
+import { onlyUuids, queryStored } from "../client/store-query.ts";
 
 /** Cost: one round trip. */
 export async function readClaimed(

@@ -1,22 +1,22 @@
 import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
-import { migrationWith } from "../../../core/cell/operation-record.ts";
+import { release } from "../../../core/ledger/allocation-change.ts";
+import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
+import { CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
 import {
   type ComparedHost,
   type Holding,
   isHeldFor,
   type Migration,
   type MigrationQuery,
-} from "../../../core/cell/operation-store.ts";
-import { release } from "../../../core/ledger/allocation-change.ts";
-import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
-import { CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
+} from "../../../core/stores/cell/operation-store.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
-import { encodeChanges } from "../encode-changes.ts";
-import { textArrayLiteral } from "../literals.ts";
-import { runStored } from "../store-error.ts";
-import { onlyUuids, queryRows, queryStored, selectMs } from "../store-query.ts";
-import { inTransaction } from "../transaction.ts";
+import { migrationWith } from "../../../core/tasks/operation-record.ts";
+import { textArrayLiteral } from "../client/literals.ts";
+import { runStored } from "../client/store-error.ts";
+import { onlyUuids, queryRows, queryStored, selectMs } from "../client/store-query.ts";
+import { inTransaction } from "../client/transaction.ts";
+import { encodeChanges } from "../ledger/encode-changes.ts";
 import { taskOf } from "./take-tasks.ts";
 
 interface MigrationRow {

@@ -1,10 +1,10 @@
 import type { Pool } from "pg";
-import type { Home } from "../../../core/cell/cell-store.ts";
-import type { Attempt, AttemptResult, Server, ServerStatus } from "../../../core/cell/server.ts";
+import type { Home } from "../../../core/stores/cell/cell-store.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
+import type { Attempt, AttemptResult, Server, ServerStatus } from "../../../core/tasks/server.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { textArrayLiteral } from "../literals.ts";
-import { onlyUuids, queryStored, selectMs } from "../store-query.ts";
+import { textArrayLiteral } from "../client/literals.ts";
+import { onlyUuids, queryStored, selectMs } from "../client/store-query.ts";
 
 interface ServerRow {
   readonly uuid: string;

@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
-import type { StrayLook, StrayPage } from "../../../core/cell/operation-store.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
-import { textArrayLiteral } from "../literals.ts";
-import { onlyUuids, queryStored } from "../store-query.ts";
+import type { StrayLook, StrayPage } from "../../../core/stores/cell/operation-store.ts";
+import { textArrayLiteral } from "../client/literals.ts";
+import { onlyUuids, queryStored } from "../client/store-query.ts";
 
 /** Cost: one round trip; looks at the evacuations that hold something. */
 export async function readFencedSources(pool: Pool): Promise<readonly string[]> {

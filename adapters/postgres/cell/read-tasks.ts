@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
-import type { ReachedStage, TaskOutcome, TaskRecord } from "../../../core/cell/task-record.ts";
-import { onlyUuids, queryStored, selectMs } from "../store-query.ts";
+import type { ReachedStage, TaskOutcome, TaskRecord } from "../../../core/tasks/task-record.ts";
+import { onlyUuids, queryStored, selectMs } from "../client/store-query.ts";
 import { taskOf } from "./take-tasks.ts";
 
 interface TaskRow {

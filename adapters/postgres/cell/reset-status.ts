@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
-import type { ResetOutcome, StatusReset } from "../../../core/cell/operation-store.ts";
-import { inRounds } from "../in-rounds.ts";
-import { textArrayLiteral } from "../literals.ts";
-import { queryStored } from "../store-query.ts";
+import type { ResetOutcome, StatusReset } from "../../../core/stores/cell/operation-store.ts";
+import { inRounds } from "../client/in-rounds.ts";
+import { textArrayLiteral } from "../client/literals.ts";
+import { queryStored } from "../client/store-query.ts";
 
 interface ResetRow {
   readonly at: number;

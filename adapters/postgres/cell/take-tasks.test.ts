@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { conductorId, dispatchOf, hostTree, taskId } from "../../../test/contract/cell-fixtures.ts";
-import { freshDatabase } from "../../../test/databases.ts";
-import { createPool } from "../pool.ts";
-import { PostgresCellStore } from "../postgres-cell-store.ts";
-import { PostgresLedger } from "../postgres-ledger.ts";
+import { freshDatabase } from "../../../test/rigs/databases.ts";
+import { createPool } from "../client/pool.ts";
+import { PostgresLedger } from "../ledger/postgres-ledger.ts";
+import { PostgresCellStore } from "./postgres-cell-store.ts";
 
 const ENDED = 20_000;
 const OPEN = 200;

@@ -1,9 +1,9 @@
 import type { Pool } from "pg";
-import type { TakenTask } from "../../../core/cell/cell-store.ts";
-import type { TaskClaim } from "../../../core/cell/task-claim.ts";
+import type { TakenTask } from "../../../core/stores/cell/cell-store.ts";
+import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
-import { arrayLiteral, textArrayLiteral } from "../literals.ts";
-import { onlyUuids, queryStored } from "../store-query.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { onlyUuids, queryStored } from "../client/store-query.ts";
 
 /** Renews the lease, and forgets conductors that have been gone for an hour. */
 export async function renewLease(

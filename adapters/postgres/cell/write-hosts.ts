@@ -1,12 +1,12 @@
 import type { Pool } from "pg";
-import type { HostReport, HostSighting, KnownRoot } from "../../../core/cell/cell-store.ts";
-import type { Expiry, ExpiryLimit } from "../../../core/cell/expiry-limit.ts";
-import { type HypervisorFacts, hypervisorOf } from "../../../core/cell/hypervisor-facts.ts";
-import type { Host } from "../../../core/cell/server.ts";
-import { textArrayLiteral } from "../literals.ts";
-import { runStored } from "../store-error.ts";
-import { queryRows, queryStored } from "../store-query.ts";
-import { inTransaction } from "../transaction.ts";
+import { type HypervisorFacts, hypervisorOf } from "../../../core/ledger/hypervisor-facts.ts";
+import type { HostReport, HostSighting, KnownRoot } from "../../../core/stores/cell/cell-store.ts";
+import type { Expiry, ExpiryLimit } from "../../../core/tasks/expiry-limit.ts";
+import type { Host } from "../../../core/tasks/server.ts";
+import { textArrayLiteral } from "../client/literals.ts";
+import { runStored } from "../client/store-error.ts";
+import { queryRows, queryStored } from "../client/store-query.ts";
+import { inTransaction } from "../client/transaction.ts";
 
 interface HostRow {
   readonly name: string;

@@ -1,6 +1,6 @@
 import { type Pgoutput, PgoutputPlugin } from "pg-logical-replication";
-import type { HypervisorFacts } from "../../../core/cell/hypervisor-facts.ts";
-import type { LedgerRow } from "./ledger-rows.ts";
+import type { HypervisorFacts } from "../../../core/ledger/hypervisor-facts.ts";
+import type { LedgerRow } from "./ledger-row-translator.ts";
 import { type Lsn, parseLsn } from "./lsn.ts";
 
 /** What the stream of a slot says, as far as a ledger view cares. */

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
-import { PrimaryClient } from "../primary-client.ts";
+import { PrimaryClient } from "../client/primary-client.ts";
 import { createPgoutputDecoder, type StreamEvent } from "./decode-pgoutput.ts";
-import { type LedgerRow, LedgerRowTranslator } from "./ledger-rows.ts";
+import { type LedgerRow, LedgerRowTranslator } from "./ledger-row-translator.ts";
 import { loadSnapshot } from "./load-snapshot.ts";
 import { type Lsn, parseLsn } from "./lsn.ts";
 import { ReplicationStream } from "./replication-stream.ts";

@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from "prom-client";
-import type { LedgerView } from "../../../core/ledger/view.ts";
+import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import type { FollowerEvents, LedgerFollower } from "./ledger-follower.ts";

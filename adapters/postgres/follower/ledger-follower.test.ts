@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { LedgerView } from "../../../core/ledger/view.ts";
+import { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { FollowSession, type SessionHandlers } from "./follow-session.ts";
 import { LedgerFollower } from "./ledger-follower.ts";

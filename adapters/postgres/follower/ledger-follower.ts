@@ -1,5 +1,5 @@
 import type { RowChange } from "../../../core/ledger/row-change.ts";
-import { ViewError, type ViewSource } from "../../../core/ledger/view-source.ts";
+import { ViewError, type ViewSource } from "../../../core/stores/cell/view-source.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { FollowSession, type SessionHandlers } from "./follow-session.ts";
 import type { Lsn } from "./lsn.ts";

@@ -1,6 +1,6 @@
 import type { Client, QueryResultRow } from "pg";
-import type { HypervisorFacts } from "../../../core/cell/hypervisor-facts.ts";
-import type { LedgerRow } from "./ledger-rows.ts";
+import type { HypervisorFacts } from "../../../core/ledger/hypervisor-facts.ts";
+import type { LedgerRow } from "./ledger-row-translator.ts";
 
 /**
  * Everything a ledger view shows (and the servers with their moves, if they are wanted), as it stood at the exported snapshot: what is streamed from the slot that exported it

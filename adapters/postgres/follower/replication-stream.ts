@@ -1,6 +1,6 @@
 import type pg from "pg";
-import { describeBlocker, watchBlockers } from "../lock-blockers.ts";
-import { PrimaryClient } from "../primary-client.ts";
+import { describeBlocker, watchBlockers } from "../client/lock-blockers.ts";
+import { PrimaryClient } from "../client/primary-client.ts";
 import { formatLsn, type Lsn, lsnOf, parseLsn } from "./lsn.ts";
 
 /** The parts of node-pg's connection that replication needs and its published types leave out. */

@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import { type AggregateUuid, aggregateUuid, type ProviderUuid, type Trait, trait } from "../../../core/ledger/ids.ts";
-import type { Dated, PlacementStore, SetOutcome } from "../../../core/placement/placement-store.ts";
-import { retryConflicts } from "../transaction.ts";
+import type { Dated, PlacementStore, SetOutcome } from "../../../core/stores/cell/placement-store.ts";
+import { retryConflicts } from "../client/transaction.ts";
 import { ask, generationParameter } from "./prepared.ts";
 import { findProvider } from "./provider-rows.ts";
 import { type WriteTogether, writtenOf } from "./write-together.ts";

@@ -11,7 +11,7 @@ import type {
   ConsumerAllocations,
   ConsumerTypeUsage,
   PlacementStore,
-} from "../../../core/placement/placement-store.ts";
+} from "../../../core/stores/cell/placement-store.ts";
 import { ask } from "./prepared.ts";
 import { findProvider } from "./provider-rows.ts";
 

@@ -1,7 +1,7 @@
 import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "../../../core/ledger/ids.ts";
 import type { Inventory } from "../../../core/ledger/model.ts";
-import type { NewProvider } from "../../../core/placement/placement-store.ts";
-import { arrayLiteral, compositeLiteral, textArrayLiteral } from "../literals.ts";
+import type { NewProvider } from "../../../core/stores/cell/placement-store.ts";
+import { arrayLiteral, compositeLiteral, textArrayLiteral } from "../client/literals.ts";
 import { generationParameter } from "./prepared.ts";
 
 /** What an agent writes of a provider: each replaces what was there. */

@@ -1,8 +1,13 @@
 import type { Pool } from "pg";
 import { resourceClass as asResourceClass, type ProviderUuid, type ResourceClass } from "../../../core/ledger/ids.ts";
 import type { Inventory } from "../../../core/ledger/model.ts";
-import type { Dated, InventoryOutcome, InventoryRow, PlacementStore } from "../../../core/placement/placement-store.ts";
-import { retryConflicts } from "../transaction.ts";
+import type {
+  Dated,
+  InventoryOutcome,
+  InventoryRow,
+  PlacementStore,
+} from "../../../core/stores/cell/placement-store.ts";
+import { retryConflicts } from "../client/transaction.ts";
 import { ask, generationParameter, type Queryable } from "./prepared.ts";
 import { findProvider } from "./provider-rows.ts";
 import { type WriteTogether, writtenOf } from "./write-together.ts";

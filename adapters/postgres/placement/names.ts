@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { type ResourceClass, resourceClass, type Trait, trait } from "../../../core/ledger/ids.ts";
-import type { NameRow } from "../../../core/placement/placement-store.ts";
+import type { NameRow } from "../../../core/stores/cell/placement-store.ts";
 import { ask } from "./prepared.ts";
 
 /** The two tables of names, which behave alike: what they are called and who uses them. */

@@ -1,5 +1,5 @@
 import { type AggregateUuid, type ProviderUuid, providerUuid } from "../../../core/ledger/ids.ts";
-import type { ProviderFilter, ProviderRow } from "../../../core/placement/placement-store.ts";
+import type { ProviderFilter, ProviderRow } from "../../../core/stores/cell/placement-store.ts";
 import { ask, type Queryable } from "./prepared.ts";
 
 interface Row {

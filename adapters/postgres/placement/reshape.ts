@@ -1,8 +1,8 @@
 import type { Pool, PoolClient } from "pg";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
-import type { Reshape, ReshapeOutcome } from "../../../core/placement/placement-store.ts";
-import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "../encode-changes.ts";
-import { inTransaction } from "../transaction.ts";
+import type { Reshape, ReshapeOutcome } from "../../../core/stores/cell/placement-store.ts";
+import { inTransaction } from "../client/transaction.ts";
+import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "../ledger/encode-changes.ts";
 import { writeInventories } from "./inventories.ts";
 import { ask } from "./prepared.ts";
 

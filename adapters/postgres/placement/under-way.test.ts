@@ -3,8 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { claim, release } from "../../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import { CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
-import type { PlacementStore } from "../../../core/placement/placement-store.ts";
-import { beginOperationOn } from "../../../test/begin-operation.ts";
+import type { PlacementStore } from "../../../core/stores/cell/placement-store.ts";
 import {
   conductorId,
   dispatchOf,
@@ -14,12 +13,13 @@ import {
   serverId,
   taskId,
 } from "../../../test/contract/cell-fixtures.ts";
-import { freshDatabase, type TestDatabase } from "../../../test/databases.ts";
-import { INSTANCE } from "../../../test/ledger-builders.ts";
-import { createPool } from "../pool.ts";
-import { PostgresCellStore } from "../postgres-cell-store.ts";
-import { PostgresLedger } from "../postgres-ledger.ts";
-import { createPlacementStore } from "../postgres-placement-store.ts";
+import { beginOperationOn } from "../../../test/rigs/begin-operation.ts";
+import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { INSTANCE } from "../../../test/rigs/ledger-builders.ts";
+import { PostgresCellStore } from "../cell/postgres-cell-store.ts";
+import { createPool } from "../client/pool.ts";
+import { PostgresLedger } from "../ledger/postgres-ledger.ts";
+import { createPlacementStore } from "./postgres-placement-store.ts";
 
 let database: TestDatabase;
 let pool: Pool;

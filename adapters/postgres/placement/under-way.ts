@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import type { AllocationChange } from "../../../core/ledger/allocation-change.ts";
 import { type ConsumerUuid, consumerUuid } from "../../../core/ledger/ids.ts";
-import type { PlacementChangeOutcome } from "../../../core/placement/placement-store.ts";
+import type { PlacementChangeOutcome } from "../../../core/stores/cell/placement-store.ts";
 import { ask } from "./prepared.ts";
 
 type UnderWay = Extract<PlacementChangeOutcome, { readonly kind: "under-way" }>;

@@ -5,8 +5,8 @@ import type {
   NewProvider,
   PlacementStore,
   UpdateProviderOutcome,
-} from "../../../core/placement/placement-store.ts";
-import { inTransaction, retryConflicts } from "../transaction.ts";
+} from "../../../core/stores/cell/placement-store.ts";
+import { inTransaction, retryConflicts } from "../client/transaction.ts";
 import { ask } from "./prepared.ts";
 import { findProvider, type ProviderWithIds } from "./provider-rows.ts";
 import type { WriteTogether } from "./write-together.ts";

@@ -2,12 +2,12 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { claim } from "../../../core/ledger/allocation-change.ts";
 import { aggregateUuid, providerUuid, resourceClass, trait } from "../../../core/ledger/ids.ts";
-import type { PlacementStore } from "../../../core/placement/placement-store.ts";
-import { freshDatabase, type TestDatabase } from "../../../test/databases.ts";
-import { INSTANCE, inventory, item } from "../../../test/ledger-builders.ts";
-import { createPool } from "../pool.ts";
-import { PostgresLedger } from "../postgres-ledger.ts";
-import { createPlacementStore } from "../postgres-placement-store.ts";
+import type { PlacementStore } from "../../../core/stores/cell/placement-store.ts";
+import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { INSTANCE, inventory, item } from "../../../test/rigs/ledger-builders.ts";
+import { createPool } from "../client/pool.ts";
+import { PostgresLedger } from "../ledger/postgres-ledger.ts";
+import { createPlacementStore } from "./postgres-placement-store.ts";
 
 let database: TestDatabase;
 let pool: Pool;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { freshDatabase, type TestDatabase } from "../../../test/databases.ts";
-import { copySchema, type SchemaCopy } from "../../../test/schema-copy.ts";
-import { withClient } from "../databases.ts";
+import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { copySchema, type SchemaCopy } from "../../../test/rigs/schema-copy.ts";
+import { withClient } from "../client/databases.ts";
 import { migrate, pendingMigrations } from "./migrate.ts";
 
 let database: TestDatabase;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
-import { type Blocker, describeBlocker, watchBlockers } from "../lock-blockers.ts";
+import { type Blocker, describeBlocker, watchBlockers } from "../client/lock-blockers.ts";
 import { MigrateError } from "./migrate-error.ts";
 
 export interface LockPatience {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freshDatabase, type TestDatabase } from "../../../test/databases.ts";
-import { copySchema } from "../../../test/schema-copy.ts";
-import { dropDatabase, ensureDatabase, withClient } from "../databases.ts";
+import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { copySchema } from "../../../test/rigs/schema-copy.ts";
+import { dropDatabase, ensureDatabase, withClient } from "../client/databases.ts";
 import { migrate, pendingMigrations } from "./migrate.ts";
 import { readSchemaFiles, schemaDirectory } from "./schema-files.ts";
 

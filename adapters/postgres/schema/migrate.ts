@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
-import { PrimaryClient } from "../primary-client.ts";
+import { PrimaryClient } from "../client/primary-client.ts";
 import { applyPatiently, type LockPatience } from "./apply-patiently.ts";
 import { applyFunctions, applyMigration } from "./apply-schema.ts";
 import { MigrateError } from "./migrate-error.ts";

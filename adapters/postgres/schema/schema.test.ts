@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { freshDatabase } from "../../../test/databases.ts";
-import { withClient } from "../databases.ts";
+import { freshDatabase } from "../../../test/rigs/databases.ts";
+import { withClient } from "../client/databases.ts";
 import { describeSchema } from "./describe-schema.ts";
 import { describeRevisions, readSchemaFiles, schemaDirectory } from "./schema-files.ts";
 

@@ -1,5 +1,5 @@
 import { describeSearchRefusal } from "../../candidates/refusal.ts";
-import type { HostWeight } from "../choose-hosts.ts";
+import type { HostWeight } from "../host-chooser.ts";
 import { type CellFunnel, type Funnel, sumFunnels } from "./funnel.ts";
 import type { Miss } from "./nearest-misses.ts";
 

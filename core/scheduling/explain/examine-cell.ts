@@ -1,6 +1,6 @@
-import { CompiledRequest } from "../../candidates/compiled-request.ts";
+import { scanTrees } from "../../candidates/best/scan-trees.ts";
+import { CompiledRequest } from "../../candidates/bound/compiled-request.ts";
 import type { RefusalCount } from "../../candidates/refusal.ts";
-import { scanTrees } from "../../candidates/scan-trees.ts";
 import type { SearchBudget } from "../../candidates/search-budget.ts";
 import { type BoundFilter, type BoundFilters, refusedBy } from "../filters/host-filters.ts";
 import { type PlacementQuery, searchOf } from "../placement-query.ts";

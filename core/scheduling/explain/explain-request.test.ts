@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { serverId } from "../../../test/contract/cell-fixtures.ts";
-import { aggregate, type FactsScene, type HostOptions, sceneOf, specWith } from "../../../test/facts-builders.ts";
-import { settingsOf } from "../../../test/filter-cases.ts";
+import { aggregate, type FactsScene, type HostOptions, sceneOf, specWith } from "../../../test/rigs/facts-builders.ts";
+import { settingsOf } from "../../../test/rigs/filter-cases.ts";
 import { describeSearchRefusal } from "../../candidates/refusal.ts";
-import type { ChoiceOptions } from "../choose-hosts.ts";
 import { hostFilters } from "../filters/host-filters.ts";
+import type { ChoiceOptions } from "../host-chooser.ts";
 import { askedOf } from "../request/asked.ts";
 import { PLAIN_CONTEXT } from "../request/request-context.ts";
 import { translateRequest } from "../request/translate-request.ts";
 import { freeCpu } from "../weighers/free-cpu.ts";
 import { freeMemory } from "../weighers/free-memory.ts";
-import { firstRefusal, HostAsker } from "./ask-host.ts";
 import { type ExplainAsk, explainRequest } from "./explain-request.ts";
+import { firstRefusal, HostAsker } from "./host-asker.ts";
 
 const BIG = { VCPU: 8, MEMORY_MB: 8_192, DISK_GB: 100 };
 const many = (count: number, name: string, options: HostOptions): Record<string, HostOptions> =>

@@ -1,11 +1,11 @@
 import { stepsOnly } from "../../candidates/search-budget.ts";
 import { itemsOf } from "../../tasks/move-change.ts";
-import { boundTo, type ChoiceOptions, HostChooser, type HostWeight } from "../choose-hosts.ts";
+import { boundTo, type ChoiceOptions, HostChooser, type HostWeight } from "../host-chooser.ts";
 import type { PlacementQuery } from "../placement-query.ts";
 import type { CellHosts } from "../ranking/cell-ranking.ts";
-import { type HostAnswer, HostAsker } from "./ask-host.ts";
 import { examineCell } from "./examine-cell.ts";
 import { type Funnel, sumFunnels } from "./funnel.ts";
+import { type HostAnswer, HostAsker } from "./host-asker.ts";
 import { type ExaminedCell, type Miss, nearestMisses } from "./nearest-misses.ts";
 
 export interface ExplainAsk {

@@ -1,4 +1,9 @@
-import { type CompiledRequest, type Demand, type GroupDemand, hasRoom } from "../../candidates/compiled-request.ts";
+import {
+  type CompiledRequest,
+  type Demand,
+  type GroupDemand,
+  hasRoom,
+} from "../../candidates/bound/compiled-request.ts";
 import type { ResourceClass } from "../../ledger/ids.ts";
 
 /** A shortage of one class in a host's providers. */

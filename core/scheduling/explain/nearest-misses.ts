@@ -1,8 +1,8 @@
 import type { Refusal } from "../../candidates/refusal.ts";
 import { HOST, HOST_OPEN } from "../../ledger/view-hosts.ts";
 import type { CellHosts } from "../ranking/cell-ranking.ts";
-import { firstRefusal, HostAsker } from "./ask-host.ts";
 import type { CellAsk, CellExamination } from "./examine-cell.ts";
+import { firstRefusal, HostAsker } from "./host-asker.ts";
 import { type Lack, shortageOf } from "./lacks.ts";
 
 /** A host that almost fitted the request. */

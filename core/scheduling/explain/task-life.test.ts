@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { dispatchOf, hostName, serverId, taskId } from "../../../test/contract/cell-fixtures.ts";
-import type { Attempt } from "../../cell/server.ts";
-import type { TaskRecord } from "../../cell/task-record.ts";
+import type { Attempt } from "../../tasks/server.ts";
+import type { TaskRecord } from "../../tasks/task-record.ts";
 import { taskLife } from "./task-life.ts";
 
 const RECORD: TaskRecord = {

@@ -1,9 +1,9 @@
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationItem } from "../../../proto/gen/berth/shared.ts";
-import { claimedAllocation } from "../../cell/claimed-allocation.ts";
-import type { Migration } from "../../cell/operation-store.ts";
-import type { Attempt, AttemptResult } from "../../cell/server.ts";
-import type { Taking, TaskRecord } from "../../cell/task-record.ts";
+import type { Migration } from "../../stores/cell/operation-store.ts";
+import { claimedAllocation } from "../../tasks/claimed-allocation.ts";
+import type { Attempt, AttemptResult } from "../../tasks/server.ts";
+import type { Taking, TaskRecord } from "../../tasks/task-record.ts";
 
 /** A build, an operation or a delete in the form in which it is reported afterwards. Times are milliseconds since the epoch. */
 export interface TaskLife extends Pick<TaskRecord, "createdAtMs" | "endedAtMs" | "outcome" | "stage" | "reason"> {

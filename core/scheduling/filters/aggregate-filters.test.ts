@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { aggregate, specWith } from "../../../test/facts-builders.ts";
-import { type FilterCase, passing } from "../../../test/filter-cases.ts";
+import { aggregate, specWith } from "../../../test/rigs/facts-builders.ts";
+import { type FilterCase, passing } from "../../../test/rigs/filter-cases.ts";
 import type { FilterName } from "./filter-names.ts";
 
 const image = (imageProperties: Record<string, string>) => specWith(9, { imageProperties });

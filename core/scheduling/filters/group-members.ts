@@ -1,5 +1,5 @@
 import type { RefusalCount } from "../../candidates/refusal.ts";
-import type { MembersOnHost } from "../../cell/group-rule.ts";
+import type { MembersOnHost } from "../../tasks/group-rule.ts";
 import type { CellFacts } from "../host-facts.ts";
 
 /** The reasons for which server groups refuse a host: for good, or while one of the group's servers is still moving or being built. */

@@ -1,5 +1,5 @@
 import { resourceClass } from "../../ledger/ids.ts";
-import type { LedgerView } from "../../ledger/view.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { HostFacts } from "../host-facts.ts";
 
 /** A host's amounts of one class: those of its root, or of all its other providers together when the root has none. */

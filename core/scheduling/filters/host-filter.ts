@@ -1,7 +1,7 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import type { LedgerView } from "../../ledger/view.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { CellFacts, HostFacts } from "../host-facts.ts";
-import type { SpecPart } from "../ranking/spec-parts.ts";
+import type { SpecPart } from "../spec-parts.ts";
 
 /**
  * Decides whether one host may serve a request, where the ledger alone cannot decide. Each rule has its own file, under Nova's name, and a

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { sceneOf, specWith } from "../../../test/facts-builders.ts";
-import { type FilterCase, passing, settingsOf } from "../../../test/filter-cases.ts";
-import { provider } from "../../../test/view-builders.ts";
+import { sceneOf, specWith } from "../../../test/rigs/facts-builders.ts";
+import { type FilterCase, passing, settingsOf } from "../../../test/rigs/filter-cases.ts";
+import { provider } from "../../../test/rigs/view-builders.ts";
 import { providerUuid } from "../../ledger/ids.ts";
 import type { FilterName } from "./filter-names.ts";
 import { bindFilters, hostFilters, refusedBy } from "./host-filters.ts";

@@ -1,4 +1,4 @@
-import type { LedgerView } from "../../ledger/view.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { HostFacts } from "../host-facts.ts";
 import { hostAttribute } from "./host-attributes.ts";
 import type { HostFilter } from "./host-filter.ts";

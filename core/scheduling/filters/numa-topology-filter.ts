@@ -1,6 +1,6 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { trait } from "../../ledger/ids.ts";
-import type { LedgerView } from "../../ledger/view.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { HostFacts } from "../host-facts.ts";
 import type { HostFilter } from "./host-filter.ts";
 

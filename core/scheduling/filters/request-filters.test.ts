@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { numbered, serverId } from "../../../test/contract/cell-fixtures.ts";
-import { specWith } from "../../../test/facts-builders.ts";
-import { type FilterCase, passing } from "../../../test/filter-cases.ts";
+import { specWith } from "../../../test/rigs/facts-builders.ts";
+import { type FilterCase, passing } from "../../../test/rigs/filter-cases.ts";
 import type { FilterName } from "./filter-names.ts";
 
 const hint = (name: string, ...values: string[]) => ({ hints: [{ name, values }] });

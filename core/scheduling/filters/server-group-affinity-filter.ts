@@ -1,4 +1,4 @@
-import { checkGroup } from "../../cell/group-rule.ts";
+import { checkGroup } from "../../tasks/group-rule.ts";
 import { GROUP_ON_ITS_WAY, NOT_WITH_GROUP, othersOf } from "./group-members.ts";
 import type { HostFilter } from "./host-filter.ts";
 

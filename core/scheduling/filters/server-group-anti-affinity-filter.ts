@@ -1,4 +1,4 @@
-import { serversPerHostMax } from "../../cell/group-rule.ts";
+import { serversPerHostMax } from "../../tasks/group-rule.ts";
 import { FULL_FOR_NOW, FULL_OF_GROUP, othersOf } from "./group-members.ts";
 import type { HostFilter } from "./host-filter.ts";
 

@@ -1,4 +1,4 @@
-import { bestFitPolicy } from "./best-fit.ts";
+import { bestFitPolicy } from "./best-fit-policy.ts";
 import { dotProduct } from "./dot-product.ts";
 import { fragmentation } from "./fragmentation.ts";
 import { fragmentationGradientDescent } from "./fragmentation-gradient-descent.ts";

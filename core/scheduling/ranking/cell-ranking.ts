@@ -1,8 +1,8 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { ANY_ROOT, type CompiledRequest } from "../../candidates/compiled-request.ts";
-import { KeptRequest } from "../../candidates/kept-request.ts";
-import { scanRoots } from "../../candidates/scan-trees.ts";
-import type { LedgerView } from "../../ledger/view.ts";
+import { scanRoots } from "../../candidates/best/scan-trees.ts";
+import { ANY_ROOT, type CompiledRequest } from "../../candidates/bound/compiled-request.ts";
+import { KeptRequest } from "../../candidates/bound/kept-request.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
 import { type BoundFilter, refusedBy } from "../filters/host-filters.ts";
 import type { CellFacts } from "../host-facts.ts";
 import { type PlacementQuery, searchOf } from "../placement-query.ts";

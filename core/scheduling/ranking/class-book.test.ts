@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { aggregate, sceneOf, specWith } from "../../../test/facts-builders.ts";
-import { settingsOf } from "../../../test/filter-cases.ts";
+import { aggregate, sceneOf, specWith } from "../../../test/rigs/facts-builders.ts";
+import { settingsOf } from "../../../test/rigs/filter-cases.ts";
 import { requestGroup } from "../../candidates/request.ts";
 import { resourceClass } from "../../ledger/ids.ts";
 import { AggregateIndex } from "../aggregate-index.ts";

@@ -1,12 +1,12 @@
 import type { HostFilter } from "../filters/host-filter.ts";
 import type { BoundFilters } from "../filters/host-filters.ts";
 import type { PlacementQuery } from "../placement-query.ts";
+import { SPEC_PARTS, type SpecPart, specKey } from "../spec-parts.ts";
 import { countsAnywhere } from "../weighers/host-multiplier.ts";
 import type { WeighedBy } from "../weighers/weigher.ts";
 import type { CellHosts } from "./cell-ranking.ts";
 import { type ClassAsk, HostClass } from "./host-class.ts";
 import { RankingScratch } from "./ranking-scratch.ts";
-import { SPEC_PARTS, type SpecPart, specKey } from "./spec-parts.ts";
 
 /** Maximum number of numbered queries. Beyond it all numbers and classes are dropped. */
 const QUERIES_MAX = 10_000;

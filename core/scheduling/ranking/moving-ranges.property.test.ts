@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { sceneOf, serverRow, specWith } from "../../../test/facts-builders.ts";
-import { HostWeights } from "../../../test/weigh-all-hosts.ts";
-import { UNKNOWN_HYPERVISOR } from "../../cell/hypervisor-facts.ts";
+import { sceneOf, serverRow, specWith } from "../../../test/rigs/facts-builders.ts";
+import { HostWeights } from "../../../test/rigs/weigh-all-hosts.ts";
+import { UNKNOWN_HYPERVISOR } from "../../ledger/hypervisor-facts.ts";
 import { providerUuid, resourceClass } from "../../ledger/ids.ts";
 import type { PlacementQuery } from "../placement-query.ts";
 import { queryOf } from "../request/some-request.ts";

@@ -1,13 +1,13 @@
 import type { AllocationRequest, Selection } from "../../../proto/gen/berth/shared.ts";
+import { type Assignment, searchTree } from "../../candidates/best/tree-search.ts";
 import {
   CODE_GAVE_UP,
   CODE_NO_COMBINATION,
   CODE_OUT_OF_STEPS,
   CODE_OUT_OF_TIME,
   type CompiledRequest,
-} from "../../candidates/compiled-request.ts";
+} from "../../candidates/bound/compiled-request.ts";
 import { type SearchBudget, WORK_PER_TREE } from "../../candidates/search-budget.ts";
-import { type Assignment, searchTree } from "../../candidates/tree-search.ts";
 import type { ProviderSlots } from "../../ledger/provider-slots.ts";
 
 /** A fruitless search of this many steps is remembered, so that identical trees need not be searched. */

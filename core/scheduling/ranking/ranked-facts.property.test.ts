@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
-import { host, provider, viewOf } from "../../../test/view-builders.ts";
+import { host, provider, viewOf } from "../../../test/rigs/view-builders.ts";
 import { requestGroup } from "../../candidates/request.ts";
 import { resourceClass } from "../../ledger/ids.ts";
 import { AggregateIndex } from "../aggregate-index.ts";

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { host, provider, viewOf } from "../../../test/view-builders.ts";
-import { HostWeights } from "../../../test/weigh-all-hosts.ts";
-import { CompiledRequest } from "../../candidates/compiled-request.ts";
+import { host, provider, viewOf } from "../../../test/rigs/view-builders.ts";
+import { HostWeights } from "../../../test/rigs/weigh-all-hosts.ts";
+import { scanTrees } from "../../candidates/best/scan-trees.ts";
+import { CompiledRequest } from "../../candidates/bound/compiled-request.ts";
 import { requestGroup } from "../../candidates/request.ts";
-import { scanTrees } from "../../candidates/scan-trees.ts";
 import { providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
-import type { LedgerView } from "../../ledger/view.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
 import { type PlacementQuery, searchOf } from "../placement-query.ts";
 import { freeCpu } from "../weighers/free-cpu.ts";
 import { freeMemory } from "../weighers/free-memory.ts";

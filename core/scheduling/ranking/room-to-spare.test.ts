@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { provider, viewOf } from "../../../test/view-builders.ts";
-import { CompiledRequest } from "../../candidates/compiled-request.ts";
+import { provider, viewOf } from "../../../test/rigs/view-builders.ts";
+import { CompiledRequest } from "../../candidates/bound/compiled-request.ts";
 import { OPEN_HOSTS, requestGroup } from "../../candidates/request.ts";
 import { providerUuid, resourceClass } from "../../ledger/ids.ts";
 import { roomToSpare } from "./room-to-spare.ts";

@@ -1,4 +1,4 @@
-import type { CompiledRequest, Demand } from "../../candidates/compiled-request.ts";
+import type { CompiledRequest, Demand } from "../../candidates/bound/compiled-request.ts";
 
 /** Maximum that is counted. Room for more such requests does not make it more certain that one will fit later. */
 const ROOM_MAX = 4;

@@ -1,6 +1,6 @@
 import type { Asked } from "./asked.ts";
 import { agreedWish, contradiction, hardwareWish } from "./hardware-wish.ts";
-import { parseCpuMask } from "./parse-cpu-set.ts";
+import { parseCpuMask } from "./parse-cpu-mask.ts";
 import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
 
 /** Which kinds of CPU a server needs. */

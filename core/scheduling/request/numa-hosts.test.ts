@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { CandidateSearch } from "../../candidates/search.ts";
+import { CandidateSearch } from "../../candidates/best/candidate-search.ts";
 import { type ProviderUuid, providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
-import { LedgerView } from "../../ledger/view.ts";
+import { LedgerView } from "../../ledger/ledger-view.ts";
 import { searchOf } from "../placement-query.ts";
 import type { AskedPlace } from "./asked.ts";
 import { asked, queryOf, type Specs } from "./some-request.ts";

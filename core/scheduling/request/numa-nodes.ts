@@ -1,7 +1,7 @@
 import type { Asked } from "./asked.ts";
 import { type CpuPlan, cpuPlan } from "./cpu-plan.ts";
 import { contradiction, type HardwareWish, hardwareWish } from "./hardware-wish.ts";
-import { parseCpuMask } from "./parse-cpu-set.ts";
+import { parseCpuMask } from "./parse-cpu-mask.ts";
 import type { QueryDraft } from "./query-draft.ts";
 import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";

@@ -1,4 +1,4 @@
-import type { Demand } from "../../candidates/compiled-request.ts";
+import type { Demand } from "../../candidates/bound/compiled-request.ts";
 import type { SchedulingSettings } from "../scheduling-settings.ts";
 import type { AbsoluteWeigher } from "./weigher.ts";
 

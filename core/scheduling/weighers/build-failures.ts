@@ -1,4 +1,4 @@
-import type { LedgerView } from "../../ledger/view.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { ViewHosts } from "../../ledger/view-hosts.ts";
 import type { AbsoluteWeigher } from "./weigher.ts";
 

@@ -1,4 +1,4 @@
-import type { CompiledRequest, Demand } from "../../candidates/compiled-request.ts";
+import type { CompiledRequest, Demand } from "../../candidates/bound/compiled-request.ts";
 import type { HostBatch } from "./weigher.ts";
 
 /** The first of these classes that the request asks for. */

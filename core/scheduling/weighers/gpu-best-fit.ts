@@ -1,7 +1,7 @@
-import type { CompiledRequest, Demand } from "../../candidates/compiled-request.ts";
-import { hasRoom } from "../../candidates/compiled-request.ts";
+import type { CompiledRequest, Demand } from "../../candidates/bound/compiled-request.ts";
+import { hasRoom } from "../../candidates/bound/compiled-request.ts";
 import type { InventoryColumn } from "../../ledger/inventory-column.ts";
-import type { LedgerView } from "../../ledger/view.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
 import { resourceClassPattern } from "./resource-class-pattern.ts";
 import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 

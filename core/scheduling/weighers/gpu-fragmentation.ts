@@ -1,7 +1,7 @@
 import type { RequestGroup } from "../../candidates/request.ts";
 import type { ResourceClass } from "../../ledger/ids.ts";
 import type { InventoryColumn } from "../../ledger/inventory-column.ts";
-import type { LedgerView } from "../../ledger/view.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
 import { DEMAND_REMEMBERED, learnedWaste, REMEMBERED } from "../packing/fragmentation.ts";
 import { LearningSchedule } from "../packing/learning-schedule.ts";
 import { WHOLE_GPU } from "../packing/machine-park.ts";

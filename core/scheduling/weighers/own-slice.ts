@@ -1,4 +1,4 @@
-import type { LedgerView } from "../../ledger/view.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
 import { seedOf } from "../seeded-random.ts";
 import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 

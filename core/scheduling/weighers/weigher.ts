@@ -1,7 +1,7 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import type { CompiledRequest } from "../../candidates/compiled-request.ts";
+import type { CompiledRequest } from "../../candidates/bound/compiled-request.ts";
 import type { CellFacts } from "../host-facts.ts";
-import type { SpecPart } from "../ranking/spec-parts.ts";
+import type { SpecPart } from "../spec-parts.ts";
 
 /** The hosts of one cell that may serve a request, by the slots of their roots. */
 export interface HostBatch {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { aggregate, sceneOf, specWith } from "../../../test/facts-builders.ts";
-import { settingsOf } from "../../../test/filter-cases.ts";
-import { provider } from "../../../test/view-builders.ts";
-import { CompiledRequest } from "../../candidates/compiled-request.ts";
+import { aggregate, sceneOf, specWith } from "../../../test/rigs/facts-builders.ts";
+import { settingsOf } from "../../../test/rigs/filter-cases.ts";
+import { provider } from "../../../test/rigs/view-builders.ts";
+import { CompiledRequest } from "../../candidates/bound/compiled-request.ts";
 import { OPEN_HOSTS } from "../../candidates/request.ts";
 import { providerUuid } from "../../ledger/ids.ts";
 import type { PlacementQuery } from "../placement-query.ts";

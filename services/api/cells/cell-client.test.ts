@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { MemoryBroker } from "../../../adapters/memory/memory-bus.ts";
-import { MemoryCellStore } from "../../../adapters/memory/memory-cell-store.ts";
-import { MemoryLedger } from "../../../adapters/memory/memory-ledger.ts";
+import { MemoryBroker } from "../../../adapters/memory/bus/memory-broker.ts";
+import { MemoryCellStore } from "../../../adapters/memory/cell/memory-cell-store.ts";
+import { MemoryLedger } from "../../../adapters/memory/cell/memory-ledger.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
 import { createLogger } from "../../../runtime/logger.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";

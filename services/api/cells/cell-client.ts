@@ -1,8 +1,8 @@
 import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
-import type { DeleteOutcome } from "../../../core/cell/cell-store.ts";
-import type { AdminHost, HostAdminStore } from "../../../core/cell/host-admin-store.ts";
-import type { BeginOperation, BeginOutcome, Holding } from "../../../core/cell/operation-store.ts";
-import type { Attempt, Host, Server } from "../../../core/cell/server.ts";
+import type { DeleteOutcome } from "../../../core/stores/cell/cell-store.ts";
+import type { AdminHost, HostAdminStore } from "../../../core/stores/cell/host-admin-store.ts";
+import type { BeginOperation, BeginOutcome, Holding } from "../../../core/stores/cell/operation-store.ts";
+import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";

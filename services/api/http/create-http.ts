@@ -8,10 +8,11 @@ import Fastify, {
   type FastifyRequest,
   type RawServerDefault,
 } from "fastify";
-import { StoreError } from "../../../adapters/postgres/store-error.ts";
+import { StoreError } from "../../../adapters/postgres/client/store-error.ts";
 import { carrierOf, contextOf } from "../../../adapters/telemetry/propagation.ts";
 import type { Tracing } from "../../../adapters/telemetry/tracing.ts";
 import { QueueFullError } from "../../../runtime/batcher.ts";
+import { refuseConnect } from "../../../runtime/refuse-connect.ts";
 import type { ApiEvents } from "../events.ts";
 import { answerUnroutable } from "../placement/mount.ts";
 import type { HttpSettings } from "../settings.ts";
@@ -21,7 +22,6 @@ import { badRequest, Fault, faultBody, unavailable } from "./fault.ts";
 import { nestsDeeperThan } from "./json-depth.ts";
 import { KnownPaths, type KnownRoute } from "./known-paths.ts";
 import { explainUnreadableBody, refuseUnreadable, textOfBody } from "./readable-input.ts";
-import { refuseConnect } from "./refuse-connect.ts";
 import { sharedCompilers } from "./shared-compilers.ts";
 
 export type Http = FastifyInstance<

@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import type { SharedCache } from "../../../runtime/shared-cache.ts";
-import { eventually } from "../../../test/eventually.ts";
-import { type FakeKeystone, startFakeKeystone, tokenDocument } from "../../../test/fake-keystone.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import { type FakeKeystone, startFakeKeystone, tokenDocument } from "../../../test/rigs/fake-keystone.ts";
 import { KeystoneAuthenticator } from "./keystone-authenticator.ts";
 import { DEFAULT_KEYSTONE_SETTINGS, type KeystoneSettings } from "./keystone-settings.ts";
 

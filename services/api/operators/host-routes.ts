@@ -1,19 +1,19 @@
 import { Type } from "typebox";
-import type { AggregateRecord } from "../../../core/cell/aggregate-store.ts";
-import { type EffectiveRatio, effectiveRatios } from "../../../core/cell/effective-ratios.ts";
-import type { AdminHost, HostInventory } from "../../../core/cell/host-admin-store.ts";
 import { capacityOf } from "../../../core/ledger/model.ts";
-import { buildFailureHalfLifeMs } from "../../../core/scheduling/soft-state.ts";
-import { findHost } from "../aggregates/find-host.ts";
-import { type HostZones, readHostZones } from "../aggregates/host-zones.ts";
-import { changeHost } from "../compute-services/change-host.ts";
+import type { AggregateRecord } from "../../../core/stores/api/aggregate-store.ts";
+import { type EffectiveRatio, effectiveRatios } from "../../../core/stores/api/effective-ratios.ts";
+import type { AdminHost, HostInventory } from "../../../core/stores/cell/host-admin-store.ts";
+import { buildFailureHalfLifeMs } from "../../../core/stores/soft-state.ts";
+import { findHost } from "../compute/aggregates/find-host.ts";
+import { type HostZones, readHostZones } from "../compute/aggregates/host-zones.ts";
+import type { OperatorDeps } from "../compute/aggregates/operator-deps.ts";
+import { changeHost } from "../compute/compute-services/change-host.ts";
+import { listHosts } from "../compute/hypervisors/list-hosts.ts";
 import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, unavailable } from "../http/fault.ts";
 import { NullableString } from "../http/schema.ts";
 import { isoSeconds } from "../http/times.ts";
-import { listHosts } from "../hypervisors/list-hosts.ts";
-import type { OperatorDeps } from "./operator-deps.ts";
 
 const HostFields = {
   host: Type.String(),

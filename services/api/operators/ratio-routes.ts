@@ -1,10 +1,10 @@
 import { Type } from "typebox";
-import type { RatioScope } from "../../../core/cell/ratio-store.ts";
-import { findHost } from "../aggregates/find-host.ts";
+import type { RatioScope } from "../../../core/stores/api/ratio-store.ts";
+import { findHost } from "../compute/aggregates/find-host.ts";
+import type { OperatorDeps } from "../compute/aggregates/operator-deps.ts";
 import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, notFound } from "../http/fault.ts";
-import type { OperatorDeps } from "./operator-deps.ts";
 import { SyncAnswer, syncView } from "./sync-view.ts";
 
 const RatioChanges = Type.Unsafe<Record<string, number | null>>({

@@ -1,9 +1,9 @@
-import { type ExplainRouteDeps, registerExplainRoutes } from "../explain/explain-routes.ts";
+import type { OperatorDeps } from "../compute/aggregates/operator-deps.ts";
 import type { Http } from "../http/create-http.ts";
 import type { ResolveIdentity } from "../http/identity.ts";
 import { registerNeighbour } from "../http/register-neighbour.ts";
+import { type ExplainRouteDeps, registerExplainRoutes } from "./explain/explain-routes.ts";
 import { registerHostRoutes } from "./host-routes.ts";
-import type { OperatorDeps } from "./operator-deps.ts";
 import { registerRatioRoutes } from "./ratio-routes.ts";
 import { registerSettingsRoutes } from "./settings-routes.ts";
 

@@ -1,5 +1,4 @@
 import { Type } from "typebox";
-import { SCHEDULING_SECTION, type StoredSettings } from "../../../core/cell/settings-store.ts";
 import {
   DEFAULT_SCHEDULING_SETTINGS,
   describeSettingRefusal,
@@ -7,6 +6,7 @@ import {
   SCHEDULING_OPTIONS,
   writeSchedulingSettings,
 } from "../../../core/scheduling/scheduling-settings.ts";
+import { SCHEDULING_SECTION, type StoredSettings } from "../../../core/stores/api/settings-store.ts";
 import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, conflict } from "../http/fault.ts";

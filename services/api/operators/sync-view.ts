@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import type { SyncReport } from "../aggregates/sync-hosts.ts";
+import type { SyncReport } from "../compute/aggregates/host-syncer.ts";
 
 const Strings = Type.Array(Type.String());
 

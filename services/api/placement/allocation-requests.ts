@@ -1,6 +1,6 @@
+import type { Need } from "../../../core/candidates/bound/compiled-query.ts";
+import type { FoundCandidate } from "../../../core/candidates/every/found-candidates.ts";
 import type { ResourceClass } from "../../../core/ledger/ids.ts";
-import type { Need } from "../../../core/placement/compiled-query.ts";
-import type { FoundCandidate } from "../../../core/placement/found-candidates.ts";
 import type { AsciiJson } from "./ascii-json.ts";
 import type { Microversion } from "./microversion.ts";
 

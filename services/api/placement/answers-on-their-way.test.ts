@@ -3,7 +3,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
-import { LedgerView } from "../../../core/ledger/view.ts";
+import { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import type { PlacementDeps } from "./app.ts";
 import { authenticateNoauth2 } from "./identity.ts";
 import { mountPlacement } from "./mount.ts";

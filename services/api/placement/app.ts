@@ -1,4 +1,4 @@
-import type { PlacementStore } from "../../../core/placement/placement-store.ts";
+import type { PlacementStore } from "../../../core/stores/cell/placement-store.ts";
 import type { TokenIdentity } from "../identity/token-identity.ts";
 import type { Cors } from "./cors.ts";
 import type { Answer, PlacementCall, PlacementRequest, PlacementResponse } from "./http.ts";

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { providerUuid, resourceClass, trait } from "../../../core/ledger/ids.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
-import { provider, viewOf } from "../../../test/view-builders.ts";
+import { provider, viewOf } from "../../../test/rigs/view-builders.ts";
 import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";
 import { presentCandidates } from "./present-candidates.ts";

@@ -1,4 +1,4 @@
-import type { LedgerView } from "../../../core/ledger/view.ts";
+import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import type { AsciiJson } from "./ascii-json.ts";
 
 /** Most bytes that are kept for one view. When they are exceeded, all are dropped. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { provider, viewOf } from "../../../test/view-builders.ts";
+import { provider, viewOf } from "../../../test/rigs/view-builders.ts";
 import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";
 import { presentCandidates } from "./present-candidates.ts";

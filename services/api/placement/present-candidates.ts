@@ -1,7 +1,7 @@
+import type { CandidateQuery } from "../../../core/candidates/candidate-query.ts";
+import type { FoundCandidates, FoundProviders } from "../../../core/candidates/every/found-candidates.ts";
 import type { InventoryColumn } from "../../../core/ledger/inventory-column.ts";
-import type { LedgerView } from "../../../core/ledger/view.ts";
-import type { CandidateQuery } from "../../../core/placement/candidate-query.ts";
-import type { FoundCandidates, FoundProviders } from "../../../core/placement/found-candidates.ts";
+import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import { AllocationRequests } from "./allocation-requests.ts";
 import { AsciiJson } from "./ascii-json.ts";
 import { KeptSummaries } from "./kept-summaries.ts";

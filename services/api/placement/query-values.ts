@@ -1,3 +1,4 @@
+import type { AggregateRules, TraitRules } from "../../../core/candidates/candidate-query.ts";
 import {
   aggregateUuid,
   type ProviderUuid,
@@ -6,7 +7,6 @@ import {
   resourceClass,
   trait,
 } from "../../../core/ledger/ids.ts";
-import type { AggregateRules, TraitRules } from "../../../core/placement/candidate-query.ts";
 import type { PlacementCall } from "./http.ts";
 import { placementBadRequest } from "./placement-error.ts";
 import { readUuidLike } from "./uuids.ts";

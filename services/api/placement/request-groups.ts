@@ -1,4 +1,4 @@
-import type { CandidateQuery, QueryGroup, TraitRules } from "../../../core/placement/candidate-query.ts";
+import type { CandidateQuery, QueryGroup, TraitRules } from "../../../core/candidates/candidate-query.ts";
 import type { PlacementCall } from "./http.ts";
 import { ERROR_CODES, placementBadRequest } from "./placement-error.ts";
 import { aggregateRules, inTree, parseResources, rootTraitRules, traitRules } from "./query-values.ts";

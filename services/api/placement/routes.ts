@@ -1,4 +1,4 @@
-import type { PlacementStore } from "../../../core/placement/placement-store.ts";
+import type { PlacementStore } from "../../../core/stores/cell/placement-store.ts";
 import { listAggregates, setAggregates } from "./handlers/aggregates.ts";
 import {
   deleteAllocations,

@@ -1,14 +1,14 @@
 import Fastify, { type FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
-import type { CellArbiter } from "../../../core/placement/cell-arbiter.ts";
-import { FederatedStore, type NamedStore } from "../../../core/placement/federated-store.ts";
+import type { CellArbiter } from "../../../core/stores/api/cell-arbiter.ts";
 import type { Logger } from "../../../runtime/logger.ts";
+import { refuseConnect } from "../../../runtime/refuse-connect.ts";
 import { acceptRequestId, newRequestId } from "../../../runtime/request-id.ts";
 import type { Service } from "../../../runtime/service.ts";
 import type { HostPort } from "../../../runtime/setting-kinds.ts";
-import { refuseConnect } from "../http/refuse-connect.ts";
 import type { PlacementDeps } from "./app.ts";
 import type { Cors } from "./cors.ts";
+import { FederatedStore, type NamedStore } from "./federation/federated-store.ts";
 import type { PlacementRequest } from "./http.ts";
 import type { Authenticate } from "./identity.ts";
 import { answerBrokenRequest, answerUnroutable, mountPlacement } from "./mount.ts";

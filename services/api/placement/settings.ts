@@ -1,5 +1,5 @@
-import { postgresUrl } from "../../../adapters/postgres/postgres-url.ts";
-import type { GenerationStrategy } from "../../../core/placement/search-candidates.ts";
+import { postgresUrl } from "../../../adapters/postgres/client/postgres-url.ts";
+import type { GenerationStrategy } from "../../../core/candidates/every/placement-search.ts";
 import { processSettings } from "../../../runtime/lifecycle.ts";
 import {
   boolean,

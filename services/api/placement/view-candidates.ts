@@ -1,8 +1,8 @@
-import type { LedgerView } from "../../../core/ledger/view.ts";
-import type { ViewSource } from "../../../core/ledger/view-source.ts";
-import type { CandidateQuery } from "../../../core/placement/candidate-query.ts";
-import type { CandidateOutcome, FoundCandidates } from "../../../core/placement/found-candidates.ts";
-import { type CellsSearchOptions, searchCells } from "../../../core/placement/search-cells.ts";
+import type { CandidateQuery } from "../../../core/candidates/candidate-query.ts";
+import type { CandidateOutcome, FoundCandidates } from "../../../core/candidates/every/found-candidates.ts";
+import { type CellsSearchOptions, searchCells } from "../../../core/candidates/every/search-cells.ts";
+import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
+import type { ViewSource } from "../../../core/stores/cell/view-source.ts";
 
 /** Finds allocation candidates in the ledger views of the cells. */
 export interface CandidateSource {

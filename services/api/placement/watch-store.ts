@@ -1,6 +1,6 @@
-import { StoreError } from "../../../adapters/postgres/store-error.ts";
-import type { NamedStore } from "../../../core/placement/federated-store.ts";
-import type { PlacementStore } from "../../../core/placement/placement-store.ts";
+import { StoreError } from "../../../adapters/postgres/client/store-error.ts";
+import type { PlacementStore } from "../../../core/stores/cell/placement-store.ts";
+import type { NamedStore } from "./federation/federated-store.ts";
 
 export interface StoreEvents {
   /** Called once per outage. */

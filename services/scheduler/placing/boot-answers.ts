@@ -3,16 +3,16 @@ import { claim } from "../../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../../core/ledger/ids.ts";
 import { CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
 import type { AnswerTo, HeldClaim, Learnt, PlacingQuestion } from "../../../core/placing/placing.ts";
-import type { HostChoice, HostWeight } from "../../../core/scheduling/choose-hosts.ts";
 import { awaitsGroup } from "../../../core/scheduling/filters/group-members.ts";
+import type { HostChoice, HostWeight } from "../../../core/scheduling/host-chooser.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { nextTurn } from "../../../runtime/next-turn.ts";
-import type { CellLink } from "../cell-link.ts";
-import { buildTask, itemsOfSelection } from "../plan-build.ts";
+import type { CellLink } from "../cells/cell-link.ts";
 import type { HostSearch } from "./host-search.ts";
 import type { ChosenTogether } from "./placement.ts";
 import type { PlacingParts } from "./placing-parts.ts";
+import { buildTask, itemsOfSelection } from "./plan-build.ts";
 import type { PlacingAnswers } from "./run-placing.ts";
 
 type BootQuestion =

@@ -2,8 +2,8 @@ import { assert } from "../../../core/assert.ts";
 import type { Shortfall } from "../../../core/ledger/allocation-change.ts";
 import type { HeldClaim } from "../../../core/placing/placing.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import type { CellLink } from "../cell-link.ts";
-import type { GroupPicks } from "../group-picks.ts";
+import type { CellLink } from "../cells/cell-link.ts";
+import type { GroupPicks } from "./group-picks.ts";
 
 /** Holds claims in this scheduler's views from the choice of a host on, and tells the other schedulers of the choice. */
 export class ClaimHolder {

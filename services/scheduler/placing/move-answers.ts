@@ -1,20 +1,20 @@
 import { assert } from "../../../core/assert.ts";
-import { hostInUse, unfencedHost } from "../../../core/cell/evacuation-rule.ts";
-import type { BeginOperation, BeginOutcome, Holding } from "../../../core/cell/operation-store.ts";
-import type { Server } from "../../../core/cell/server.ts";
 import type { AnswerTo, PlacingQuestion } from "../../../core/placing/placing.ts";
 import { awaitsGroup } from "../../../core/scheduling/filters/group-members.ts";
 import type { PlacementQuery } from "../../../core/scheduling/placement-query.ts";
 import { describeRequestRefusal } from "../../../core/scheduling/request/request-refusal.ts";
+import type { BeginOperation, BeginOutcome, Holding } from "../../../core/stores/cell/operation-store.ts";
+import { hostInUse, unfencedHost } from "../../../core/tasks/evacuation-rule.ts";
 import { type OperationKind, operationKind } from "../../../core/tasks/operation-kinds.ts";
 import { type PlannedOperation, planOperation } from "../../../core/tasks/plan-operation.ts";
+import type { Server } from "../../../core/tasks/server.ts";
 import type { MoveRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Selection, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { nextTurn } from "../../../runtime/next-turn.ts";
-import type { CellMoves } from "../cell-moves.ts";
-import type { MoveWrites } from "../move-writes.ts";
-import { inZoneOf, itemsOfSelection } from "../plan-build.ts";
+import type { CellMoves } from "../cells/cell-moves.ts";
 import { HostSearch } from "./host-search.ts";
+import type { MoveWrites } from "./move-writes.ts";
+import { inZoneOf, itemsOfSelection } from "./plan-build.ts";
 import type { PlacingAnswers } from "./run-placing.ts";
 import type { SchedulerViews } from "./scheduler-views.ts";
 

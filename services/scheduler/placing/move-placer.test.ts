@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { MemoryMoveStore } from "../../../adapters/memory/memory-move-store.ts";
+import { MemoryMoveStore } from "../../../adapters/memory/api/memory-move-store.ts";
 import { messageOfMove } from "../../../adapters/nats/schedule-message.ts";
 import { apiPermissions, schedulerRequestsSubject } from "../../../adapters/nats/streams.ts";
 import type { MoveRequest } from "../../../proto/gen/berth/scheduler.ts";
 import { hostName, serverId } from "../../../test/contract/cell-fixtures.ts";
 import { moveRequest } from "../../../test/contract/move-store.contract.ts";
-import { eventually } from "../../../test/eventually.ts";
-import { type RigCell, SchedulerRig } from "../../../test/scheduler-rig.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import { type RigCell, SchedulerRig } from "../../../test/rigs/scheduler-rig.ts";
 import { DEFAULT_SCHEDULER_SETTINGS } from "../settings.ts";
 
 describe("a server that is to move", () => {

@@ -1,11 +1,11 @@
-import type { MoveRecord } from "../../../core/cell/move-store.ts";
 import type { PlacingPlan } from "../../../core/placing/placing.ts";
 import { MOVE } from "../../../core/placing/placing-routes.ts";
+import type { MoveRecord } from "../../../core/stores/api/move-store.ts";
 import type { SchedulerEvents } from "../events.ts";
-import type { MoveWrites } from "../move-writes.ts";
 import type { SchedulerSettings } from "../settings.ts";
 import type { ClaimHolder } from "./claim-holder.ts";
 import { MoveAnswers } from "./move-answers.ts";
+import type { MoveWrites } from "./move-writes.ts";
 import type { MovePlacement } from "./placement.ts";
 import { deedsOf } from "./placing-deeds.ts";
 import { type EndedPlacing, runPlacing } from "./run-placing.ts";

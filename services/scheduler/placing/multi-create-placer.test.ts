@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deleteTask, serverId } from "../../../test/contract/cell-fixtures.ts";
-import { eventually } from "../../../test/eventually.ts";
-import { type RigCell, SchedulerRig } from "../../../test/scheduler-rig.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import { type RigCell, SchedulerRig } from "../../../test/rigs/scheduler-rig.ts";
 import type { SchedulerCellStore } from "../ports.ts";
 
 let rig: SchedulerRig;

@@ -1,19 +1,19 @@
-import type { RequestRecord } from "../../../core/cell/api-store.ts";
-import type { ReservationRecord } from "../../../core/cell/reservation-store.ts";
 import {
   isOpenRequest,
   isPlacedByOthers,
   judgeMultiCreate,
   type MultiCreateVerdict,
 } from "../../../core/placing/multi-create.ts";
+import type { RequestRecord } from "../../../core/stores/api/api-store.ts";
+import type { ReservationRecord } from "../../../core/stores/api/reservation-store.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import type { CellLink } from "../cell-link.ts";
-import { deleteInCell } from "../delete-in-cell.ts";
+import type { CellLink } from "../cells/cell-link.ts";
+import { deleteInCell } from "../cells/delete-in-cell.ts";
 import type { SchedulerEvents } from "../events.ts";
 import type { SchedulerReservations, SchedulerStore } from "../ports.ts";
-import type { RequestWrites } from "../request-writes.ts";
 import type { ChosenTogether, Placement, PlacingRequest } from "./placement.ts";
 import type { RequestPlacer } from "./request-placer.ts";
+import type { RequestWrites } from "./request-writes.ts";
 
 /** What became of one server. */
 export interface Settled {

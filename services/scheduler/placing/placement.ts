@@ -1,7 +1,7 @@
 import type { PlacingEnd } from "../../../core/placing/placing.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import type { CellLink } from "../cell-link.ts";
+import type { CellLink } from "../cells/cell-link.ts";
 
 /** How many hosts there were to choose from, for traces. */
 export interface Found {

@@ -1,9 +1,9 @@
 import type { Clock } from "../../../runtime/clock.ts";
+import type { DecisionRecorder } from "../decision-recorder.ts";
 import type { SchedulerEvents } from "../events.ts";
 import type { SchedulerGroups } from "../ports.ts";
-import type { DecisionRecorder } from "../record-decisions.ts";
-import type { RequestWrites } from "../request-writes.ts";
 import type { ClaimHolder } from "./claim-holder.ts";
+import type { RequestWrites } from "./request-writes.ts";
 import type { SchedulerViews } from "./scheduler-views.ts";
 
 /** What the placing of a new server reaches. */

@@ -1,12 +1,12 @@
 import { SearchBudget } from "../../../core/candidates/search-budget.ts";
+import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import type { AllocationItem } from "../../../core/ledger/model.ts";
-import type { LedgerView } from "../../../core/ledger/view.ts";
 import type { HostsByCell, Learnt } from "../../../core/placing/placing.ts";
-import type { ChoiceOptions, HostChoice, HostChooser, PausedChoice } from "../../../core/scheduling/choose-hosts.ts";
 import { examineCells } from "../../../core/scheduling/explain/explain-request.ts";
 import { type Miss, nearestMisses } from "../../../core/scheduling/explain/nearest-misses.ts";
 import type { HostFilter } from "../../../core/scheduling/filters/host-filter.ts";
 import { HardShapes } from "../../../core/scheduling/hard-shapes.ts";
+import type { ChoiceOptions, HostChoice, HostChooser, PausedChoice } from "../../../core/scheduling/host-chooser.ts";
 import { hostRules } from "../../../core/scheduling/host-rules.ts";
 import { pinQuery } from "../../../core/scheduling/pin-query.ts";
 import type { PlacementQuery } from "../../../core/scheduling/placement-query.ts";
@@ -16,11 +16,11 @@ import type { StageWatch } from "../../../core/scheduling/stage-watch.ts";
 import type { WeigherSet } from "../../../core/scheduling/weighers/weigher-set.ts";
 import type { Selection } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { CellLink } from "../cell-link.ts";
+import type { CellLink } from "../cells/cell-link.ts";
 import type { SchedulerEvents } from "../events.ts";
-import type { GroupPicks } from "../group-picks.ts";
 import type { SchedulerSettings } from "../settings.ts";
-import { StageTimer } from "../time-stages.ts";
+import { StageTimer } from "../stage-timer.ts";
+import type { GroupPicks } from "./group-picks.ts";
 import type { HostSearch } from "./host-search.ts";
 
 /** Hosts that are named as nearly fit. */

@@ -1,12 +1,12 @@
-import { bareSpec } from "../../../core/cell/server-spec.ts";
-import { SPEC_BYTES_MAX } from "../../../core/cell/spec-limits.ts";
 import type { Learnt, PlacingPlan } from "../../../core/placing/placing.ts";
 import { BOOT, BOOT_OF_AFFINITY_GROUP, routeInMultiCreate } from "../../../core/placing/placing-routes.ts";
-import type { HostChoice } from "../../../core/scheduling/choose-hosts.ts";
 import type { DecisionEffort } from "../../../core/scheduling/explain/decision.ts";
 import { sumFunnels } from "../../../core/scheduling/explain/funnel.ts";
+import type { HostChoice } from "../../../core/scheduling/host-chooser.ts";
 import type { PlacementQuery } from "../../../core/scheduling/placement-query.ts";
 import { describeRequestRefusal } from "../../../core/scheduling/request/request-refusal.ts";
+import { bareSpec } from "../../../core/tasks/server-spec.ts";
+import { SPEC_BYTES_MAX } from "../../../core/tasks/spec-limits.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { SchedulerSettings } from "../settings.ts";
 import { BootAnswers } from "./boot-answers.ts";

@@ -1,9 +1,9 @@
 import type { RequestContext } from "../../../core/scheduling/request/request-context.ts";
 import type { RequestTranslation } from "../../../core/scheduling/request/translate-request.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import type { CellLink } from "../cell-link.ts";
-import { QueryCache } from "../query-cache.ts";
+import type { CellLink } from "../cells/cell-link.ts";
 import type { SchedulerSettings } from "../settings.ts";
+import { QueryCache } from "./query-cache.ts";
 import type { RequestChooser } from "./request-chooser.ts";
 
 /** What a choice of a host is made from: the cells with their views, and what operators have set. */

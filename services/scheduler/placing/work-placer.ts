@@ -1,16 +1,16 @@
 import type { Attributes, Span } from "@opentelemetry/api";
 import { carrierOf } from "../../../adapters/telemetry/propagation.ts";
 import { failSpan } from "../../../adapters/telemetry/tracing.ts";
-import type { MoveRecord } from "../../../core/cell/move-store.ts";
 import { putOffDelayMs, putOffDelayOfOthersMs } from "../../../core/placing/put-off-delay.ts";
+import type { MoveRecord } from "../../../core/stores/api/move-store.ts";
 import type { SchedulerEvents } from "../events.ts";
-import type { MoveWrites } from "../move-writes.ts";
-import type { ReadRequest, RequestReader } from "../read-requests.ts";
-import type { RequestWrites } from "../request-writes.ts";
+import type { ReadRequest, RequestReader } from "../request-reader.ts";
 import type { MovePlacer } from "./move-placer.ts";
+import type { MoveWrites } from "./move-writes.ts";
 import type { MultiCreatePlacer, Settled } from "./multi-create-placer.ts";
 import type { Found, Placement, PlacingRequest } from "./placement.ts";
 import type { RequestPlacer } from "./request-placer.ts";
+import type { RequestWrites } from "./request-writes.ts";
 
 /** What is to be placed: a new server, or one that lives and moves. Everything else is in its row. */
 export interface Work {

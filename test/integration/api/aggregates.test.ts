@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { eventually } from "../../eventually.ts";
+import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const at = (minor: number) => ({ "openstack-api-version": `compute 2.${minor}` });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { eventually } from "../../eventually.ts";
+import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { hostName } from "../../contract/cell-fixtures.ts";
-import { eventually } from "../../eventually.ts";
+import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;

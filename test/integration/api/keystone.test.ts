@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../../runtime/clock.ts";
 import { KeystoneAuthenticator } from "../../../services/api/identity/keystone-authenticator.ts";
 import { DEFAULT_KEYSTONE_SETTINGS } from "../../../services/api/identity/keystone-settings.ts";
-import { type FakeKeystone, startFakeKeystone, tokenDocument } from "../../fake-keystone.ts";
+import { type FakeKeystone, startFakeKeystone, tokenDocument } from "../../rigs/fake-keystone.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let keystone: FakeKeystone;

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MemoryApiStore } from "../../../adapters/memory/memory-api-store.ts";
+import { MemoryApiStore } from "../../../adapters/memory/api/memory-api-store.ts";
 import { systemClock } from "../../../runtime/clock.ts";
 import { DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
-import { eventually } from "../../eventually.ts";
+import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const SERVERS = 400;

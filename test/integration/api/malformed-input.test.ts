@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createPool } from "../../../adapters/postgres/pool.ts";
-import { PostgresApiStore } from "../../../adapters/postgres/postgres-api-store.ts";
-import { freshDatabase, type TestDatabase } from "../../databases.ts";
+import { PostgresApiStore } from "../../../adapters/postgres/api/postgres-api-store.ts";
+import { createPool } from "../../../adapters/postgres/client/pool.ts";
+import { freshDatabase, type TestDatabase } from "../../rigs/databases.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;

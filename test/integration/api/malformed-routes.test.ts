@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startTestCloud, type TestCloud } from "../../test-cloud.ts";
+import { startTestCloud, type TestCloud } from "../../rigs/test-cloud.ts";
 import { ApiRig } from "./api-rig.ts";
 
 /** A body that each route takes, by method and path; every value in it is then replaced by malformed ones. */

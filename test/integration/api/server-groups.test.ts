@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { MemoryApiStore } from "../../../adapters/memory/memory-api-store.ts";
-import { MemoryServerGroupStore } from "../../../adapters/memory/memory-server-group-store.ts";
+import { MemoryApiStore } from "../../../adapters/memory/api/memory-api-store.ts";
+import { MemoryServerGroupStore } from "../../../adapters/memory/api/memory-server-group-store.ts";
 import { systemClock } from "../../../runtime/clock.ts";
+import { joinGroup } from "../../../services/api/compute/server-groups/join-group.ts";
 import type { KnownCall } from "../../../services/api/http/call.ts";
-import { joinGroup } from "../../../services/api/server-groups/join-group.ts";
 import { serverSpec } from "../../contract/cell-fixtures.ts";
-import { eventually } from "../../eventually.ts";
+import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const PATH = "/v2.1/os-server-groups";

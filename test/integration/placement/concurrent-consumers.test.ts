@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { brokenSums, overCapacity } from "../../ledger-laws.ts";
 import { allAtOnce, allocationsBody, codeOf, countStatuses } from "../../placement/placement-client.ts";
 import { PlacementRig } from "../../placement/placement-rig.ts";
+import { brokenSums, overCapacity } from "../../rigs/ledger-laws.ts";
 
 const CLIENTS = 64;
 

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { brokenSums } from "../../ledger-laws.ts";
 import { allAtOnce, allocationsBody, countStatuses } from "../../placement/placement-client.ts";
 import { PlacementRig } from "../../placement/placement-rig.ts";
+import { brokenSums } from "../../rigs/ledger-laws.ts";
 
 describe("a request as great as one may be", () => {
   let rig: PlacementRig;

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import fc from "fast-check";
 import { Pool } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withClient } from "../../../adapters/postgres/databases.ts";
+import { withClient } from "../../../adapters/postgres/client/databases.ts";
 import { PLACEMENT_ROUTES } from "../../../services/api/placement/routes.ts";
 import { allocationsBody } from "../../placement/placement-client.ts";
 import { PlacementRig } from "../../placement/placement-rig.ts";

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../../eventually.ts";
 import { CutOff } from "../../placement/cut-off.ts";
 import { allAtOnce, allocationsBody, countStatuses } from "../../placement/placement-client.ts";
 import { PlacementRig } from "../../placement/placement-rig.ts";
+import { eventually } from "../../rigs/eventually.ts";
 
 const SEARCH = "/allocation_candidates?resources=VCPU:1";
 

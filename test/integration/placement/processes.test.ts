@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createPool } from "../../../adapters/postgres/pool.ts";
-import { PostgresLedger } from "../../../adapters/postgres/postgres-ledger.ts";
-import { ServiceProcess } from "../../../cli/chaos/local/service-process.ts";
+import { createPool } from "../../../adapters/postgres/client/pool.ts";
+import { PostgresLedger } from "../../../adapters/postgres/ledger/postgres-ledger.ts";
+import { ServiceProcess } from "../../../chaos/local/service-process.ts";
 import { freePort } from "../../../runtime/free-port.ts";
-import { freshDatabase, type TestDatabase } from "../../databases.ts";
-import { eventually } from "../../eventually.ts";
-import { brokenSums } from "../../ledger-laws.ts";
 import { allocationsBody, PlacementClient } from "../../placement/placement-client.ts";
+import { freshDatabase, type TestDatabase } from "../../rigs/databases.ts";
+import { eventually } from "../../rigs/eventually.ts";
+import { brokenSums } from "../../rigs/ledger-laws.ts";
 
 interface Candidates {
   readonly allocation_requests: readonly unknown[];

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { brokenSums, overCapacity } from "../../ledger-laws.ts";
 import { type Answered, allAtOnce, allocationsBody, countStatuses } from "../../placement/placement-client.ts";
 import { PlacementRig } from "../../placement/placement-rig.ts";
+import { brokenSums, overCapacity } from "../../rigs/ledger-laws.ts";
 
 const ROUNDS = 30;
 const CLAIMS = 12;

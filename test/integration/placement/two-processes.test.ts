@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createPool } from "../../../adapters/postgres/pool.ts";
-import { PostgresCellArbiter } from "../../../adapters/postgres/postgres-cell-arbiter.ts";
-import { PostgresLedger } from "../../../adapters/postgres/postgres-ledger.ts";
-import { createPlacementStore } from "../../../adapters/postgres/postgres-placement-store.ts";
+import { PostgresCellArbiter } from "../../../adapters/postgres/api/postgres-cell-arbiter.ts";
+import { createPool } from "../../../adapters/postgres/client/pool.ts";
+import { PostgresLedger } from "../../../adapters/postgres/ledger/postgres-ledger.ts";
+import { createPlacementStore } from "../../../adapters/postgres/placement/postgres-placement-store.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
-import type { CellArbiter } from "../../../core/placement/cell-arbiter.ts";
-import { FederatedStore, type NamedStore } from "../../../core/placement/federated-store.ts";
-import { freshDatabase, type TestDatabase } from "../../databases.ts";
+import type { CellArbiter } from "../../../core/stores/api/cell-arbiter.ts";
+import { FederatedStore, type NamedStore } from "../../../services/api/placement/federation/federated-store.ts";
+import { freshDatabase, type TestDatabase } from "../../rigs/databases.ts";
 
 const ROUNDS = 30;
 const OWNER = { projectId: "p", userId: "u", type: "INSTANCE" } as const;

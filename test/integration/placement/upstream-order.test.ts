@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withClient } from "../../../adapters/postgres/databases.ts";
+import { withClient } from "../../../adapters/postgres/client/databases.ts";
 import { allAtOnce, allocationsBody, codeOf, countStatuses } from "../../placement/placement-client.ts";
 import { PlacementRig } from "../../placement/placement-rig.ts";
 

@@ -1,5 +1,5 @@
 import { aggregateUuid } from "../../../../core/ledger/ids.ts";
-import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
+import type { PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import { type Answer, json, type PlacementCall } from "../http.ts";
 import { ERROR_CODES, placementConflict } from "../placement-error.ts";
 import { setAggregatesSchemas as setSchema } from "../schemas/names.ts";

@@ -5,7 +5,7 @@ import type {
   ConsumerAllocations,
   PlacementChangeOutcome,
   PlacementStore,
-} from "../../../../core/placement/placement-store.ts";
+} from "../../../../core/stores/cell/placement-store.ts";
 import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
 import {
   ERROR_CODES,

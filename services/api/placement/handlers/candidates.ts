@@ -1,4 +1,4 @@
-import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
+import type { PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import type { Answer, PlacementCall } from "../http.ts";
 import { placementBadRequest } from "../placement-error.ts";
 import { presentCandidates } from "../present-candidates.ts";

@@ -1,6 +1,6 @@
 import { type ProviderUuid, type ResourceClass, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { Inventory } from "../../../../core/ledger/model.ts";
-import type { InventoryOutcome, PlacementStore } from "../../../../core/placement/placement-store.ts";
+import type { InventoryOutcome, PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
 import {
   ERROR_CODES,

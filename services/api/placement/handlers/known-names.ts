@@ -1,5 +1,5 @@
 import type { ResourceClass, Trait } from "../../../../core/ledger/ids.ts";
-import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
+import type { PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import { placementBadRequest } from "../placement-error.ts";
 
 /** Throws 400 when a resource class of a query does not exist. */

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type ProviderUuid, providerUuid } from "../../../../core/ledger/ids.ts";
-import type { PlacementStore, ProviderFilter, ProviderRow } from "../../../../core/placement/placement-store.ts";
+import type { PlacementStore, ProviderFilter, ProviderRow } from "../../../../core/stores/cell/placement-store.ts";
 import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
 import { ERROR_CODES, placementBadRequest, placementConflict, placementNotFound } from "../placement-error.ts";
 import { aggregateRules, inTree, parseResources, traitRules } from "../query-values.ts";

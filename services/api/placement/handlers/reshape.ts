@@ -1,5 +1,5 @@
 import { providerUuid, resourceClass } from "../../../../core/ledger/ids.ts";
-import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
+import type { PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import { type Answer, noContent, type PlacementCall } from "../http.ts";
 import { ERROR_CODES, placementBadRequest, placementConflict } from "../placement-error.ts";
 import { postReshaperSchemas as bodySchema } from "../schemas/allocations.ts";

@@ -1,5 +1,5 @@
 import { type ResourceClass, resourceClass } from "../../../../core/ledger/ids.ts";
-import type { NameRow, PlacementStore } from "../../../../core/placement/placement-store.ts";
+import type { NameRow, PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
 import { placementBadRequest, placementConflict, placementNotFound } from "../placement-error.ts";
 import { resourceClassSchemas as bodySchema } from "../schemas/names.ts";

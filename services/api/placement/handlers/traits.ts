@@ -1,5 +1,5 @@
 import { type Trait, trait } from "../../../../core/ledger/ids.ts";
-import type { PlacementStore } from "../../../../core/placement/placement-store.ts";
+import type { PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
 import { ERROR_CODES, placementBadRequest, placementConflict, placementNotFound } from "../placement-error.ts";
 import {

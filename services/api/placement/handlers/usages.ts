@@ -1,4 +1,4 @@
-import type { ConsumerTypeUsage, PlacementStore } from "../../../../core/placement/placement-store.ts";
+import type { ConsumerTypeUsage, PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import { type Answer, json, type PlacementCall } from "../http.ts";
 import { usagesSchemas as querySchema } from "../schemas/names.ts";
 import { checkQuery } from "../validate.ts";

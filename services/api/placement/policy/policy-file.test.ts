@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../runtime/manual-clock.ts";
 import { SettingsError } from "../../../../runtime/settings.ts";
-import { eventually } from "../../../../test/eventually.ts";
+import { eventually } from "../../../../test/rigs/eventually.ts";
 import { RULES } from "./defaults.ts";
 import { Policy } from "./policy.ts";
 import { PolicyFile, parsePolicyFile } from "./policy-file.ts";

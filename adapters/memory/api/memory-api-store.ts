@@ -1,0 +1,335 @@
+import type { AuditedRequest } from "../../../core/audit/facts.ts";
+import { compare } from "../../../core/ledger/ledger-state.ts";
+import type {
+  AcceptOutcome,
+  ApiStore,
+  AssignCell,
+  AssignOutcome,
+  CellRecord,
+  Deletion,
+  FlavorRecord,
+  OpenRequest,
+  PlaceableRequest,
+  PutOff,
+  RequestFailure,
+  RequestQuery,
+  RequestRecord,
+  RequestScan,
+  RequestStretch,
+  SpecLimits,
+  SweepQuery,
+} from "../../../core/stores/api/api-store.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+
+/** The in-process twin of the API database: every call is one step, and lasts as long as this object. */
+export class MemoryApiStore implements ApiStore {
+  readonly #clock: Clock;
+  readonly #cells = new Map<string, CellRecord>();
+  readonly #flavors = new Map<string, FlavorRecord>();
+  readonly #requests = new Map<string, RequestRecord>();
+  readonly #arrived = new Set<string>();
+  readonly #putOffs = new PutOffs();
+
+  constructor(deps: { readonly clock: Clock }) {
+    this.#clock = deps.clock;
+  }
+
+  async cells(): Promise<readonly CellRecord[]> {
+    return [...this.#cells.values()].sort((a, b) => compare(a.name, b.name));
+  }
+
+  async putCell(cell: CellRecord): Promise<void> {
+    this.#cells.set(cell.name, cell);
+  }
+
+  async flavors(): Promise<readonly FlavorRecord[]> {
+    return [...this.#flavors.values()].sort((a, b) => compare(a.id, b.id));
+  }
+
+  async flavor(id: string): Promise<FlavorRecord | null> {
+    return this.#flavors.get(id) ?? null;
+  }
+
+  async createFlavor(flavor: FlavorRecord): Promise<"created" | "id-taken" | "name-taken"> {
+    if (this.#flavors.has(flavor.id)) return "id-taken";
+    for (const other of this.#flavors.values()) if (other.name === flavor.name) return "name-taken";
+    this.#flavors.set(flavor.id, flavor);
+    return "created";
+  }
+
+  async deleteFlavor(id: string): Promise<boolean> {
+    return this.#flavors.delete(id);
+  }
+
+  async updateExtraSpecs(
+    flavorId: string,
+    update: (extraSpecs: Readonly<Record<string, string>>) => Readonly<Record<string, string>>,
+  ): Promise<Readonly<Record<string, string>> | null> {
+    const flavor = this.#flavors.get(flavorId);
+    if (flavor === undefined) return null;
+    const extraSpecs = { ...update({ ...flavor.extraSpecs }) };
+    this.#flavors.set(flavorId, { ...flavor, extraSpecs });
+    return extraSpecs;
+  }
+
+  async accept(specs: readonly ServerSpec[]): Promise<void> {
+    const nowMs = this.#clock.now();
+    for (const spec of specs) {
+      if (this.#requests.has(spec.uuid)) continue;
+      const { uuid: serverUuid, createdAtMs } = spec;
+      const record: RequestRecord = {
+        serverUuid,
+        state: "accepted",
+        cell: null,
+        spec,
+        fault: null,
+        cancellation: null,
+        createdAtMs,
+        updatedAtMs: nowMs,
+      };
+      this.#requests.set(serverUuid, record);
+      this.#putOffs.begin(serverUuid, nowMs);
+    }
+  }
+
+  async acceptWithin(calls: readonly (readonly ServerSpec[])[], openMax: number): Promise<readonly AcceptOutcome[]> {
+    const outcomes: AcceptOutcome[] = [];
+    for (const specs of calls) {
+      const isKnown = specs.some(({ uuid }) => this.#requests.has(uuid));
+      const project = specs[0]?.projectId;
+      const open = [...this.#requests.values()].filter(
+        ({ state, spec }) => state === "accepted" && spec.projectId === project,
+      ).length;
+      const isRefused = !isKnown && open + specs.length > openMax;
+      if (!isRefused) await this.accept(specs);
+      outcomes.push(isRefused ? { kind: "over-limit", open } : { kind: "accepted" });
+    }
+    return outcomes;
+  }
+
+  async requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {
+    return serverUuids.map((uuid) => this.#requests.get(uuid)).filter((record) => record !== undefined);
+  }
+
+  async listRequests(query: RequestQuery): Promise<readonly RequestRecord[]> {
+    const marker = query.marker === null ? null : this.#requests.get(query.marker);
+    if (marker === undefined) return [];
+    return [...this.#requests.values()]
+      .filter((record) => isListed(record, query) && (marker === null || newestFirst(marker, record) < 0))
+      .sort(newestFirst)
+      .slice(0, query.limit);
+  }
+
+  async scanRequests({ rows, ...query }: RequestScan): Promise<RequestStretch> {
+    const marker = query.marker === null ? null : this.#requests.get(query.marker);
+    if (marker === undefined) return { records: [], resumeAt: null };
+    const after = [...this.#requests.values()]
+      .filter((record) => record.state !== "deleted")
+      .filter((record) => query.projectId === null || record.spec.projectId === query.projectId)
+      .filter((record) => marker === null || newestFirst(marker, record) < 0)
+      .sort(newestFirst)
+      .slice(0, rows);
+    const records = after.filter((record) => isListed(record, query));
+    return { records, resumeAt: after.length < rows ? null : (after.at(-1)?.serverUuid ?? null) };
+  }
+
+  async assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {
+    return assignments.map(({ serverUuid, from, to }) => {
+      const record = this.#requests.get(serverUuid);
+      if (record === undefined || !isBeingPlaced(record)) return { kind: "ended" };
+      if (record.cell !== from) return { kind: "moved", cell: record.cell };
+      this.#write(record, { state: "dispatched", cell: to });
+      if (to !== from) this.#arrived.delete(serverUuid);
+      return { kind: "assigned" };
+    });
+  }
+
+  async failRequests(failures: readonly RequestFailure[]): Promise<void> {
+    for (const { serverUuid, cell, fault } of failures) {
+      const record = this.#requests.get(serverUuid);
+      if (record === undefined || !isBeingPlaced(record) || record.cell !== cell) continue;
+      this.#write(record, { state: "failed", fault });
+    }
+  }
+
+  async cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null> {
+    const record = this.#requests.get(serverUuid);
+    if (record === undefined || record.state === "deleted") return null;
+    if (record.state === "cancelled") return record;
+    return this.#write(record, {
+      state: record.state === "failed" ? "deleted" : "cancelled",
+      cancellation: { requestId, atMs: this.#clock.now() },
+    });
+  }
+
+  async rename(serverUuid: string, name: string): Promise<void> {
+    const record = this.#requests.get(serverUuid);
+    if (record !== undefined) this.#requests.set(serverUuid, { ...record, spec: { ...record.spec, name } });
+  }
+
+  async markDeleted(deletions: readonly Deletion[]): Promise<void> {
+    for (const { cell, serverUuid } of deletions) {
+      const record = this.#requests.get(serverUuid);
+      if (record?.state === "cancelled" && (record.cell === null || record.cell === cell))
+        this.#write(record, { state: "deleted" });
+    }
+  }
+
+  async placeable(
+    serverUuids: readonly string[],
+    { specBytesMax, pageBytesMax }: SpecLimits,
+  ): Promise<{ readonly found: readonly PlaceableRequest[]; readonly left: readonly string[] }> {
+    const found: PlaceableRequest[] = [];
+    const left: string[] = [];
+    let pageBytes = 0;
+    for (const uuid of new Set(serverUuids)) {
+      const record = this.#requests.get(uuid);
+      if (record === undefined) continue;
+      const { serverUuid, state, cell } = record;
+      const specBytes = ServerSpec.encode(record.spec).finish().length;
+      const { times: putOffs, acceptedAtMs } = this.#putOffs.of(uuid);
+      const ageMs = this.#clock.now() - acceptedAtMs;
+      const isRead = specBytes <= specBytesMax;
+      if (isRead) pageBytes += specBytes;
+      if (isRead && pageBytes > pageBytesMax) left.push(uuid);
+      else found.push({ serverUuid, state, cell, spec: isRead ? record.spec : null, specBytes, putOffs, ageMs });
+    }
+    return { found, left };
+  }
+
+  async putOff(putOffs: readonly PutOff[]): Promise<void> {
+    for (const { serverUuid, delayMs } of putOffs) {
+      const record = this.#requests.get(serverUuid);
+      if (record === undefined || !isBeingPlaced(record) || this.#arrived.has(serverUuid)) continue;
+      this.#putOffs.putOff(serverUuid, this.#clock.now() + delayMs);
+    }
+  }
+
+  async stale(
+    untouchedMs: number,
+    limit: number,
+    { placing = "all", exceptCells = [] }: SweepQuery = {},
+  ): Promise<readonly OpenRequest[]> {
+    const nowMs = this.#clock.now();
+    const isDue = ({ serverUuid, state, updatedAtMs }: RequestRecord): boolean => {
+      const untouchedAtMs = state === "dispatched" ? Number.POSITIVE_INFINITY : updatedAtMs + untouchedMs;
+      const { retryAtMs } = this.#putOffs.of(serverUuid);
+      return (state === "cancelled" ? untouchedAtMs : (retryAtMs ?? untouchedAtMs)) <= nowMs;
+    };
+    const isAsked = ({ serverUuid }: RequestRecord): boolean =>
+      placing === "all" || (placing === "put-off" && this.#putOffs.of(serverUuid).times > 0);
+    return [...this.#requests.values()]
+      .filter((record) => record.state === "cancelled" || (isBeingPlaced(record) && isAsked(record)))
+      .filter((record) => record.state !== "dispatched" || !this.#arrived.has(record.serverUuid))
+      .filter((record) => isDue(record) && (record.cell === null || !exceptCells.includes(record.cell)))
+      .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.serverUuid, b.serverUuid))
+      .slice(0, limit)
+      .map((record) => {
+        this.#putOffs.handOut(record.serverUuid, nowMs + untouchedMs);
+        const { serverUuid, state, cell } = this.#write(record, {});
+        return { serverUuid, state, cell };
+      });
+  }
+
+  async unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly OpenRequest[]> {
+    return this.#unarrived(this.#requests.values(), cell, untouchedMs)
+      .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.serverUuid, b.serverUuid))
+      .slice(0, limit);
+  }
+
+  async markArrived(cell: string, serverUuids: readonly string[]): Promise<void> {
+    for (const uuid of serverUuids) {
+      const record = this.#requests.get(uuid);
+      if (record?.state === "dispatched" && record.cell === cell) this.#arrived.add(uuid);
+    }
+  }
+
+  async takeLost(cell: string, serverUuids: readonly string[], untouchedMs: number): Promise<readonly string[]> {
+    const named = [...new Set(serverUuids)].map((uuid) => this.#requests.get(uuid)).filter((one) => one !== undefined);
+    return this.#unarrived(named, cell, untouchedMs).map((record) => {
+      this.#putOffs.handOut(record.serverUuid, this.#clock.now());
+      return this.#write(record, {}).serverUuid;
+    });
+  }
+
+  #unarrived(records: Iterable<RequestRecord>, cell: string, untouchedMs: number): RequestRecord[] {
+    const touchedBeforeMs = this.#clock.now() - untouchedMs;
+    return [...records].filter(
+      (record) =>
+        record.state === "dispatched" &&
+        record.cell === cell &&
+        record.updatedAtMs <= touchedBeforeMs &&
+        !this.#arrived.has(record.serverUuid),
+    );
+  }
+
+  /** What an audit asks of the requests, as they are now. */
+  auditedRequests(): AuditedRequest[] {
+    const nowMs = this.#clock.now();
+    return Array.from(
+      this.#requests.values(),
+      ({ serverUuid, state, cell, createdAtMs, updatedAtMs, cancellation }) => ({
+        ...{ serverUuid, state, cell },
+        untouchedMs: nowMs - updatedAtMs,
+        pendingMs: nowMs - (cancellation?.atMs ?? createdAtMs),
+      }),
+    );
+  }
+
+  async ping(): Promise<void> {}
+
+  async close(): Promise<void> {}
+
+  #write(
+    record: RequestRecord,
+    change: Partial<Pick<RequestRecord, "state" | "cell" | "fault" | "cancellation">>,
+  ): RequestRecord {
+    const written: RequestRecord = { ...record, ...change, updatedAtMs: this.#clock.now() };
+    this.#requests.set(record.serverUuid, written);
+    return written;
+  }
+}
+
+/** What `open_requests` keeps of a request beside its state. */
+class PutOffs {
+  readonly #rows = new Map<
+    string,
+    { readonly acceptedAtMs: number; readonly retryAtMs: number | null; readonly times: number }
+  >();
+
+  begin(uuid: string, nowMs: number): void {
+    this.#rows.set(uuid, { acceptedAtMs: nowMs, retryAtMs: null, times: 0 });
+  }
+
+  of(uuid: string) {
+    return this.#rows.get(uuid) ?? { acceptedAtMs: 0, retryAtMs: null, times: 0 };
+  }
+
+  putOff(uuid: string, retryAtMs: number): void {
+    this.#rows.set(uuid, { ...this.of(uuid), retryAtMs, times: this.of(uuid).times + 1 });
+  }
+
+  handOut(uuid: string, retryAtMs: number): void {
+    this.#rows.set(uuid, { ...this.of(uuid), retryAtMs });
+  }
+}
+
+function isBeingPlaced({ state }: RequestRecord): boolean {
+  return state === "accepted" || state === "dispatched";
+}
+
+function isListed(record: RequestRecord, query: Omit<RequestQuery, "limit">): boolean {
+  const { projectId, nameContains = "", changedSinceMs = Number.NEGATIVE_INFINITY } = query;
+  return (
+    record.state !== "deleted" &&
+    record.state !== "cancelled" &&
+    (projectId === null || record.spec.projectId === projectId) &&
+    record.spec.name.includes(nameContains) &&
+    record.updatedAtMs >= changedSinceMs
+  );
+}
+
+function newestFirst(a: RequestRecord, b: RequestRecord): number {
+  return b.createdAtMs - a.createdAtMs || compare(a.serverUuid, b.serverUuid);
+}

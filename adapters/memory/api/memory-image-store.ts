@@ -1,0 +1,48 @@
+import type { ImageQuery, ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
+
+/** The in-process twin of the images' table. */
+export class MemoryImageStore implements ImageStore {
+  readonly #images = new Map<string, ImageRecord>();
+
+  async createImage(image: ImageRecord): Promise<"created" | "id-taken"> {
+    if (this.#images.has(image.id)) return "id-taken";
+    this.#images.set(image.id, structuredClone(image));
+    return "created";
+  }
+
+  async image(id: string): Promise<ImageRecord | null> {
+    return this.#images.get(id) ?? null;
+  }
+
+  async images({ visibleTo, name, marker, limit }: ImageQuery): Promise<readonly ImageRecord[]> {
+    const sorted = [...this.#images.values()].sort(newestFirst);
+    const last = marker === null ? undefined : this.#images.get(marker);
+    return sorted
+      .filter((image) => visibleTo === null || image.owner === visibleTo || isOpenToAll(image))
+      .filter((image) => name === null || image.name === name)
+      .filter((image) => last === undefined || newestFirst(last, image) < 0)
+      .slice(0, limit);
+  }
+
+  async updateImage(id: string, change: (image: ImageRecord) => ImageRecord): Promise<ImageRecord | null> {
+    const image = this.#images.get(id);
+    if (image === undefined) return null;
+    const changed = structuredClone(change(image));
+    this.#images.set(id, changed);
+    return changed;
+  }
+
+  async deleteImage(id: string): Promise<boolean> {
+    return this.#images.delete(id);
+  }
+}
+
+function isOpenToAll({ visibility }: ImageRecord): boolean {
+  return visibility === "public" || visibility === "community";
+}
+
+function newestFirst(a: ImageRecord, b: ImageRecord): number {
+  if (a.createdAtMs !== b.createdAtMs) return b.createdAtMs - a.createdAtMs;
+  if (a.id === b.id) return 0;
+  return a.id < b.id ? -1 : 1;
+}

@@ -1,0 +1,205 @@
+import type { MessagePort } from "node:worker_threads";
+import {
+  type Bus,
+  BusError,
+  type BusErrorCode,
+  type BusMessage,
+  type ConsumerName,
+  type PublishOptions,
+  type StreamSpec,
+  type StreamState,
+  type Subscription,
+} from "../../../runtime/bus.ts";
+import { TurnQueue } from "../../../runtime/turn-queue.ts";
+
+/** What a bus is asked from another thread. */
+type Call =
+  | { readonly kind: "publish"; readonly subject: string; readonly data: Uint8Array; readonly options: PublishOptions }
+  | { readonly kind: "consume"; readonly consumer: ConsumerName; readonly maxInFlight: number }
+  | { readonly kind: "stop"; readonly subscription: number }
+  | { readonly kind: "ensureStreams"; readonly specs: readonly StreamSpec[] }
+  | { readonly kind: "close" };
+type Asked =
+  | { readonly kind: "call"; readonly id: number; readonly call: Call }
+  | { readonly kind: "ack"; readonly number: number }
+  | { readonly kind: "retry"; readonly number: number; readonly delayMs: number };
+
+/** … and what it says. A subscription has the number of the call that asked for it. */
+type Told =
+  | { readonly kind: "done"; readonly id: number }
+  | { readonly kind: "failed"; readonly id: number; readonly failure: Failure }
+  | { readonly kind: "message"; readonly subscription: number; readonly number: number; readonly message: Delivered };
+type Delivered = Pick<BusMessage, "subject" | "data" | "headers" | "deliveries" | "storedAtMs">;
+interface Failure {
+  readonly code: BusErrorCode;
+  readonly about: string;
+  readonly detail: string;
+}
+
+/** Lets a `ThreadBus` at the port's other end use the bus, which is that one's from now on: it closes with it, also when its thread dies. */
+export function serveBus(bus: Bus, port: MessagePort): void {
+  const told = new TurnQueue<Told>((words) => port.postMessage(words));
+  const out = new Map<number, BusMessage>();
+  const subscriptions = new Map<number, Subscription>();
+  let delivered = 0;
+  const carryOut = async (id: number, call: Call): Promise<void> => {
+    if (call.kind === "publish") return bus.publish(call.subject, call.data, call.options);
+    if (call.kind === "ensureStreams") return bus.ensureStreams(call.specs);
+    if (call.kind === "stop") {
+      const subscription = subscriptions.get(call.subscription);
+      subscriptions.delete(call.subscription);
+      return subscription?.stop();
+    }
+    if (call.kind === "close") return bus.close();
+    const { consumer, maxInFlight } = call;
+    const subscription = await bus.consume(consumer, { maxInFlight }, (message) => {
+      delivered += 1;
+      out.set(delivered, message);
+      told.add({ kind: "message", subscription: id, number: delivered, message: deliveredOf(message) });
+    });
+    subscriptions.set(id, subscription);
+  };
+  port.on("message", (words: readonly Asked[]) => {
+    for (const asked of words) {
+      if (asked.kind === "call") {
+        carryOut(asked.id, asked.call).then(
+          () => told.add({ kind: "done", id: asked.id }),
+          (error: unknown) => told.add({ kind: "failed", id: asked.id, failure: failureOf(error) }),
+        );
+        continue;
+      }
+      const message = out.get(asked.number);
+      out.delete(asked.number);
+      if (asked.kind === "ack") message?.ack();
+      else message?.retry(asked.delayMs);
+    }
+  });
+  port.on("close", () => {
+    out.clear();
+    bus.close().catch(() => undefined);
+  });
+}
+
+/**
+ * A connection to a bus of another thread: every call is a message to `serveBus` at the port's other end, those of one turn
+ * of the event loop together. What a bus there promises holds here; bytes are copied on their way.
+ */
+export class ThreadBus implements Bus {
+  readonly #port: MessagePort;
+  readonly #asked: TurnQueue<Asked>;
+  readonly #waiting = new Map<number, PromiseWithResolvers<void>>();
+  readonly #consumers = new Map<number, (message: BusMessage) => void>();
+  #calls = 0;
+  #closing: Promise<void> | null = null;
+
+  constructor(port: MessagePort) {
+    this.#port = port;
+    this.#asked = new TurnQueue((words) => port.postMessage(words));
+    port.on("message", (words: readonly Told[]) => {
+      for (const told of words) this.#hear(told);
+    });
+    // Also when the thread at the other end has died.
+    port.on("close", () => this.#end());
+  }
+
+  publish(subject: string, data: Uint8Array, options: PublishOptions = {}): Promise<void> {
+    return this.#call(subject, { kind: "publish", subject, data: exact(data), options });
+  }
+
+  async consume(
+    consumer: ConsumerName,
+    { maxInFlight }: { readonly maxInFlight: number },
+    onMessage: (message: BusMessage) => void,
+  ): Promise<Subscription> {
+    const subscription = this.#calls + 1;
+    // Its first message may come before the answer.
+    this.#consumers.set(subscription, onMessage);
+    try {
+      await this.#call(consumer.consumer, { kind: "consume", consumer, maxInFlight });
+    } catch (error) {
+      this.#consumers.delete(subscription);
+      throw error;
+    }
+    const stop = async (): Promise<void> => {
+      await this.#call(consumer.consumer, { kind: "stop", subscription });
+      this.#consumers.delete(subscription);
+    };
+    // The end of the connection is the end of its subscriptions.
+    return { stop: () => (this.#closing === null ? stop() : this.#closing) };
+  }
+
+  ensureStreams(specs: readonly StreamSpec[]): Promise<void> {
+    return this.#call(specs.map(({ stream }) => stream).join(", "), { kind: "ensureStreams", specs });
+  }
+
+  /** The broker is in the same process. */
+  streamState(): StreamState {
+    return this.#closing === null ? "there" : "away";
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#send({ kind: "close" }).then(
+      () => this.#port.close(),
+      () => undefined,
+    );
+    return this.#closing;
+  }
+
+  #end(): void {
+    this.#closing ??= Promise.resolve();
+    for (const { reject } of this.#waiting.values()) reject(new BusError("closed", "the bus", "was closed"));
+    this.#waiting.clear();
+    this.#consumers.clear();
+  }
+
+  #call(about: string, call: Call): Promise<void> {
+    if (this.#closing !== null) return Promise.reject(new BusError("closed", about, "the connection is closed"));
+    return this.#send(call);
+  }
+
+  #send(call: Call): Promise<void> {
+    this.#calls += 1;
+    const waiting = Promise.withResolvers<void>();
+    this.#waiting.set(this.#calls, waiting);
+    this.#asked.add({ kind: "call", id: this.#calls, call });
+    return waiting.promise;
+  }
+
+  #hear(told: Told): void {
+    if (told.kind === "message") {
+      this.#consumers.get(told.subscription)?.(this.#messageOf(told.number, told.message));
+      return;
+    }
+    const waiting = this.#waiting.get(told.id);
+    this.#waiting.delete(told.id);
+    if (told.kind === "done") waiting?.resolve();
+    else waiting?.reject(new BusError(told.failure.code, told.failure.about, told.failure.detail));
+  }
+
+  #messageOf(number: number, message: Delivered): BusMessage {
+    return {
+      ...message,
+      ack: () => this.#settle({ kind: "ack", number }),
+      retry: (delayMs) => this.#settle({ kind: "retry", number, delayMs }),
+    };
+  }
+
+  /** Lost with the connection, as elsewhere. */
+  #settle(asked: Asked): void {
+    if (this.#closing === null) this.#asked.add(asked);
+  }
+}
+
+function deliveredOf({ subject, data, headers, deliveries, storedAtMs }: BusMessage): Delivered {
+  return { subject, data: exact(data), headers, deliveries, storedAtMs };
+}
+
+/** A view of a larger buffer would take all of that with it. */
+function exact(data: Uint8Array): Uint8Array {
+  return data.byteLength === data.buffer.byteLength ? data : new Uint8Array(data);
+}
+
+function failureOf(error: unknown): Failure {
+  if (!(error instanceof BusError)) return { code: "refused", about: "the bus", detail: String(error) };
+  return { code: error.code, about: error.about, detail: error.message.slice(error.about.length + 2) };
+}

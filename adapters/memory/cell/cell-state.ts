@@ -1,0 +1,181 @@
+import type { HypervisorFacts } from "../../../core/ledger/hypervisor-facts.ts";
+import type { OperationSignal } from "../../../core/stores/cell/operation-store.ts";
+import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
+import type { AttemptResult, ServerStatus } from "../../../core/tasks/server.ts";
+import { attemptIdOf } from "../../../core/tasks/server.ts";
+import type { ReachedStage, Taking, TaskOutcome } from "../../../core/tasks/task-record.ts";
+import type { Task } from "../../../proto/gen/berth/cell.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { MemoryTransaction } from "./memory-ledger.ts";
+import { TrackedMoves } from "./tracked-moves.ts";
+import { TrackedServers } from "./tracked-servers.ts";
+
+/** A row of `servers`. `CLOSED`: no server, a door that is shut. */
+export interface ServerRow {
+  readonly uuid: string;
+  status: ServerStatus | "CLOSED";
+  taskState: string | null;
+  spec: ServerSpec;
+  host: string | null;
+  attemptId: string | null;
+  fault: { readonly message: string; readonly atMs: number } | null;
+  readonly createdAtMs: number;
+  updatedAtMs: number;
+  launchedAtMs: number | null;
+  deletedAtMs: number | null;
+  revision: number;
+}
+
+/** A row of `tasks`. */
+export interface TaskRow {
+  readonly id: string;
+  readonly serverUuid: string;
+  readonly kind: "build" | "delete" | "operate";
+  readonly task: Task;
+  epoch: number;
+  owner: string | null;
+  selection: number;
+  readonly createdAtMs: number;
+  endedAtMs: number | null;
+  outcome: TaskOutcome | null;
+  /** Of an operation; see OperationPosition. */
+  stage: string | null;
+  step: number;
+  signal: OperationSignal | null;
+  reason: string;
+  takings: readonly Taking[];
+  stages: readonly ReachedStage[];
+}
+
+/** A row of `migrations`. */
+export interface MigrationRow {
+  readonly uuid: string;
+  readonly serverUuid: string;
+  /** `leftover`: no move, but the room of a guest that a delete or an offload could not destroy. */
+  readonly kind: OperationKind | "leftover";
+  status: string;
+  readonly sourceHost: string | null;
+  readonly sourceAttemptId: string | null;
+  destHost: string;
+  destAttemptId: string;
+  ended: boolean;
+  holdsSource: boolean;
+  runs: boolean;
+  note: string;
+  readonly createdAtMs: number;
+  updatedAtMs: number;
+}
+
+/** A row of `attempts`. */
+export interface AttemptRow {
+  readonly taskId: string;
+  readonly selection: number;
+  readonly serverUuid: string;
+  readonly host: string;
+  readonly startedAtMs: number;
+  endedAtMs: number | null;
+  result: AttemptResult | null;
+  reason: string | null;
+}
+
+/** A row of `hosts`. */
+export interface HostRow {
+  readonly name: string;
+  rootProvider: string;
+  agentId: string;
+  up: boolean;
+  /** Since when, if it is up. */
+  readonly upAtMs: number;
+  disabled: boolean;
+  hypervisor: HypervisorFacts;
+}
+
+/** The tables of one cell beside its ledger, with the indexes that the steps need. */
+export class CellState {
+  readonly servers = new TrackedServers<ServerRow>();
+  readonly tasks = new Map<string, TaskRow>();
+  /** Tasks that have not ended. */
+  readonly running = new Set<TaskRow>();
+  readonly tasksByServer = new Map<string, TaskRow[]>();
+  /** By attempt id. */
+  readonly attempts = new Map<string, AttemptRow>();
+  readonly attemptsByServer = new Map<string, Set<string>>();
+  readonly hosts = new Map<string, HostRow>();
+  readonly migrations = new TrackedMoves<MigrationRow>();
+  /** Why hosts are disabled, where a reason was given. */
+  readonly disabledReasons = new Map<string, string>();
+  /** Hosts that operators keep down. */
+  readonly forcedDown = new Set<string>();
+  /** When each agent was last seen. */
+  readonly agents = new Map<string, number>();
+  readonly conductorNames = new Map<string, string>();
+  /** Until when each conductor's lease holds. */
+  readonly leases = new Map<string, number>();
+
+  /** Returns what puts all rows back to what they are now. Cost: all of them, twice. */
+  remember(): () => void {
+    const kept = structuredClone(this.#tables());
+    return () => {
+      // What refers to one row does so afterwards, too.
+      const again = structuredClone(kept);
+      for (const [at, table] of this.#tables().entries()) {
+        table.clear();
+        const rows = again[at];
+        if (table instanceof Map && rows instanceof Map) for (const [key, row] of rows) table.set(key, row);
+        if (table instanceof Set && rows instanceof Set) for (const row of rows) table.add(row);
+      }
+    };
+  }
+
+  #tables(): (Map<string, unknown> | Set<unknown>)[] {
+    return [
+      this.servers,
+      this.tasks,
+      this.running,
+      this.tasksByServer,
+      this.attempts,
+      this.attemptsByServer,
+      this.hosts,
+      this.migrations,
+      this.disabledReasons,
+      this.forcedDown,
+      this.agents,
+      this.conductorNames,
+      this.leases,
+    ] as (Map<string, unknown> | Set<unknown>)[];
+  }
+
+  addTask(row: TaskRow): void {
+    this.tasks.set(row.id, row);
+    this.running.add(row);
+    const ofServer = this.tasksByServer.get(row.serverUuid);
+    if (ofServer === undefined) this.tasksByServer.set(row.serverUuid, [row]);
+    else ofServer.push(row);
+  }
+
+  endTask(row: TaskRow, outcome: TaskOutcome, nowMs: number): void {
+    row.endedAtMs = nowMs;
+    row.outcome = outcome;
+    this.running.delete(row);
+  }
+
+  putAttempt(row: AttemptRow): void {
+    const id = attemptIdOf(row.taskId, row.selection);
+    this.attempts.set(id, row);
+    const ofServer = this.attemptsByServer.get(row.serverUuid);
+    if (ofServer === undefined) this.attemptsByServer.set(row.serverUuid, new Set([id]));
+    else ofServer.add(id);
+  }
+
+  attemptsOf(serverUuid: string): AttemptRow[] {
+    const ids = this.attemptsByServer.get(serverUuid) ?? [];
+    return Array.from(ids, (id) => this.attempts.get(id)).filter((row) => row !== undefined);
+  }
+}
+
+/** What a step may use: the rows, the ledger's transaction, and the one moment at which all of it happens. */
+export interface CellTransaction extends Pick<MemoryTransaction, "applyAllocations" | "emit"> {
+  readonly cell: CellState;
+  readonly xid: number;
+  readonly nowMs: number;
+}

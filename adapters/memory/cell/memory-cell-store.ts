@@ -1,0 +1,392 @@
+import { compare } from "../../../core/ledger/ledger-state.ts";
+import type { RowChange } from "../../../core/ledger/row-change.ts";
+import type {
+  CellStore,
+  CommitOutcome,
+  DeleteOutcome,
+  Dispatch,
+  DispatchOutcome,
+  Home,
+  Hop,
+  HopOutcome,
+  HostReport,
+  HostSighting,
+  KnownRoot,
+  TakenTask,
+  UnreadableEnd,
+  UnreadableOutcome,
+} from "../../../core/stores/cell/cell-store.ts";
+import type {
+  BeginOperation,
+  BeginOutcome,
+  ComparedHost,
+  Holding,
+  HoldingPatch,
+  Migration,
+  MigrationQuery,
+  OperationPosition,
+  OperationSignal,
+  OperationStep,
+  PatchOutcome,
+  ResetOutcome,
+  SignalOutcome,
+  StatusReset,
+  StepOutcome,
+  StrayLook,
+  StrayPage,
+} from "../../../core/stores/cell/operation-store.ts";
+import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
+import type { ViewSource } from "../../../core/stores/cell/view-source.ts";
+import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../../core/tasks/expiry-limit.ts";
+import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
+import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
+import type { TaskRecord } from "../../../core/tasks/task-record.ts";
+import type { Task } from "../../../proto/gen/berth/cell.ts";
+import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { CellState, type CellTransaction, type TaskRow } from "./cell-state.ts";
+import { tableFacts } from "./memory-audit.ts";
+import { closeStep, dispatchStep, requestDeleteStep } from "./memory-dispatch-steps.ts";
+import { MemoryHostAdminStore } from "./memory-host-admin-store.ts";
+import {
+  agentArrivedStep,
+  agentSeenStep,
+  expireStep,
+  homeOf,
+  hostChange,
+  hostsInCell,
+  hostUpStep,
+  knownRootsOf,
+  residentsOf,
+  sightingOf,
+} from "./memory-host-steps.ts";
+import type { MemoryLedger, TransactionListener } from "./memory-ledger.ts";
+import {
+  beginStep,
+  claimedOf,
+  commitOperationStep,
+  heldForGuests,
+  migrationsOf,
+  patchStep,
+  positionOf,
+  releaseEvacuatedStep,
+  resetStep,
+  signalStep,
+  unconfirmedOf,
+} from "./memory-operation-steps.ts";
+import { MemoryQuarantine } from "./memory-quarantine.ts";
+import { attemptsOf, serverCountByHost, serverOf, serversChangedSince, tasksOf } from "./memory-server-reads.ts";
+import { strayPageOf } from "./memory-strays.ts";
+import {
+  commitActiveStep,
+  commitDeletedStep,
+  commitErrorStep,
+  endUnreadableStep,
+  handOverStep,
+  hopStep,
+  ownedBy,
+  sweepable,
+  takeStep,
+} from "./memory-task-steps.ts";
+
+/**
+ * The in-process twin of a cell's database: lasts as long as this object. Each call is one synchronous step on the rows
+ * and the given ledger together; all time comes from the clock. Whoever follows it is told of each transaction before
+ * its caller is, so as a `ViewSource` it is never behind.
+ */
+export class MemoryCellStore implements CellStore, ViewSource {
+  readonly ready = true;
+  readonly #clock: Clock;
+  readonly #ledger: MemoryLedger;
+  readonly #cell = new CellState();
+  /** Conductors' side and operators' side of the guests that are kept although the cell does not want them. */
+  readonly quarantine: MemoryQuarantine;
+  readonly #appliedHandlers = new Set<(xid: number) => void>();
+  readonly #followers = new Set<TransactionListener>();
+
+  constructor(deps: { readonly clock: Clock; readonly ledger: MemoryLedger }) {
+    this.#clock = deps.clock;
+    this.#ledger = deps.ledger;
+    this.quarantine = new MemoryQuarantine({
+      cell: this.#cell,
+      clock: deps.clock,
+      disable: (host, reason) => this.hostAdmin().setDisabled(host, true, reason),
+    });
+    this.#ledger.onTransaction((xid, rows) => {
+      for (const follower of [...this.#followers]) follower(xid, rows);
+      for (const handler of [...this.#appliedHandlers]) handler(xid);
+    });
+  }
+
+  /** Tells the listener at once of all rows that a ledger view shows, as transaction 0, then of each transaction's. Returns the unsubscriber. */
+  follow(listener: TransactionListener): () => void {
+    const hosts = Array.from(this.#cell.hosts.values(), hostChange);
+    const { servers, migrations } = this.#cell;
+    listener(0, [...this.#ledger.rows(), ...hosts, ...servers.rows(), ...migrations.rows()] satisfies RowChange[]);
+    this.#followers.add(listener);
+    return () => this.#followers.delete(listener);
+  }
+
+  async waitUntilSeen(): Promise<void> {}
+
+  onApplied(handler: (xid: number) => void): () => void {
+    this.#appliedHandlers.add(handler);
+    return () => this.#appliedHandlers.delete(handler);
+  }
+
+  /** Returns what makes this the database that it is now, as a restored backup. Its followers have to begin anew. */
+  remember(): () => void {
+    const putBack = [this.#cell, this.#ledger, this.quarantine].map((part) => part.remember());
+    return () => {
+      for (const part of putBack) part();
+    };
+  }
+
+  /** Operators' side of the same rows. */
+  hostAdmin(): MemoryHostAdminStore {
+    return new MemoryHostAdminStore(this.#cell, this.#ledger, this.#clock);
+  }
+
+  /** Every task that was ever stored, by id: for those who compare stores. */
+  tasks(): readonly Readonly<TaskRow>[] {
+    return [...this.#cell.tasks.values()].sort((a, b) => compare(a.id, b.id));
+  }
+
+  /** What an audit asks of the tables, as they are now. */
+  facts(): ReturnType<typeof tableFacts> {
+    return tableFacts(this.#cell, this.#clock.now());
+  }
+
+  // --- DispatchStore, ServerStore
+
+  async dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
+    return this.#step((tx) => dispatches.map((dispatch) => dispatchStep(tx, dispatch)));
+  }
+
+  async close(serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]> {
+    return this.#step((tx) => serverUuids.map((uuid) => closeStep(tx, uuid)));
+  }
+
+  async requestDelete(tasks: readonly Task[]): Promise<readonly DeleteOutcome[]> {
+    return this.#step((tx) => tasks.map((task) => requestDeleteStep(tx, task)));
+  }
+
+  /** One server at this moment, for those who look on; null: it is not here. */
+  look(uuid: string): Server | null {
+    return serverOf(this.#cell.servers.get(uuid));
+  }
+
+  async servers(uuids: readonly string[]): Promise<readonly Server[]> {
+    return uuids.map((uuid) => this.look(uuid)).filter((server) => server !== null);
+  }
+
+  async serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {
+    return serversChangedSince(this.#cell, sinceMs, limit);
+  }
+
+  async attempts(serverUuid: string): Promise<readonly Attempt[]> {
+    return attemptsOf(this.#cell, serverUuid);
+  }
+
+  async tasksOf(serverUuid: string): Promise<readonly TaskRecord[]> {
+    return tasksOf(this.#cell, serverUuid);
+  }
+
+  async hosts(): Promise<readonly Host[]> {
+    return hostsInCell(this.#cell);
+  }
+
+  async serverCountByHost(): Promise<ReadonlyMap<string, number>> {
+    return serverCountByHost(this.#cell);
+  }
+
+  // --- TaskStore
+
+  async renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void> {
+    this.#cell.conductorNames.set(conductor.id, conductor.name);
+    this.#cell.leases.set(conductor.id, this.#clock.now() + conductor.leaseMs);
+  }
+
+  async giveUpLease(conductorId: string): Promise<void> {
+    this.#cell.leases.delete(conductorId);
+  }
+
+  async takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]> {
+    return this.#step((tx) =>
+      [...new Set(taskIds)].map((id) => takeStep(tx, conductorId, id)).filter((taken) => taken !== null),
+    );
+  }
+
+  async sweepTasks(
+    conductorId: string,
+    untakenMs: number,
+    limit: number,
+    except: readonly string[] = [],
+  ): Promise<readonly TakenTask[]> {
+    return this.#step((tx) =>
+      sweepable(tx, conductorId, untakenMs)
+        .filter((row) => !except.includes(row.id))
+        .slice(0, limit)
+        .map((row) => takeStep(tx, conductorId, row.id))
+        .filter((taken) => taken !== null),
+    );
+  }
+
+  async handOver(conductorId: string, claims: readonly TaskClaim[]): Promise<readonly boolean[]> {
+    return this.#step((tx) => claims.map((claim) => handOverStep(tx, conductorId, claim)));
+  }
+
+  async ownedTasks(conductorId: string): Promise<readonly string[]> {
+    return ownedBy(this.#cell, conductorId).map((row) => row.id);
+  }
+
+  async commitActive(
+    commits: readonly (TaskClaim & { readonly selection: number })[],
+  ): Promise<readonly CommitOutcome[]> {
+    return this.#step((tx) => commits.map((commit) => commitActiveStep(tx, commit)));
+  }
+
+  async hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
+    return this.#step((tx) => hops.map((hop) => hopStep(tx, hop)));
+  }
+
+  async commitError(errors: Parameters<CellStore["commitError"]>[0]): Promise<readonly CommitOutcome[]> {
+    return this.#step((tx) => errors.map((error) => commitErrorStep(tx, error)));
+  }
+
+  async endUnreadable(ends: readonly UnreadableEnd[]): Promise<readonly UnreadableOutcome[]> {
+    return this.#step((tx) => ends.map((end) => endUnreadableStep(tx, end)));
+  }
+
+  async commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
+    return this.#step((tx) => deletes.map((claim) => commitDeletedStep(tx, claim)));
+  }
+
+  // --- HostStore
+
+  async hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void> {
+    this.#step((tx) => {
+      tx.cell.agents.set(agentId, tx.nowMs);
+      for (const host of hosts) hostUpStep(tx, agentId, host);
+    });
+  }
+
+  async agentArrived(agentId: string, hosts: readonly string[]): Promise<void> {
+    this.#step((tx) => agentArrivedStep(tx, agentId, hosts));
+  }
+
+  async agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
+    return this.#step((tx) => [...new Set(agentIds)].filter((id) => agentSeenStep(tx, id)).sort(compare));
+  }
+
+  async expireAgents(unseenMs: number, limit: ExpiryLimit = NO_EXPIRY_LIMIT): Promise<Expiry> {
+    return this.#step((tx) => expireStep(tx, unseenMs, limit));
+  }
+
+  incarnation(): Promise<string> {
+    return this.quarantine.incarnation();
+  }
+  judgeGuests(guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
+    return this.quarantine.judgeGuests(guests);
+  }
+  keepQuarantined(hosts: Parameters<CellStore["keepQuarantined"]>[0]): Promise<void> {
+    return this.quarantine.keepQuarantined(hosts);
+  }
+  raiseRevisions(revisions: Parameters<CellStore["raiseRevisions"]>[0]): Promise<void> {
+    return this.quarantine.raiseRevisions(revisions);
+  }
+
+  async sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {
+    return [...new Set(hosts)]
+      .sort(compare)
+      .map((name) => sightingOf(this.#cell, name, this.#clock.now()))
+      .filter((sighting) => sighting !== null);
+  }
+
+  async knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]> {
+    return this.#ledger.transact((tx) => knownRootsOf(this.#cell, tx.providers(), providers));
+  }
+
+  async homes(serverUuids: readonly string[]): Promise<readonly Home[]> {
+    return serverUuids.map((uuid) => homeOf(this.#cell, this.#cell.servers.get(uuid))).filter((home) => home !== null);
+  }
+
+  async residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
+    return residentsOf(this.#cell, hosts);
+  }
+
+  // --- OperationStore
+
+  async begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
+    return this.#step((tx) => operations.map((operation) => beginStep(tx, operation)));
+  }
+
+  async patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {
+    return this.#step((tx) => patches.map((patch) => patchStep(tx, patch)));
+  }
+
+  async claimed(attemptIds: readonly string[]): Promise<readonly (AllocationRequest | null)[]> {
+    return attemptIds.map((id) => claimedOf(this.#cell, id));
+  }
+
+  async holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]> {
+    const { consumers } = await this.#ledger.dump();
+    const held = new Map<string, Holding>(
+      consumers.map(({ uuid, generation, items }) => [uuid, { generation, items }]),
+    );
+    return consumerUuids.map((uuid) => held.get(uuid) ?? null);
+  }
+
+  async resetStatus(resets: readonly StatusReset[]): Promise<readonly ResetOutcome[]> {
+    return this.#step((tx) => resets.map((one) => resetStep(tx, one)));
+  }
+
+  async signal(
+    signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
+  ): Promise<readonly SignalOutcome[]> {
+    return this.#step((tx) => signals.map(({ taskId, signal }) => signalStep(tx, taskId, signal)));
+  }
+
+  async positions(taskIds: readonly string[]): Promise<readonly OperationPosition[]> {
+    return taskIds.map((id) => positionOf(this.#cell, id)).filter((position) => position !== null);
+  }
+
+  async commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
+    return this.#step((tx) => steps.map((step) => commitOperationStep(tx, step)));
+  }
+
+  async migrations(query: MigrationQuery): Promise<readonly Migration[]> {
+    return migrationsOf(this.#cell, query);
+  }
+
+  async unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]> {
+    return unconfirmedOf(this.#cell, this.#clock.now() - waitedMs, limit);
+  }
+
+  async fencedSources(): Promise<readonly string[]> {
+    const held = [...this.#cell.migrations.values()].flatMap((row) => (row.holdsSource ? (row.sourceHost ?? []) : []));
+    return [...new Set(held)].filter((host) => this.#cell.forcedDown.has(host)).sort(compare);
+  }
+
+  async strays(look: StrayLook): Promise<StrayPage> {
+    const { consumers } = await this.#ledger.dump();
+    return strayPageOf(this.#cell, consumers, look);
+  }
+
+  async holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
+    return hosts.map((host) => heldForGuests(this.#cell, host));
+  }
+
+  async releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]> {
+    return this.#step((tx) => hosts.map((host) => releaseEvacuatedStep(tx, host)));
+  }
+
+  #step<Result>(run: (tx: CellTransaction) => Result): Result {
+    return this.#ledger.transact((transaction, xid) => {
+      const result = run({ ...transaction, cell: this.#cell, xid, nowMs: this.#clock.now() });
+      const { servers, migrations } = this.#cell;
+      for (const change of [...servers.takeChanges(), ...migrations.takeChanges()]) transaction.emit(change);
+      return result;
+    });
+  }
+}

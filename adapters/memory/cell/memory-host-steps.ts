@@ -1,0 +1,131 @@
+import { assert } from "../../../core/assert.ts";
+import { UNKNOWN_HYPERVISOR } from "../../../core/ledger/hypervisor-facts.ts";
+import { providerUuid } from "../../../core/ledger/ids.ts";
+import { compare } from "../../../core/ledger/ledger-state.ts";
+import type { RowChange } from "../../../core/ledger/row-change.ts";
+import type { Home, HostReport, HostSighting, KnownRoot } from "../../../core/stores/cell/cell-store.ts";
+import { type Expiry, type ExpiryLimit, expiryRoom } from "../../../core/tasks/expiry-limit.ts";
+import type { Host } from "../../../core/tasks/server.ts";
+import type { CellState, CellTransaction, HostRow, MigrationRow, ServerRow } from "./cell-state.ts";
+
+export function hostUpStep(tx: CellTransaction, agentId: string, { name, rootProvider, hypervisor }: HostReport): void {
+  const before = tx.cell.hosts.get(name);
+  const up = !tx.cell.forcedDown.has(name);
+  const after: HostRow = {
+    ...{ name, rootProvider, agentId, up },
+    upAtMs: before?.up ? before.upAtMs : tx.nowMs,
+    disabled: before?.disabled ?? false,
+    hypervisor: hypervisor ?? before?.hypervisor ?? UNKNOWN_HYPERVISOR,
+  };
+  tx.cell.hosts.set(name, after);
+  const told = JSON.stringify(before && hostChange(before));
+  if (told !== JSON.stringify(hostChange(after))) tx.emit(hostChange(after));
+}
+
+/** The agent lives and carries these hosts, also those that another agent carried before. */
+export function agentArrivedStep(tx: CellTransaction, agentId: string, hosts: readonly string[]): void {
+  tx.cell.agents.set(agentId, tx.nowMs);
+  for (const name of hosts) {
+    const host = tx.cell.hosts.get(name);
+    if (host !== undefined) tx.cell.hosts.set(name, { ...host, agentId });
+  }
+}
+
+/** Touches an agent that is known. True: one of its hosts is down, so that it has to be welcomed anew. */
+export function agentSeenStep(tx: CellTransaction, agentId: string): boolean {
+  if (!tx.cell.agents.has(agentId)) return false;
+  tx.cell.agents.set(agentId, tx.nowMs);
+  const { hosts, forcedDown } = tx.cell;
+  return [...hosts.values()].some((host) => host.agentId === agentId && !host.up && !forcedDown.has(host.name));
+}
+
+/** Takes down hosts whose agent was not seen for `unseenMs`, as many as may be. */
+export function expireStep(tx: CellTransaction, unseenMs: number, limit: ExpiryLimit): Expiry {
+  const { hosts, agents, forcedDown } = tx.cell;
+  const seenAtMs = (host: HostRow) => agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY;
+  const unseen = [...hosts.values()]
+    .filter((host) => host.up && seenAtMs(host) <= tx.nowMs - unseenMs)
+    .sort((a, b) => seenAtMs(a) - seenAtMs(b) || compare(a.name, b.name));
+  const counted = [...hosts.values()].filter(({ name }) => !forcedDown.has(name));
+  const down = counted.filter((host) => !host.up && !host.disabled).length;
+  const room = expiryRoom({ hosts: counted.length, down }, limit);
+  for (const host of unseen.slice(0, room)) {
+    host.up = false;
+    tx.emit(hostChange(host));
+  }
+  const namesOf = (rows: readonly HostRow[]) => rows.map(({ name }) => name).sort(compare);
+  return { down: namesOf(unseen.slice(0, room)), heldUp: namesOf(unseen.slice(room)) };
+}
+
+/** Null: the cell does not know the host. */
+export function sightingOf(cell: CellState, name: string, nowMs: number): HostSighting | null {
+  const host = cell.hosts.get(name);
+  if (host === undefined) return null;
+  const forcedDown = cell.forcedDown.has(name);
+  return {
+    name,
+    agentId: host.agentId,
+    up: host.up,
+    forcedDown,
+    seenAgoMs: nowMs - (cell.agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY),
+  };
+}
+
+/** For each uuid, the provider of that uuid and the hosts that have it as their root. */
+export function knownRootsOf(
+  cell: CellState,
+  providers: readonly { readonly uuid: string; readonly name: string }[],
+  uuids: readonly string[],
+): readonly KnownRoot[] {
+  const names = new Map(providers.map(({ uuid, name }) => [uuid, name] as const));
+  const hosts = Map.groupBy(cell.hosts.values(), (host) => host.rootProvider);
+  return uuids.map((uuid) => ({
+    name: names.get(uuid) ?? null,
+    hosts: (hosts.get(uuid) ?? []).map((host) => host.name).sort(),
+  }));
+}
+
+/** The host as a follower of the ledger sees it. */
+export function hostChange({ name, rootProvider, up, disabled, hypervisor }: HostRow): RowChange {
+  return { kind: "host-put", host: name, provider: providerUuid(rootProvider), up, disabled, hypervisor };
+}
+
+/** Where the server is at home; null when there is none or its row only shuts a door. */
+export function homeOf(cell: CellState, row: ServerRow | undefined): Home | null {
+  if (row === undefined || row.status === "CLOSED") return null;
+  const tasks = cell.tasksByServer.get(row.uuid) ?? [];
+  const migration = [...cell.migrations.values()].find((one) => one.serverUuid === row.uuid && !one.ended);
+  return {
+    serverUuid: row.uuid,
+    status: row.status,
+    host: row.host,
+    attemptId: row.attemptId,
+    revision: row.revision,
+    busy: tasks.some((task) => task.kind !== "build" && task.endedAtMs === null),
+    move: migration === undefined ? null : moveOf(migration),
+  };
+}
+
+function moveOf(migration: MigrationRow): Home["move"] {
+  const { uuid, kind, sourceHost, sourceAttemptId, destHost, destAttemptId, runs } = migration;
+  const source =
+    sourceHost === null || sourceAttemptId === null ? null : { host: sourceHost, attemptId: sourceAttemptId };
+  assert(kind !== "leftover", "a leftover is no move that goes on");
+  return { uuid, kind, source, dest: { host: destHost, attemptId: destAttemptId }, runs };
+}
+
+/** By name. */
+export function hostsInCell(cell: CellState): readonly Host[] {
+  return Array.from(cell.hosts.values(), ({ upAtMs: _, ...host }) => host).sort((a, b) => compare(a.name, b.name));
+}
+
+/** For each host the servers whose home it is, by uuid. */
+export function residentsOf(cell: CellState, hosts: readonly string[]): readonly (readonly Home[])[] {
+  const byHost = Map.groupBy(cell.servers.values(), (server) => server.host);
+  return hosts.map((host) =>
+    (byHost.get(host) ?? [])
+      .sort((a, b) => compare(a.uuid, b.uuid))
+      .map((server) => homeOf(cell, server))
+      .filter((home) => home !== null),
+  );
+}

@@ -1,0 +1,41 @@
+import { expect, it } from "vitest";
+import { claim } from "../../../core/ledger/allocation-change.ts";
+import { consumerUuid, providerUuid } from "../../../core/ledger/ids.ts";
+import type { RowChange } from "../../../core/ledger/row-change.ts";
+import { ledgerContract } from "../../../test/contract/ledger.contract.ts";
+import { INSTANCE, inventory, item, spec, tree } from "../../../test/rigs/ledger-builders.ts";
+import { MemoryLedger } from "./memory-ledger.ts";
+
+ledgerContract("in memory", async () => ({ ledger: new MemoryLedger(), dispose: async () => {} }));
+
+const HOST = providerUuid("a0000000-0000-4000-8000-000000000001");
+const SERVER = consumerUuid("c0000000-0000-4000-8000-000000000001");
+
+it("tells listeners the rows of each transaction that changed some, with an id that rises", async () => {
+  const ledger = new MemoryLedger();
+  const told: [number, readonly RowChange[]][] = [];
+  const stop = ledger.onTransaction((xid, rows) => told.push([xid, rows]));
+  const host = tree(spec(HOST, "host", { inventories: { VCPU: inventory(4) } }));
+  await ledger.putTrees([host]);
+  await ledger.putTrees([host]);
+  await ledger.applyAllocations([claim(SERVER, INSTANCE, [item(HOST, "VCPU", 3)])]);
+  stop();
+  await ledger.applyAllocations([claim(SERVER, INSTANCE, [item(HOST, "VCPU", 3)])]);
+  expect(told.map(([, rows]) => rows.map(({ kind }) => kind))).toEqual([
+    ["provider-put", "inventory-put"],
+    ["inventory-put"],
+  ]);
+  expect(told[0]![0]).toBeLessThan(told[1]![0]);
+  expect(told[1]![1]).toMatchObject([{ provider: HOST, resourceClass: "VCPU", used: 3 }]);
+});
+
+it("makes the ledger's and another store's rows one transaction", () => {
+  const ledger = new MemoryLedger();
+  const told: RowChange["kind"][][] = [];
+  ledger.onTransaction((_, rows) => told.push(rows.map(({ kind }) => kind)));
+  ledger.transact((transaction) => {
+    transaction.putTree(tree(spec(HOST, "host")));
+    transaction.emit({ kind: "host-put", host: "host", provider: HOST, up: true, disabled: false });
+  });
+  expect(told).toEqual([["provider-put", "host-put"]]);
+});

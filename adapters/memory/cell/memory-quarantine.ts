@@ -1,0 +1,128 @@
+import { compare } from "../../../core/ledger/ledger-state.ts";
+import {
+  type DoomedGuest,
+  type GuestVerdict,
+  QUARANTINE_DISABLES,
+  type QuarantineAdmin,
+  type QuarantinedGuest,
+  type QuarantineStore,
+  quarantineReason,
+} from "../../../core/stores/cell/quarantine.ts";
+import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
+import { isStartKnown } from "../../../core/tasks/known-start.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { CellState } from "./cell-state.ts";
+
+/** The quarantine of a cell in memory. */
+export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
+  readonly #cell: CellState;
+  readonly #clock: Pick<Clock, "now">;
+  readonly #disable: (host: string, reason: string) => Promise<unknown>;
+  /** By host and attempt. */
+  readonly #kept = new Map<string, QuarantinedGuest>();
+  /** Guests for which their host was disabled; an operator may enable it again. */
+  readonly #disabledFor = new Set<string>();
+  #renewals = 0;
+
+  constructor(options: {
+    readonly cell: CellState;
+    readonly clock: Pick<Clock, "now">;
+    readonly disable: (host: string, reason: string) => Promise<unknown>;
+  }) {
+    this.#cell = options.cell;
+    this.#clock = options.clock;
+    this.#disable = options.disable;
+  }
+
+  /** Returns what puts its rows back to what they are now. The incarnation stays: what a restored database gets is always a new one. */
+  remember(): () => void {
+    const [kept, disabledFor] = [new Map(this.#kept), new Set(this.#disabledFor)];
+    return () => {
+      this.#kept.clear();
+      this.#disabledFor.clear();
+      for (const [key, guest] of kept) this.#kept.set(key, guest);
+      for (const key of disabledFor) this.#disabledFor.add(key);
+    };
+  }
+
+  async incarnation(): Promise<string> {
+    return `memory/${this.#renewals}`;
+  }
+
+  async judgeGuests(guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
+    const verdicts = guests.map((guest) => this.#judge(guest));
+    const kept = guests.filter((_, at) => verdicts[at]?.kind === "quarantined");
+    for (const guest of kept) {
+      const host = this.#cell.hosts.get(guest.host);
+      if (host === undefined || this.#disabledFor.has(keyOf(guest))) continue;
+      this.#disabledFor.add(keyOf(guest));
+      if (!host.disabled) await this.#disable(host.name, QUARANTINE_DISABLES);
+    }
+    return verdicts;
+  }
+
+  #judge(guest: DoomedGuest): GuestVerdict {
+    const { host, serverUuid, attemptId, state } = guest;
+    const before = this.#kept.get(keyOf(guest));
+    if (before !== undefined) return { kind: before.condemned ? "destroy" : "quarantined", reason: null };
+    const server = this.#cell.servers.get(serverUuid);
+    const revision = server === undefined || server.status === "CLOSED" ? null : server.revision;
+    const attempt = parseAttemptId(attemptId);
+    const task = attempt === null ? undefined : this.#cell.tasks.get(attempt.taskId);
+    const isAttemptKnown = attempt !== null && task !== undefined && task.selection >= attempt.selection;
+    const incarnation = `memory/${this.#renewals}`;
+    const made =
+      task === undefined || !isAttemptKnown
+        ? null
+        : { kind: task.kind, result: this.#cell.attempts.get(attemptId)?.result, stages: task.stages };
+    const record = { status: server?.status ?? "CLOSED", task: made, selection: attempt?.selection ?? 0 };
+    const known = { revision, isAttemptKnown, isStartKnown: isStartKnown(record), incarnation };
+    const reason = quarantineReason(guest, known);
+    if (reason === null) return { kind: revision === null ? "unknown" : "destroy", reason };
+    const foundAtMs = this.#clock.now();
+    this.#kept.set(keyOf(guest), { host, serverUuid, attemptId, state, reason, foundAtMs, condemned: false });
+    return { kind: "quarantined", reason };
+  }
+
+  async keepQuarantined(
+    hosts: readonly { readonly host: string; readonly attemptIds: readonly string[] }[],
+  ): Promise<void> {
+    const kept = new Map(hosts.map(({ host, attemptIds }) => [host, attemptIds]));
+    for (const [key, { host, attemptId }] of this.#kept)
+      if (kept.get(host)?.includes(attemptId) === false) {
+        this.#kept.delete(key);
+        this.#disabledFor.delete(key);
+      }
+  }
+
+  async raiseRevisions(
+    revisions: readonly { readonly serverUuid: string; readonly revision: number }[],
+  ): Promise<void> {
+    for (const { serverUuid, revision } of revisions) {
+      const server = this.#cell.servers.get(serverUuid);
+      if (server !== undefined) server.revision = Math.max(server.revision, revision);
+    }
+  }
+
+  async quarantined(): Promise<readonly QuarantinedGuest[]> {
+    return [...this.#kept.values()].sort((a, b) => compare(keyOf(a), keyOf(b)));
+  }
+
+  async condemn(serverUuids: readonly string[] | null): Promise<number> {
+    let count = 0;
+    for (const [key, guest] of this.#kept) {
+      if (serverUuids !== null && !serverUuids.includes(guest.serverUuid)) continue;
+      this.#kept.set(key, { ...guest, condemned: true });
+      count += 1;
+    }
+    return count;
+  }
+
+  async renewIncarnation(): Promise<string> {
+    this.#renewals += 1;
+    return this.incarnation();
+  }
+}
+
+const keyOf = ({ host, attemptId }: { readonly host: string; readonly attemptId: string }): string =>
+  `${host} ${attemptId}`;

@@ -1,0 +1,41 @@
+import { compare } from "../../../core/ledger/ledger-state.ts";
+import type { Attempt, Server } from "../../../core/tasks/server.ts";
+import type { TaskRecord } from "../../../core/tasks/task-record.ts";
+import type { AttemptRow, CellState, ServerRow } from "./cell-state.ts";
+
+/** The row as a server of the cell; null when there is none or it only shuts a door. */
+export function serverOf(row: ServerRow | undefined): Server | null {
+  return row === undefined || row.status === "CLOSED" ? null : { ...row, status: row.status };
+}
+
+export function serversChangedSince(cell: CellState, sinceMs: number, limit: number): readonly Server[] {
+  return [...cell.servers.values()]
+    .filter((row) => row.updatedAtMs >= sinceMs)
+    .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.uuid, b.uuid))
+    .map(serverOf)
+    .filter((server) => server !== null)
+    .slice(0, limit);
+}
+
+export function attemptsOf(cell: CellState, serverUuid: string): readonly Attempt[] {
+  return cell
+    .attemptsOf(serverUuid)
+    .map((row) => ({ ...row }))
+    .sort((a, b) => storedAt(cell, a) - storedAt(cell, b) || compare(a.taskId, b.taskId) || a.selection - b.selection);
+}
+
+export function tasksOf(cell: CellState, serverUuid: string): readonly TaskRecord[] {
+  return (cell.tasksByServer.get(serverUuid) ?? [])
+    .map(({ task, kind, createdAtMs, endedAtMs, outcome, stage, reason, takings, stages }) => ({
+      ...{ task, kind, createdAtMs, endedAtMs, outcome, stage, reason, takings, stages },
+    }))
+    .sort((a, b) => a.createdAtMs - b.createdAtMs || compare(a.task.id, b.task.id));
+}
+
+const storedAt = (cell: CellState, attempt: AttemptRow): number => cell.tasks.get(attempt.taskId)?.createdAtMs ?? 0;
+
+export function serverCountByHost(cell: CellState): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { host } of cell.servers.values()) if (host !== null) counts.set(host, (counts.get(host) ?? 0) + 1);
+  return counts;
+}

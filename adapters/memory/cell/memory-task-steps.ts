@@ -1,0 +1,254 @@
+import { assert } from "../../../core/assert.ts";
+import { release } from "../../../core/ledger/allocation-change.ts";
+import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
+import { consumerUuid } from "../../../core/ledger/ids.ts";
+import { compare } from "../../../core/ledger/ledger-state.ts";
+import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
+import type {
+  CommitOutcome,
+  Hop,
+  HopOutcome,
+  TakenTask,
+  UnreadableEnd,
+  UnreadableOutcome,
+} from "../../../core/stores/cell/cell-store.ts";
+import { describeGroupConflict } from "../../../core/tasks/group-rule.ts";
+import { keepChange, leftoverUuid } from "../../../core/tasks/move-change.ts";
+import { type AttemptResult, attemptIdOf } from "../../../core/tasks/server.ts";
+import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
+import { TAKINGS_MAX, type TaskOutcome } from "../../../core/tasks/task-record.ts";
+import type { CellState, CellTransaction, MigrationRow, ServerRow, TaskRow } from "./cell-state.ts";
+import { groupConflictOf } from "./memory-group-check.ts";
+
+const COMMITTED = { kind: "committed" } as const;
+const FENCED = { kind: "fenced" } as const;
+
+/** Takes the task over unless it has ended or a living conductor owns it. */
+export function takeStep(tx: CellTransaction, conductorId: string, taskId: string): TakenTask | null {
+  const row = tx.cell.tasks.get(taskId);
+  if (row === undefined || row.endedAtMs !== null) return null;
+  if (row.owner !== null && row.owner !== conductorId && leaseHolds(tx, row.owner)) return null;
+  if (row.owner !== conductorId) {
+    const taking = { atMs: tx.nowMs, conductorId, name: tx.cell.conductorNames.get(conductorId) ?? "" };
+    row.takings = [...row.takings, taking].slice(-TAKINGS_MAX);
+  }
+  row.owner = conductorId;
+  row.epoch += 1;
+  const server = tx.cell.servers.get(row.serverUuid);
+  assert(server !== undefined, `task ${row.id} is of no server`);
+  return {
+    task: row.task,
+    epoch: row.epoch,
+    selection: row.selection,
+    host: server.host,
+    attemptId: server.attemptId,
+  };
+}
+
+/** The tasks that a sweep finds: nobody took them in time, or their owner's lease ran out; oldest first. */
+export function sweepable(tx: CellTransaction, conductorId: string, untakenMs: number): readonly TaskRow[] {
+  return [...tx.cell.running]
+    .filter((row) =>
+      row.owner === null
+        ? row.createdAtMs <= tx.nowMs - untakenMs
+        : row.owner !== conductorId && !leaseHolds(tx, row.owner),
+    )
+    .sort(oldestFirst);
+}
+
+/** Frees a task that the conductor owns under this epoch, if another one lives that can take it. */
+export function handOverStep(tx: CellTransaction, conductorId: string, claim: TaskClaim): boolean {
+  const row = tx.cell.tasks.get(claim.taskId);
+  if (row === undefined || row.endedAtMs !== null || row.owner !== conductorId || row.epoch !== claim.epoch)
+    return false;
+  if (![...tx.cell.leases.keys()].some((id) => id !== conductorId && leaseHolds(tx, id))) return false;
+  row.owner = null;
+  return true;
+}
+
+/** The running tasks of this conductor, oldest first. */
+export function ownedBy(cell: CellState, conductorId: string): readonly TaskRow[] {
+  return [...cell.running].filter((row) => row.owner === conductorId).sort(oldestFirst);
+}
+
+const oldestFirst = (a: TaskRow, b: TaskRow): number => a.createdAtMs - b.createdAtMs || compare(a.id, b.id);
+
+function leaseHolds(tx: CellTransaction, conductorId: string): boolean {
+  return (tx.cell.leases.get(conductorId) ?? 0) > tx.nowMs;
+}
+
+export function commitActiveStep(
+  tx: CellTransaction,
+  commit: TaskClaim & { readonly selection: number },
+): CommitOutcome {
+  const attemptId = attemptIdOf(commit.taskId, commit.selection);
+  const found = findOwned(tx, commit, "success");
+  if (found === null || found.server.attemptId !== attemptId) return FENCED;
+  const { task, server } = found;
+  if (task.endedAtMs !== null) return server.status === "ACTIVE" ? COMMITTED : FENCED;
+  tx.cell.endTask(task, "success", tx.nowMs);
+  server.status = "ACTIVE";
+  server.taskState = null;
+  server.launchedAtMs = tx.nowMs;
+  server.updatedAtMs = tx.nowMs;
+  endAttempt(tx, attemptId, "success", null);
+  return COMMITTED;
+}
+
+export function hopStep(tx: CellTransaction, hop: Hop): HopOutcome {
+  const found = findOwned(tx, hop, null);
+  if (found === null) return FENCED;
+  const { task, server } = found;
+  const failed = tx.cell.attempts.get(attemptIdOf(task.id, hop.from));
+  if (failed?.result === null) endAttempt(tx, attemptIdOf(task.id, hop.from), hop.result ?? "failed", hop.reason);
+  const why = whyNotTo(tx, hop);
+  tx.cell.putAttempt({
+    taskId: task.id,
+    selection: hop.to,
+    serverUuid: server.uuid,
+    host: hop.toHost,
+    startedAtMs: tx.nowMs,
+    endedAtMs: why === null ? null : tx.nowMs,
+    result: why === null ? null : "skipped",
+    reason: why,
+  });
+  if (why !== null) return { kind: "skipped", why };
+  task.selection = hop.to;
+  server.host = hop.toHost;
+  server.attemptId = attemptIdOf(task.id, hop.to);
+  server.updatedAtMs = tx.nowMs;
+  return COMMITTED;
+}
+
+/** Claims the alternate; or why it cannot be had. */
+function whyNotTo(tx: CellTransaction, hop: Hop): string | null {
+  const conflict = groupConflictOf(tx, hop.serverUuid, hop.group, hop.toHost);
+  if (conflict) return describeGroupConflict(conflict);
+  const outcome = tx.applyAllocations(hop.change);
+  return outcome.kind === "committed" ? null : describeAllocationRefusal(outcome);
+}
+
+export function commitErrorStep(
+  tx: CellTransaction,
+  commit: TaskClaim & { readonly selection: number; readonly attemptReason: string; readonly reason: string },
+): CommitOutcome {
+  const found = findOwned(tx, commit, "error");
+  if (found === null) return FENCED;
+  const { task, server } = found;
+  if (task.endedAtMs !== null) return COMMITTED;
+  tx.cell.endTask(task, "error", tx.nowMs);
+  giveBack(tx, server);
+  server.status = "ERROR";
+  server.fault = { message: commit.reason, atMs: tx.nowMs };
+  const attemptId = attemptIdOf(task.id, commit.selection);
+  if (tx.cell.attempts.get(attemptId)?.result === null) {
+    endAttempt(tx, attemptId, "failed", commit.attemptReason);
+  }
+  return COMMITTED;
+}
+
+export function endUnreadableStep(tx: CellTransaction, { taskId, epoch, reason }: UnreadableEnd): UnreadableOutcome {
+  const task = tx.cell.tasks.get(taskId);
+  if (task === undefined || task.epoch !== epoch) return FENCED;
+  const { serverUuid } = task;
+  if (task.endedAtMs !== null) return task.outcome === "error" ? { kind: "ended", serverUuid } : FENCED;
+  tx.cell.endTask(task, "error", tx.nowMs);
+  task.stage = null;
+  const server = tx.cell.servers.get(serverUuid);
+  if (server !== undefined && server.status !== "CLOSED" && server.status !== "DELETED") {
+    server.status = "ERROR";
+    server.taskState = null;
+    server.fault = { message: reason, atMs: tx.nowMs };
+    server.revision += 1;
+    server.updatedAtMs = tx.nowMs;
+  }
+  for (const attempt of tx.cell.attempts.values())
+    if (attempt.taskId === taskId && attempt.result === null)
+      endAttempt(tx, attemptIdOf(taskId, attempt.selection), "failed", reason);
+  return { kind: "ended", serverUuid };
+}
+
+export function commitDeletedStep(tx: CellTransaction, commit: TaskClaim): CommitOutcome {
+  const found = findOwned(tx, commit, "deleted");
+  if (found === null) return FENCED;
+  const { task, server } = found;
+  if (task.endedAtMs !== null) return COMMITTED;
+  tx.cell.endTask(task, "deleted", tx.nowMs);
+  const left = commit.left ?? [];
+  const migrations = (commit.migrations ?? [])
+    .map((uuid) => tx.cell.migrations.get(uuid))
+    .filter((row) => row?.ended === false);
+  // While a server moves, what it holds lies at the destination, and its migration holds the source.
+  const host = migrations[0]?.destHost ?? server.host;
+  if (host !== null && left.includes(host)) keep(tx, server, { taskId: task.id, host });
+  giveBack(tx, server);
+  for (const row of migrations) if (row !== undefined) endMigration(tx, row, left);
+  server.status = "DELETED";
+  server.deletedAtMs = tx.nowMs;
+  return COMMITTED;
+}
+
+/** The task under exactly this epoch, still running or ended with `outcome` under it: a repeat of what was written. */
+function findOwned(
+  tx: CellTransaction,
+  claim: TaskClaim,
+  outcome: TaskOutcome | null,
+): { readonly task: TaskRow; readonly server: ServerRow } | null {
+  const task = tx.cell.tasks.get(claim.taskId);
+  const server = tx.cell.servers.get(claim.serverUuid);
+  if (task === undefined || server === undefined || task.serverUuid !== server.uuid) return null;
+  if (task.epoch !== claim.epoch || (task.endedAtMs !== null && task.outcome !== outcome)) return null;
+  return { task, server };
+}
+
+function endMigration(tx: CellTransaction, migration: MigrationRow, left: readonly string[]): void {
+  migration.ended = true;
+  migration.status = "error";
+  migration.note = "";
+  migration.updatedAtMs = tx.nowMs;
+  migration.holdsSource = migration.sourceHost !== null && left.includes(migration.sourceHost);
+  if (!migration.holdsSource) releaseMigration(tx, migration.uuid);
+}
+
+/** What the server holds goes over to a leftover of its host; one that holds nothing leaves nothing. */
+function keep(tx: CellTransaction, server: ServerRow, { taskId, host }: { taskId: string; host: string }): void {
+  const outcome = tx.applyAllocations(keepChange(server.spec, taskId));
+  if (outcome.kind === "committed") addLeftover(tx, server.uuid, { uuid: leftoverUuid(taskId), host });
+}
+
+/** Something is held for a guest of this server that may be left on the host. */
+export function addLeftover(tx: CellTransaction, serverUuid: string, leftover: { uuid: string; host: string }): void {
+  const { uuid, host } = leftover;
+  tx.cell.migrations.set(uuid, {
+    ...{ uuid, serverUuid, kind: "leftover", status: "done" },
+    ...{ sourceHost: host, sourceAttemptId: null, destHost: host, destAttemptId: "" },
+    ...{ ended: true, holdsSource: true, runs: false, note: "" },
+    ...{ createdAtMs: tx.nowMs, updatedAtMs: tx.nowMs },
+  });
+}
+
+/** Gives back what the migration holds, if anything. */
+export function releaseMigration(tx: CellTransaction, uuid: string): void {
+  const nobody = { projectId: "", userId: "", type: CONSUMER_TYPE_MIGRATION };
+  const outcome = tx.applyAllocations(release(consumerUuid(uuid), nobody));
+  assert(outcome.kind === "committed", `a release was refused: ${outcome.kind}`);
+}
+
+function giveBack(tx: CellTransaction, server: ServerRow): void {
+  const { projectId, userId } = server.spec;
+  const owner = { projectId, userId, type: CONSUMER_TYPE_INSTANCE };
+  const outcome = tx.applyAllocations(release(consumerUuid(server.uuid), owner));
+  assert(outcome.kind === "committed", `a release was refused: ${outcome.kind}`);
+  server.host = null;
+  server.attemptId = null;
+  server.taskState = null;
+  server.updatedAtMs = tx.nowMs;
+}
+
+function endAttempt(tx: CellTransaction, attemptId: string, result: AttemptResult, reason: string | null): void {
+  const attempt = tx.cell.attempts.get(attemptId);
+  if (attempt === undefined) return;
+  attempt.result = result;
+  attempt.reason = reason;
+  attempt.endedAtMs = tx.nowMs;
+}

@@ -1,0 +1,168 @@
+import type { Pool } from "pg";
+import type {
+  AcceptOutcome,
+  ApiStore,
+  AssignCell,
+  AssignOutcome,
+  CellRecord,
+  Deletion,
+  FlavorRecord,
+  OpenRequest,
+  PlaceableRequest,
+  PutOff,
+  RequestFailure,
+  RequestQuery,
+  RequestRecord,
+  RequestScan,
+  RequestStretch,
+  SpecLimits,
+  SweepQuery,
+} from "../../../core/stores/api/api-store.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
+import { onlyUuids, queryStored } from "../client/store-query.ts";
+import { markArrived, readUnarrived, takeLost } from "./arrivals.ts";
+import { putCell, readCells } from "./cells.ts";
+import { deleteFlavor, insertFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./flavors.ts";
+import { readPlaceable } from "./read-placeable.ts";
+import { listRequests, readRequests, scanRequests } from "./read-requests.ts";
+import { putOff, takeStale } from "./sweep-requests.ts";
+import {
+  acceptRequests,
+  acceptWithinLimit,
+  assignCells,
+  type Cancellation,
+  cancelRequests,
+  failRequests,
+  markDeleted,
+  renameRequest,
+} from "./write-requests.ts";
+
+/**
+ * The API tier's database in Postgres. Every write is one statement and one transaction; elements of a batch that name one
+ * request twice go in transactions of their own, in their order. All time but `created_at` is the database's. Throws
+ * `StoreError`; whatever was `unavailable` may be asked again.
+ */
+export class PostgresApiStore implements ApiStore {
+  readonly #pool: Pool;
+  /** Deletes come one by one, and each is a commit. */
+  readonly #cancels: Batcher<Cancellation, RequestRecord | null>;
+
+  /** The pool goes over to the store: `close` ends it. */
+  constructor(pool: Pool) {
+    this.#pool = pool;
+    this.#cancels = new Batcher({
+      run: (cancellations) => cancelRequests(pool, cancellations),
+      maxItems: 200,
+      concurrency: 2,
+      spacingMs: COMMIT_SPACING_MS,
+    });
+  }
+
+  cells(): Promise<readonly CellRecord[]> {
+    return readCells(this.#pool);
+  }
+
+  putCell(cell: CellRecord): Promise<void> {
+    return putCell(this.#pool, cell);
+  }
+
+  flavors(): Promise<readonly FlavorRecord[]> {
+    return readFlavors(this.#pool);
+  }
+
+  flavor(id: string): Promise<FlavorRecord | null> {
+    return readFlavor(this.#pool, id);
+  }
+
+  createFlavor(flavor: FlavorRecord): Promise<"created" | "id-taken" | "name-taken"> {
+    return insertFlavor(this.#pool, flavor);
+  }
+
+  deleteFlavor(id: string): Promise<boolean> {
+    return deleteFlavor(this.#pool, id);
+  }
+
+  updateExtraSpecs(
+    flavorId: string,
+    update: (extraSpecs: Readonly<Record<string, string>>) => Readonly<Record<string, string>>,
+  ): Promise<Readonly<Record<string, string>> | null> {
+    return updateExtraSpecs(this.#pool, flavorId, update);
+  }
+
+  accept(specs: readonly ServerSpec[]): Promise<void> {
+    return acceptRequests(this.#pool, specs);
+  }
+
+  acceptWithin(calls: readonly (readonly ServerSpec[])[], openMax: number): Promise<readonly AcceptOutcome[]> {
+    return acceptWithinLimit(this.#pool, calls, openMax);
+  }
+
+  requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {
+    return readRequests(this.#pool, serverUuids);
+  }
+
+  listRequests(query: RequestQuery): Promise<readonly RequestRecord[]> {
+    return listRequests(this.#pool, query);
+  }
+
+  scanRequests(scan: RequestScan): Promise<RequestStretch> {
+    return scanRequests(this.#pool, scan);
+  }
+
+  assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {
+    return assignCells(this.#pool, assignments);
+  }
+
+  failRequests(failures: readonly RequestFailure[]): Promise<void> {
+    return failRequests(this.#pool, failures);
+  }
+
+  cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null> {
+    if (onlyUuids([serverUuid]).length === 0) return Promise.resolve(null);
+    return this.#cancels.submit({ serverUuid, requestId });
+  }
+
+  rename(serverUuid: string, name: string): Promise<void> {
+    return renameRequest(this.#pool, serverUuid, name);
+  }
+
+  markDeleted(deletions: readonly Deletion[]): Promise<void> {
+    return markDeleted(this.#pool, deletions);
+  }
+
+  placeable(
+    serverUuids: readonly string[],
+    limits: SpecLimits,
+  ): Promise<{ readonly found: readonly PlaceableRequest[]; readonly left: readonly string[] }> {
+    return readPlaceable(this.#pool, serverUuids, limits);
+  }
+
+  putOff(putOffs: readonly PutOff[]): Promise<void> {
+    return putOff(this.#pool, putOffs);
+  }
+
+  stale(untouchedMs: number, limit: number, query?: SweepQuery): Promise<readonly OpenRequest[]> {
+    return takeStale(this.#pool, untouchedMs, limit, query);
+  }
+
+  unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly OpenRequest[]> {
+    return readUnarrived(this.#pool, cell, untouchedMs, limit);
+  }
+
+  markArrived(cell: string, serverUuids: readonly string[]): Promise<void> {
+    return markArrived(this.#pool, cell, serverUuids);
+  }
+
+  takeLost(cell: string, serverUuids: readonly string[], untouchedMs: number): Promise<readonly string[]> {
+    return takeLost(this.#pool, cell, serverUuids, untouchedMs);
+  }
+
+  async ping(): Promise<void> {
+    await queryStored(this.#pool, { name: "ping", text: "select", values: [] });
+  }
+
+  async close(): Promise<void> {
+    if (!this.#pool.ended) await this.#pool.end();
+  }
+}

@@ -1,0 +1,40 @@
+import type { Pool } from "pg";
+import type { HostMapStore } from "../../../core/stores/api/host-map-store.ts";
+import { queryStored } from "../client/store-query.ts";
+
+/** Names of hosts in the API database. Throws `StoreError`. */
+export class PostgresHostMapStore implements HostMapStore {
+  readonly #pool: Pool;
+
+  /** The pool stays the caller's. */
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async hostsOf(cell: string): Promise<readonly string[]> {
+    const rows = await queryStored<{ host: string }>(this.#pool, {
+      name: "hosts_of_cell",
+      text: `select host from host_map where cell = $1 order by host collate "C"`,
+      values: [cell],
+    });
+    return rows.map((row) => row.host);
+  }
+
+  /** Rows that stay are not written. Lock order: the rows that go, then those that come, each by name. */
+  async keepHosts(cell: string, names: readonly string[]): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "keep_hosts",
+      text: `with
+          gone as (
+            select host from host_map where cell = $1 and host <> all ($2::text[]) order by host for update
+          ),
+          removed as (delete from host_map m using gone where m.cell = $1 and m.host = gone.host)
+        insert into host_map (cell, host)
+        select distinct $1, n.host from unnest($2::text[]) as n (host)
+        where not exists (select from host_map m where m.cell = $1 and m.host = n.host)
+        order by n.host
+        on conflict do nothing`,
+      values: [cell, names],
+    });
+  }
+}

@@ -1,0 +1,22 @@
+import type { Pool } from "pg";
+import { afterAll, beforeAll } from "vitest";
+import { imageStoreContract } from "../../../test/contract/image-store.contract.ts";
+import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { createPool } from "../client/pool.ts";
+import { PostgresImageStore } from "./postgres-image-store.ts";
+
+let database: TestDatabase;
+let pool: Pool;
+beforeAll(async () => {
+  database = await freshDatabase("api");
+  pool = createPool({ url: database.url, applicationName: "image store test" });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+imageStoreContract("Postgres", async () => {
+  await pool.query("truncate images");
+  return new PostgresImageStore(pool);
+});

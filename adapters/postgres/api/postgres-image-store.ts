@@ -1,0 +1,129 @@
+import type { Pool } from "pg";
+import type { ImageQuery, ImageRecord, ImageStore, ImageVisibility } from "../../../core/stores/api/image-store.ts";
+import { onlyUuids, queryStored } from "../client/store-query.ts";
+
+interface ImageRow {
+  id: string;
+  name: string | null;
+  owner: string;
+  visibility: ImageVisibility;
+  disk_format: string | null;
+  container_format: string | null;
+  min_disk_gib: number;
+  min_ram_mib: number;
+  is_protected: boolean;
+  tags: string[];
+  properties: Record<string, string>;
+  created_at_ms: number;
+  updated_at_ms: number;
+  version: number;
+}
+
+const COLUMNS = `id, name, owner, visibility, disk_format, container_format, min_disk_gib, min_ram_mib, is_protected,
+  tags, properties, created_at_ms::float8, updated_at_ms::float8, version::float8`;
+
+/** Images in the API database: each write is one statement, a change compares and sets. Throws `StoreError`. */
+export class PostgresImageStore implements ImageStore {
+  readonly #pool: Pool;
+
+  /** The pool stays the caller's. */
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async createImage(image: ImageRecord): Promise<"created" | "id-taken"> {
+    const rows = await queryStored(this.#pool, {
+      name: "create_image",
+      text: `insert into images (id, name, owner, visibility, disk_format, container_format, min_disk_gib, min_ram_mib,
+          is_protected, tags, properties, created_at_ms, updated_at_ms)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+        on conflict (id) do nothing returning id`,
+      values: valuesOf(image),
+    });
+    return rows.length > 0 ? "created" : "id-taken";
+  }
+
+  async image(id: string): Promise<ImageRecord | null> {
+    const row = await this.#row(id);
+    return row ? recordOf(row) : null;
+  }
+
+  async images({ visibleTo, name, marker, limit }: ImageQuery): Promise<readonly ImageRecord[]> {
+    const last = marker === null ? undefined : await this.#row(marker);
+    const rows = await queryStored<ImageRow>(this.#pool, {
+      name: "images",
+      text: `select ${COLUMNS} from images
+        where ($1::text is null or owner = $1 or visibility in ('public', 'community'))
+          and ($2::text is null or name = $2)
+          and ($3::bigint is null or created_at_ms < $3 or (created_at_ms = $3 and id > $4))
+        order by images.created_at_ms desc, id limit $5`,
+      values: [visibleTo, name, last?.created_at_ms ?? null, last?.id ?? null, limit],
+    });
+    return rows.map(recordOf);
+  }
+
+  async updateImage(id: string, change: (image: ImageRecord) => ImageRecord): Promise<ImageRecord | null> {
+    while (true) {
+      const row = await this.#row(id);
+      if (!row) return null;
+      const changed = change(recordOf(row));
+      const rows = await queryStored(this.#pool, {
+        name: "update_image",
+        text: `update images set name = $2, owner = $3, visibility = $4, disk_format = $5, container_format = $6,
+            min_disk_gib = $7, min_ram_mib = $8, is_protected = $9, tags = $10, properties = $11, created_at_ms = $12,
+            updated_at_ms = $13, version = version + 1
+          where id = $1 and version = $14 returning id`,
+        values: [...valuesOf(changed), row.version],
+      });
+      // Each time around somebody else has changed it, so all of them end.
+      if (rows.length > 0) return changed;
+    }
+  }
+
+  async deleteImage(id: string): Promise<boolean> {
+    const rows = await queryStored(this.#pool, {
+      name: "delete_image",
+      text: "delete from images where id = any($1::uuid[]) returning id",
+      values: [onlyUuids([id])],
+    });
+    return rows.length > 0;
+  }
+
+  async #row(id: string): Promise<ImageRow | undefined> {
+    const [row] = await queryStored<ImageRow>(this.#pool, {
+      name: "image",
+      text: `select ${COLUMNS} from images where id = any($1::uuid[])`,
+      values: [onlyUuids([id])],
+    });
+    return row;
+  }
+}
+
+function valuesOf(image: ImageRecord): unknown[] {
+  const { id, name, owner, visibility, diskFormat, containerFormat, minDiskGib, minRamMib, isProtected } = image;
+  const documents = [JSON.stringify(image.tags), JSON.stringify(image.properties)];
+  const times = [image.createdAtMs, image.updatedAtMs];
+  return [
+    ...[id, name, owner, visibility, diskFormat, containerFormat, minDiskGib, minRamMib, isProtected],
+    ...documents,
+    ...times,
+  ];
+}
+
+function recordOf(row: ImageRow): ImageRecord {
+  return {
+    id: row.id,
+    name: row.name,
+    owner: row.owner,
+    visibility: row.visibility,
+    diskFormat: row.disk_format,
+    containerFormat: row.container_format,
+    minDiskGib: row.min_disk_gib,
+    minRamMib: row.min_ram_mib,
+    isProtected: row.is_protected,
+    tags: row.tags,
+    properties: row.properties,
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+  };
+}

@@ -1,0 +1,22 @@
+import type { Pool } from "pg";
+import { afterAll, beforeAll } from "vitest";
+import { portStoreContract } from "../../../test/contract/port-store.contract.ts";
+import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { createPool } from "../client/pool.ts";
+import { PostgresPortStore } from "./postgres-port-store.ts";
+
+let database: TestDatabase;
+let pool: Pool;
+beforeAll(async () => {
+  database = await freshDatabase("api");
+  pool = createPool({ url: database.url, applicationName: "port store test" });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+portStoreContract("Postgres", async () => {
+  await pool.query("truncate ports");
+  return new PostgresPortStore(pool);
+});

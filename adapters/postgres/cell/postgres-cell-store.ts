@@ -1,0 +1,289 @@
+import type { Pool } from "pg";
+import type {
+  CellStore,
+  CommitOutcome,
+  DeleteOutcome,
+  Dispatch,
+  DispatchOutcome,
+  Home,
+  Hop,
+  HopOutcome,
+  HostReport,
+  HostSighting,
+  KnownRoot,
+  TakenTask,
+  UnreadableEnd,
+  UnreadableOutcome,
+} from "../../../core/stores/cell/cell-store.ts";
+import type {
+  BeginOperation,
+  BeginOutcome,
+  ComparedHost,
+  Holding,
+  HoldingPatch,
+  Migration,
+  MigrationQuery,
+  OperationPosition,
+  OperationSignal,
+  OperationStep,
+  PatchOutcome,
+  ResetOutcome,
+  SignalOutcome,
+  StatusReset,
+  StepOutcome,
+  StrayLook,
+  StrayPage,
+} from "../../../core/stores/cell/operation-store.ts";
+import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
+import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../../core/tasks/expiry-limit.ts";
+import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
+import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
+import type { TaskRecord } from "../../../core/tasks/task-record.ts";
+import type { Task } from "../../../proto/gen/berth/cell.ts";
+import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
+import { commitActive, commitDeleted, commitError, hopTasks } from "./commit-tasks.ts";
+import { requestDeletes } from "./delete-servers.ts";
+import { closeServers, dispatchServers } from "./dispatch-servers.ts";
+import { endUnreadable } from "./end-unreadable.ts";
+import { beginOperations, commitSteps, readPositions, signalOperations } from "./operate-servers.ts";
+import { patchHoldings } from "./patch-holdings.ts";
+import { judgeGuests, keepQuarantined, raiseRevisions, readIncarnation } from "./quarantine.ts";
+import { readClaimed } from "./read-claimed.ts";
+import { readHolding, readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./read-migrations.ts";
+import {
+  readAttempts,
+  readHomes,
+  readResidents,
+  readServerCountByHost,
+  readServers,
+  readServersChangedSince,
+} from "./read-servers.ts";
+import { readFencedSources, readStrays } from "./read-strays.ts";
+import { readTasksOf } from "./read-tasks.ts";
+import { resetStatus } from "./reset-status.ts";
+import { giveUpLease, handOverTasks, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./take-tasks.ts";
+import {
+  agentArrived,
+  expireAgents,
+  readHosts,
+  readKnownRoots,
+  readSightings,
+  touchAgents,
+  writeHostsUp,
+} from "./write-hosts.ts";
+
+/**
+ * A cell's database in Postgres. Every write is one function of schema/cell/functions or one statement, and one
+ * transaction; elements of a batch that name the same server or task go in transactions of their own, in their order.
+ * All time is the database's. Throws `StoreError`; whatever was `unavailable` may be asked again, except that a sweep
+ * whose answer was lost has taken tasks, which `ownedTasks` finds. The pool is the caller's to end.
+ */
+export class PostgresCellStore implements CellStore {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  // --- DispatchStore, ServerStore
+
+  dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
+    return dispatchServers(this.#pool, dispatches);
+  }
+
+  close(serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]> {
+    return closeServers(this.#pool, serverUuids);
+  }
+
+  requestDelete(tasks: readonly Task[]): Promise<readonly DeleteOutcome[]> {
+    return requestDeletes(this.#pool, tasks);
+  }
+
+  servers(uuids: readonly string[]): Promise<readonly Server[]> {
+    return readServers(this.#pool, uuids);
+  }
+
+  serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {
+    return readServersChangedSince(this.#pool, sinceMs, limit);
+  }
+
+  attempts(serverUuid: string): Promise<readonly Attempt[]> {
+    return readAttempts(this.#pool, serverUuid);
+  }
+
+  tasksOf(serverUuid: string): Promise<readonly TaskRecord[]> {
+    return readTasksOf(this.#pool, serverUuid);
+  }
+
+  hosts(): Promise<readonly Host[]> {
+    return readHosts(this.#pool);
+  }
+
+  serverCountByHost(): Promise<ReadonlyMap<string, number>> {
+    return readServerCountByHost(this.#pool);
+  }
+
+  // --- TaskStore
+
+  renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void> {
+    return renewLease(this.#pool, conductor);
+  }
+
+  giveUpLease(conductorId: string): Promise<void> {
+    return giveUpLease(this.#pool, conductorId);
+  }
+
+  takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]> {
+    return takeTasks(this.#pool, conductorId, taskIds);
+  }
+
+  sweepTasks(
+    conductorId: string,
+    untakenMs: number,
+    limit: number,
+    except: readonly string[] = [],
+  ): Promise<readonly TakenTask[]> {
+    return sweepTasks(this.#pool, conductorId, untakenMs, limit, except);
+  }
+
+  handOver(conductorId: string, claims: readonly TaskClaim[]): Promise<readonly boolean[]> {
+    return handOverTasks(this.#pool, conductorId, claims);
+  }
+
+  ownedTasks(conductorId: string): Promise<readonly string[]> {
+    return readOwnedTasks(this.#pool, conductorId);
+  }
+
+  commitActive(commits: readonly (TaskClaim & { readonly selection: number })[]): Promise<readonly CommitOutcome[]> {
+    return commitActive(this.#pool, commits);
+  }
+
+  hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
+    return hopTasks(this.#pool, hops);
+  }
+
+  commitError(
+    errors: readonly (TaskClaim & {
+      readonly selection: number;
+      readonly attemptReason: string;
+      readonly reason: string;
+    })[],
+  ): Promise<readonly CommitOutcome[]> {
+    return commitError(this.#pool, errors);
+  }
+
+  endUnreadable(ends: readonly UnreadableEnd[]): Promise<readonly UnreadableOutcome[]> {
+    return endUnreadable(this.#pool, ends);
+  }
+
+  commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
+    return commitDeleted(this.#pool, deletes);
+  }
+
+  // --- HostStore
+
+  hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void> {
+    return writeHostsUp(this.#pool, agentId, hosts);
+  }
+
+  agentArrived(agentId: string, hosts: readonly string[]): Promise<void> {
+    return agentArrived(this.#pool, agentId, hosts);
+  }
+
+  agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
+    return touchAgents(this.#pool, agentIds);
+  }
+
+  expireAgents(unseenMs: number, limit: ExpiryLimit = NO_EXPIRY_LIMIT): Promise<Expiry> {
+    return expireAgents(this.#pool, unseenMs, limit);
+  }
+
+  incarnation(): Promise<string> {
+    return readIncarnation(this.#pool);
+  }
+  judgeGuests(guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
+    return judgeGuests(this.#pool, guests);
+  }
+  keepQuarantined(hosts: Parameters<CellStore["keepQuarantined"]>[0]): Promise<void> {
+    return keepQuarantined(this.#pool, hosts);
+  }
+  raiseRevisions(revisions: Parameters<CellStore["raiseRevisions"]>[0]): Promise<void> {
+    return raiseRevisions(this.#pool, revisions);
+  }
+
+  sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {
+    return readSightings(this.#pool, hosts);
+  }
+
+  knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]> {
+    return readKnownRoots(this.#pool, providers);
+  }
+
+  homes(serverUuids: readonly string[]): Promise<readonly Home[]> {
+    return readHomes(this.#pool, serverUuids);
+  }
+
+  residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
+    return readResidents(this.#pool, hosts);
+  }
+
+  // --- OperationStore
+
+  begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
+    return beginOperations(this.#pool, operations);
+  }
+
+  patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {
+    return patchHoldings(this.#pool, patches);
+  }
+
+  claimed(attemptIds: readonly string[]): Promise<readonly (AllocationRequest | null)[]> {
+    return readClaimed(this.#pool, attemptIds);
+  }
+
+  holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]> {
+    return readHoldings(this.#pool, consumerUuids);
+  }
+
+  signal(
+    signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
+  ): Promise<readonly SignalOutcome[]> {
+    return signalOperations(this.#pool, signals);
+  }
+
+  resetStatus(resets: readonly StatusReset[]): Promise<readonly ResetOutcome[]> {
+    return resetStatus(this.#pool, resets);
+  }
+
+  positions(taskIds: readonly string[]): Promise<readonly OperationPosition[]> {
+    return readPositions(this.#pool, taskIds);
+  }
+
+  commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
+    return commitSteps(this.#pool, steps);
+  }
+
+  migrations(query: MigrationQuery): Promise<readonly Migration[]> {
+    return readMigrations(this.#pool, query);
+  }
+
+  unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]> {
+    return readUnconfirmed(this.#pool, waitedMs, limit);
+  }
+
+  fencedSources(): Promise<readonly string[]> {
+    return readFencedSources(this.#pool);
+  }
+
+  strays(look: StrayLook): Promise<StrayPage> {
+    return readStrays(this.#pool, look);
+  }
+
+  holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
+    return readHolding(this.#pool, hosts);
+  }
+
+  releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]> {
+    return releaseEvacuated(this.#pool, hosts);
+  }
+}

@@ -1,0 +1,23 @@
+import type { Pool } from "pg";
+import type { Logger } from "../../../runtime/logger.ts";
+import { createPool, type PoolOptions } from "./pool.ts";
+import { singleHostUrls } from "./postgres-url.ts";
+import { warnOfLostCommits } from "./warn-of-lost-commits.ts";
+
+/**
+ * A service's pool for one of its databases, which the log calls `what`: it tells of connections that were lost, and of
+ * commits that may be lost when the database has several servers.
+ */
+export function openLoggedPool(
+  options: Omit<PoolOptions, "onConnectionLost"> & { readonly what: string; readonly logger: Logger },
+): Pool {
+  const { what, logger, ...rest } = options;
+  const pool = createPool({
+    ...rest,
+    onConnectionLost: (error) => logger.warn({ err: error, database: what }, "database connection lost"),
+  });
+  // The first connection asks, before it is used for anything else.
+  if ((singleHostUrls(options.url)?.length ?? 1) > 1)
+    pool.once("connect", (client) => void warnOfLostCommits(client, { what, logger }));
+  return pool;
+}

@@ -1,0 +1,35 @@
+import { describe, expect, test } from "vitest";
+import { AssertionError } from "../../../core/assert.ts";
+import { runStored, StoreError, storeErrorCodeOf } from "./store-error.ts";
+
+const withCode = (code: string): Error => Object.assign(new Error("refused"), { code });
+
+describe("an error of a store", () => {
+  test.each([
+    [withCode("40P01"), "unavailable"],
+    [withCode("08006"), "unavailable"],
+    [withCode("57P01"), "unavailable"],
+    [withCode("ECONNREFUSED"), "unavailable"],
+    [new Error("Connection terminated unexpectedly"), "unavailable"],
+    [new Error("timeout exceeded when trying to connect"), "unavailable"],
+    [withCode("23505"), "bug"],
+    [withCode("25P02"), "bug"],
+    [new Error("something else"), "bug"],
+    ["no error at all", "bug"],
+  ])("is judged by its code: %s is %s", (error, code) => {
+    expect(storeErrorCodeOf(error)).toBe(code);
+  });
+
+  test("names the operation and keeps the cause", async () => {
+    const cause = withCode("08006");
+    const thrown = await runStored("cell_hop", () => Promise.reject(cause)).catch((error: unknown) => error);
+    expect(thrown).toBeInstanceOf(StoreError);
+    expect(thrown).toMatchObject({ code: "unavailable", operation: "cell_hop", message: "cell_hop: refused", cause });
+    await expect(runStored("outer", () => Promise.reject(thrown))).rejects.toBe(thrown);
+  });
+
+  test("that is a programmer's passes through as it is", async () => {
+    const assertion = new AssertionError("never");
+    await expect(runStored("cell_hop", () => Promise.reject(assertion))).rejects.toBe(assertion);
+  });
+});

@@ -1,0 +1,68 @@
+import { AssertionError } from "../../../core/assert.ts";
+import { QueueFullError } from "../../../runtime/batcher.ts";
+
+/**
+ * `unavailable`: the database could not be asked, or its answer was lost: what was asked may or may not have happened, and
+ * may be asked again. `bug`: it refused what Berth should never ask.
+ */
+export type StoreErrorCode = "unavailable" | "bug";
+
+/** A store could not do its work. Thrown by the Postgres bodies of the stores; never an expected outcome. */
+export class StoreError extends Error {
+  readonly code: StoreErrorCode;
+  /** The store's function that failed. */
+  readonly operation: string;
+
+  constructor(code: StoreErrorCode, operation: string, cause: unknown) {
+    super(`${operation}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    this.name = "StoreError";
+    this.code = code;
+    this.operation = operation;
+  }
+}
+
+/** What may be asked again, by SQLSTATE, SQLSTATE class (two characters) or system error. Everything else is a bug. */
+const UNAVAILABLE: ReadonlySet<string> = new Set([
+  "08", // connection exceptions
+  "40", // transaction rollback: a deadlock or a conflict that outlived its retries
+  "53", // insufficient resources: disk, memory, connections
+  "57", // operator intervention: shutdown, crash, cannot_connect_now, query_canceled
+  "58", // system errors: I/O
+  "55P03", // lock_not_available
+  "25P03", // idle_in_transaction_session_timeout
+  "25006", // read_only_sql_transaction: a standby that is being promoted
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+]);
+
+/** What the driver says of a connection, without a code. */
+const CONNECTION_LOST = /connection terminated|timeout|not queryable|client was closed|connection error/i;
+
+export function storeErrorCodeOf(error: unknown): StoreErrorCode {
+  if (!(error instanceof Error)) return "bug";
+  if (error instanceof QueueFullError) return "unavailable";
+  const code = (error as { readonly code?: unknown }).code;
+  if (typeof code !== "string") return CONNECTION_LOST.test(error.message) ? "unavailable" : "bug";
+  return UNAVAILABLE.has(code) || UNAVAILABLE.has(code.slice(0, 2)) ? "unavailable" : "bug";
+}
+
+/** Whether the database could not be asked, so that the same may be tried again later: of a store's error, or of the driver's own. */
+export function isUnavailable(error: unknown): boolean {
+  return (error instanceof StoreError ? error.code : storeErrorCodeOf(error)) === "unavailable";
+}
+
+/** Does a store's work; throws a `StoreError` for whatever goes wrong, but lets assertions pass through. */
+export async function runStored<Result>(operation: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof AssertionError || error instanceof StoreError) throw error;
+    throw new StoreError(storeErrorCodeOf(error), operation, error);
+  }
+}

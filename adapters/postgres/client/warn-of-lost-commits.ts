@@ -1,0 +1,44 @@
+import type { PoolClient } from "pg";
+import type { Logger } from "../../../runtime/logger.ts";
+
+/** Settings of a Postgres server that decide whether a commit outlives a failover. */
+export interface CommitSettings {
+  readonly synchronous_commit: string;
+  readonly synchronous_standby_names: string;
+  readonly fsync: string;
+}
+
+/** Why a standby that is promoted may lack commits that were answered; null: it lacks none. */
+export function lostCommits(settings: CommitSettings): string | null {
+  const { synchronous_commit: commit, synchronous_standby_names: standbys, fsync } = settings;
+  if (standbys.trim() === "") return "synchronous_standby_names is empty, so no commit waits for a standby";
+  if (commit === "off" || commit === "local")
+    return `synchronous_commit is ${commit}, so no commit waits for a standby`;
+  if (fsync === "off") return "fsync is off, so a commit may not outlive its server";
+  return null;
+}
+
+/**
+ * Tells the log when the database may lose commits in a failover. `what`: the database, as the log calls it. To be asked where the URL names
+ * several servers. It never rejects: a server that cannot be asked is no reason not to start.
+ */
+export async function warnOfLostCommits(
+  client: Pick<PoolClient, "query">,
+  { what, logger }: { readonly what: string; readonly logger: Logger },
+): Promise<void> {
+  try {
+    const { rows } = await client.query<CommitSettings>(
+      `select current_setting('synchronous_commit') as synchronous_commit,
+        current_setting('synchronous_standby_names') as synchronous_standby_names, current_setting('fsync') as fsync`,
+    );
+    const reason = rows[0] === undefined ? null : lostCommits(rows[0]);
+    if (reason !== null)
+      logger.warn(
+        { database: what, reason },
+        "the database's URL names several servers, but a failover may lose commits that were answered, and with them claims and servers: " +
+          "see docs/operating.md, Postgres that may fail",
+      );
+  } catch (error) {
+    logger.debug({ err: error, database: what }, "could not ask whether commits are synchronous");
+  }
+}

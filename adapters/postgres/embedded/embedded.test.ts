@@ -1,0 +1,130 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ensureDatabase, withClient } from "../client/databases.ts";
+import { startEmbedded } from "./embedded.ts";
+import { removeCluster } from "./embedded-cluster.ts";
+
+let dataDir: string;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "berth-embedded-"));
+});
+afterEach(() => removeCluster(dataDir));
+
+const options = () => ({ dataDir, durable: false });
+
+async function count(url: string): Promise<number> {
+  return withClient(url, async (client) => (await client.query("select * from kept")).rowCount ?? 0);
+}
+
+/** Another process that starts a server on the directory and holds it; resolves with its URL once it serves. */
+async function startOwner(): Promise<{ url: string; kill: () => Promise<void> }> {
+  const script = `
+    const { startEmbedded } = await import(${JSON.stringify(new URL("./embedded.ts", import.meta.url).href)});
+    const server = await startEmbedded({ dataDir: process.argv[1], durable: false });
+    process.stdout.write(server.url("postgres"));
+    setInterval(() => undefined, 1000);`;
+  const owner = spawn(process.execPath, ["--input-type=module", "-e", script, dataDir], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [url] = (await once(owner.stdout, "data")) as [Buffer];
+  return {
+    url: String(url),
+    kill: async () => {
+      owner.kill("SIGKILL");
+      await once(owner, "exit");
+    },
+  };
+}
+
+test("keeps its data, its password and its port from one start to the next", async () => {
+  const first = await startEmbedded(options());
+  await ensureDatabase(first.url("postgres"), "shop");
+  const url = first.url("shop");
+  await withClient(url, (client) => client.query("create table kept (); insert into kept default values"));
+  await first.stop();
+  await first.stop();
+  const second = await startEmbedded(options());
+  try {
+    expect(second.url("shop")).toBe(url);
+    expect(await count(url)).toBe(1);
+    const settings = await withClient(url, (client) => client.query("select current_setting('wal_level') as level"));
+    expect(settings.rows).toEqual([{ level: "logical" }]);
+  } finally {
+    await second.stop();
+  }
+});
+
+test("refuses a directory that another process serves, and names that process", async () => {
+  const owner = await startOwner();
+  try {
+    await expect(startEmbedded(options())).rejects.toMatchObject({
+      code: "in-use",
+      message: expect.stringContaining(dataDir),
+    });
+  } finally {
+    await owner.kill();
+    await (await startEmbedded(options())).stop(); // waits until the owner's server is gone
+  }
+});
+
+test("the server ends when its owner is killed, and the next owner finds what was committed", async () => {
+  const owner = await startOwner();
+  await withClient(owner.url, (client) => client.query("create table kept (); insert into kept default values"));
+  await owner.kill();
+  await vi.waitFor(() => expect(withClient(owner.url, async () => undefined)).rejects.toThrow(), { timeout: 20_000 });
+  const next = await startEmbedded(options());
+  expect(await count(next.url("postgres"))).toBe(1);
+  await next.stop();
+});
+
+test("two starts on an empty directory make one cluster; one serves it", async () => {
+  const results = await Promise.allSettled([startEmbedded(options()), startEmbedded(options())]);
+  const started = results.filter((result) => result.status === "fulfilled");
+  await Promise.all(started.map((result) => result.value.stop()));
+  expect(started).toHaveLength(1);
+  expect(results.find((result) => result.status === "rejected")?.reason).toMatchObject({ code: "in-use" });
+  expect(readdirSync(dataDir).filter((name) => name.startsWith("cluster"))).toEqual(["cluster"]);
+});
+
+test("a lock left by a machine that lost power does not count, though its number is a living process's now", async () => {
+  await (await startEmbedded(options())).stop();
+  writeFileSync(join(dataDir, "cluster/postmaster.pid"), `${process.pid}\n`);
+  await (await startEmbedded(options())).stop();
+});
+
+test("says that a server ended which nobody stopped", async () => {
+  const server = await startEmbedded(options());
+  process.kill(Number(readFileSync(join(dataDir, "cluster/postmaster.pid"), "utf8").split("\n")[0]), "SIGQUIT");
+  expect(await server.died).toContain("the embedded Postgres ended");
+});
+
+test("a temporary one leaves nothing behind", async () => {
+  const server = await startEmbedded({ durable: false });
+  expect(existsSync(server.dataDir)).toBe(true);
+  await server.stop();
+  expect(existsSync(server.dataDir)).toBe(false);
+});
+
+test.runIf(process.platform === "linux")(
+  "one that quits while it stands still leaves nothing in memory, and its files serve again",
+  async () => {
+    const server = await startEmbedded(options());
+    await withClient(server.url("postgres"), (client) => client.query("create table kept (id int)"));
+    const shared = [...readFileSync(`/proc/${server.pid}/maps`, "utf8").matchAll(/\/dev\/shm\/\S+/g)].map(
+      ([path]) => path,
+    );
+    expect(shared.length).toBeGreaterThan(0);
+    server.pause();
+    await server.quit();
+    await server.quit();
+    expect(shared.filter((path) => existsSync(path))).toEqual([]);
+    const next = await startEmbedded(options());
+    const { rowCount } = await withClient(next.url("postgres"), (client) => client.query("select from kept"));
+    await next.stop();
+    expect(rowCount).toBe(0);
+  },
+);

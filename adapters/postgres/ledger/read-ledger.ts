@@ -1,0 +1,112 @@
+import type { ClientBase, Pool, PoolClient } from "pg";
+import {
+  aggregateUuid,
+  type ConsumerUuid,
+  consumerUuid,
+  type ProviderUuid,
+  providerUuid,
+  resourceClass,
+  trait,
+} from "../../../core/ledger/ids.ts";
+import type { AllocationItem, Consumer, Inventory, Provider } from "../../../core/ledger/model.ts";
+import type { LedgerDump } from "../../../core/stores/cell/ledger-port.ts";
+
+interface AllocationRow {
+  readonly consumer: string;
+  readonly provider: string;
+  readonly class: string;
+  readonly amount: number;
+}
+
+const itemOf = (row: AllocationRow): AllocationItem => ({
+  provider: providerUuid(row.provider),
+  resourceClass: resourceClass(row.class),
+  amount: Number(row.amount),
+});
+
+const ALLOCATIONS = `select a.consumer_uuid as consumer, p.uuid as provider, c.name as class, a.amount
+  from allocations a join resource_providers p on p.id = a.provider_id join resource_classes c on c.id = a.class_id`;
+
+/** What the consumer holds, by provider and class; empty when it does not exist. */
+export async function readAllocations(pool: Pool, consumer: ConsumerUuid): Promise<readonly AllocationItem[]> {
+  const { rows } = await pool.query<AllocationRow>(
+    `${ALLOCATIONS} where a.consumer_uuid = $1 order by p.uuid, c.name collate "C"`,
+    [consumer],
+  );
+  return rows.map(itemOf);
+}
+
+/** Everything that the ledger holds, as of one moment. Cost: reads whole tables; for tests and the auditor. */
+export async function readDump(pool: Pool): Promise<LedgerDump> {
+  const client = await pool.connect();
+  try {
+    await client.query("begin isolation level repeatable read read only");
+    const dump = { providers: await readProviders(client), consumers: await readConsumers(client) };
+    await client.query("commit");
+    client.release();
+    return dump;
+  } catch (error) {
+    client.release(error as Error); // closes the connection, and its transaction with it
+    throw error;
+  }
+}
+
+interface MutableProvider extends Provider {
+  readonly inventories: Map<ReturnType<typeof resourceClass>, Inventory & { readonly used: number }>;
+  readonly traits: Set<ReturnType<typeof trait>>;
+  readonly aggregates: Set<ReturnType<typeof aggregateUuid>>;
+}
+
+/** All providers with their inventories, traits and aggregates, by uuid, as the client's transaction sees them. */
+export async function readProviders(client: ClientBase): Promise<readonly Provider[]> {
+  const byUuid = new Map<ProviderUuid, MutableProvider>();
+  const providers = await client.query(
+    `select p.uuid, p.name, parent.uuid as parent, root.uuid as root, p.generation
+     from resource_providers p join resource_providers root on root.id = p.root_id
+     left join resource_providers parent on parent.id = p.parent_id order by p.uuid`,
+  );
+  for (const row of providers.rows) {
+    byUuid.set(row.uuid, { ...row, inventories: new Map(), traits: new Set(), aggregates: new Set() });
+  }
+  const inventories = await client.query(
+    `select p.uuid, c.name as class, v.* from inventories v
+     join resource_providers p on p.id = v.provider_id join resource_classes c on c.id = v.class_id
+     order by p.uuid, c.name collate "C"`,
+  );
+  for (const row of inventories.rows) {
+    byUuid.get(row.uuid)?.inventories.set(resourceClass(row.class), {
+      total: row.total,
+      reserved: row.reserved,
+      minUnit: row.min_unit,
+      maxUnit: row.max_unit,
+      stepSize: row.step_size,
+      allocationRatio: row.allocation_ratio,
+      used: Number(row.used),
+    });
+  }
+  const traits = await client.query(
+    `select p.uuid, t.name from provider_traits q
+     join resource_providers p on p.id = q.provider_id join traits t on t.id = q.trait_id
+     order by p.uuid, t.name collate "C"`,
+  );
+  for (const row of traits.rows) byUuid.get(row.uuid)?.traits.add(trait(row.name));
+  const aggregates = await client.query(
+    `select p.uuid, q.aggregate from provider_aggregates q
+     join resource_providers p on p.id = q.provider_id order by p.uuid, q.aggregate`,
+  );
+  for (const row of aggregates.rows) byUuid.get(row.uuid)?.aggregates.add(aggregateUuid(row.aggregate));
+  return [...byUuid.values()];
+}
+
+async function readConsumers(client: PoolClient): Promise<LedgerDump["consumers"]> {
+  const byUuid = new Map<ConsumerUuid, Consumer & { readonly items: AllocationItem[] }>();
+  const consumers = await client.query(
+    `select uuid, generation, project_id as "projectId", user_id as "userId", type from consumers order by uuid`,
+  );
+  for (const row of consumers.rows) byUuid.set(row.uuid, { ...row, items: [] });
+  const allocations = await client.query<AllocationRow>(
+    `${ALLOCATIONS} order by a.consumer_uuid, p.uuid, c.name collate "C"`,
+  );
+  for (const row of allocations.rows) byUuid.get(consumerUuid(row.consumer))?.items.push(itemOf(row));
+  return [...byUuid.values()];
+}

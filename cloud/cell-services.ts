@@ -1,0 +1,137 @@
+import { randomUUID } from "node:crypto";
+import { MemoryNetwork } from "../adapters/memory/memory-network.ts";
+import { PostgresCellStore } from "../adapters/postgres/cell/postgres-cell-store.ts";
+import { createPool } from "../adapters/postgres/client/pool.ts";
+import { PostgresLedger } from "../adapters/postgres/ledger/postgres-ledger.ts";
+import { createRegistry } from "../adapters/telemetry/metrics.ts";
+import { noTracing } from "../adapters/telemetry/tracing.ts";
+import type { RunningGuest } from "../core/audit/facts.ts";
+import type { Bus } from "../runtime/bus.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../runtime/logger.ts";
+import type { Service } from "../runtime/service.ts";
+import { FakeDriver, type FakeGuest } from "../services/compute-agent/fake-driver.ts";
+import type { HostConfig } from "../services/compute-agent/host-config.ts";
+import type { Journal } from "../services/compute-agent/journal.ts";
+import { type ComputeAgent, createComputeAgent } from "../services/compute-agent/service.ts";
+import { createConductor } from "../services/conductor/service.ts";
+import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
+import { type CloudObserver, observeCellStore } from "./observe-stores.ts";
+
+/** The parts that a cell consists of. */
+export interface CellPlan {
+  readonly name: string;
+  readonly databaseUrl: string;
+  readonly hosts: readonly HostConfig[];
+  readonly conductors: number;
+}
+
+export interface CellServicesOptions extends CellPlan {
+  readonly journal: Journal;
+  /** A connection to the cell's bus for each conductor. */
+  readonly connectBus: () => Bus;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly observer: CloudObserver | null;
+  /** Called when a part cannot continue. */
+  readonly fail: (error: unknown) => void;
+}
+
+/** The services inside a cell: its conductors, and one agent that carries all of its hosts. */
+export interface CellServices extends Service {
+  /** Whether every host's tree is in the ledger. */
+  readonly ready: boolean;
+  /** The guests that really run on the hosts. */
+  runningGuests(): Promise<ReadonlyMap<string, readonly RunningGuest[]>>;
+  /** All guests on the hosts, running or not. */
+  copies(): Promise<ReadonlyMap<string, readonly RunningGuest[]>>;
+}
+
+/**
+ * Each connection compiles the cell's functions separately, and batches grow while they wait for a connection, so few connections are
+ * faster than many.
+ */
+export const CONNECTIONS_MAX = 2;
+
+/** Builds a cell's own services on a migrated database. The streams of the bus must exist when the services start. */
+export function createCellServices(options: CellServicesOptions): CellServices {
+  const { name, databaseUrl, clock, logger, observer } = options;
+  const pool = createPool({ url: databaseUrl, applicationName: "berth conductors", connectionsMax: CONNECTIONS_MAX });
+  const store = new PostgresCellStore(pool);
+  const network = new MemoryNetwork();
+  const addresses = Array.from({ length: options.conductors }, (_, index) => `${name}-conductor-${index + 1}`);
+  const conductors = addresses.map((address) =>
+    createConductor(
+      {
+        store: observeCellStore(store, observer),
+        ledger: new PostgresLedger(pool),
+        bus: options.connectBus(),
+        listener: network.listen(address),
+        clock,
+        logger: logger.child({ conductor: address }),
+        registry: createRegistry({ service: "conductor", withProcess: false }),
+        tracing: noTracing,
+      },
+      { ...CONDUCTOR_DEFAULTS, cell: name, conductorId: randomUUID(), name: address },
+    ),
+  );
+  const { agent, driver } = createAgent(options, network, addresses);
+  return {
+    get ready() {
+      return agent.ready;
+    },
+    runningGuests: async () => guestsOf(options.hosts, driver, ({ running }) => running),
+    copies: async () => guestsOf(options.hosts, driver, () => true),
+    async start() {
+      for (const conductor of conductors) await conductor.start();
+      await agent.start();
+    },
+    async close() {
+      await agent.close();
+      await Promise.all(conductors.map((conductor) => conductor.close()));
+      await pool.end();
+    },
+  };
+}
+
+function createAgent(
+  options: CellServicesOptions,
+  network: MemoryNetwork,
+  conductors: readonly string[],
+): { readonly agent: ComputeAgent; readonly driver: FakeDriver } {
+  const { clock, hosts } = options;
+  const logger = options.logger.child({ agent: options.name });
+  const driver = new FakeDriver({
+    clock,
+    seed: 1,
+    scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const]))),
+    byMetadata: true,
+    crash: () => options.fail(new Error("the fake driver was told to crash its agent, and this process is its agent")),
+    loseConnections: () => agent.loseConnections(),
+  });
+  const agent = createComputeAgent(
+    {
+      dialer: network.dialer(),
+      journal: options.journal,
+      driver,
+      clock,
+      logger,
+      registry: createRegistry({ service: "compute-agent", withProcess: false }),
+      tracing: noTracing,
+      fail: options.fail,
+    },
+    { agentId: `${options.name}-agent`, conductors, hosts, buildLimit: 10 },
+  );
+  return { agent, driver };
+}
+
+function guestsOf(
+  hosts: readonly HostConfig[],
+  driver: FakeDriver,
+  isMeant: (guest: FakeGuest) => boolean,
+): ReadonlyMap<string, readonly RunningGuest[]> {
+  const guests = new Map<string, RunningGuest[]>(hosts.map((host) => [host.name, []]));
+  for (const { host, serverUuid, attemptId } of driver.guests().filter(isMeant))
+    guests.get(host)?.push({ serverUuid, attemptId });
+  return guests;
+}

@@ -1,0 +1,290 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { MemoryBroker } from "../adapters/memory/bus/memory-broker.ts";
+import { MemorySoftState } from "../adapters/memory/memory-soft-state.ts";
+import { apiPermissions, apiStreams } from "../adapters/nats/streams.ts";
+import { PostgresAggregateStore } from "../adapters/postgres/api/postgres-aggregate-store.ts";
+import { PostgresApiStore } from "../adapters/postgres/api/postgres-api-store.ts";
+import { PostgresDecisionStore } from "../adapters/postgres/api/postgres-decision-store.ts";
+import { PostgresHostMapStore } from "../adapters/postgres/api/postgres-host-map-store.ts";
+import { PostgresImageStore } from "../adapters/postgres/api/postgres-image-store.ts";
+import { PostgresMoveStore } from "../adapters/postgres/api/postgres-move-store.ts";
+import { PostgresPortStore } from "../adapters/postgres/api/postgres-port-store.ts";
+import { PostgresRatioStore } from "../adapters/postgres/api/postgres-ratio-store.ts";
+import { PostgresReservationStore } from "../adapters/postgres/api/postgres-reservation-store.ts";
+import { PostgresServerGroupStore } from "../adapters/postgres/api/postgres-server-group-store.ts";
+import { PostgresSettingsStore } from "../adapters/postgres/api/postgres-settings-store.ts";
+import { ensureDatabase } from "../adapters/postgres/client/databases.ts";
+import { createPool } from "../adapters/postgres/client/pool.ts";
+import { registerFollowerMetrics } from "../adapters/postgres/follower/follower-telemetry.ts";
+import { migrate } from "../adapters/postgres/schema/migrate.ts";
+import { createRegistry } from "../adapters/telemetry/metrics.ts";
+import { noTracing } from "../adapters/telemetry/tracing.ts";
+import type { HostFilter } from "../core/scheduling/filters/host-filter.ts";
+import type { Bus } from "../runtime/bus.ts";
+import { systemClock } from "../runtime/clock.ts";
+import { DeadlineError } from "../runtime/deadline.ts";
+import type { Logger, LogLevel } from "../runtime/logger.ts";
+import type { Service } from "../runtime/service.ts";
+import type { HostPort } from "../runtime/setting-kinds.ts";
+import type { AuthenticateToken } from "../services/api/http/identity.ts";
+import type { AuthKind } from "../services/api/identity/auth-kind.ts";
+import { createApi } from "../services/api/service.ts";
+import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
+import { FileJournal } from "../services/compute-agent/file-journal.ts";
+import type { HostConfig } from "../services/compute-agent/host-config.ts";
+import { createMemoryJournal } from "../services/compute-agent/memory-journal.ts";
+import { createDispatchBatcher } from "../services/scheduler/cells/dispatch-batcher.ts";
+import { RequestWrites } from "../services/scheduler/placing/request-writes.ts";
+import { RequestReader } from "../services/scheduler/request-reader.ts";
+import { createScheduler } from "../services/scheduler/service.ts";
+import { DEFAULT_SCHEDULER_SETTINGS } from "../services/scheduler/settings.ts";
+import { type ApiDatabase, openApiDatabase } from "./api-database.ts";
+import { type CellPlan, type CellServices, createCellServices } from "./cell-services.ts";
+import { CellThread } from "./cell-thread.ts";
+import { createEmbeddedCell, type EmbeddedCell } from "./embedded-cell.ts";
+import { type CloudObserver, observeApiStore } from "./observe-stores.ts";
+
+export interface EmbeddedCloudOptions {
+  /** URL of the API database, beside which the cells' databases are created; null for the embedded Postgres in `dataDir`. */
+  readonly databaseUrl: string | null;
+  /** Directory of the embedded Postgres and the agents' journals; null for a temporary one, which is removed with the cloud. */
+  readonly dataDir: string | null;
+  readonly cells: readonly { readonly name: string; readonly hosts: readonly HostConfig[] }[];
+  readonly schedulers: number;
+  /** Number of conductors of each cell. */
+  readonly conductors: number;
+  readonly listen: HostPort;
+  /** How callers are authenticated; `none` by default. */
+  readonly auth?: AuthKind;
+  /** Validates tokens; required for `keystone`. */
+  readonly keystone?: AuthenticateToken | null;
+  readonly logger: Logger;
+  /** Whether a resize may stay on its host; false by default. */
+  readonly resizeToSameHost?: boolean;
+  /** The cloud's own host filters, in addition to Nova's. */
+  readonly filters?: readonly HostFilter[];
+  /** Notified of what is committed; none by default. */
+  readonly observer?: CloudObserver;
+  /**
+   * Prepares the cloud for heavy load: the inside of the cells gets its own thread, and each cell of a temporary cloud its own database
+   * server. The start takes longer. False by default.
+   */
+  readonly underLoad?: boolean;
+  /** Called when a part cannot continue: the cloud must be closed. */
+  readonly fail: (error: unknown) => void;
+}
+
+/** All four services in one process, over real databases, with the in-process bus, soft state and agent link. */
+export interface EmbeddedCloud {
+  /** Base URL of the Compute API, without a path. */
+  readonly apiUrl: string;
+  /** URL of the API database, for an audit that also knows what runs on the hosts. */
+  readonly databaseUrl: string;
+  readonly cells: readonly EmbeddedCell[];
+  /** Stops everything, the api first. Repeatable. */
+  close(): Promise<void>;
+}
+
+const READY_MS = 120_000;
+const POLL_MS = 20;
+
+/**
+ * Starts a cloud and resolves once it serves and every host is in its cell's ledger and in the views. A failed start leaves
+ * nothing running.
+ */
+export async function startCloud(options: EmbeddedCloudOptions): Promise<EmbeddedCloud> {
+  // Functions that close what was started, in the order of starting; they are called in reverse order.
+  const started: (() => Promise<void>)[] = [];
+  let closing: Promise<void> | null = null;
+  const close = (): Promise<void> => {
+    closing ??= closeAll(started);
+    return closing;
+  };
+  try {
+    const database = await openApiDatabase(options, { serverPerCell: options.underLoad ?? false });
+    started.push(() => database.close());
+    const start = async (service: Service): Promise<void> => {
+      started.push(() => service.close());
+      await service.start();
+    };
+    const urls = await openCellDatabases(
+      database,
+      options.cells.map(({ name }) => name),
+    );
+    const createServices = servicesFor(options, (thread) => started.push(() => thread.close()));
+    const cells = options.cells.map(({ name, hosts }, index) => {
+      const plan: CellPlan = { name, hosts, databaseUrl: urls[index]!, conductors: options.conductors };
+      return createEmbeddedCell({
+        ...plan,
+        createServices: (connectBus) => createServices(plan, connectBus),
+        clock: systemClock,
+        logger: options.logger,
+        observer: options.observer ?? null,
+      });
+    });
+    const tier = await createTier(options, database.url, cells);
+    started.push(() => tier.close());
+    for (const cell of cells) await start(cell);
+    for (const scheduler of tier.schedulers) await start(scheduler);
+    await start(tier.api);
+    await waitUntilReady(cells);
+    const { host, port } = tier.api.address;
+    return {
+      apiUrl: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+      databaseUrl: database.url,
+      cells,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Opens the cells' databases in parallel. When it rejects, all openings have ended, so that nothing is closed while one is under way. */
+async function openCellDatabases(database: ApiDatabase, cells: readonly string[]): Promise<readonly string[]> {
+  const opened = await Promise.allSettled(cells.map((cell) => openCellDatabase(database, cell)));
+  return opened.map((each) => {
+    if (each.status === "rejected") throw each.reason;
+    return each.value;
+  });
+}
+
+/** Returns the URL of a cell's database with the tables that this version needs. */
+async function openCellDatabase(database: ApiDatabase, cell: string): Promise<string> {
+  const url = (await database.cellUrl?.(cell)) ?? (await cellUrlBeside(database.url, cell));
+  await migrate(url, "cell");
+  return url;
+}
+
+/** Returns how a cell's own services are made: in this thread, or in one that all cells share. `opened` is called with that thread. */
+function servicesFor(
+  options: EmbeddedCloudOptions,
+  opened: (thread: CellThread) => void,
+): (plan: CellPlan, connectBus: () => Bus) => CellServices {
+  const { dataDir, logger, observer = null, fail } = options;
+  const fileOf = (cell: string) => (dataDir === null ? null : join(dataDir, "agents", `${cell}.journal`));
+  if (options.underLoad !== true) {
+    return (plan, connectBus) => {
+      const file = fileOf(plan.name);
+      const journal = file === null ? createMemoryJournal() : new FileJournal(file);
+      return createCellServices({ ...plan, journal, connectBus, clock: systemClock, logger, observer, fail });
+    };
+  }
+  const thread = new CellThread({ logLevel: logger.level as LogLevel, observer, fail });
+  opened(thread);
+  return (plan, connectBus) => thread.open(plan, fileOf(plan.name), connectBus);
+}
+
+/** Builds the API tier: its database, its bus, the schedulers' soft state, and its services. */
+async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, cells: readonly EmbeddedCell[]) {
+  await migrate(databaseUrl, "api");
+  const pool = createPool({ url: databaseUrl, applicationName: "berth api tier", findsByKeys: true });
+  const store = new PostgresApiStore(pool);
+  const groups = new PostgresServerGroupStore(pool);
+  const reservations = new PostgresReservationStore(pool);
+  const moves = new PostgresMoveStore(pool);
+  const observed = options.observer === undefined ? store : observeApiStore(store, options.observer);
+  for (const { name, databaseUrl: cellUrl } of cells) {
+    await store.putCell({ name, databaseUrl: cellUrl, natsUrl: null, disabled: false });
+  }
+  const broker = new MemoryBroker(systemClock);
+  const bus = broker.connect(apiPermissions);
+  await bus.ensureStreams(apiStreams);
+  const softState = new MemorySoftState(systemClock);
+  const registry = createRegistry({ service: "api" });
+  registerFollowerMetrics(registry, cells);
+  const operators = {
+    aggregates: new PostgresAggregateStore(pool),
+    ratios: new PostgresRatioStore(pool),
+    settings: new PostgresSettingsStore(pool),
+    hostMap: new PostgresHostMapStore(pool),
+    softState,
+  };
+  const shared = { store: observed, groups, reservations, moves, bus, clock: systemClock, tracing: noTracing };
+  const decisions = new PostgresDecisionStore(pool);
+  const schedulerCells = cells.map(seenByScheduler);
+  const requests = {
+    reader: new RequestReader(observed, systemClock, DEFAULT_SCHEDULER_SETTINGS),
+    writes: new RequestWrites(observed, DEFAULT_SCHEDULER_SETTINGS.batchMax),
+  };
+  const { filters = [] } = options;
+  const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
+    const name = `scheduler-${index + 1}`;
+    return createScheduler(
+      {
+        ...shared,
+        requests,
+        aggregates: operators.aggregates,
+        operatorSettings: operators.settings,
+        decisions,
+        filters,
+        softState,
+        cells: schedulerCells,
+        logger: options.logger.child({ scheduler: name }),
+        registry: createRegistry({ service: "scheduler", withProcess: false }),
+      },
+      { ...DEFAULT_SCHEDULER_SETTINGS, schedulerId: randomUUID() },
+    );
+  });
+  const api = createApi(
+    {
+      ...{ ...shared, operators, registry, logger: options.logger.child({ service: "api" }) },
+      cells: cells.map(seenFromAbove),
+      decisions,
+      filters,
+      images: new PostgresImageStore(pool),
+      networkPorts: new PostgresPortStore(pool),
+      keystone: options.keystone ?? null,
+    },
+    apiSettings(options),
+  );
+  const close = async (): Promise<void> => {
+    broker.close();
+    await softState.close();
+    await store.close();
+  };
+  return { api, schedulers, close };
+}
+
+/** The schedulers share the process, so they share each other's transactions. */
+function seenByScheduler(cell: EmbeddedCell) {
+  const dispatches = createDispatchBatcher(cell.store, DEFAULT_SCHEDULER_SETTINGS.batchMax);
+  return { ...seenFromAbove(cell), operations: cell.store, dispatches };
+}
+
+function seenFromAbove({ name, store, admin, bus, view, facts, follower }: EmbeddedCell) {
+  return { name, store, admin, bus, view, facts, source: follower };
+}
+
+function apiSettings({ listen, auth = "none", resizeToSameHost = false }: EmbeddedCloudOptions) {
+  const http = { ...DEFAULT_API_SETTINGS.http, listen };
+  // This is the only api, so it hears of every change of a flavor itself.
+  return { ...DEFAULT_API_SETTINGS, auth, flavorCacheMs: 60_000, resizeToSameHost, http };
+}
+
+async function waitUntilReady(cells: readonly EmbeddedCell[]): Promise<void> {
+  const deadline = systemClock.monotonic() + READY_MS;
+  while (!cells.every((cell) => cell.ready)) {
+    if (systemClock.monotonic() > deadline) throw new DeadlineError("reporting the hosts to their cells", READY_MS);
+    await delay(POLL_MS);
+  }
+  await Promise.all(cells.map((cell) => cell.follower.waitUntilSeen(READY_MS)));
+}
+
+/** Returns the URL of a database on the same server as the user's API database, named after the API database and the cell. */
+async function cellUrlBeside(apiUrl: string, cell: string): Promise<string> {
+  const url = new URL(apiUrl);
+  const name = `${url.pathname.slice(1) || "berth"}_cell_${cell}`;
+  await ensureDatabase(apiUrl, name);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function closeAll(started: (() => Promise<void>)[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const stop of started.reverse()) await stop().catch((error: unknown) => errors.push(error));
+  if (errors.length > 0) throw new AggregateError(errors, "closing the cloud failed");
+}

@@ -1,0 +1,176 @@
+import type { AggregateUuid, ResourceClass, Trait } from "../../ledger/ids.ts";
+import type { InventoryColumn } from "../../ledger/inventory-column.ts";
+import type { LedgerView } from "../../ledger/ledger-view.ts";
+import type { NamedSets } from "../../ledger/named-sets.ts";
+import type { CandidateQuery, QueryGroup } from "../candidate-query.ts";
+
+/** Whether a set of names serves. The answer is computed once for each distinct set and then looked up by its number. */
+export type SetTest = (set: number) => boolean;
+
+/** An amount of one class. `index` numbers the classes of the whole query. */
+export interface Need {
+  readonly index: number;
+  readonly resourceClass: ResourceClass;
+  readonly column: Readonly<InventoryColumn>;
+  readonly amount: number;
+}
+
+/**
+ * Rules on traits that several providers must satisfy together: `bitsOf` has a bit for each rule that a set satisfies, and `all` has the
+ * bits of all rules.
+ */
+export interface SharedOut {
+  readonly bitsOf: (set: number) => number;
+  readonly all: number;
+}
+
+/** A group prepared for the current state of one view. */
+export interface CompiledGroup {
+  readonly suffix: string;
+  readonly needs: readonly Need[];
+  readonly traitsServe: SetTest;
+  /** Whether the set holds a forbidden trait. */
+  readonly traitsForbidden: SetTest;
+  /**
+   * Only for the group without suffix, whose providers may have the required traits between them. It is split into parts whose bits fit a
+   * number.
+   */
+  readonly sharedOut: readonly SharedOut[];
+  readonly isMember: SetTest;
+  readonly hasMemberRules: boolean;
+  readonly isForbiddenMember: SetTest;
+  /** Slot of the root of the only permitted tree, or -1 when any tree is permitted. */
+  readonly treeRoot: number;
+  /** Upstream finds no provider for a group without resources unless it requires traits or aggregates. */
+  readonly findsNothing: boolean;
+}
+
+export interface CompiledQuery {
+  readonly groups: readonly CompiledGroup[];
+  readonly classCount: number;
+  readonly isolate: boolean;
+  /** Whether two or more numbered groups ask for the same amounts of the same classes. */
+  readonly hasLikeGroups: boolean;
+  readonly sameSubtrees: readonly (readonly string[])[];
+  readonly rootServes: SetTest;
+  /** Admits only candidates with one provider of each tree (API before 1.29, in a cloud that has trees). */
+  readonly flatOnly: boolean;
+}
+
+/** Maximum number of rules whose bits fit a 32-bit number without its sign. */
+const SHARED_OUT_RULES_MAX = 31;
+
+/** Prepares a query for a view. Returns null when no provider of the view can serve it, because the view does not know a class or tree. */
+export function compileQuery(view: LedgerView, query: CandidateQuery): CompiledQuery | null {
+  const classes = new Map<ResourceClass, number>();
+  const groups: CompiledGroup[] = [];
+  for (const group of query.groups) {
+    const compiled = compileGroup(view, group, classes);
+    if (compiled === null) return null;
+    groups.push(compiled);
+  }
+  const { slots } = view;
+  return {
+    groups,
+    classCount: classes.size,
+    isolate: query.groupPolicy === "isolate",
+    hasLikeGroups: countDistinct(groups) < groups.length,
+    sameSubtrees: query.sameSubtrees,
+    rootServes: traitTest(view.traits, query.rootTraits.required, query.rootTraits.forbidden),
+    flatOnly: !query.nested && slots.knownCount > slots.rootCount,
+  };
+}
+
+function compileGroup(view: LedgerView, group: QueryGroup, classes: Map<ResourceClass, number>): CompiledGroup | null {
+  const needs: Need[] = [];
+  for (const [resourceClass, amount] of group.resources) {
+    const column = view.column(resourceClass);
+    if (column === undefined) return null;
+    if (!classes.has(resourceClass)) classes.set(resourceClass, classes.size);
+    needs.push({ index: classes.get(resourceClass)!, resourceClass, column, amount });
+  }
+  let treeRoot = -1;
+  if (group.inTree !== undefined) {
+    const slot = view.slots.find(group.inTree);
+    if (slot < 0) return null;
+    treeRoot = view.slots.root[slot]!;
+  }
+  const { memberOf, forbiddenAggregates } = group;
+  return {
+    suffix: group.suffix,
+    needs,
+    traitsServe: traitTest(view.traits, group.required, group.forbidden),
+    traitsForbidden: anyTest(view.traits, group.forbidden),
+    sharedOut: sharedOut(view.traits, group.required),
+    isMember: allTest(view.aggregates, memberOf),
+    hasMemberRules: memberOf.length > 0,
+    isForbiddenMember: anyTest(view.aggregates, forbiddenAggregates),
+    treeRoot,
+    findsNothing: needs.length === 0 && group.required.length === 0 && memberOf.length === 0,
+  };
+}
+
+/** Counts the groups that ask for different things. The group without suffix never equals another one. */
+function countDistinct(groups: readonly CompiledGroup[]): number {
+  const marks = groups.map(({ suffix, needs }) =>
+    suffix === "" ? "" : needs.map((need) => `${need.index}:${need.amount}`).join(),
+  );
+  return new Set(marks).size;
+}
+
+/** Remembers the result for each set, since thousands of providers share a few sets. */
+function memoised(compute: (set: number) => number): (set: number) => number {
+  const known: (number | undefined)[] = [];
+  return (set) => {
+    known[set] ??= compute(set);
+    return known[set]!;
+  };
+}
+
+function anyTest<Name extends Trait | AggregateUuid>(sets: Readonly<NamedSets<Name>>, names: readonly Name[]): SetTest {
+  const ids = names.map((name) => sets.idOf(name)).filter((id) => id >= 0);
+  if (ids.length === 0) return () => false;
+  const test = memoised((set) => (ids.some((id) => sets.has(set, id)) ? 1 : 0));
+  return (set) => test(set) === 1;
+}
+
+function allTest<Name extends Trait | AggregateUuid>(
+  sets: Readonly<NamedSets<Name>>,
+  rules: readonly (readonly Name[])[],
+): SetTest {
+  if (rules.length === 0) return () => true;
+  const idRules = rules.map((any) => any.map((name) => sets.idOf(name)).filter((id) => id >= 0));
+  const test = memoised((set) => (idRules.every((any) => any.some((id) => sets.has(set, id))) ? 1 : 0));
+  return (set) => test(set) === 1;
+}
+
+function traitTest(
+  sets: Readonly<NamedSets<Trait>>,
+  required: readonly (readonly Trait[])[],
+  forbidden: readonly Trait[],
+): SetTest {
+  const has = allTest(sets, required);
+  const bad = anyTest(sets, forbidden);
+  return (set) => has(set) && !bad(set);
+}
+
+function sharedOut(sets: Readonly<NamedSets<Trait>>, rules: readonly (readonly Trait[])[]): readonly SharedOut[] {
+  const parts: SharedOut[] = [];
+  for (let from = 0; from < rules.length; from += SHARED_OUT_RULES_MAX) {
+    const part = rules.slice(from, from + SHARED_OUT_RULES_MAX);
+    const idRules = part.map((any) => any.map((name) => sets.idOf(name)).filter((id) => id >= 0));
+    const bitsOf = memoised((set) =>
+      idRules.reduce((bits, any, at) => (any.some((id) => sets.has(set, id)) ? bits + 2 ** at : bits), 0),
+    );
+    parts.push({ bitsOf, all: 2 ** part.length - 1 });
+  }
+  return parts;
+}
+
+/** Whether one provider alone has room for the amount, with its unit rules considered. Cost: a few array reads. */
+export function hasRoomAlone(need: Need, slot: number): boolean {
+  const { column, amount } = need;
+  if (column.free[slot]! < amount || amount > column.maxUnit[slot]!) return false;
+  if (column.unevenCount === 0) return true;
+  return amount >= column.minUnit[slot]! && amount % column.stepSize[slot]! === 0;
+}

@@ -1,0 +1,60 @@
+import type { LedgerView } from "../../ledger/ledger-view.ts";
+import type { CandidateRequest } from "../request.ts";
+import { CompiledRequest, type Demand } from "./compiled-request.ts";
+
+/**
+ * A request that is searched for many times. It is compiled again only when the view has changed in a way that makes the compiled form
+ * wrong.
+ */
+export class KeptRequest {
+  readonly #view: LedgerView;
+  readonly #request: CandidateRequest;
+  /**
+   * True when the request names trees or hosts. Their slots can change without a sign that `#isCurrent` could see, so it is always compiled
+   * again.
+   */
+  readonly #namesTrees: boolean;
+  #compiled: CompiledRequest;
+  #demands: readonly Demand[] = [];
+  #layout = 0;
+  #traitSets = 0;
+  #aggregateSets = 0;
+
+  constructor(view: LedgerView, request: CandidateRequest) {
+    this.#view = view;
+    this.#request = request;
+    this.#namesTrees = request.trees.onlyHosts !== undefined || request.groups.some((group) => group.inTree !== null);
+    this.#compiled = this.#compile();
+  }
+
+  /** The compiled request, valid until the view changes. */
+  current(): CompiledRequest {
+    if (!this.#isCurrent()) this.#compiled = this.#compile();
+    return this.#compiled;
+  }
+
+  #compile(): CompiledRequest {
+    this.#layout = this.#view.layout;
+    this.#traitSets = this.#view.traits.count;
+    this.#aggregateSets = this.#view.aggregates.count;
+    const compiled = new CompiledRequest(this.#view, this.#request);
+    const groups = compiled.unnumbered ? [compiled.unnumbered, ...compiled.numbered] : compiled.numbered;
+    this.#demands = groups.flatMap((group) => group.demands);
+    return compiled;
+  }
+
+  /**
+   * A name that is new to the view comes with a new set, and a new class with a new column. A column may also be renamed to another class.
+   */
+  #isCurrent(): boolean {
+    const { layout, traits, aggregates, slots } = this.#view;
+    if (this.#namesTrees || layout !== this.#layout) return false;
+    if (traits.count !== this.#traitSets || aggregates.count !== this.#aggregateSets) return false;
+    for (const { resourceClass, column, roomDecides, amount } of this.#demands) {
+      const now = this.#view.column(resourceClass);
+      if (now === undefined ? column.count > 0 || column.free.length !== slots.capacity : now !== column) return false;
+      if (roomDecides && (column.unevenCount > 0 || amount > column.maxUnitAtLeast)) return false;
+    }
+    return true;
+  }
+}

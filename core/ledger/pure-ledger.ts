@@ -1,0 +1,70 @@
+import type { LedgerDump } from "../stores/cell/ledger-port.ts";
+import type { AllocationChange, AllocationOutcome } from "./allocation-change.ts";
+import { decideAllocations } from "./decide-allocations.ts";
+import { decideTree } from "./decide-tree.ts";
+import type { ConsumerUuid } from "./ids.ts";
+import {
+  byProviderThenClass,
+  copyLedger,
+  dumpLedger,
+  emptyLedger,
+  evolve,
+  type LedgerDecision,
+  type LedgerState,
+  rowsOf,
+} from "./ledger-state.ts";
+import type { AllocationItem } from "./model.ts";
+import type { ProviderTree, TreeOutcome } from "./provider-tree.ts";
+import type { RowChange } from "./row-change.ts";
+
+/** An outcome, and the rows that it changed. */
+export interface Applied<Outcome> {
+  readonly outcome: Outcome;
+  readonly rows: readonly RowChange[];
+}
+
+/**
+ * The pure implementation of the ledger: a state that decisions change one after the other. It is synchronous and uses neither a clock nor
+ * randomness, so the same calls always produce the same state. It is the oracle of tests, and the ledger of simulations and of in-memory
+ * cells.
+ */
+export class PureLedger {
+  #state: LedgerState = emptyLedger();
+
+  /** Decides the change and applies it unless it is refused. Cost: proportional to the change. */
+  applyAllocations(change: AllocationChange): Applied<AllocationOutcome> {
+    return this.#apply(decideAllocations(this.#state, change));
+  }
+
+  /** Decides the tree and applies it unless it is refused. Cost: proportional to the tree. */
+  putTree(tree: ProviderTree): Applied<TreeOutcome> {
+    return this.#apply(decideTree(this.#state, tree));
+  }
+
+  /** The consumer's allocations, sorted by provider and class. Empty when the consumer does not exist. */
+  allocationsOf(consumer: ConsumerUuid): readonly AllocationItem[] {
+    return [...(this.#state.consumers.get(consumer)?.items ?? [])].sort(byProviderThenClass);
+  }
+
+  /** All rows that a view needs to show the present ledger. */
+  rows(): readonly RowChange[] {
+    return rowsOf(this.#state);
+  }
+
+  /** Returns a function that restores the present state. */
+  remember(): () => void {
+    const kept = copyLedger(this.#state);
+    return () => {
+      this.#state = copyLedger(kept);
+    };
+  }
+
+  dump(): LedgerDump {
+    return dumpLedger(this.#state);
+  }
+
+  #apply<Outcome>(decision: LedgerDecision<Outcome>): Applied<Outcome> {
+    evolve(this.#state, decision.delta);
+    return { outcome: decision.outcome, rows: decision.delta.rows };
+  }
+}

@@ -1,0 +1,220 @@
+import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+
+/** A cell as the API tier knows it. Its URLs contain passwords and are never logged or shown. */
+export interface CellRecord {
+  readonly name: string;
+  readonly databaseUrl: string;
+  /** The URL of the API tier's own user in the cell's NATS account, or null with the in-process bus. */
+  readonly natsUrl: string | null;
+  readonly disabled: boolean;
+}
+
+export interface FlavorRecord extends Flavor {
+  readonly rxtxFactor: number;
+  readonly isPublic: boolean;
+  readonly description: string | null;
+}
+
+/** Where a requested server is now, as far as the API tier knows. See the `requests` table. */
+export type RequestState = "accepted" | "dispatched" | "failed" | "cancelled" | "deleted";
+
+export interface RequestRecord {
+  readonly serverUuid: string;
+  readonly state: RequestState;
+  readonly cell: string | null;
+  readonly spec: ServerSpec;
+  readonly fault: string | null;
+  /** The first call that asked to delete the server, with its time. Null when no call did. */
+  readonly cancellation: { readonly requestId: string; readonly atMs: number } | null;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** A request that a sweep takes. Its spec is read later, when there is memory for it. */
+export type OpenRequest = Pick<RequestRecord, "serverUuid" | "state" | "cell">;
+
+/** A request as a scheduler reads it to place it. */
+export interface PlaceableRequest extends OpenRequest {
+  /** Null when the spec is larger than the reader accepts. */
+  readonly spec: ServerSpec | null;
+  readonly specBytes: number;
+  /** How often the request was put off. */
+  readonly putOffs: number;
+  /** How long ago the request was accepted, by the store's own clock. It is never compared with the clock of another machine. */
+  readonly ageMs: number;
+}
+
+/** How many bytes of specs one read may bring into memory. */
+export interface SpecLimits {
+  /** A larger spec is not read at all. This limit is at most `pageBytesMax`. */
+  readonly specBytesMax: number;
+  /** Limits the sum of the specs in one answer. */
+  readonly pageBytesMax: number;
+}
+
+export interface PutOff {
+  readonly serverUuid: string;
+  readonly delayMs: number;
+}
+
+/** Selects the requests that a sweep takes. */
+export interface SweepQuery {
+  /** Which of the requests that still need a host are taken in addition to the cancelled ones. The default is `all`. */
+  readonly placing?: "all" | "put-off" | "none";
+  /** Cells that cannot be reached. Requests that are assigned to them are not taken. */
+  readonly exceptCells?: readonly string[];
+}
+
+/** `over-limit` means that no server of the call was accepted, because `open` requests of its project are already waiting. */
+export type AcceptOutcome = { readonly kind: "accepted" } | { readonly kind: "over-limit"; readonly open: number };
+
+export interface Deletion {
+  /** The cell that reports the deletion, or null when the server was never assigned to a cell. */
+  readonly cell: string | null;
+  readonly serverUuid: string;
+}
+
+export interface AssignCell {
+  readonly serverUuid: string;
+  /** The cell to which the request is assigned as far as the caller knows, or null when it has none yet. */
+  readonly from: string | null;
+  readonly to: string;
+}
+
+/**
+ * `moved`: another scheduler has assigned the request to `cell` in the meantime. `ended`: the request is cancelled, failed, deleted or
+ * unknown.
+ */
+export type AssignOutcome =
+  | { readonly kind: "assigned" }
+  | { readonly kind: "moved"; readonly cell: string | null }
+  | { readonly kind: "ended" };
+
+export interface RequestFailure {
+  readonly serverUuid: string;
+  /** The cell to which the request is assigned as far as the caller knows, or null when it has none yet. */
+  readonly cell: string | null;
+  readonly fault: string;
+}
+
+/** Selects a page of requests, newest first. The order is (created_at desc, uuid), and the page begins after the marker. */
+export interface RequestQuery {
+  /** Null selects the requests of all projects. */
+  readonly projectId: string | null;
+  /** UUID of the last server of the previous page. Its request may be in any state. Nothing follows an unknown marker. */
+  readonly marker: string | null;
+  readonly limit: number;
+  readonly nameContains?: string;
+  /** Only requests that changed at this time or later. */
+  readonly changedSinceMs?: number;
+}
+
+/** A stretch of the same list. The store examines `rows` requests after the marker and returns those whose name matches. */
+export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker" | "nameContains"> {
+  /** Also counts cancelled requests and those with another name, so that the work of one call is bounded. */
+  readonly rows: number;
+}
+
+export interface RequestStretch {
+  readonly records: readonly RequestRecord[];
+  /** The marker of the next stretch, or null when nothing follows. */
+  readonly resumeAt: string | null;
+}
+
+/**
+ * The API tier's database. Both implementations (Postgres, in-memory) pass test/contract/api-store. Batches behave as those of CellStore.
+ */
+export interface ApiStore {
+  cells(): Promise<readonly CellRecord[]>;
+  /** Adds the cell, or changes its URLs when it exists. */
+  putCell(cell: CellRecord): Promise<void>;
+
+  flavors(): Promise<readonly FlavorRecord[]>;
+  flavor(id: string): Promise<FlavorRecord | null>;
+  createFlavor(flavor: FlavorRecord): Promise<"created" | "id-taken" | "name-taken">;
+  deleteFlavor(id: string): Promise<boolean>;
+  /** Replaces all extra specs in one step. `update` gets the current ones. Returns null when there is no such flavor. */
+  updateExtraSpecs(
+    flavorId: string,
+    update: (extraSpecs: Readonly<Record<string, string>>) => Readonly<Record<string, string>>,
+  ): Promise<Readonly<Record<string, string>> | null>;
+
+  /** Accepts requests. From here on law 5 holds for them. Repeatable: a request whose UUID is known is not changed. */
+  accept(specs: readonly ServerSpec[]): Promise<void>;
+  /**
+   * Accepts the servers of several calls, each call as a whole or not at all. A project may have at most `openMax` requests that are
+   * accepted and not yet assigned to a cell, even when several calls are accepted at once. Answers come in the order of the calls.
+   */
+  acceptWithin(calls: readonly (readonly ServerSpec[])[], openMax: number): Promise<readonly AcceptOutcome[]>;
+  /** Requests of the known servers, in the order of the UUIDs. Unknown servers are left out. */
+  requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]>;
+  /** Lists requests that are neither `deleted` nor `cancelled`. */
+  listRequests(query: RequestQuery): Promise<readonly RequestRecord[]>;
+  /**
+   * Lists requests like `listRequests`, for a filter that may match few of them. One call does a bounded amount of work, and the caller
+   * continues at `resumeAt`.
+   */
+  scanRequests(scan: RequestScan): Promise<RequestStretch>;
+  /**
+   * Assigns each request to the only cell in which it may be claimed from now on (state `dispatched`), provided that the request is still
+   * assigned as the caller believes.
+   */
+  assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]>;
+  /**
+   * Marks requests that found no host as `failed`, with the reason. Only an `accepted` or `dispatched` request that is still assigned to
+   * `cell` changes.
+   */
+  failRequests(failures: readonly RequestFailure[]): Promise<void>;
+  /**
+   * Stops the placing of a request: `accepted` and `dispatched` become `cancelled`, and `failed` becomes `deleted`. Returns the changed
+   * record, so that the caller sees which cell must be notified, or null when the server is unknown or deleted. The call can be repeated
+   * until the request is deleted, and `cancellation` keeps the `requestId` of the first call.
+   */
+  cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null>;
+  /**
+   * Notes the name that a server has in its cell now, so that lists find it by that name. An unknown server is ignored. The call can be repeated.
+   */
+  rename(serverUuid: string, name: string): Promise<void>;
+  /**
+   * Marks requests as deleted when a cell has confirmed that the server is gone. Only `cancelled` requests change, since a delete cancels
+   * first. A request that is assigned to another cell does not change, because one cell must not end what lives in another.
+   */
+  markDeleted(deletions: readonly Deletion[]): Promise<void>;
+  /**
+   * Reads these requests for placing, as many as fit into one page. `left` lists the UUIDs that remain to be read. Unknown requests are in
+   * neither list. Each call answers for at least one known request.
+   */
+  placeable(
+    serverUuids: readonly string[],
+    limits: SpecLimits,
+  ): Promise<{ readonly found: readonly PlaceableRequest[]; readonly left: readonly string[] }>;
+  /**
+   * Postpones the next sweep of these requests by their delays. Only changes requests that are accepted, or that are assigned to a cell and
+   * not seen there yet.
+   */
+  putOff(putOffs: readonly PutOff[]): Promise<void>;
+  /**
+   * Requests that no scheduler is working on, the longest untouched first. These are `accepted` or `cancelled` ones that were not touched
+   * for `untouchedMs`, and those whose put-off time has passed. Returning a request puts it off for `untouchedMs`, so that only one of
+   * several concurrent sweeps gets it.
+   */
+  stale(untouchedMs: number, limit: number, query?: SweepQuery): Promise<readonly OpenRequest[]>;
+  /**
+   * Requests that were assigned to `cell`, have not been touched for `untouchedMs`, and have not been reported to have arrived there. The
+   * oldest come first. The call does not touch them.
+   */
+  unarrived(cell: string, untouchedMs: number, limit: number): Promise<readonly OpenRequest[]>;
+  /**
+   * Records that the cell has or had these servers, so that `unarrived` omits them. Ignores requests that are not assigned to the cell. The
+   * call does not touch the requests.
+   */
+  markArrived(cell: string, serverUuids: readonly string[]): Promise<void>;
+  /**
+   * Passes the requests that `unarrived` would still list to the next sweep (`stale`), and returns their UUIDs in any order. Of several
+   * concurrent callers only one gets each request.
+   */
+  takeLost(cell: string, serverUuids: readonly string[], untouchedMs: number): Promise<readonly string[]>;
+  /** Resolves when the database answers. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,255 @@
+import type { Task } from "../../../proto/gen/berth/cell.ts";
+import type { ServerGroupMembership } from "../../../proto/gen/berth/shared.ts";
+import type { AllocationChange, Shortfall } from "../../ledger/allocation-change.ts";
+import type { HypervisorFacts } from "../../ledger/hypervisor-facts.ts";
+import type { Expiry, ExpiryLimit } from "../../tasks/expiry-limit.ts";
+import type { GroupConflict } from "../../tasks/group-rule.ts";
+import type { OperationKind } from "../../tasks/operation-kinds.ts";
+import type { Attempt, Host, Server } from "../../tasks/server.ts";
+import type { Fenced, TaskClaim } from "../../tasks/task-claim.ts";
+import type { TaskRecord } from "../../tasks/task-record.ts";
+import type { OperationStore } from "./operation-store.ts";
+import type { QuarantineStore } from "./quarantine.ts";
+
+/**
+ * A cell's database as its users see it, split by user, so that a service takes only the part it needs. Every call is one batch and one
+ * transaction. Its answers come in the order of the elements. Both implementations (Postgres, in-memory) pass test/contract/cell-store.
+ */
+export interface CellStore extends DispatchStore, ServerStore, TaskStore, HostStore, OperationStore, QuarantineStore {}
+
+// --- called by schedulers and the API ---------------------------------------------------------------------------------
+
+/** A scheduler's decision. The claim, the server and the task that builds it commit together. */
+export interface Dispatch {
+  /** A task of kind `build`. `change` claims its `selections[0]`. */
+  readonly task: Task;
+  readonly change: AllocationChange;
+}
+
+export type DispatchOutcome =
+  /** `xid` is the transaction's id in the replication stream. A view that has applied it shows the claim. */
+  | { readonly kind: "dispatched"; readonly xid: number }
+  /** The server is already in this cell, because the request was delivered twice. */
+  | { readonly kind: "already-dispatched" }
+  /**
+   * The server was deleted or sent to another cell in the meantime (`close`, `requestDelete`). The caller must do nothing more for it here.
+   */
+  | { readonly kind: "closed" }
+  | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
+  /** The server's group does not allow this host. The hosts of the group's other servers were read under the group's lock. */
+  | GroupConflict
+  /** A provider or inventory of the claim is gone, because the scheduler's view was stale. */
+  | { readonly kind: "stale"; readonly why: string }
+  /** Another client has written allocations under the server's UUID without a scheduler, so no host of this cell can take the server. */
+  | { readonly kind: "consumer-taken"; readonly why: string };
+
+export interface DispatchStore {
+  dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]>;
+  /**
+   * Makes sure that the server can never be dispatched in this cell from now on. `"present"` means that the server is already here.
+   * Repeatable.
+   */
+  close(serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]>;
+}
+
+export type DeleteOutcome =
+  /** A delete task is stored: the given one, or an earlier one that is still running. Every other task of the server is fenced. */
+  | { readonly kind: "queued"; readonly task: Task }
+  /**
+   * The server held nothing, ran nowhere, and is now deleted. This is also the answer for a server that was never here. It can no longer
+   * arrive.
+   */
+  | { readonly kind: "deleted" };
+
+export interface ServerStore {
+  /** Servers that are or were (DELETED) in this cell, in the order of the UUIDs. */
+  servers(uuids: readonly string[]): Promise<readonly Server[]>;
+  /** At most `limit` servers, the oldest change first, including DELETED ones. `sinceMs` is inclusive. */
+  serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]>;
+  /** The server's attempts, sorted by task (oldest first) and then by selection. */
+  attempts(serverUuid: string): Promise<readonly Attempt[]>;
+  /**
+   * The server's build, operations and deletes, oldest first. Returns all tasks that are open, have attempts or have a migration, and the
+   * youngest LATER_TASKS_MAX of the others.
+   */
+  tasksOf(serverUuid: string): Promise<readonly TaskRecord[]>;
+  /** All hosts of the cell, sorted by name. */
+  hosts(): Promise<readonly Host[]>;
+  /** How many servers (except DELETED ones) have the host as their home, for each host that has any. */
+  serverCountByHost(): Promise<ReadonlyMap<string, number>>;
+  /** Each of the `tasks` is of kind `delete`, with its server's UUID in `server`. */
+  requestDelete(tasks: readonly Task[]): Promise<readonly DeleteOutcome[]>;
+}
+
+// --- called by conductors ---------------------------------------------------------------------------------------------
+
+/** A task that this conductor now owns, under this epoch. */
+export interface TakenTask {
+  readonly task: Task;
+  readonly epoch: number;
+  /** The selection that is being tried. */
+  readonly selection: number;
+  /** The server's home when the task was taken, to which a delete must go. */
+  readonly host: string | null;
+  readonly attemptId: string | null;
+}
+
+export type CommitOutcome = { readonly kind: "committed" } | Fenced;
+
+export interface Hop extends TaskClaim {
+  /** Index of the selection that failed. `reason` says why, and `result` is `skipped` when its host was never called. */
+  readonly from: number;
+  readonly reason: string;
+  readonly result?: "failed" | "skipped";
+  /** Index of the alternate. `toHost` is its host, and `change` releases the allocation of `from` and claims the alternate's. */
+  readonly to: number;
+  readonly toHost: string;
+  readonly change: AllocationChange;
+  /** The server's group. An alternate that the group does not allow is skipped. */
+  readonly group?: ServerGroupMembership | undefined;
+}
+export type HopOutcome =
+  | { readonly kind: "committed" }
+  /**
+   * The alternate no longer fits or is gone, and is recorded as skipped. The failed host's allocation stays until the next hop or the end.
+   */
+  | { readonly kind: "skipped"; readonly why: string }
+  | Fenced;
+
+/** Ends a task that was taken under this epoch and cannot be read, so that its server is unknown. */
+export interface UnreadableEnd {
+  readonly taskId: string;
+  readonly epoch: number;
+  readonly reason: string;
+}
+export type UnreadableOutcome = { readonly kind: "ended"; readonly serverUuid: string } | Fenced;
+
+export interface TaskStore {
+  /** Registers the conductor, or renews its registration. It may own tasks until `leaseMs` from now. */
+  renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void>;
+  /** Ends the lease of a conductor that stops. The tasks that it still owns are free for other conductors at once. */
+  giveUpLease(conductorId: string): Promise<void>;
+  /**
+   * Takes the tasks that have not ended and have no owner, belong to this conductor, or belong to one whose lease ran out. Answers in the
+   * order of the ids and leaves the other tasks out.
+   */
+  takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]>;
+  /**
+   * Takes up to `limit` tasks whose owner's lease ran out, or that no conductor has taken within `untakenMs` after they were stored. The
+   * oldest come first, and `except` is left out.
+   */
+  sweepTasks(
+    conductorId: string,
+    untakenMs: number,
+    limit: number,
+    except?: readonly string[],
+  ): Promise<readonly TakenTask[]>;
+  /**
+   * Releases these tasks, so that another conductor may sweep them up. True means that the task has no owner now. False means that nothing
+   * was done: the conductor does not own the task under this epoch, or no other live conductor could take it.
+   */
+  handOver(conductorId: string, claims: readonly TaskClaim[]): Promise<readonly boolean[]>;
+  /**
+   * Ids of the open tasks that this conductor owns, oldest first. A conductor uses them to find a task whose take was committed although
+   * the answer was lost. No other conductor sweeps such a task while its owner lives.
+   */
+  ownedTasks(conductorId: string): Promise<readonly string[]>;
+  /** Makes the server ACTIVE at home on this selection's host, and ends the task. */
+  commitActive(commits: readonly (TaskClaim & { readonly selection: number })[]): Promise<readonly CommitOutcome[]>;
+  hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]>;
+  /** Puts the server in ERROR with `reason` shown to its owner, releases everything the server holds, and ends the task. */
+  commitError(
+    errors: readonly (TaskClaim & {
+      readonly selection: number;
+      readonly attemptReason: string;
+      readonly reason: string;
+    })[],
+  ): Promise<readonly CommitOutcome[]>;
+  /**
+   * Ends tasks whose payload no conductor can read. Their servers go to ERROR with `reason` shown to their owners. A server keeps its
+   * allocations, its home and its open move until it is deleted, since nobody knows which orders its hosts have received.
+   */
+  endUnreadable(ends: readonly UnreadableEnd[]): Promise<readonly UnreadableOutcome[]>;
+  /**
+   * Marks servers as DELETED whose guests are gone, and ends the task. Everything that the server holds is released, except on hosts where
+   * a guest may be left.
+   */
+  commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]>;
+}
+
+/** What the server's row says about its guest, from which a conductor decides whether the guest may run. */
+export interface Home {
+  readonly serverUuid: string;
+  readonly status: Server["status"];
+  readonly host: string | null;
+  readonly attemptId: string | null;
+  readonly revision: number;
+  /** An operation or a delete is open, and its conductor starts, stops and destroys the server's guests. */
+  readonly busy: boolean;
+  /** The server's open move, if there is one. The guests of the move are kept although they are not at home. */
+  readonly move: {
+    readonly uuid: string;
+    readonly kind: OperationKind;
+    readonly source: { readonly host: string; readonly attemptId: string } | null;
+    readonly dest: { readonly host: string; readonly attemptId: string };
+    /** Whether the server runs while the move waits for its confirmation. */
+    readonly runs: boolean;
+  } | null;
+}
+
+/** What all conductors of a cell together know about a host's agent. */
+export interface HostSighting {
+  readonly name: string;
+  /** The agent that last reported the host. */
+  readonly agentId: string;
+  readonly up: boolean;
+  /** An operator has forced the host down, which asserts that nothing runs there. */
+  readonly forcedDown: boolean;
+  /** Milliseconds since any conductor last recorded that the host's agent lives, by the store's clock. */
+  readonly seenAgoMs: number;
+}
+
+/** What the cell knows of a provider that an agent reports as the root of its host's tree. */
+export interface KnownRoot {
+  /** The provider's name in the ledger, or null when there is no such provider. */
+  readonly name: string | null;
+  /** Names of the hosts that have this root provider. There is at most one, unless two hosts were given the same UUID. */
+  readonly hosts: readonly string[];
+}
+
+/** What an agent reports about one of its hosts. */
+export interface HostReport {
+  readonly name: string;
+  readonly rootProvider: string;
+  /** Undefined leaves the stored facts unchanged. */
+  readonly hypervisor?: HypervisorFacts | undefined;
+}
+
+export interface HostStore {
+  /** Records that the agent is alive and carries these hosts, and that the hosts are up. A host of another agent passes to this agent. */
+  hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void>;
+  /**
+   * Records the agent's hello: its hosts are seen, including those that another agent carried before. Call this before the guests of the
+   * hosts are compared with `homes`, so that either a concurrent evacuation sees the agent or the comparison sees the evacuation. Hosts
+   * that the cell does not know are ignored.
+   */
+  agentArrived(agentId: string, hosts: readonly string[]): Promise<void>;
+  /**
+   * Records that these agents are alive and ignores unknown ones. Returns the agents that have a host which is down. Such a host comes up
+   * only by `hostsUp`, after its guests were compared with `homes`.
+   */
+  agentsSeen(agentIds: readonly string[]): Promise<readonly string[]>;
+  /**
+   * Marks the hosts of agents that were not seen for `unseenMs` as down. The longest unseen go first, as many as the limit allows, or all
+   * of them without a limit.
+   */
+  expireAgents(unseenMs: number, limit?: ExpiryLimit): Promise<Expiry>;
+  /** Sightings of the hosts that the cell knows, sorted by name. */
+  sightings(hosts: readonly string[]): Promise<readonly HostSighting[]>;
+  /** For each provider UUID, in the given order, the hosts that have it as their root. */
+  knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]>;
+  /** Homes of the servers that are or were in this cell, in the order of the UUIDs. */
+  homes(serverUuids: readonly string[]): Promise<readonly Home[]>;
+  /** For each host, the servers (except DELETED ones) whose home it is, by UUID. These must run there once they are ACTIVE. */
+  residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]>;
+}

@@ -1,0 +1,91 @@
+import type { HypervisorFacts } from "../../ledger/hypervisor-facts.ts";
+
+/** A host with everything that operators and agents have said about it. Times are milliseconds since the epoch. */
+export interface AdminHost {
+  readonly name: string;
+  readonly rootProvider: string;
+  readonly agentId: string;
+  readonly up: boolean;
+  readonly disabled: boolean;
+  readonly disabledReason: string | null;
+  /** The host counts as down whatever its agent reports. */
+  readonly forcedDown: boolean;
+  /** When a conductor last heard from the host's agent, or null when that is unknown. */
+  readonly seenAtMs: number | null;
+  readonly hypervisor: HypervisorFacts;
+}
+
+/** A conductor of the cell. */
+export interface ConductorSighting {
+  readonly id: string;
+  readonly name: string;
+  /** Whether the conductor's lease is still valid. */
+  readonly alive: boolean;
+}
+
+/** Allocation ratios by resource class. */
+export type Ratios = Readonly<Record<string, number>>;
+
+/** The cell's copy of decisions that the API tier makes about one host. */
+export interface OperatorState {
+  readonly host: string;
+  readonly rootProvider: string;
+  /** The asked-for aggregates that contain the host's root provider, sorted. */
+  readonly aggregates: readonly string[];
+  /** Ratios that override the agent's. */
+  readonly ratios: Ratios;
+  /** Whether every inventory of an overridden class still has the override's ratio. A client may have overwritten it directly. */
+  readonly ratiosHold: boolean;
+}
+
+export interface MirrorChange {
+  readonly rootProvider: string;
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+}
+
+export interface RatioChange {
+  readonly rootProvider: string;
+  /** From now on these are all overrides of the host's tree. */
+  readonly ratios: Ratios;
+}
+
+/** One inventory of a host's tree. */
+export interface HostInventory {
+  readonly host: string;
+  readonly provider: string;
+  readonly providerName: string;
+  readonly resourceClass: string;
+  readonly total: number;
+  readonly reserved: number;
+  readonly used: number;
+  readonly allocationRatio: number;
+  /** The ratio that the agent reported, when an override replaces it. Null without an override. */
+  readonly reportedRatio: number | null;
+}
+
+/**
+ * Operators' actions on the hosts of a cell. Operators' settings last: they are applied again to each tree that an agent reports. Both
+ * implementations (Postgres, in-memory) pass test/contract/host-admin. Every write is one transaction.
+ */
+export interface HostAdminStore {
+  /** All conductors of the cell, sorted by id. */
+  conductors(): Promise<readonly ConductorSighting[]>;
+  /** Hosts sorted by name. Null selects all hosts. */
+  adminHosts(names: readonly string[] | null): Promise<readonly AdminHost[]>;
+  /** Changes the host's row and its root's trait COMPUTE_STATUS_DISABLED together. Returns false when there is no such host. */
+  setDisabled(host: string, disabled: boolean, reason: string | null): Promise<boolean>;
+  /**
+   * Takes the host down at once and keeps it down, or lets it come up again when its agent is heard. Returns false when there is no such
+   * host.
+   */
+  setForcedDown(host: string, forcedDown: boolean): Promise<boolean>;
+  /** The state of these hosts, sorted by name. Null selects all hosts. */
+  operatorState(aggregates: readonly string[], hosts?: readonly string[] | null): Promise<readonly OperatorState[]>;
+  /** Adds hosts to and removes hosts from placement aggregates. Missing root providers are ignored. */
+  mirrorAggregates(changes: readonly MirrorChange[]): Promise<void>;
+  /** Replaces the overrides of each tree. An inventory that loses its override returns to the ratio that its agent reported. */
+  setRatios(changes: readonly RatioChange[]): Promise<void>;
+  /** Inventories of one host's tree, sorted by provider name and resource class. */
+  inventories(host: string): Promise<readonly HostInventory[]>;
+}

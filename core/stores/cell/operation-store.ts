@@ -1,0 +1,319 @@
+import type { Operation, Task } from "../../../proto/gen/berth/cell.ts";
+import type { AllocationRequest, ServerGroupMembership, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { AllocationChange, Shortfall } from "../../ledger/allocation-change.ts";
+import type { AllocationItem } from "../../ledger/model.ts";
+import type { OperationKind } from "../../tasks/operation-kinds.ts";
+import type { AttemptResult, ServerStatus } from "../../tasks/server.ts";
+import type { Fenced, TaskClaim } from "../../tasks/task-claim.ts";
+
+/**
+ * What a cell's database records about operations, which are all actions on a server after its build (docs/decisions/0006). Every call is
+ * one batch and one transaction, answered in order. Both implementations pass test/contract/operation-store.
+ */
+export interface OperationStore extends BeginStore, StepStore, MigrationStore {}
+
+// --- called by schedulers and the API ---------------------------------------------------------------------------------
+
+/** An operation that is requested to begin. `planOperation` makes it from what the cell reports about the server. */
+export interface BeginOperation {
+  /** A task of kind `operate`. Its id is also the operation's id and, for a move, the migration's UUID. */
+  readonly task: Task;
+  /** The server's revision when the operation was planned. The operation begins only if it is unchanged. */
+  readonly revision: number;
+  readonly status: ServerStatus;
+  /** The first write of the operation. For a move it contains the migration and the claim of the first destination. */
+  readonly write: StepWrite;
+}
+
+export type BeginOutcome =
+  /** `xid` means the same as in DispatchOutcome. */
+  | { readonly kind: "begun"; readonly xid: number }
+  /** The same task is already stored. */
+  | { readonly kind: "already-begun" }
+  /** Another task of the server is open: `build`, `delete`, or an operation's kind. */
+  | { readonly kind: "busy"; readonly running: string }
+  /** The server has changed since the operation was planned, so the caller must read it again. */
+  | { readonly kind: "changed" }
+  /** The server is deleted, or was never in this cell. */
+  | { readonly kind: "gone" }
+  /** The host that is to be evacuated is up or coming back, and is not forced down. */
+  | { readonly kind: "host-seen" }
+  /** No conductor sees the host that is to be evacuated, but no operator has forced it down, so its guests may still run. */
+  | { readonly kind: "host-unfenced" }
+  | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
+  /** The server's group does not allow the host. `inFlight` means that only servers in motion cause the conflict (GroupConflict). */
+  | { readonly kind: "refused"; readonly why: string; readonly inFlight: boolean }
+  /** A provider, an inventory or the server's allocations are not as planned. */
+  | { readonly kind: "stale"; readonly why: string };
+
+/**
+ * Only a delete is allowed for a server in ERROR whose last move was broken off. Its allocations are kept where they were, so another move would
+ * be planned from the wrong allocations. It may run at the destination, so a reboot could make it run at its home as well.
+ */
+export const MOVE_BROKEN_OFF =
+  "an earlier move of the server was broken off, and nobody can tell where the server runs. Its guests and what it holds are kept: save what " +
+  "they hold, then delete the server";
+
+/** The allocations that a consumer holds now. */
+export interface Holding {
+  readonly generation: number;
+  readonly items: readonly AllocationItem[];
+}
+
+/** An operator's request to set a server's status. */
+export interface StatusReset {
+  readonly serverUuid: string;
+  readonly status: "ACTIVE" | "ERROR";
+}
+
+export type ResetOutcome =
+  | { readonly kind: "reset" }
+  /** `running` is the open task, or the move that waits for a confirmation. */
+  | { readonly kind: "busy"; readonly running: string }
+  /** The server is on no host. */
+  | { readonly kind: "nowhere" }
+  | { readonly kind: "gone" };
+
+export type SignalOutcome =
+  | "signalled"
+  /** The operation has gone too far, or was aborted before (`HEARD_AT`). Nothing is written. */
+  | "too-late"
+  | "no-such-operation";
+
+/** Changes the spec and the allocations of a server on its present host (`patchChange`). */
+export interface HoldingPatch {
+  readonly serverUuid: string;
+  /** The server's revision when the patch was planned. The patch is written only if it is unchanged. */
+  readonly revision: number;
+  readonly change: AllocationChange;
+  /** The server's spec after the patch. */
+  readonly spec: ServerSpec;
+}
+export type PatchOutcome =
+  | { readonly kind: "patched"; readonly xid: number }
+  | Extract<BeginOutcome, { readonly kind: "busy" | "changed" | "gone" | "no-capacity" | "stale" }>;
+
+export interface BeginStore {
+  /**
+   * Takes effect at once, while no other task of the server is open. A plan made before the patch is answered with `changed` afterwards.
+   */
+  patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]>;
+  begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]>;
+  /** What was claimed for each attempt, with its mapping of request groups to providers. Null when there is no such attempt. */
+  claimed(attemptIds: readonly string[]): Promise<readonly (AllocationRequest | null)[]>;
+  /** The allocations of each consumer, or null for a consumer that has none. */
+  holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]>;
+  /** Resets servers that are on a host and have no open task. Each server may occur once. The guest is not touched. */
+  resetStatus(resets: readonly StatusReset[]): Promise<readonly ResetOutcome[]>;
+  /**
+   * Sends a signal to the conductor that carries out the operation. The task is released under a new epoch, so that the next conductor to
+   * take it (by the caller's message, or by a sweep) sees the signal. `abort` returns the server to its source, and `force` completes a
+   * live migration now. Signals are accepted only at the stages of `HEARD_AT`, and an accepted signal always takes effect.
+   */
+  signal(
+    signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
+  ): Promise<readonly SignalOutcome[]>;
+}
+
+export type OperationSignal = "abort" | "force";
+
+// --- called by conductors ---------------------------------------------------------------------------------------------
+
+/** The progress of an operation, by its rows. */
+export interface OperationPosition {
+  readonly taskId: string;
+  readonly stage: string;
+  /** How many steps were committed. The next step writes this number plus one. */
+  readonly step: number;
+  readonly selection: number;
+  readonly signal: OperationSignal | null;
+  readonly revision: number;
+  /** Why the operation goes back (`restoring`). Empty while the operation goes forward. */
+  readonly reason: string;
+}
+
+/** One transition of an operation's state machine, written in one transaction. */
+export interface OperationStep extends TaskClaim, StepWrite {
+  /** Number of steps that were committed before this one. */
+  readonly step: number;
+}
+
+export interface StepWrite {
+  /** The next stage, or null when the operation ends with `outcome`. */
+  readonly stage: string | null;
+  readonly outcome: "success" | "error" | null;
+  readonly selection: number;
+  readonly reason: string;
+  readonly server: {
+    /** An absent field leaves the stored value unchanged. */
+    readonly status?: ServerStatus | undefined;
+    readonly taskState: string | null;
+    readonly home?: { readonly host: string; readonly attemptId: string } | null | undefined;
+    readonly spec?: ServerSpec | undefined;
+    /** Shown to the server's owner. */
+    readonly fault?: string | undefined;
+  };
+  /** The operation's migration, or null when it has none. */
+  readonly migration: {
+    readonly uuid: string;
+    readonly status: string;
+    readonly destHost: string;
+    readonly destAttemptId: string;
+    /** Whether the move is over. The guests of an open move are not cleared away. */
+    readonly ended: boolean;
+    /** The move's consumer keeps the source's allocation although the move is over, because an evacuated host has not come back. */
+    readonly holdsSource: boolean;
+    /** Whether the server runs while the move waits for its confirmation. */
+    readonly runs: boolean;
+    /** A note for people: what the move waits for, or why it was not confirmed or reverted. Empty when there is nothing to say. */
+    readonly note: string;
+  } | null;
+  /** Attempts that begin (`result` is null) or end. */
+  readonly attempts: readonly {
+    readonly selection: number;
+    readonly host: string;
+    readonly result: AttemptResult | null;
+    readonly reason: string;
+  }[];
+  readonly change: AllocationChange | null;
+  /**
+   * The source of an evacuation. The step is refused unless an operator has forced the host down, which asserts that it is fenced. With
+   * `fenceWaived`, the step is refused unless the host is down and its agent was unseen for `unseenMs`.
+   */
+  readonly evacuated?: { readonly host: string; readonly unseenMs: number; readonly fenceWaived: boolean } | undefined;
+  /** The hard server group. The step is refused when the group does not allow the server on `toHost`. */
+  readonly group?: { readonly membership: ServerGroupMembership; readonly toHost: string } | undefined;
+  /**
+   * A guest that may be left on this host. The allocation that `change` moves to this consumer is kept until the host reports that the
+   * guest is gone.
+   */
+  readonly leftover?: { readonly uuid: string; readonly host: string } | undefined;
+}
+
+export type StepOutcome =
+  /** The step was written now or earlier under the same epoch. `revision` is the server's new revision. */
+  | { readonly kind: "committed"; readonly revision: number }
+  /** The ledger, the server group or the state of the source host forbids the step. Nothing is written. */
+  | { readonly kind: "refused"; readonly why: string }
+  | Fenced;
+
+export interface StepStore {
+  /** Positions of the existing tasks, in the order of the ids. */
+  positions(taskIds: readonly string[]): Promise<readonly OperationPosition[]>;
+  commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]>;
+}
+
+// --- migrations ------------------------------------------------------------------------------------------------------
+
+/** What a move's own row contains. The statuses are Nova's. */
+export interface MigrationColumns {
+  readonly uuid: string;
+  readonly serverUuid: string;
+  readonly kind: OperationKind;
+  readonly status: string;
+  readonly sourceHost: string | null;
+  readonly sourceAttemptId: string | null;
+  readonly destHost: string;
+  readonly destAttemptId: string;
+  readonly ended: boolean;
+  readonly holdsSource: boolean;
+  /** A note for people about the move's present state. Empty when there is nothing to say. */
+  readonly note: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export interface ReadableMigration extends MigrationColumns {
+  /** The operation as it began, with the source's allocations and all destinations. */
+  readonly operation: Operation;
+  /** The server's spec after the move. */
+  readonly server: ServerSpec;
+}
+
+/** A move whose task is damaged or of an unknown version. Its note says so. */
+export interface UnreadableMigration extends MigrationColumns {
+  readonly operation: null;
+  readonly server: null;
+}
+
+/** A move, past or present. */
+export type Migration = ReadableMigration | UnreadableMigration;
+
+export interface MigrationQuery {
+  readonly serverUuid?: string | undefined;
+  readonly uuids?: readonly string[] | undefined;
+  /** Matches the source host or the destination host. */
+  readonly host?: string | undefined;
+  readonly inFlightOnly?: boolean | undefined;
+  /** Only migrations that follow this one in the list. The store must have it. */
+  readonly after?: string | undefined;
+  /** Only migrations that were begun at this time or earlier, in milliseconds since the epoch. */
+  readonly untilMs?: number | undefined;
+  readonly limit: number;
+}
+
+/** A host whose guests are known, either from its agent or because an operator has fenced it. */
+export interface ComparedHost {
+  readonly host: string;
+  /** The guests that are on the host. A fenced host has none. */
+  readonly remaining: readonly { readonly serverUuid: string; readonly attemptId: string }[];
+  /**
+   * The consumers that `holdForGuests` listed for the host before it was asked for its guests. The host's answer releases nothing else,
+   * because it may be older than a guest for which something is held since. When this is absent, the answer applies to everything held
+   * there.
+   */
+  readonly held?: readonly string[];
+}
+
+/**
+ * Whether something is held for one of the remaining guests. With `attemptId` null it is held for every guest of the server except
+ * `homeAttemptId`. That is the server's present guest, which has its own allocation. The exception matters when a server comes back to a
+ * host where it left an old guest.
+ */
+export function isHeldFor(
+  held: { readonly serverUuid: string; readonly attemptId: string | null; readonly homeAttemptId: string | null },
+  remaining: ComparedHost["remaining"],
+): boolean {
+  return remaining.some(({ serverUuid, attemptId }) => {
+    if (serverUuid !== held.serverUuid) return false;
+    return held.attemptId === null ? attemptId !== held.homeAttemptId : attemptId === held.attemptId;
+  });
+}
+
+export interface MigrationStore {
+  /** Migrations, youngest first and then by UUID. The times in Postgres have microseconds. The list includes unreadable migrations. */
+  migrations(query: MigrationQuery): Promise<readonly Migration[]>;
+  /** Resizes and cold migrations that have waited for their confirmation for `waitedMs`, oldest first. */
+  unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]>;
+  /** For each host, the sorted consumers that hold something there for guests that moved away or could not be destroyed. */
+  holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]>;
+  /**
+   * Takes the guest lists of hosts that have answered, or are known to be fenced. Releases what is held there for guests that moved away or
+   * could not be destroyed, except for the guests that remain. Returns the UUIDs of the releasing consumers for each host.
+   */
+  releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]>;
+  /** Hosts that an operator has forced down, and so declared fenced, and on which something is still held for guests. Sorted. */
+  fencedSources(): Promise<readonly string[]>;
+  /**
+   * Consumers of the types of servers and moves that match nothing in this cell: no server with a home, and no move that holds something.
+   * Cost: examines as many consumers as `look` says, not all of them.
+   */
+  strays(look: StrayLook): Promise<StrayPage>;
+}
+
+/** Selects the consumers to examine: the next ones in the order of their UUIDs, and the ones in `again`. */
+export interface StrayLook {
+  /** Where the previous look ended, or null to begin with the first consumer. */
+  readonly after: string | null;
+  readonly lookAt: number;
+  readonly again: readonly string[];
+  /** The most consumers that are returned. */
+  readonly limit: number;
+}
+
+export interface StrayPage {
+  /** UUIDs, sorted. */
+  readonly strays: readonly string[];
+  /** Where the next look continues, or null when it must begin again. */
+  readonly next: string | null;
+}

@@ -1,0 +1,119 @@
+import type { RequestRecord } from "../../../core/stores/api/api-store.ts";
+import type { Server } from "../../../core/tasks/server.ts";
+import type { CellClient } from "./cell-client.ts";
+
+/**
+ * A server as far as it is known. When `unreachable` is true, its cell does not answer and `server` describes the request. When `inCell` is
+ * true, `server` comes from its cell.
+ */
+export interface KnownServer {
+  readonly server: Server;
+  readonly inCell: boolean;
+  readonly unreachable: boolean;
+}
+
+export type Cells = ReadonlyMap<string, CellClient>;
+
+/**
+ * Completes a page of accepted requests with the data of their cells: one question per cell, all at the same time. The answers are in the
+ * order of `records`. Servers that their cell has deleted are left out unless `withDeleted`.
+ */
+export async function hydrateServers(
+  records: readonly RequestRecord[],
+  cells: Cells,
+  options: { readonly withDeleted: boolean },
+): Promise<KnownServer[]> {
+  const uuidsByCell = new Map<string, string[]>();
+  for (const record of records) {
+    if (!livesInCell(record)) continue;
+    const uuids = uuidsByCell.get(record.cell);
+    if (uuids === undefined) uuidsByCell.set(record.cell, [record.serverUuid]);
+    else uuids.push(record.serverUuid);
+  }
+  const answers = await Promise.all(
+    Array.from(uuidsByCell, async ([name, uuids]) => [name, await cells.get(name)?.servers(uuids)] as const),
+  );
+  const serversByUuid = new Map<string, Server>();
+  const answering = new Set<string>();
+  for (const [name, answer] of answers) {
+    if (answer?.kind !== "answer") continue;
+    answering.add(name);
+    for (const server of answer.value) serversByUuid.set(server.uuid, server);
+  }
+  const known: KnownServer[] = [];
+  for (const record of records) {
+    const asked = livesInCell(record);
+    const unreachable = asked && !answering.has(record.cell);
+    const found = combine(record, asked ? (serversByUuid.get(record.serverUuid) ?? null) : null, unreachable);
+    if (found !== null && (options.withDeleted || found.server.status !== "DELETED")) known.push(found);
+  }
+  return known;
+}
+
+/** Completes one request, in one query with others that are asked for at the same time. Returns null when the server is gone. */
+export async function hydrateServer(
+  record: RequestRecord,
+  cells: Cells,
+  options: { readonly withDeleted: boolean },
+): Promise<KnownServer | null> {
+  if (!livesInCell(record)) return keepUnlessDeleted(combine(record, null, false), options.withDeleted);
+  const answer = (await cells.get(record.cell)?.server(record.serverUuid)) ?? { kind: "unreachable" };
+  const server = answer.kind === "answer" ? answer.value : null;
+  return keepUnlessDeleted(combine(record, server, answer.kind === "unreachable"), options.withDeleted);
+}
+
+function keepUnlessDeleted(known: KnownServer | null, withDeleted: boolean): KnownServer | null {
+  return known !== null && (withDeleted || known.server.status !== "DELETED") ? known : null;
+}
+
+function livesInCell(record: RequestRecord): record is RequestRecord & { readonly cell: string } {
+  return record.cell !== null && record.state !== "failed" && record.state !== "deleted";
+}
+
+/** Combines a request with its server: the cell's data where it exists, else the data of the request itself. */
+function combine(record: RequestRecord, server: Server | null, unreachable: boolean): KnownServer | null {
+  const deleting = record.state === "cancelled";
+  if (server !== null) {
+    const shown = deleting && server.status !== "DELETED" ? { ...server, taskState: "deleting" } : server;
+    return { server: shown, inCell: true, unreachable: false };
+  }
+  if (unreachable)
+    return {
+      server: serverOf(record, { status: "BUILD", taskState: deleting ? "deleting" : null }),
+      inCell: false,
+      unreachable: true,
+    };
+  switch (record.state) {
+    case "accepted":
+    case "dispatched":
+      return {
+        server: serverOf(record, { status: "BUILD", taskState: "scheduling" }),
+        inCell: false,
+        unreachable: false,
+      };
+    case "failed":
+      return { server: serverOf(record, { status: "ERROR", taskState: null }), inCell: false, unreachable: false };
+    case "cancelled":
+    case "deleted":
+      return { server: serverOf(record, { status: "DELETED", taskState: null }), inCell: false, unreachable: false };
+    default:
+      return record.state satisfies never;
+  }
+}
+
+/** Describes a request that is in no cell in the form of a server. */
+function serverOf(record: RequestRecord, state: Pick<Server, "status" | "taskState">): Server {
+  return {
+    uuid: record.serverUuid,
+    ...state,
+    spec: record.spec,
+    host: null,
+    attemptId: null,
+    fault: record.fault === null ? null : { message: record.fault, atMs: record.updatedAtMs },
+    createdAtMs: record.createdAtMs,
+    updatedAtMs: record.updatedAtMs,
+    launchedAtMs: null,
+    deletedAtMs: state.status === "DELETED" ? record.updatedAtMs : null,
+    revision: 0,
+  };
+}

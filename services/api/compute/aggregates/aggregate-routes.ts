@@ -1,0 +1,85 @@
+import { Type } from "typebox";
+import { callOf, requireAdmin } from "../../http/call.ts";
+import type { Http } from "../../http/create-http.ts";
+import { AnyQuery } from "../../http/schema.ts";
+import {
+  AggregateActionBody,
+  AggregateAnswer,
+  AggregateListAnswer,
+  CreateAggregateBody,
+  NewAggregateAnswer,
+  UpdateAggregateBody,
+} from "./aggregate-schemas.ts";
+import { aggregateView, newAggregateView } from "./aggregate-view.ts";
+import {
+  addHost,
+  createAggregate,
+  deleteAggregate,
+  findAggregate,
+  readAggregateId,
+  removeHost,
+  setAggregateMetadata,
+  updateAggregate,
+} from "./change-aggregates.ts";
+import type { OperatorDeps } from "./operator-deps.ts";
+
+const IdParams = Type.Object({ id: Type.String() });
+
+/** `/os-aggregates`: admins only. Source: Nova's api-ref, "Host aggregates"; answers are 200 where it says so, for old clients' sake. */
+export function registerAggregateRoutes(http: Http, deps: OperatorDeps): void {
+  registerReads(http, deps);
+
+  const create = { body: CreateAggregateBody, response: { 200: NewAggregateAnswer } };
+  http.post("/os-aggregates", { schema: create }, async (request) => {
+    const call = callOf(request);
+    requireAdmin(call, "os-aggregates:create");
+    const { name, availability_zone: zone } = request.body.aggregate;
+    return { aggregate: newAggregateView(await createAggregate(deps, { name, zone: zone ?? null }), call.minor) };
+  });
+
+  const update = { params: IdParams, body: UpdateAggregateBody, response: { 200: AggregateAnswer } };
+  http.put("/os-aggregates/:id", { schema: update }, async (request) => {
+    const call = callOf(request);
+    requireAdmin(call, "os-aggregates:update");
+    const { name, availability_zone: zone } = request.body.aggregate;
+    const updated = await updateAggregate(deps, readAggregateId(request.params.id), { name, zone });
+    return { aggregate: aggregateView(updated, call.minor) };
+  });
+
+  http.delete("/os-aggregates/:id", { schema: { params: IdParams } }, async (request, reply) => {
+    requireAdmin(callOf(request), "os-aggregates:delete");
+    await deleteAggregate(deps, readAggregateId(request.params.id));
+    return reply.code(200).send();
+  });
+
+  const action = { params: IdParams, body: AggregateActionBody, response: { 200: AggregateAnswer } };
+  http.post("/os-aggregates/:id/action", { schema: action }, async (request) => {
+    const call = callOf(request);
+    const { add_host, remove_host, set_metadata } = request.body;
+    const [name] = Object.keys(request.body);
+    requireAdmin(call, `os-aggregates:${name}`);
+    const id = readAggregateId(request.params.id);
+    if (add_host !== undefined) return { aggregate: aggregateView(await addHost(deps, id, add_host.host), call.minor) };
+    if (remove_host !== undefined)
+      return { aggregate: aggregateView(await removeHost(deps, id, remove_host.host), call.minor) };
+    const changed = await setAggregateMetadata(deps, id, set_metadata?.metadata ?? {});
+    return { aggregate: aggregateView(changed, call.minor) };
+  });
+}
+
+function registerReads(http: Http, deps: OperatorDeps): void {
+  const list = { querystring: AnyQuery, response: { 200: AggregateListAnswer } };
+  http.get("/os-aggregates", { schema: list }, async (request) => {
+    const call = callOf(request);
+    requireAdmin(call, "os-aggregates:index");
+    const aggregates = await deps.stores.aggregates.aggregates();
+    return { aggregates: aggregates.map((aggregate) => aggregateView(aggregate, call.minor)) };
+  });
+
+  const show = { params: IdParams, querystring: AnyQuery, response: { 200: AggregateAnswer } };
+  http.get("/os-aggregates/:id", { schema: show }, async (request) => {
+    const call = callOf(request);
+    requireAdmin(call, "os-aggregates:show");
+    return { aggregate: aggregateView(await findAggregate(deps, readAggregateId(request.params.id)), call.minor) };
+  });
+}

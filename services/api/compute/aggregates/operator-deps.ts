@@ -1,0 +1,10 @@
+import type { Cells } from "../../cells/hydrate-servers.ts";
+import type { OperatorStores } from "../../ports.ts";
+import type { HostSyncer } from "./host-syncer.ts";
+
+/** What the operators' routes work with. */
+export interface OperatorDeps {
+  readonly stores: OperatorStores;
+  readonly cells: Cells;
+  readonly syncer: HostSyncer;
+}

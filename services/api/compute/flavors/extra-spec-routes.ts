@@ -1,0 +1,96 @@
+import { Type } from "typebox";
+import { callOf, requireAdmin } from "../../http/call.ts";
+import type { Http } from "../../http/create-http.ts";
+import { badRequest, type Fault, notFound } from "../../http/fault.ts";
+import { explainBadExtraSpec } from "./check-extra-specs.ts";
+import { type FlavorDeps, findFlavor, flavorNotFound } from "./flavor-routes.ts";
+import {
+  CreateExtraSpecsBody,
+  ExtraSpecAnswer,
+  ExtraSpecsAnswer,
+  type ExtraSpecValues,
+  FLAVOR_ID,
+  UpdateExtraSpecBody,
+} from "./flavor-schemas.ts";
+
+const FlavorParams = Type.Object({ flavorId: Type.String() });
+const KeyParams = Type.Object({ flavorId: Type.String(), key: Type.String() });
+
+type Specs = Readonly<Record<string, string>>;
+
+/** `/flavors/{id}/os-extra_specs`. Only admins write; what is written is checked. */
+export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
+  const path = "/flavors/:flavorId/os-extra_specs";
+  registerReads(http, deps, path);
+
+  http.post(
+    path,
+    { schema: { params: FlavorParams, body: CreateExtraSpecsBody, response: { 200: ExtraSpecsAnswer } } },
+    async (request) => {
+      requireAdmin(callOf(request), "os-flavor-extra-specs:create");
+      const given = readSpecs(request.body.extra_specs);
+      await change(deps, request.params.flavorId, (now) => ({ ...now, ...given }));
+      return { extra_specs: given };
+    },
+  );
+
+  http.put(
+    `${path}/:key`,
+    { schema: { params: KeyParams, body: UpdateExtraSpecBody, response: { 200: ExtraSpecAnswer } } },
+    async (request) => {
+      requireAdmin(callOf(request), "os-flavor-extra-specs:update");
+      const given = readSpecs(request.body);
+      const { flavorId, key } = request.params;
+      if (!Object.hasOwn(given, key)) throw badRequest("Request body and URI mismatch");
+      await change(deps, flavorId, (now) => ({ ...now, ...given }));
+      return given;
+    },
+  );
+
+  http.delete(`${path}/:key`, { schema: { params: KeyParams } }, async (request, reply) => {
+    requireAdmin(callOf(request), "os-flavor-extra-specs:delete");
+    const { flavorId, key } = request.params;
+    let missing = false;
+    await change(deps, flavorId, (now) => {
+      missing = !Object.hasOwn(now, key);
+      const { [key]: _gone, ...others } = now;
+      return others;
+    });
+    if (missing) throw noSuchKey(flavorId, key);
+    return reply.code(200).send();
+  });
+}
+
+function registerReads(http: Http, deps: FlavorDeps, path: string): void {
+  http.get(path, { schema: { params: FlavorParams, response: { 200: ExtraSpecsAnswer } } }, async (request) => {
+    const flavor = await findFlavor(deps.store, request.params.flavorId, callOf(request).identity.isAdmin);
+    return { extra_specs: flavor.extraSpecs };
+  });
+
+  http.get(`${path}/:key`, { schema: { params: KeyParams, response: { 200: ExtraSpecAnswer } } }, async (request) => {
+    const { flavorId, key } = request.params;
+    const { extraSpecs } = await findFlavor(deps.store, flavorId, callOf(request).identity.isAdmin);
+    if (!Object.hasOwn(extraSpecs, key)) throw noSuchKey(flavorId, key);
+    return { [key]: extraSpecs[key] ?? "" };
+  });
+}
+
+async function change(deps: FlavorDeps, flavorId: string, next: (now: Specs) => Specs): Promise<void> {
+  const written = FLAVOR_ID.test(flavorId) ? await deps.store.updateExtraSpecs(flavorId, next) : null;
+  deps.catalog.forget(flavorId);
+  if (written === null) throw flavorNotFound(flavorId);
+}
+
+/** Returns the given extra specs as they are stored, with numbers as their digits. Refuses all of them if one is invalid. */
+function readSpecs(values: ExtraSpecValues): Record<string, string> {
+  const specs = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)]));
+  for (const [key, value] of Object.entries(specs)) {
+    const refusal = explainBadExtraSpec(key, value);
+    if (refusal !== null) throw badRequest(refusal);
+  }
+  return specs;
+}
+
+function noSuchKey(flavorId: string, key: string): Fault {
+  return notFound(`Flavor ${flavorId.slice(0, 100)} has no extra specs with key ${key.slice(0, 100)}.`);
+}

@@ -1,0 +1,101 @@
+import { Type } from "typebox";
+import { callOf, requireAdmin } from "../../http/call.ts";
+import type { Http } from "../../http/create-http.ts";
+import { type Fault, notFound } from "../../http/fault.ts";
+import { nextLink, placeOf } from "../../http/links.ts";
+import { AnyQuery } from "../../http/schema.ts";
+import type { FlavorsPort } from "../../ports.ts";
+import { createFlavor } from "./create-flavor.ts";
+import type { FlavorCatalog } from "./flavor-catalog.ts";
+import {
+  CreateFlavorBody,
+  FLAVOR_ID,
+  FlavorAnswer,
+  FlavorDetailListAnswer,
+  FlavorListAnswer,
+} from "./flavor-schemas.ts";
+import { flavorBriefView, flavorDetailView } from "./flavor-view.ts";
+import { listFlavors } from "./list-flavors.ts";
+
+export interface FlavorDeps {
+  readonly store: FlavorsPort;
+  readonly catalog: FlavorCatalog;
+}
+
+export interface FlavorRouteOptions {
+  readonly prefix: string;
+  readonly publicUrl: string | null;
+  readonly pageMax: number;
+}
+
+const IdParams = Type.Object({ id: Type.String() });
+
+export function flavorNotFound(id: string): Fault {
+  return notFound(`Flavor ${id.slice(0, 100)} could not be found.`);
+}
+
+/** Returns a flavor that the caller may see. Refuses an invalid id without asking the database. */
+export async function findFlavor(store: Pick<FlavorsPort, "flavor">, id: string, isAdmin: boolean) {
+  const flavor = FLAVOR_ID.test(id) ? await store.flavor(id) : null;
+  if (flavor === null || !(flavor.isPublic || isAdmin)) throw flavorNotFound(id);
+  return flavor;
+}
+
+/** Registers `/flavors`. Callers who are not admins may only read public flavors. */
+export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: FlavorRouteOptions): void {
+  const { prefix, publicUrl, pageMax } = options;
+
+  http.get("/flavors", { schema: { querystring: AnyQuery, response: { 200: FlavorListAnswer } } }, async (request) => {
+    const call = callOf(request);
+    const viewer = { place: placeOf(request, prefix, publicUrl), minor: call.minor };
+    const { flavors, limit, nextMarker } = await listFlavors(deps, call, request.query, pageMax);
+    const next =
+      nextMarker === null ? [] : [nextLink(viewer.place, "flavors", request.query, { marker: nextMarker, limit })];
+    return {
+      flavors: flavors.map((flavor) => flavorBriefView(flavor, viewer)),
+      ...(next.length > 0 && { flavors_links: next }),
+    };
+  });
+
+  http.get(
+    "/flavors/detail",
+    { schema: { querystring: AnyQuery, response: { 200: FlavorDetailListAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      const viewer = { place: placeOf(request, prefix, publicUrl), minor: call.minor };
+      const { flavors, limit, nextMarker } = await listFlavors(deps, call, request.query, pageMax);
+      const next =
+        nextMarker === null
+          ? []
+          : [nextLink(viewer.place, "flavors/detail", request.query, { marker: nextMarker, limit })];
+      return {
+        flavors: flavors.map((flavor) => flavorDetailView(flavor, viewer)),
+        ...(next.length > 0 && { flavors_links: next }),
+      };
+    },
+  );
+
+  http.post("/flavors", { schema: { body: CreateFlavorBody, response: { 200: FlavorAnswer } } }, async (request) => {
+    const call = callOf(request);
+    requireAdmin(call, "os-flavor-manage:create");
+    const flavor = await createFlavor(deps, request.body, call.minor);
+    deps.catalog.forget(flavor.id);
+    return { flavor: flavorDetailView(flavor, { place: placeOf(request, prefix, publicUrl), minor: call.minor }) };
+  });
+
+  http.get("/flavors/:id", { schema: { params: IdParams, response: { 200: FlavorAnswer } } }, async (request) => {
+    const call = callOf(request);
+    const flavor = await findFlavor(deps.store, request.params.id, call.identity.isAdmin);
+    return { flavor: flavorDetailView(flavor, { place: placeOf(request, prefix, publicUrl), minor: call.minor }) };
+  });
+
+  http.delete("/flavors/:id", { schema: { params: IdParams } }, async (request, reply) => {
+    const call = callOf(request);
+    requireAdmin(call, "os-flavor-manage:delete");
+    const { id } = request.params;
+    const deleted = FLAVOR_ID.test(id) && (await deps.store.deleteFlavor(id));
+    deps.catalog.forget(id);
+    if (!deleted) throw flavorNotFound(id);
+    return reply.code(202).send();
+  });
+}

@@ -1,0 +1,90 @@
+import type { FlavorRecord } from "../../../../core/stores/api/api-store.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { badRequest, invalidQuery } from "../../http/fault.ts";
+import { QueryReader } from "../../http/query-reader.ts";
+import { readFlag } from "../../http/schema.ts";
+import type { FlavorsPort } from "../../ports.ts";
+
+const KNOWN: ReadonlySet<string> = new Set([
+  "limit",
+  "marker",
+  "is_public",
+  "minRam",
+  "minDisk",
+  "sort_key",
+  "sort_dir",
+]);
+const NONE: ReadonlySet<string> = new Set();
+
+type SortKey = Exclude<keyof FlavorRecord, "extraSpecs" | "isPublic">;
+const SORT_KEYS: ReadonlyMap<string, SortKey> = new Map([
+  ["flavorid", "id"],
+  ["id", "id"],
+  ["name", "name"],
+  ["memory_mb", "memoryMib"],
+  ["vcpus", "vcpus"],
+  ["root_gb", "diskGib"],
+  ["ephemeral_gb", "ephemeralGib"],
+  ["swap", "swapMib"],
+  ["rxtx_factor", "rxtxFactor"],
+  ["description", "description"],
+]);
+
+export interface FlavorPage {
+  readonly flavors: readonly FlavorRecord[];
+  readonly limit: number;
+  readonly nextMarker: string | null;
+}
+
+/** `GET /flavors`: by id unless asked otherwise. Only admins see flavors that are not public. */
+export async function listFlavors(
+  deps: { readonly store: Pick<FlavorsPort, "flavors"> },
+  call: KnownCall,
+  raw: Readonly<Record<string, string | readonly string[]>>,
+  pageMax: number,
+): Promise<FlavorPage> {
+  const query = new QueryReader(raw);
+  query.refuseOthers({ known: KNOWN, unsupported: NONE, minor: call.minor });
+  const limit = query.limit(pageMax);
+  const isPublic = readIsPublic(query, call);
+  const minRam = query.wholeNumber("minRam") ?? 0;
+  const minDisk = query.wholeNumber("minDisk") ?? 0;
+  const order = readOrder(query);
+  const found = (await deps.store.flavors())
+    .filter(
+      (flavor) =>
+        (isPublic === null || flavor.isPublic === isPublic) && flavor.memoryMib >= minRam && flavor.diskGib >= minDisk,
+    )
+    .sort(order);
+  const marker = query.text("marker");
+  const from = marker === undefined ? 0 : found.findIndex((flavor) => flavor.id === marker) + 1;
+  if (marker !== undefined && from === 0) throw badRequest(`marker [${marker.slice(0, 100)}] not found`);
+  const flavors = found.slice(from, from + limit);
+  return { flavors, limit, nextMarker: flavors.length === limit ? (flavors.at(-1)?.id ?? null) : null };
+}
+
+/** Returns null when both public and private flavors are wanted. */
+function readIsPublic(query: QueryReader, call: KnownCall): boolean | null {
+  const text = query.text("is_public");
+  if (!call.identity.isAdmin || text === undefined) return true;
+  if (text.toLowerCase() === "none") return null;
+  const truth = readFlag(text);
+  if (truth === null) throw badRequest(`Invalid is_public filter [${text.slice(0, 100)}]`);
+  return truth;
+}
+
+function readOrder(query: QueryReader): (a: FlavorRecord, b: FlavorRecord) => number {
+  const keyName = query.text("sort_key") ?? "flavorid";
+  const key = SORT_KEYS.get(keyName);
+  if (key === undefined) throw invalidQuery("sort_key", keyName, `must be one of ${[...SORT_KEYS.keys()].join(", ")}`);
+  const direction = query.text("sort_dir") ?? "asc";
+  if (direction !== "asc" && direction !== "desc")
+    throw invalidQuery("sort_dir", direction, "must be one of asc, desc");
+  const sign = direction === "asc" ? 1 : -1;
+  return (a, b) => sign * compare(a[key], b[key]) || compare(a.id, b.id);
+}
+
+function compare(a: string | number | null, b: string | number | null): number {
+  if (a === b) return 0;
+  return (a ?? "") < (b ?? "") ? -1 : 1;
+}

@@ -1,0 +1,98 @@
+import type { Migration } from "../../../../core/stores/cell/operation-store.ts";
+import { isMove, type MoveKind, operationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { isoMicroseconds } from "../../http/times.ts";
+
+const TYPE_FROM_MINOR = 23;
+const UUID_FROM_MINOR = 59;
+const USER_FROM_MINOR = 80;
+
+/** Nova's `migration_type` of each kind of move. Null: Nova keeps no migration of such a move. */
+const TYPES: Readonly<Record<MoveKind, string | null>> = {
+  resize: "resize",
+  migrate: "migration",
+  "live-migrate": "live-migration",
+  evacuate: "evacuation",
+  unshelve: null,
+  rebuild: null,
+};
+
+/** A migration with the names that the Compute API has for it. */
+export interface ShownMigration {
+  readonly migration: Migration;
+  readonly type: string;
+}
+
+/** Returns null for a migration that the Compute API does not show. */
+export function shownMigration(migration: Migration): ShownMigration | null {
+  const kind = operationKind(migration.kind);
+  const type = kind !== null && isMove(kind) ? TYPES[kind] : null;
+  return type === null ? null : { migration, type };
+}
+
+/** Returns a number for a migration, as clients of Nova expect. It is derived from the uuid, which is the real id. */
+export function migrationNumber(uuid: string): number {
+  return Number.parseInt(uuid.slice(0, 8), 16) >>> 1;
+}
+
+const IN_PROGRESS: ReadonlySet<string> = new Set(["queued", "preparing", "running", "post-migrating"]);
+
+/** A live migration that is under way. */
+export function isLiveInProgress({ migration, type }: ShownMigration): boolean {
+  return type === "live-migration" && !migration.ended && IN_PROGRESS.has(migration.status);
+}
+
+/** As `GET /os-migrations` shows it. */
+export function migrationView(shown: ShownMigration, minor: number, links: readonly unknown[]) {
+  const { migration, type } = shown;
+  const flavors = {
+    old_instance_type_id: numberOfFlavor(migration.operation?.before?.flavor?.id),
+    new_instance_type_id: numberOfFlavor(migration.server?.flavor?.id),
+  };
+  return {
+    ...common(migration, minor),
+    instance_uuid: migration.serverUuid,
+    ...flavors,
+    ...(minor >= TYPE_FROM_MINOR && { migration_type: type }),
+    ...(minor >= TYPE_FROM_MINOR && isLiveInProgress(shown) && { links }),
+  };
+}
+
+/** Returns a migration as `GET /servers/{id}/migrations` shows it. Agents do not report how much was copied. */
+export function serverMigrationView({ migration }: ShownMigration, minor: number) {
+  return {
+    ...common(migration, minor),
+    server_uuid: migration.serverUuid,
+    disk_processed_bytes: 0,
+    disk_remaining_bytes: 0,
+    disk_total_bytes: 0,
+    memory_processed_bytes: 0,
+    memory_remaining_bytes: 0,
+    memory_total_bytes: 0,
+  };
+}
+
+function common(migration: Migration, minor: number) {
+  const { uuid, status, sourceHost, destHost, server } = migration;
+  const dest = destHost === "" ? null : destHost;
+  return {
+    id: migrationNumber(uuid),
+    status,
+    source_compute: sourceHost,
+    source_node: sourceHost,
+    dest_compute: dest,
+    dest_node: dest,
+    dest_host: dest,
+    created_at: isoMicroseconds(migration.createdAtMs),
+    updated_at: isoMicroseconds(migration.updatedAtMs),
+    ...(minor >= UUID_FROM_MINOR && { uuid }),
+    ...(minor >= USER_FROM_MINOR && { user_id: server?.userId ?? null, project_id: server?.projectId ?? null }),
+  };
+}
+
+/** Flavors have no numbers here: one is made of the id. */
+function numberOfFlavor(id: string | undefined): number {
+  if (id !== undefined && /^[0-9]{1,9}$/.test(id)) return Number(id);
+  let number = 0;
+  for (const character of id ?? "") number = (number * 31 + (character.codePointAt(0) ?? 0)) % 0x7fff_ffff;
+  return number;
+}

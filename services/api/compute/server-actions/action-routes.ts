@@ -1,0 +1,40 @@
+import { randomBytes } from "node:crypto";
+import { Type } from "typebox";
+import { hydrateServer } from "../../cells/hydrate-servers.ts";
+import { callOf } from "../../http/call.ts";
+import { carrierFor, type Http } from "../../http/create-http.ts";
+import { placeOf } from "../../http/links.ts";
+import { serverNotFound } from "../servers/request-finder.ts";
+import { detailView } from "../servers/server-view.ts";
+import { type ActionDeps, type ActionOptions, runAction } from "./run-action.ts";
+
+const Params = Type.Object({ id: Type.String() });
+const Body = Type.Unsafe<Record<string, unknown>>({ type: "object", minProperties: 1, maxProperties: 1 });
+
+/** Up to this microversion an evacuation answers with a password, which is no server's. */
+const PASSWORD_UNTIL_MINOR = 13;
+
+/** `POST /servers/{id}/action`. */
+export function registerActionRoutes(
+  http: Http,
+  deps: ActionDeps,
+  options: ActionOptions & { readonly prefix: string; readonly publicUrl: string | null },
+): void {
+  http.post("/servers/:id/action", { schema: { params: Params, body: Body } }, async (request, reply) => {
+    const call = callOf(request);
+    const { id } = request.params;
+    const answer = await runAction(deps, request.body, { id, call, carrier: carrierFor(request) }, options);
+    reply.code(answer.status);
+    if (answer.shows === "password" && call.minor <= PASSWORD_UNTIL_MINOR)
+      return { adminPass: randomBytes(9).toString("base64url") };
+    if (answer.shows !== "server") return reply.send();
+    const record = await deps.finder.find(id, call.identity);
+    const known = record === null ? null : await hydrateServer(record, deps.cells, { withDeleted: false });
+    if (known === null) throw serverNotFound(id);
+    const place = placeOf(request, options.prefix, options.publicUrl);
+    reply.header("location", `${place.versioned}/servers/${known.server.uuid}`);
+    const zones = await deps.zones.current();
+    const viewer = { place, minor: call.minor, isAdmin: call.identity.isAdmin, zones };
+    return { server: { ...detailView(known, viewer, { inList: false }), adminPass: null } };
+  });
+}

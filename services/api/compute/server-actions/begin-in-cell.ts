@@ -1,0 +1,138 @@
+import { randomUUID } from "node:crypto";
+import type { BeginOutcome, Holding, ReadableMigration } from "../../../../core/stores/cell/operation-store.ts";
+import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.ts";
+import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { planOperation } from "../../../../core/tasks/plan-operation.ts";
+import { homeMapping } from "../../../../core/tasks/port-change.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
+import type { Caller, Task } from "../../../../proto/gen/berth/cell.ts";
+import type { Selection, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { CellAnswer } from "../../cells/cell-client.ts";
+import type { ApiEvents } from "../../events.ts";
+import { badRequest, conflict, unavailable } from "../../http/fault.ts";
+import { serverNotFound } from "../servers/request-finder.ts";
+import { type ActionTarget, busy, wrongState } from "./action-target.ts";
+
+/** Most reads of a server that changes each time. */
+const TRIES_MAX = 5;
+
+/**
+ * Begins an operation that needs no other host, in one transaction in the server's cell; the cell's conductors carry it out. Refuses an
+ * operation that the server's state does not allow or that conflicts with another operation.
+ *
+ * Cost: three questions to the cell.
+ */
+export async function beginInCell(
+  deps: { readonly events: ApiEvents },
+  target: ActionTarget,
+  wish: {
+    readonly kind: OperationKind;
+    readonly carrier: Readonly<Record<string, string>>;
+    readonly askedBy: Caller;
+    /** For a rebuild, returns the changed spec of the server. */
+    readonly after?: (before: ServerSpec) => ServerSpec;
+  },
+): Promise<void> {
+  const taskId = randomUUID();
+  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+    const begin = await plan(target, taskId, wish);
+    const outcome = answered(target, await target.cell.begin(begin));
+    if (outcome.kind === "changed") continue;
+    settle(target, outcome);
+    tell(deps, target, begin.task, wish.carrier);
+    return;
+  }
+  throw conflict(`Instance ${target.server.uuid} changes all the time; try again.`);
+}
+
+async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeof beginInCell>[2]) {
+  const { action, cell } = target;
+  const { uuid } = target.server;
+  const { kind, after, askedBy } = wish;
+  // The server is read first, because every later change raises its revision.
+  const server = answered(target, await cell.server(uuid));
+  if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
+  const holding = answered(target, await cell.holding(uuid));
+  const migration = kind === "confirm" || kind === "revert" ? await waitingMigration(target) : undefined;
+  const inPlace = kind === "rebuild" ? [await hereAgain(target, server, holding)] : [];
+  const planned = planOperation({
+    ...{ taskId, kind, server, selections: inPlace },
+    holding,
+    askedBy,
+    ...(after === undefined ? {} : { after: after(server.spec) }),
+    ...(migration === undefined ? {} : { migration }),
+  });
+  switch (planned.kind) {
+    case "planned":
+      return planned.begin;
+    case "busy":
+      throw busy({ action, uuid }, planned.running);
+    case "wrong-status":
+      throw wrongState({ action, uuid }, planned.status);
+    case "nothing-to-confirm":
+      throw badRequest("Instance has not been resized.");
+    default:
+      return planned satisfies never;
+  }
+}
+
+/** Returns the selection of a rebuild: the server's own host, with its present allocations and providers. */
+async function hereAgain(target: ActionTarget, server: Server, holding: Holding | null): Promise<Selection> {
+  const { host, attemptId, spec } = server;
+  const claimed = attemptId === null ? null : answered(target, await target.cell.claimed(attemptId));
+  const allocation = {
+    items: (holding?.items ?? []).map((item) => ({ ...item })),
+    mappings: { ...homeMapping(spec, claimed) },
+  };
+  return { host: host ?? "", rootProvider: "", availabilityZone: "", allocation };
+}
+
+/** Returns the move that waits to be confirmed or reverted. Refuses a move whose record this version cannot read. */
+async function waitingMigration(target: ActionTarget): Promise<ReadableMigration | undefined> {
+  const serverUuid = target.server.uuid;
+  const query = { serverUuid, inFlightOnly: true, limit: 1 };
+  const [migration] = answered(target, await target.cell.operations((store) => store.migrations(query)));
+  if (migration?.operation === null)
+    throw conflict(`Cannot '${target.action}' instance ${serverUuid}: ${migration.note}`);
+  return migration;
+}
+
+/** Refuses all but what has begun. */
+function settle({ action, server }: ActionTarget, outcome: Exclude<BeginOutcome, { kind: "changed" }>): void {
+  const subject = { action, uuid: server.uuid };
+  switch (outcome.kind) {
+    case "begun":
+    case "already-begun":
+      return;
+    case "busy":
+      throw busy(subject, outcome.running);
+    case "gone":
+      throw serverNotFound(server.uuid);
+    case "host-seen":
+      throw conflict(hostInUse(server.host ?? "its host"));
+    case "host-unfenced":
+      throw conflict(unfencedHost(server.host ?? "its host"));
+    case "no-capacity":
+      throw conflict(`Cannot '${action}' instance ${server.uuid}: its host has no room for it.`);
+    case "refused":
+    case "stale":
+      throw conflict(`Cannot '${action}' instance ${server.uuid}: ${outcome.why}`);
+    default:
+      outcome satisfies never;
+  }
+}
+
+/** Notifies the cell's conductors of a stored task. They would find the task without the message too. */
+export function tell(
+  { events }: { readonly events: ApiEvents },
+  { cell, server }: Pick<ActionTarget, "cell" | "server">,
+  task: Task,
+  carrier: Readonly<Record<string, string>>,
+): void {
+  cell.publishTask(task, carrier).catch((error: unknown) => events.publishFailed(server.uuid, error));
+}
+
+function answered<Value>({ cell }: ActionTarget, answer: CellAnswer<Value>): Value {
+  if (answer.kind === "answer") return answer.value;
+  throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
+}

@@ -1,0 +1,107 @@
+import { randomUUID } from "node:crypto";
+import { messageOfMove } from "../../../../adapters/nats/schedule-message.ts";
+import { schedulerRequestsSubject } from "../../../../adapters/nats/streams.ts";
+import type { AcceptMoveOutcome, MoveStore } from "../../../../core/stores/api/move-store.ts";
+import { type MoveKind, OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
+import type { MoveRequest } from "../../../../proto/gen/berth/scheduler.ts";
+import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../../../runtime/batcher.ts";
+import type { Bus } from "../../../../runtime/bus.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import type { ApiEvents } from "../../events.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { type ActionTarget, busy, wrongState } from "./action-target.ts";
+
+/** The move that a call asks for. */
+export interface MoveWish {
+  readonly kind: Exclude<MoveKind, "rebuild">;
+  readonly flavor?: Flavor;
+  /** The destination, or "" for any host. */
+  readonly host?: string;
+  readonly forced?: boolean;
+  readonly sameHostAllowed?: boolean;
+  /** The zone that the server is requested in from now on, "" for any. When absent, the zone stays unchanged. */
+  readonly zone?: string;
+  /** Allows an evacuation from a host that is only unseen and not forced down. */
+  readonly fenceWaived?: boolean;
+}
+
+/**
+ * Accepts moves that need a host: commits them to the API database, those of concurrent calls in one transaction, and notifies the
+ * schedulers. Without the notification, the schedulers' sweep would find them later.
+ */
+export class MoveAcceptor {
+  readonly #commits: Batcher<MoveRequest, AcceptMoveOutcome>;
+  readonly #bus: Pick<Bus, "publish">;
+  readonly #clock: Clock;
+  readonly #events: ApiEvents;
+  readonly #telling = new Set<Promise<void>>();
+
+  constructor(
+    deps: {
+      readonly store: Pick<MoveStore, "accept">;
+      readonly bus: Pick<Bus, "publish">;
+      readonly clock: Clock;
+      readonly events: ApiEvents;
+    },
+    settings: { readonly batchMax: number; readonly queuedMax: number },
+  ) {
+    this.#bus = deps.bus;
+    this.#clock = deps.clock;
+    this.#events = deps.events;
+    this.#commits = new Batcher({
+      run: (moves) => deps.store.accept(moves),
+      maxItems: settings.batchMax,
+      maxQueued: settings.queuedMax,
+      spacingMs: COMMIT_SPACING_MS,
+    });
+  }
+
+  /**
+   * Accepts a move. Refuses a move that the server's state does not allow, and a second move of the same server. Once this resolves, the
+   * move will be carried out or refused with a reason (law 5).
+   */
+  async accept(
+    target: ActionTarget,
+    wish: MoveWish,
+    call: KnownCall,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    const { action, server, cell } = target;
+    if (!OPERATIONS[wish.kind].allowedFrom.includes(server.status))
+      throw wrongState({ action, uuid: server.uuid }, server.status);
+    const move: MoveRequest = {
+      id: randomUUID(),
+      serverUuid: server.uuid,
+      cell: cell.name,
+      kind: wish.kind,
+      flavor: wish.flavor,
+      host: wish.host ?? "",
+      forced: wish.forced ?? false,
+      sameHostAllowed: wish.sameHostAllowed ?? false,
+      availabilityZone: wish.zone ?? "",
+      changesZone: wish.zone !== undefined,
+      requestId: call.requestId,
+      userId: call.identity.userId,
+      projectId: call.identity.projectId,
+      createdAtMs: this.#clock.now(),
+      fenceWaived: wish.fenceWaived ?? false,
+    };
+    const outcome = await this.#commits.submit(move);
+    if (outcome.kind === "busy") throw busy({ action, uuid: server.uuid }, outcome.running);
+    this.#tell(move, headers);
+  }
+
+  /** Resolves when all notifications have been sent or have failed. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#telling);
+  }
+
+  #tell(move: MoveRequest, headers: Readonly<Record<string, string>>): void {
+    const told = this.#bus
+      .publish(schedulerRequestsSubject, messageOfMove(move.id), { id: move.id, headers })
+      .catch((error: unknown) => this.#events.publishFailed(move.serverUuid, error))
+      .finally(() => this.#telling.delete(told));
+    this.#telling.add(told);
+  }
+}

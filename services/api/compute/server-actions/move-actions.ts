@@ -1,0 +1,143 @@
+import type { PortStore } from "../../../../core/stores/api/port-store.ts";
+import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.ts";
+import { type KnownCall, requireAdmin } from "../../http/call.ts";
+import { badRequest, conflict, notFound, unavailable } from "../../http/fault.ts";
+import { explainBadRequest } from "../flavors/check-extra-specs.ts";
+import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
+import type { KnownZones } from "../servers/known-zones.ts";
+import type { ActionBody } from "./action-body.ts";
+import type { ActionTarget } from "./action-target.ts";
+import type { MoveWish } from "./move-acceptor.ts";
+
+/** What the parameters of moves are checked against. */
+export interface MoveChecks {
+  readonly flavors: FlavorCatalog;
+  readonly zones: KnownZones;
+  readonly networkPorts: PortStore | null;
+  readonly resizeToSameHost: boolean;
+  readonly evacuateUnfenced: boolean;
+}
+
+/** Microversions from which (and up to which) a field may be given. */
+const MIGRATE_HOST_FROM = 56;
+const BLOCK_MIGRATION_AUTO_FROM = 25;
+const FORCE_LIVE_FROM = 30;
+const FORCE_EVACUATE_FROM = 29;
+const FORCE_UNTIL = 67;
+const SHARED_STORAGE_UNTIL = 13;
+const UNSHELVE_ZONE_FROM = 77;
+const UNSHELVE_HOST_FROM = 91;
+
+export type ReadMove = (
+  checks: MoveChecks,
+  target: ActionTarget,
+  body: ActionBody,
+  call: KnownCall,
+) => Promise<MoveWish> | MoveWish;
+
+/** Reads a resize. The server moves to another host, or stays on its own where that is allowed. */
+export const readResize: ReadMove = async (checks, { server }, body, call) => {
+  body.refuseOthers("flavorRef", "OS-DCF:diskConfig").require("flavorRef");
+  const given = body.raw("flavorRef");
+  const reference = typeof given === "number" ? String(given) : (body.text("flavorRef") ?? "");
+  const id = reference.slice(reference.lastIndexOf("/") + 1);
+  const found = FLAVOR_ID.test(id) ? await checks.flavors.find(id, { isAdmin: call.identity.isAdmin }) : null;
+  if (found === null) throw badRequest("Unable to locate requested flavor.");
+  if (found.flavor.id === server.spec.flavor?.id) throw badRequest("When resizing, instances must change flavor!");
+  const { imageProperties, portRequests } = server.spec;
+  const problem = explainBadRequest(found, { imageProperties, portRequests });
+  if (problem !== null) throw badRequest(problem);
+  if (found.flavor.diskGib === 0 && (server.spec.flavor?.diskGib ?? 0) > 0)
+    throw badRequest("Resize to zero disk flavor is not allowed.");
+  return { kind: "resize", flavor: found.flavor, sameHostAllowed: checks.resizeToSameHost };
+};
+
+export const readMigrate: ReadMove = async (_, target, body, call) => {
+  // Before this microversion a host could not be named, and Nova ignored the field.
+  const host = call.minor >= MIGRATE_HOST_FROM ? body.refuseOthers("host").host() : "";
+  if (host !== "") {
+    if (host === target.server.host) throw badRequest("Cannot migrate to the host where the server exists.");
+    if (!(await isInCell(target, host))) throw badRequest(`Compute host ${host} could not be found.`);
+  }
+  return { kind: "migrate", host };
+};
+
+export const readLiveMigrate: ReadMove = async (_, target, body, call) => {
+  const { server } = target;
+  const fields = ["host", "block_migration"];
+  const hasOverCommit = call.minor < BLOCK_MIGRATION_AUTO_FROM;
+  const mayForce = call.minor >= FORCE_LIVE_FROM && call.minor <= FORCE_UNTIL;
+  body.refuseOthers(...fields, ...(hasOverCommit ? ["disk_over_commit"] : []), ...(mayForce ? ["force"] : []));
+  body.require(...fields, ...(hasOverCommit ? ["disk_over_commit"] : []));
+  if (hasOverCommit || body.raw("block_migration") !== "auto") body.flag("block_migration");
+  if (hasOverCommit) body.flag("disk_over_commit");
+  const host = body.host();
+  const force = mayForce && body.flag("force");
+  if (force && host === "") throw badRequest("Can't force to a non-provided destination");
+  if (host !== "" && host === server.host)
+    throw badRequest(`Unable to migrate instance (${server.uuid}) to current host (${host}).`);
+  if (host !== "" && !(await isInCell(target, host))) throw badRequest(`Compute host ${host} could not be found.`);
+  // Before `force` was added, filters were not applied to a named host.
+  return { kind: "live-migrate", host, forced: force || (host !== "" && call.minor < FORCE_LIVE_FROM) };
+};
+
+/**
+ * Reads an evacuation. The host must be forced down by an operator, which states that it is fenced; Nova only requires that it is down, and
+ * so does Berth with `evacuateUnfenced`.
+ */
+export const readEvacuate: ReadMove = async ({ evacuateUnfenced }, target, body, call) => {
+  const { server, cell } = target;
+  const shares = call.minor <= SHARED_STORAGE_UNTIL;
+  const mayForce = call.minor >= FORCE_EVACUATE_FROM && call.minor <= FORCE_UNTIL;
+  body.refuseOthers("host", "adminPass", ...(shares ? ["onSharedStorage"] : []), ...(mayForce ? ["force"] : []));
+  if (shares && body.require("onSharedStorage").flag("onSharedStorage") && body.has("adminPass"))
+    throw badRequest("admin password can't be changed on existing disk");
+  body.text("adminPass");
+  const host = body.host();
+  const forced = mayForce && body.flag("force");
+  if (forced && host === "") throw badRequest("Can't force to a non-provided destination");
+  if (host !== "" && !(await isInCell(target, host))) throw notFound(`Compute host ${host} not found.`);
+  if (host !== "" && server.host === host) throw badRequest("The target host can't be the same one.");
+  if (server.host !== null) {
+    const hosts = await cell.adminHosts([server.host]);
+    if (hosts.kind === "unreachable") throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
+    const [source] = hosts.value;
+    if (source?.up) throw badRequest(hostInUse(server.host));
+    if (source?.forcedDown === false && !evacuateUnfenced) throw conflict(unfencedHost(server.host));
+  }
+  return { kind: "evacuate", host, forced, fenceWaived: evacuateUnfenced };
+};
+
+/** Refuses callers who are not admins and name the host to unshelve on. This is checked before the server is looked up. */
+export function requireMayUnshelve(body: ActionBody, call: KnownCall): void {
+  if (call.minor >= UNSHELVE_HOST_FROM && body.host() !== "") requireAdmin(call, "os-shelve:unshelve_to_host");
+}
+
+/** Reads the unshelving of an offloaded server. Any other shelved server is started on its own host. */
+export const readUnshelve: ReadMove = async (checks, target, body, call) => {
+  const { uuid, status } = target.server;
+  if (call.minor < UNSHELVE_ZONE_FROM || body.isNull) return { kind: "unshelve" };
+  const mayName = call.minor >= UNSHELVE_HOST_FROM;
+  body.refuseOthers("availability_zone", ...(mayName ? ["host"] : []));
+  if (!mayName) body.require("availability_zone");
+  if (status === "SHELVED")
+    throw conflict(
+      `Specifying an availability zone or a host when unshelving server ${uuid} with status "SHELVED" is not supported.`,
+    );
+  const host = body.host();
+  if (host !== "" && !(await isInCell(target, host))) throw badRequest(`Compute host ${host} could not be found.`);
+  if (!body.has("availability_zone")) return { kind: "unshelve", host };
+  const unpins = mayName && body.raw("availability_zone") === null;
+  const zone = unpins ? "" : (body.text("availability_zone") ?? "");
+  if (zone !== "" && !(await checks.zones.has(zone)))
+    throw badRequest(`The requested availability zone is not available: ${zone.slice(0, 100)}`);
+  return { kind: "unshelve", host, zone };
+};
+
+/** Whether the host is in the server's cell, because servers move only within their cell. */
+async function isInCell({ cell }: ActionTarget, host: string): Promise<boolean> {
+  const hosts = await cell.adminHosts([host]);
+  if (hosts.kind === "unreachable") throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
+  return hosts.value.some(({ name }) => name === host);
+}

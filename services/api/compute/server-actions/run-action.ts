@@ -1,0 +1,197 @@
+import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { callerOf, type KnownCall, requireAdmin } from "../../http/call.ts";
+import { badRequest, invalidField, unavailable } from "../../http/fault.ts";
+import { deleteServer } from "../servers/delete-server.ts";
+import type { ImageRule } from "../servers/image-rule.ts";
+import type { ServerDeps } from "../servers/server-routes.ts";
+import { ActionBody } from "./action-body.ts";
+import { type ActionTarget, findTarget, wrongState } from "./action-target.ts";
+import { beginInCell } from "./begin-in-cell.ts";
+import type { MoveAcceptor } from "./move-acceptor.ts";
+import {
+  type MoveChecks,
+  type ReadMove,
+  readEvacuate,
+  readLiveMigrate,
+  readMigrate,
+  readResize,
+  readUnshelve,
+  requireMayUnshelve,
+} from "./move-actions.ts";
+import { readRebuild } from "./rebuild-action.ts";
+import { readResetState, resetState } from "./reset-state.ts";
+
+export interface ActionDeps extends ServerDeps {
+  /** Null when this process moves no servers. */
+  readonly mover: MoveAcceptor | null;
+}
+
+export interface ActionOptions {
+  readonly imageRule: ImageRule;
+  readonly resizeToSameHost: boolean;
+  readonly evacuateUnfenced: boolean;
+}
+
+/** One call of an action. */
+export interface ActionCall {
+  readonly id: string;
+  readonly call: KnownCall;
+  readonly carrier: Readonly<Record<string, string>>;
+  readonly body: ActionBody;
+  readonly action: string;
+}
+
+/** The answer to an action. With `server`, its body shows the changed server. */
+export interface ActionResult {
+  readonly status: 200 | 202 | 204;
+  readonly shows?: "server" | "password";
+}
+
+type RunAction = (deps: ActionDeps, one: ActionCall, options: ActionOptions) => Promise<ActionResult>;
+
+const ACCEPTED: ActionResult = { status: 202 };
+
+/** Runs an operation that keeps the server on its host. */
+const inCell =
+  (kind: OperationKind, answer: ActionResult = ACCEPTED): RunAction =>
+  async (deps, { id, call, carrier, action }) => {
+    const target = await findTarget(deps, call, { id, action });
+    await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call) });
+    return answer;
+  };
+
+/** Runs a move to a host that a scheduler chooses. */
+const toHost =
+  (read: ReadMove, answer: ActionResult = ACCEPTED): RunAction =>
+  async (deps, one, options) => {
+    const target = await findTarget(deps, one.call, one);
+    await move(deps, target, read, one, options);
+    return answer;
+  };
+
+async function move(
+  deps: ActionDeps,
+  target: ActionTarget,
+  read: ReadMove,
+  { body, call, carrier }: ActionCall,
+  { resizeToSameHost, evacuateUnfenced }: ActionOptions,
+): Promise<void> {
+  if (deps.mover === null) throw unavailable("This process moves no servers.");
+  const checks: MoveChecks = { ...deps, resizeToSameHost, evacuateUnfenced };
+  await deps.mover.accept(target, await read(checks, target, body, call), call, carrier);
+}
+
+const reboot: RunAction = async (deps, one, options) => {
+  const type = one.body.refuseOthers("type").require("type").raw("type");
+  const word = typeof type === "string" ? type.toUpperCase() : "";
+  if (word !== "SOFT" && word !== "HARD") throw invalidField("type", type, "It is not one of ['HARD', 'SOFT'].");
+  return inCell(word === "HARD" ? "hard-reboot" : "reboot")(deps, one, options);
+};
+
+const rebuild: RunAction = async (deps, one, { imageRule }) => {
+  const target = await findTarget(deps, one.call, one);
+  const after = await readRebuild({ images: deps.images, imageRule }, target, one.body, one.call);
+  await beginInCell(deps, target, { kind: "rebuild", carrier: one.carrier, askedBy: callerOf(one.call), after });
+  return { status: 202, shows: "server" };
+};
+
+/** Unshelves a server. An offloaded server needs a host; any other is started on its own host. */
+const unshelve: RunAction = async (deps, one, options) => {
+  requireMayUnshelve(one.body, one.call);
+  const target = await findTarget(deps, one.call, one);
+  switch (target.server.status) {
+    case "SHELVED_OFFLOADED":
+      await move(deps, target, readUnshelve, one, options);
+      return ACCEPTED;
+    case "SHELVED":
+      await readUnshelve({ ...deps, ...options }, target, one.body, one.call);
+      await beginInCell(deps, target, { kind: "start", carrier: one.carrier, askedBy: callerOf(one.call) });
+      return ACCEPTED;
+    default:
+      throw wrongState({ action: one.action, uuid: target.server.uuid }, target.server.status);
+  }
+};
+
+/** Starts a stopped server. A shelved one must be unshelved instead. */
+const start: RunAction = async (deps, one) => {
+  const target = await findTarget(deps, one.call, one);
+  if (target.server.status === "SHELVED")
+    throw wrongState({ action: one.action, uuid: target.server.uuid }, target.server.status);
+  await beginInCell(deps, target, { kind: "start", carrier: one.carrier, askedBy: callerOf(one.call) });
+  return ACCEPTED;
+};
+
+/** Deletes the server even while another operation is under way. */
+const forceDelete: RunAction = async (deps, { id, call, carrier }) => {
+  await deleteServer(deps, call, id, carrier);
+  return ACCEPTED;
+};
+
+const reset: RunAction = async (deps, one) => {
+  const state = readResetState(one.body);
+  await resetState(await findTarget(deps, one.call, one), state);
+  return ACCEPTED;
+};
+
+/** One kind of action. */
+interface ServerAction {
+  readonly run: RunAction;
+  /** The policy that reserves the action for admins, or null when members of the server's project may run it. */
+  readonly adminPolicy: string | null;
+}
+
+const forMembers = (run: RunAction): ServerAction => ({ run, adminPolicy: null });
+const forAdmins = (adminPolicy: string, run: RunAction): ServerAction => ({ run, adminPolicy });
+
+/** The actions by their name in the body. Source: Nova's api-ref, "Servers - run an action", and the defaults of its policies. */
+export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
+  ["resize", forMembers(toHost(readResize))],
+  ["migrate", forAdmins("os-migrate-server:migrate", toHost(readMigrate))],
+  ["os-migrateLive", forAdmins("os-migrate-server:migrate_live", toHost(readLiveMigrate))],
+  ["evacuate", forAdmins("os-evacuate", toHost(readEvacuate, { status: 200, shows: "password" }))],
+  ["unshelve", forMembers(unshelve)],
+  ["rebuild", forMembers(rebuild)],
+  ["confirmResize", forMembers(inCell("confirm", { status: 204 }))],
+  ["revertResize", forMembers(inCell("revert"))],
+  ["shelve", forMembers(inCell("shelve"))],
+  ["shelveOffload", forAdmins("os-shelve:shelve_offload", inCell("shelve-offload"))],
+  ["os-start", forMembers(start)],
+  ["os-stop", forMembers(inCell("stop"))],
+  ["reboot", forMembers(reboot)],
+  ["pause", forMembers(inCell("pause"))],
+  ["unpause", forMembers(inCell("unpause"))],
+  ["forceDelete", forMembers(forceDelete)],
+  ["os-resetState", forAdmins("os-admin-actions:reset_state", reset)],
+]);
+
+/**
+ * Runs the one action of a body. Refuses a body of no action, or of several, an action that there is not, and one that is reserved for
+ * admins. The policy is asked before the server is looked for, so that the answer tells nothing about the server.
+ */
+export function runAction(
+  deps: ActionDeps,
+  body: Readonly<Record<string, unknown>>,
+  one: Omit<ActionCall, "action" | "body">,
+  options: ActionOptions,
+): Promise<ActionResult> {
+  const [action, ...others] = Object.keys(body);
+  if (action === undefined || others.length > 0) throw badRequest("Malformed request body: it names one action.");
+  const known = SERVER_ACTIONS.get(action);
+  if (known === undefined) throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
+  if (known.adminPolicy !== null) requireAdmin(one.call, known.adminPolicy);
+  // As in Nova, the value of these actions is ignored.
+  const value = WITHOUT_FIELDS.has(action) ? null : body[action];
+  return known.run(deps, { ...one, action, body: new ActionBody(action, value) }, options);
+}
+
+const WITHOUT_FIELDS: ReadonlySet<string> = new Set([
+  "confirmResize",
+  "revertResize",
+  "shelve",
+  "shelveOffload",
+  "os-start",
+  "os-stop",
+  "pause",
+  "unpause",
+  "forceDelete",
+]);

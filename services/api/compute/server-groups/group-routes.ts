@@ -1,0 +1,84 @@
+import { randomUUID } from "node:crypto";
+import { Type } from "typebox";
+import type { ServerGroupRecord } from "../../../../core/stores/api/server-group-store.ts";
+import { callOf, type KnownCall } from "../../http/call.ts";
+import type { Http } from "../../http/create-http.ts";
+import { Fault, notFound } from "../../http/fault.ts";
+import { QueryReader } from "../../http/query-reader.ts";
+import { AnyQuery } from "../../http/schema.ts";
+import { readUuidLike } from "../../placement/uuids.ts";
+import type { ServerGroupsPort } from "../../ports.ts";
+import { CreateGroupBody, GroupAnswer, GroupListAnswer } from "./group-schemas.ts";
+import { groupView, readGroup } from "./read-group.ts";
+
+export interface GroupRouteOptions {
+  readonly pageMax: number;
+  /** Groups of one project. */
+  readonly groupsMax: number;
+}
+
+const IdParams = Type.Object({ id: Type.String() });
+const KNOWN: ReadonlySet<string> = new Set(["all_projects", "limit", "offset"]);
+const NONE: ReadonlySet<string> = new Set();
+
+/** `/os-server-groups`. Groups are their project's; an admin may see and delete all. */
+export function registerGroupRoutes(http: Http, store: ServerGroupsPort, options: GroupRouteOptions): void {
+  http.get(
+    "/os-server-groups",
+    { schema: { querystring: AnyQuery, response: { 200: GroupListAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      const query = new QueryReader(request.query);
+      query.refuseOthers({ known: KNOWN, unsupported: NONE, minor: call.minor });
+      const ofAll = query.text("all_projects") !== undefined && call.identity.isAdmin;
+      const groups = await store.groups({
+        projectId: ofAll ? null : call.identity.projectId,
+        limit: query.limit(options.pageMax),
+        offset: query.wholeNumber("offset") ?? 0,
+      });
+      return { server_groups: groups.map((group) => groupView(group, call.minor)) };
+    },
+  );
+
+  http.post(
+    "/os-server-groups",
+    { schema: { body: CreateGroupBody, response: { 200: GroupAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      const { projectId, userId } = call.identity;
+      const group = { uuid: randomUUID(), projectId, userId, ...readGroup(request.body, call.minor) };
+      if ((await store.createGroup(group, options.groupsMax)) === "too-many") {
+        throw new Fault(403, `Quota exceeded, too many server groups: a project may have ${options.groupsMax}.`);
+      }
+      return { server_group: groupView({ ...group, members: [] }, call.minor) };
+    },
+  );
+
+  http.get(
+    "/os-server-groups/:id",
+    { schema: { params: IdParams, response: { 200: GroupAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      return { server_group: groupView(await findGroup(store, call, request.params.id), call.minor) };
+    },
+  );
+
+  http.delete("/os-server-groups/:id", { schema: { params: IdParams } }, async (request, reply) => {
+    const { uuid } = await findGroup(store, callOf(request), request.params.id);
+    if (!(await store.deleteGroup(uuid))) throw groupNotFound(uuid);
+    return reply.code(204).send();
+  });
+}
+
+async function findGroup(store: ServerGroupsPort, { identity }: KnownCall, id: string): Promise<ServerGroupRecord> {
+  const uuid = readUuidLike(id);
+  const group = uuid === null ? null : await store.group(uuid);
+  // Nova answers 403 for a group of another project, which tells that there is one. Here it cannot be told from an unknown group.
+  const isVisible = group !== null && (identity.isAdmin || group.projectId === identity.projectId);
+  if (!isVisible) throw groupNotFound(id);
+  return group;
+}
+
+function groupNotFound(id: string): Fault {
+  return notFound(`Instance group ${id.slice(0, 100)} could not be found.`);
+}

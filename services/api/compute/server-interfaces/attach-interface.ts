@@ -1,0 +1,138 @@
+import { type Candidate, CandidateSearch } from "../../../../core/candidates/best/candidate-search.ts";
+import type { Shortfall } from "../../../../core/ledger/allocation-change.ts";
+import { translatePort } from "../../../../core/scheduling/request/translate-port.ts";
+import type { PortBinding, PortRecord } from "../../../../core/stores/api/port-store.ts";
+import { attachChange, groupsToAttach } from "../../../../core/tasks/port-change.ts";
+import type { PortResourceRequest, ServerPort } from "../../../../proto/gen/berth/shared.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { storedSpelling } from "../../http/canonical-uuid.ts";
+import { badRequest, conflict, invalidField, notFound, unavailable } from "../../http/fault.ts";
+import { bindPorts, letGoOf } from "../../network/bind-ports.ts";
+import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
+import type { ServerDeps } from "../servers/server-routes.ts";
+import type { AttachBody } from "./interface-schemas.ts";
+import { type Planned, patchServer, type ServedServer } from "./patch-server.ts";
+
+const TAG_FROM_MINOR = 49;
+/** Most ways to serve a port on one host that are tried. */
+const WAYS_MAX = 64;
+const SEEN_DEADLINE_MS = 2_000;
+
+/**
+ * Attaches a port to a server: what the port asks of the server's host is added to the server's allocations, on the first providers of the
+ * host that have room. Refuses an unknown port (404), a port of another server (409), and a port for which the host has no room (400); then
+ * nothing is changed.
+ */
+export async function attachInterface(
+  deps: ServerDeps,
+  call: KnownCall,
+  id: string,
+  body: AttachBody,
+): Promise<ServerPort> {
+  const { portId, tag } = readBody(call, body);
+  const target = await findTarget(deps, call, { id, action: "attach_interface" });
+  const port = await findPort(deps, call, portId);
+  const { uuid } = target.server;
+  const isOwn = ({ server }: Pick<ServedServer, "server">) => server.spec.ports.some((one) => one.portId === portId);
+  const inUse = () => conflict(`Port ${portId} is still in use.`);
+  if (isOwn(target)) throw inUse();
+  const [binding] = await bindPorts(deps, [port], uuid);
+  const attached: ServerPort = { portId, networkId: port.networkId, tag };
+  const ways = new WaysOnHost(target);
+  try {
+    await patchServer(target, async (served, lacking) => {
+      if (isOwn(served)) throw inUse();
+      const groups = groupsToAttach(served.server.spec, served.mapping, port);
+      if (groups.length === 0)
+        return { ...attachChange(served.server.spec, attached, [], new Map()), more: [], less: [] };
+      const way = await ways.next(served.host, groups, lacking);
+      if (way === "again") return way;
+      const { spec, items } = attachChange(served.server.spec, attached, groups, way);
+      return { spec, more: items, less: [] };
+    });
+  } catch (error) {
+    if (binding !== undefined) await letGo(deps, target, binding);
+    throw error;
+  }
+  return attached;
+}
+
+function readBody(call: KnownCall, { interfaceAttachment: asked = {} }: AttachBody) {
+  const { net_id, port_id, fixed_ips, tag } = asked;
+  if (tag !== undefined && call.minor < TAG_FROM_MINOR)
+    throw badRequest(
+      "Invalid input for field/attribute interfaceAttachment. Additional properties are not allowed ('tag' was unexpected)",
+    );
+  if (net_id !== undefined && port_id != null) throw badRequest("Must not input both network_id and port_id");
+  if (fixed_ips !== undefined && net_id === undefined)
+    throw badRequest("Must input network_id when request IP address");
+  if (net_id !== undefined) throw invalidField("net_id", net_id, "Berth connects no networks: name a port.");
+  if (port_id == null)
+    throw badRequest(
+      `No specific network was requested and none are available for project '${call.identity.projectId}'.`,
+    );
+  return { portId: storedSpelling(port_id), tag: tag ?? "" };
+}
+
+async function findPort({ networkPorts }: ServerDeps, { identity }: KnownCall, id: string): Promise<PortRecord> {
+  const [port] = (await networkPorts?.ports([id])) ?? [];
+  if (port === undefined || !(identity.isAdmin || port.projectId === identity.projectId))
+    throw notFound(`Port id ${id} could not be found.`);
+  return port;
+}
+
+/**
+ * Releases the port after a refusal, unless another call has attached it to the server or is about to. If that call fails too, the binding
+ * is released when it is old.
+ */
+async function letGo(
+  { networkPorts }: ServerDeps,
+  { cell, server }: ActionTarget,
+  binding: PortBinding,
+): Promise<void> {
+  const now = await cell.server(server.uuid);
+  if (now.kind !== "answer" || now.value?.spec.ports.some((port) => port.portId === binding.id)) return;
+  if (networkPorts !== null) await letGoOf(networkPorts, binding, server.uuid);
+}
+
+/** Finds ways to serve request groups on one host, in this process's view. Ways for which the cell had no room are skipped. */
+class WaysOnHost {
+  readonly #target: ActionTarget;
+  #isFresh = false;
+
+  constructor(target: ActionTarget) {
+    this.#target = target;
+  }
+
+  /** Returns the next way, as providers by suffix. A view may be behind, so it is waited for before a refusal. */
+  async next(
+    host: string,
+    groups: readonly PortResourceRequest[],
+    lacking: readonly Shortfall[],
+  ): Promise<ReadonlyMap<string, string> | Extract<Planned, "again">> {
+    const { cell, server } = this.#target;
+    const { view } = cell;
+    if (view === null) throw unavailable(`This process does not know what the hosts of cell ${cell.name} offer.`);
+    const request = { ...translatePort(groups), trees: onHost(host), limit: WAYS_MAX };
+    for (const way of new CandidateSearch(view, request)) {
+      if (lacking.some((shortfall) => isPartOf(way, shortfall))) continue;
+      return new Map([...way.mappings].map(([suffix, [provider = ""]]) => [suffix, provider]));
+    }
+    if (this.#isFresh)
+      throw badRequest(`Failed to allocate additional resources to ${server.uuid} during interface attach`);
+    this.#isFresh = true;
+    if (!(await cell.viewSeesAll(SEEN_DEADLINE_MS)))
+      throw unavailable(`What the hosts of cell ${cell.name} offer is not known at the moment.`);
+    return "again";
+  }
+}
+
+const onHost = (host: string) => ({
+  openHostsOnly: false,
+  excludedHosts: new Set<string>(),
+  onlyHosts: new Set([host]),
+});
+
+function isPartOf({ items }: Candidate, { provider, resourceClass }: Shortfall): boolean {
+  return items.some((item) => item.provider === provider && item.resourceClass === resourceClass);
+}

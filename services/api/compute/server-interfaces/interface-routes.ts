@@ -1,0 +1,58 @@
+import { Type } from "typebox";
+import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { hydrateServer } from "../../cells/hydrate-servers.ts";
+import { callOf, type KnownCall } from "../../http/call.ts";
+import { canonicalUuid } from "../../http/canonical-uuid.ts";
+import type { Http } from "../../http/create-http.ts";
+import { notFound } from "../../http/fault.ts";
+import { AnyQuery } from "../../http/schema.ts";
+import { serverNotFound } from "../servers/request-finder.ts";
+import type { ServerDeps } from "../servers/server-routes.ts";
+import { attachInterface } from "./attach-interface.ts";
+import { detachInterface } from "./detach-interface.ts";
+import { AttachBody, InterfaceAnswer, InterfaceListAnswer } from "./interface-schemas.ts";
+import { interfaceView } from "./interface-view.ts";
+
+const ServerParams = Type.Object({ id: Type.String() });
+const PortParams = Type.Object({ id: Type.String(), portId: Type.String() });
+
+/** `/servers/{id}/os-interface`: the ports of a server, which come and go with what they ask of its host. */
+export function registerInterfaceRoutes(http: Http, deps: ServerDeps): void {
+  const list = { params: ServerParams, querystring: AnyQuery, response: { 200: InterfaceListAnswer } };
+  http.get("/servers/:id/os-interface", { schema: list }, async (request) => {
+    const call = callOf(request);
+    const { ports } = await specOf(deps, call, request.params.id);
+    return { interfaceAttachments: ports.map((port) => interfaceView(port, call)) };
+  });
+
+  const show = { params: PortParams, querystring: AnyQuery, response: { 200: InterfaceAnswer } };
+  http.get("/servers/:id/os-interface/:portId", { schema: show }, async (request) => {
+    const call = callOf(request);
+    const { id, portId } = request.params;
+    const { ports } = await specOf(deps, call, id);
+    const port = ports.find((one) => one.portId === canonicalUuid(portId));
+    if (port === undefined)
+      throw notFound(`Instance ${id.slice(0, 100)} does not have a port with id ${portId.slice(0, 100)}`);
+    return { interfaceAttachment: interfaceView(port, call) };
+  });
+
+  const attach = { params: ServerParams, body: AttachBody, response: { 200: InterfaceAnswer } };
+  http.post("/servers/:id/os-interface", { schema: attach }, async (request) => {
+    const call = callOf(request);
+    const port = await attachInterface(deps, call, request.params.id, request.body);
+    return { interfaceAttachment: interfaceView(port, call) };
+  });
+
+  http.delete("/servers/:id/os-interface/:portId", { schema: { params: PortParams } }, async (request, reply) => {
+    const { id, portId } = request.params;
+    await detachInterface(deps, callOf(request), id, portId);
+    return reply.code(202).send();
+  });
+}
+
+async function specOf(deps: ServerDeps, call: KnownCall, id: string): Promise<ServerSpec> {
+  const record = await deps.finder.find(id, call.identity);
+  const known = record === null ? null : await hydrateServer(record, deps.cells, { withDeleted: false });
+  if (known === null) throw serverNotFound(id);
+  return known.server.spec;
+}

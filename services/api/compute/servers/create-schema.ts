@@ -1,0 +1,99 @@
+import { Type } from "typebox";
+import type { UnsupportedFields } from "../../http/explain-schema-error.ts";
+import { Flag, Metadata, Name, NullableString, Uuid, WholeNumber } from "../../http/schema.ts";
+import { SchedulerHints } from "./scheduler-hints.ts";
+
+const COUNT_MAX = 2_147_483_647;
+
+/** A field that may be sent, but only with a value that asks for nothing. */
+function Empty(...values: readonly (string | boolean | null)[]) {
+  return Type.Optional(Type.Unsafe<string | boolean | null>({ enum: [...values] }));
+}
+
+/** Builds the errors for fields that may only be sent empty, from the reason for each. */
+function emptyOnly(reasons: Readonly<Record<string, string>>): UnsupportedFields {
+  const told = ([name, why]: [string, string]) => [
+    name,
+    `Invalid input for field/attribute ${name}. ${why}: leave the field out.`,
+  ];
+  return Object.fromEntries(Object.entries(reasons).map(told));
+}
+
+const EmptyList = Type.Optional(Type.Array(Type.Unknown(), { maxItems: 0 }));
+
+const NETWORKS_MAX = 64;
+/** A network to connect to. Only ports are supported. */
+const Network = Type.Object(
+  {
+    port: Type.Optional(Type.Union([Uuid, Type.Null()])),
+    uuid: Type.Optional(Type.String({ maxLength: 255 })),
+    fixed_ip: Type.Optional(Type.String({ maxLength: 64 })),
+    tag: Type.Optional(Type.String({ minLength: 1, maxLength: 60 })),
+  },
+  { additionalProperties: false },
+);
+
+/**
+ * The body of `POST /servers`. Fields of the Compute API that Berth does not support are refused by name (UNSUPPORTED_CREATE_FIELDS) rather
+ * than ignored, unless their value asks for nothing.
+ */
+export const CreateServerBody = Type.Object(
+  {
+    server: Type.Object(
+      {
+        name: Name,
+        flavorRef: Type.Unsafe<string | number>({ type: ["string", "integer"], minLength: 1, maxLength: 1024 }),
+        imageRef: Type.Optional(Type.Union([Uuid, Type.Literal("")])),
+        metadata: Type.Optional(Metadata),
+        availability_zone: Type.Optional(Name),
+        networks: Type.Optional(
+          Type.Union([Type.Literal("none"), Type.Literal("auto"), Type.Array(Network, { maxItems: NETWORKS_MAX })]),
+        ),
+        host: Type.Optional(Name),
+        hostname: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+        hypervisor_hostname: Type.Optional(Name),
+        min_count: Type.Optional(WholeNumber({ minimum: 1, maximum: COUNT_MAX })),
+        max_count: Type.Optional(WholeNumber({ minimum: 1, maximum: COUNT_MAX })),
+        return_reservation_id: Type.Optional(Flag),
+        security_groups: Type.Optional(
+          Type.Array(Type.Object({ name: Type.Optional(Type.Literal("default")) }, { additionalProperties: false }), {
+            maxItems: 16,
+          }),
+        ),
+        "OS-DCF:diskConfig": Type.Optional(Type.Literal("AUTO")),
+        config_drive: Empty(null, false, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no"),
+        description: Type.Optional(NullableString),
+        key_name: Empty(null),
+        user_data: Empty(null, ""),
+        accessIPv4: Empty(null, ""),
+        accessIPv6: Empty(null, ""),
+        trusted_image_certificates: Empty(null),
+        tags: EmptyList,
+        personality: EmptyList,
+        block_device_mapping: EmptyList,
+        block_device_mapping_v2: EmptyList,
+      },
+      { additionalProperties: false },
+    ),
+    "os:scheduler_hints": Type.Optional(SchedulerHints),
+    "OS-SCH-HNT:scheduler_hints": Type.Optional(SchedulerHints),
+  },
+  { additionalProperties: false },
+);
+export type CreateServerBody = Type.Static<typeof CreateServerBody>;
+
+export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
+  adminPass: "Invalid input for field/attribute adminPass. Berth sets no passwords in guests.",
+  ...emptyOnly({
+    config_drive: "Berth attaches no config drives",
+    key_name: "Berth keeps no key pairs",
+    user_data: "Berth hands no user data to guests",
+    accessIPv4: "Berth keeps no access addresses",
+    accessIPv6: "Berth keeps no access addresses",
+    trusted_image_certificates: "Berth checks no image signatures",
+    tags: "Berth keeps no server tags",
+    personality: "Berth puts no files into guests",
+    block_device_mapping: "Berth attaches no volumes",
+    block_device_mapping_v2: "Berth attaches no volumes",
+  }),
+};

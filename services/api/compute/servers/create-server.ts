@@ -1,0 +1,104 @@
+import { randomUUID } from "node:crypto";
+import type { PortBinding, PortStore } from "../../../../core/stores/api/port-store.ts";
+import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import type { Cells } from "../../cells/hydrate-servers.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { Fault, invalidField } from "../../http/fault.ts";
+import { refuseLargeSpec } from "../../http/spec-size.ts";
+import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { bindPorts, letGoOf } from "../../network/bind-ports.ts";
+import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
+import { explainBadRequest } from "../flavors/check-extra-specs.ts";
+import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
+import { joinGroup } from "../server-groups/join-group.ts";
+import type { CreateServerBody } from "./create-schema.ts";
+import type { ImageRule } from "./image-rule.ts";
+import type { KnownZones } from "./known-zones.ts";
+import { readPlace } from "./named-place.ts";
+import { withOwnServersOnly } from "./own-hints.ts";
+import { planServers, readWish } from "./plan-servers.ts";
+import { readImageProperties } from "./read-image.ts";
+import { readPorts } from "./read-ports.ts";
+import type { RequestAcceptor } from "./request-acceptor.ts";
+import { readHints } from "./scheduler-hints.ts";
+
+export interface CreateServerDeps {
+  readonly acceptor: RequestAcceptor;
+  readonly flavors: FlavorCatalog;
+  readonly clock: Clock;
+  readonly groups: ServerGroupsPort;
+  readonly zones: KnownZones;
+  readonly cells: Cells;
+  /** Null when images are not registered; any image reference is accepted then. */
+  readonly images: Pick<ImageCatalog, "find"> | null;
+  /** Null when there are no network ports. */
+  readonly networkPorts: PortStore | null;
+  readonly store: Pick<RequestsPort, "requests">;
+}
+
+export interface AcceptedServers {
+  readonly specs: readonly [ServerSpec, ...ServerSpec[]];
+  readonly returnReservationId: boolean;
+}
+
+/**
+ * Handles `POST /servers`: accepts one server, or several together. Nothing is stored before the whole body has been checked, and a refusal
+ * names the field. Once the answer is sent, each accepted server will be placed or refused with a reason (law 5).
+ */
+export async function createServer(
+  deps: CreateServerDeps,
+  call: KnownCall,
+  body: CreateServerBody,
+  options: {
+    readonly serversPerCallMax: number;
+    readonly groupMembersMax: number;
+    readonly imageRule: ImageRule;
+    readonly carrier: Readonly<Record<string, string>>;
+  },
+): Promise<AcceptedServers> {
+  const wish = readWish(body, { minor: call.minor, countMax: options.serversPerCallMax });
+  // An id that no flavor can have is not looked up, since databases refuse some texts, such as U+0000.
+  const mayExist = FLAVOR_ID.test(wish.flavorId);
+  const found = mayExist ? await deps.flavors.find(wish.flavorId, { isAdmin: call.identity.isAdmin }) : null;
+  if (found === null) {
+    throw invalidField("flavorRef", body.server.flavorRef, `Flavor ${wish.flavorId} could not be found.`);
+  }
+  const { flavor } = found;
+  const place = await readPlace(body, call, deps);
+  const { imageRule: rule } = options;
+  const image = { identity: call.identity, flavor, rule };
+  const imageProperties = await readImageProperties(body.server.imageRef ?? "", deps.images, image);
+  const ports = { identity: call.identity, servers: wish.count };
+  const wanted = await readPorts(body, deps.networkPorts, ports);
+  const portRequests = wanted.flatMap(({ requests }) => requests);
+  const problem = explainBadRequest(found, { imageProperties, portRequests });
+  if (problem !== null) throw invalidField("flavorRef", body.server.flavorRef, problem);
+  const hints = await withOwnServersOnly(readHints(body), call.identity, deps.store);
+  const asked = { call, flavor, place, imageProperties, hints, ports: wanted };
+  const planned = planServers(body, wish, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
+  for (const spec of planned) refuseLargeSpec(spec);
+  const specs = await joinGroup(deps.groups, call, planned, options.groupMembersMax);
+  const own = wanted.map(({ port }) => port);
+  const bound = specs[0] === undefined ? [] : await bindPorts(deps, own, specs[0].uuid);
+  try {
+    await deps.acceptor.accept(specs, wish.minCount, options.carrier);
+  } catch (error) {
+    // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports.
+    if (error instanceof Fault) await letGoOfAll(deps, bound, specs[0]?.uuid ?? "");
+    throw error;
+  }
+  const [first, ...others] = specs;
+  if (first === undefined) throw new Error("a call planned no server");
+  return { specs: [first, ...others], returnReservationId: wish.returnReservationId };
+}
+
+async function letGoOfAll(
+  { networkPorts }: CreateServerDeps,
+  bound: readonly PortBinding[],
+  serverUuid: string,
+): Promise<void> {
+  if (networkPorts === null) return;
+  for (const binding of bound) await letGoOf(networkPorts, binding, serverUuid);
+}

@@ -1,0 +1,40 @@
+import type { Deletion } from "../../../../core/stores/api/api-store.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../../../runtime/batcher.ts";
+import type { ApiEvents } from "../../events.ts";
+import type { RequestsPort } from "../../ports.ts";
+
+/** Notes in the API database which servers are gone from their cells. Concurrent notes share a transaction. */
+export class DeletionMarker {
+  readonly #marks: Batcher<Deletion, void>;
+  readonly #events: ApiEvents;
+  readonly #pending = new Set<Promise<void>>();
+
+  constructor(deps: { readonly store: Pick<RequestsPort, "markDeleted">; readonly events: ApiEvents }) {
+    this.#events = deps.events;
+    this.#marks = new Batcher({
+      run: async (deletions) => {
+        await deps.store.markDeleted(deletions);
+        return deletions.map((): void => undefined);
+      },
+      maxItems: 1000,
+      spacingMs: COMMIT_SPACING_MS,
+    });
+  }
+
+  /** Notes the deletion, and resolves when the note is stored. */
+  mark(cell: string | null, serverUuid: string): Promise<void> {
+    return this.#marks.submit({ cell, serverUuid });
+  }
+
+  /** Notes the deletion without waiting. If the note fails, the schedulers' sweep makes it. */
+  markSoon(cell: string | null, serverUuid: string): void {
+    const marked = this.mark(cell, serverUuid)
+      .catch((error: unknown) => this.#events.markFailed(serverUuid, error))
+      .finally(() => this.#pending.delete(marked));
+    this.#pending.add(marked);
+  }
+
+  async settle(): Promise<void> {
+    await Promise.all(this.#pending);
+  }
+}

@@ -1,0 +1,171 @@
+import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import { type Cells, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { badRequest, type Fault, unavailable } from "../../http/fault.ts";
+import type { RequestsPort } from "../../ports.ts";
+import { type ListQuery, refuseMarker } from "./list-query.ts";
+import type { RequestFinder } from "./request-finder.ts";
+
+export interface ListServersDeps {
+  readonly store: Pick<RequestsPort, "listRequests" | "scanRequests">;
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly finder: RequestFinder;
+  readonly cells: Cells;
+}
+
+export interface ServerPage {
+  readonly servers: readonly KnownServer[];
+  /** The marker of the next page, or null on the last page. */
+  readonly nextMarker: string | null;
+}
+
+/** Requests that a filtered search reads at a time. */
+const STRETCH_ROWS = 1_000;
+/** Most requests that one call searches to fill a filtered page. The next page continues from there. */
+const SCANNED_MAX = 10_000;
+/** How long a search continues without finding a server. An empty page is answered only when no server follows. */
+const SEARCH_MS_MAX = 15_000;
+/** Most changes of one cell that one call reads. */
+const CHANGES_MAX = 10_000;
+
+/**
+ * Handles `GET /servers`, newest first. A filter that few servers pass may make a page shorter than its limit, and then there is a next
+ * page. A page is empty only when no server follows.
+ */
+export async function listServers(deps: ListServersDeps, call: KnownCall, query: ListQuery): Promise<ServerPage> {
+  const marker = query.marker === null ? null : await deps.finder.find(query.marker, call.identity);
+  if (marker === null && query.marker !== null) refuseMarker(query.marker);
+  if (query.limit === 0) return { servers: [], nextMarker: null };
+  if (query.changedSinceMs === null) return listByCreation(deps, query);
+  return listChanged(deps, query, { sinceMs: query.changedSinceMs, marker });
+}
+
+function listByCreation(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
+  return query.matches === null && query.nameContains === null ? listAll(deps, query) : search(deps, query);
+}
+
+/**
+ * Lists without a filter. A page of requests is then nearly a page of servers: only servers that their cells have deleted are missing.
+ * Where many are missing (after a restore of the API database), the rest of the page is read in large batches, within the time limit of a
+ * search.
+ */
+async function listAll(deps: ListServersDeps, { projectId, limit, marker: start }: ListQuery): Promise<ServerPage> {
+  const servers: KnownServer[] = [];
+  const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
+  let scanned = 0;
+  for (let marker = start, wanted = limit; ; wanted = STRETCH_ROWS) {
+    const records = await deps.store.listRequests({ projectId, marker, limit: wanted });
+    servers.push(...(await hydrateServers(records, deps.cells, { withDeleted: false })));
+    scanned += records.length;
+    marker = records.at(-1)?.serverUuid ?? marker;
+    if (servers.length > limit)
+      return { servers: servers.slice(0, limit), nextMarker: servers[limit - 1]!.server.uuid };
+    if (records.length < wanted) return { servers, nextMarker: null };
+    if (servers.length === limit) return { servers, nextMarker: marker };
+    if (deps.clock.monotonic() <= endMs) continue;
+    if (servers.length === 0) throw foundNothingInTime(scanned);
+    return { servers, nextMarker: marker };
+  }
+}
+
+/**
+ * Lists through a filter: reads a batch of requests at a time, with one question per cell for each batch. Gives up with a 503 when it has
+ * found nothing for too long, since an empty page would claim that there is nothing.
+ */
+async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
+  const { projectId, limit, matches, nameContains } = query;
+  const servers: KnownServer[] = [];
+  const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
+  let scanned = 0;
+  for (let marker = query.marker; ; scanned += STRETCH_ROWS) {
+    const isLate = deps.clock.monotonic() > endMs;
+    if ((isLate || scanned >= SCANNED_MAX) && servers.length > 0) return { servers, nextMarker: marker };
+    if (isLate) throw foundNothingInTime(scanned);
+    const { records, resumeAt } = await deps.store.scanRequests({
+      projectId,
+      marker,
+      rows: STRETCH_ROWS,
+      ...(nameContains !== null && { nameContains }),
+    });
+    for (const known of await hydrateServers(records, deps.cells, { withDeleted: false })) {
+      // Its cell may have given it another name than the one that it was found by.
+      if (nameContains !== null && !known.server.spec.name.includes(nameContains)) continue;
+      if (matches !== null && !matches(known)) continue;
+      servers.push(known);
+      if (servers.length === limit) return { servers, nextMarker: known.server.uuid };
+    }
+    if (resumeAt === null) return { servers, nextMarker: null };
+    marker = resumeAt;
+  }
+}
+
+function foundNothingInTime(scanned: number): Fault {
+  return unavailable(
+    `None of the newest ${scanned} servers matches, and looking through the others takes too long: name a marker, or a filter that more servers pass.`,
+  );
+}
+
+/**
+ * Lists what has changed since a time, including deleted servers, newest first. Cells know the changes of their servers, and the API
+ * database those of requests in no cell. Refuses a time so far back that a cell has more changes than one call reads.
+ */
+async function listChanged(
+  deps: ListServersDeps,
+  query: ListQuery,
+  from: { readonly sinceMs: number; readonly marker: RequestRecord | null },
+): Promise<ServerPage> {
+  const { sinceMs, marker } = from;
+  const [records, ...changes] = await Promise.all([
+    deps.store.listRequests({ projectId: query.projectId, marker: null, limit: CHANGES_MAX, changedSinceMs: sinceMs }),
+    ...Array.from(deps.cells.values(), (cell) => cell.serversChangedSince(sinceMs, CHANGES_MAX)),
+  ]);
+  const known = new Map<string, KnownServer>();
+  for (const answer of changes) {
+    if (answer.kind === "unreachable") continue;
+    if (answer.value.length === CHANGES_MAX) refuseSoFarBack();
+    for (const server of answer.value) known.set(server.uuid, { server, inCell: true, unreachable: false });
+  }
+  if (records.length === CHANGES_MAX) refuseSoFarBack();
+  const others: RequestRecord[] = records.filter((record) => !known.has(record.serverUuid));
+  for (const one of await hydrateServers(others, deps.cells, { withDeleted: true })) known.set(one.server.uuid, one);
+  const wanted = [...known.values()]
+    .filter((one) => isWanted(one, query))
+    .map((one) => ({ known: one, place: placeInList(one.server) }));
+  const rest = marker === null ? wanted : wanted.filter((one) => newestFirst(placeInList(marker), one.place) < 0);
+  const servers = rest
+    .sort((a, b) => newestFirst(a.place, b.place))
+    .slice(0, query.limit)
+    .map((one) => one.known);
+  return { servers, nextMarker: servers.length < rest.length ? (servers.at(-1)?.server.uuid ?? null) : null };
+}
+
+function isWanted(known: KnownServer, query: ListQuery): boolean {
+  const { spec } = known.server;
+  return (
+    (query.projectId === null || spec.projectId === query.projectId) &&
+    (query.nameContains === null || spec.name.includes(query.nameContains)) &&
+    (query.matches === null || query.matches(known))
+  );
+}
+
+/** The sort key of a list, the same as in `ApiStore.listRequests`. */
+interface PlaceInList {
+  readonly createdAtMs: number;
+  readonly uuid: string;
+}
+
+function placeInList(of: { readonly createdAtMs: number; readonly uuid: string } | RequestRecord): PlaceInList {
+  return { createdAtMs: of.createdAtMs, uuid: "uuid" in of ? of.uuid : of.serverUuid };
+}
+
+function newestFirst(a: PlaceInList, b: PlaceInList): number {
+  if (a.uuid === b.uuid) return 0;
+  return b.createdAtMs - a.createdAtMs || (a.uuid < b.uuid ? -1 : 1);
+}
+
+function refuseSoFarBack(): never {
+  throw badRequest(
+    `Invalid input for query parameters changes-since: more than ${CHANGES_MAX} servers have changed since; name a later time.`,
+  );
+}

@@ -1,0 +1,104 @@
+import { PLAIN_REQUEST } from "../../../../core/tasks/server-spec.ts";
+import type { Flavor, SchedulerHint, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { storedSpelling } from "../../http/canonical-uuid.ts";
+import { badRequest, invalidField } from "../../http/fault.ts";
+import { readFlag } from "../../http/schema.ts";
+import type { CreateServerBody } from "./create-schema.ts";
+import { readHostname } from "./hostname.ts";
+import type { NamedPlace } from "./named-place.ts";
+import type { WantedPort } from "./read-ports.ts";
+
+/** The contents of a body that has passed its schema. */
+export interface CreateWish {
+  readonly flavorId: string;
+  readonly count: number;
+  /** Fewest servers that must find a host; otherwise none is created. */
+  readonly minCount: number;
+  readonly returnReservationId: boolean;
+  /** The host name, or "" when it is derived from the name. */
+  readonly hostname: string;
+}
+
+/**
+ * Checks what the schema cannot, and refuses with the field's name. `countMax` is the limit on servers of one call. Between min_count and
+ * max_count, Nova creates as many servers as the quota allows; Berth creates as many as find a host.
+ */
+export function readWish(
+  body: CreateServerBody,
+  options: { readonly minor: number; readonly countMax: number },
+): CreateWish {
+  const { server } = body;
+  if (options.minor >= 37 && server.networks === undefined)
+    throw invalidField("server", server, "'networks' is a required property");
+  if (server.description != null && server.description !== "" && server.description !== server.name) {
+    throw invalidField("description", server.description, "Berth keeps no descriptions.");
+  }
+  const minCount = Number(server.min_count ?? 1);
+  const maxCount = Number(server.max_count ?? minCount);
+  for (const [field, count] of [
+    ["min_count", minCount],
+    ["max_count", maxCount],
+  ] as const) {
+    if (count < 1) throw invalidField(field, count, "must be >= 1");
+    if (count > options.countMax)
+      throw invalidField(field, count, `One call may ask for at most ${options.countMax} servers.`);
+  }
+  if (minCount > maxCount) throw badRequest("min_count must be <= max_count");
+  const hostname = readHostname(server.hostname, options.minor) ?? "";
+  if (hostname !== "" && maxCount > 1) throw badRequest("Unable to allocate a single hostname to multiple instances");
+  return {
+    hostname,
+    flavorId: idOfReference(String(server.flavorRef)),
+    count: maxCount,
+    minCount,
+    returnReservationId: server.return_reservation_id !== undefined && readFlag(server.return_reservation_id) === true,
+  };
+}
+
+/** Returns the id of a flavor that is named by its id or its URL. */
+function idOfReference(reference: string): string {
+  const path = /^https?:\/\//.test(reference) ? (reference.split(/[?#]/)[0] ?? "") : reference;
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** Returns the specs of one call's servers, ready to be accepted. Several servers get a number behind their name, from 1 on, as in Nova. */
+export function planServers(
+  body: CreateServerBody,
+  wish: CreateWish,
+  from: {
+    readonly call: KnownCall;
+    readonly flavor: Flavor;
+    readonly place: NamedPlace;
+    readonly imageProperties: Readonly<Record<string, string>>;
+    readonly hints: readonly SchedulerHint[];
+    readonly ports: readonly WantedPort[];
+    readonly nowMs: number;
+    readonly newUuid: () => string;
+  },
+): ServerSpec[] {
+  const { server } = body;
+  const reservationId = wish.count === 1 ? "" : from.newUuid();
+  return Array.from({ length: wish.count }, (_, index) => ({
+    uuid: from.newUuid(),
+    name: wish.count === 1 ? server.name : `${server.name}-${index + 1}`,
+    projectId: from.call.identity.projectId,
+    userId: from.call.identity.userId,
+    flavor: from.flavor,
+    // Stored in the canonical spelling, which rules that name images use.
+    imageRef: storedSpelling(server.imageRef ?? ""),
+    metadata: server.metadata ?? {},
+    availabilityZone: from.place.zone,
+    requestId: from.call.requestId,
+    createdAtMs: from.nowMs,
+    ...PLAIN_REQUEST,
+    imageProperties: { ...from.imageProperties },
+    hints: from.hints.map((hint) => ({ ...hint, values: [...hint.values] })),
+    forcedHost: from.place.forcedHost,
+    requestedHost: from.place.requestedHost,
+    portRequests: from.ports.flatMap(({ requests }) => requests),
+    ports: from.ports.map(({ port }) => ({ portId: port.id, networkId: port.networkId, tag: "" })),
+    reservationId,
+    hostname: wish.hostname,
+  }));
+}

@@ -1,0 +1,38 @@
+import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/image-type.ts";
+import type { ImageRecord } from "../../../../core/stores/api/image-store.ts";
+import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
+import { storedSpelling } from "../../http/canonical-uuid.ts";
+import { badRequest } from "../../http/fault.ts";
+import type { Identity } from "../../http/identity.ts";
+import { mayShow } from "../../image/image-access.ts";
+import type { ImageCatalog } from "../../image/image-catalog.ts";
+import type { ImageRule } from "./image-rule.ts";
+
+/**
+ * Returns the properties of a server's image, including its disk format. Refuses an image that is too big for the flavor, a registered
+ * image that the caller may not see and, under the rule `registered`, an unknown one.
+ */
+export async function readImageProperties(
+  imageRef: string,
+  images: Pick<ImageCatalog, "find"> | null,
+  from: { readonly identity: Identity; readonly flavor: Flavor; readonly rule: ImageRule },
+): Promise<Readonly<Record<string, string>>> {
+  if (imageRef === "" || images === null) return {};
+  const record = await images.find(storedSpelling(imageRef));
+  if (record === null && from.rule === "any") return {};
+  if (record === null || !mayShow(record, from.identity)) throw badRequest(`Image ${imageRef} could not be found.`);
+  refuseTooBig(record, from.flavor);
+  return { ...record.properties, ...(record.diskFormat !== null && { [DISK_FORMAT_KEY]: record.diskFormat }) };
+}
+
+function refuseTooBig({ minRamMib, minDiskGib }: ImageRecord, flavor: Flavor): void {
+  if (minRamMib > flavor.memoryMib)
+    throw badRequest(
+      `Flavor's memory is too small for requested image: it has ${flavor.memoryMib} MiB, the image asks for ${minRamMib}.`,
+    );
+  // A flavor with a disk size of 0 gives the image as much disk as it needs.
+  if (flavor.diskGib > 0 && minDiskGib > flavor.diskGib)
+    throw badRequest(
+      `Flavor's disk is too small for requested image: it has ${flavor.diskGib} GiB, the image asks for ${minDiskGib}.`,
+    );
+}

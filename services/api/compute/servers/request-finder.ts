@@ -1,0 +1,38 @@
+import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import { Batcher } from "../../../../runtime/batcher.ts";
+import { canonicalUuid } from "../../http/canonical-uuid.ts";
+import { type Fault, notFound } from "../../http/fault.ts";
+import type { Identity } from "../../http/identity.ts";
+import type { RequestsPort } from "../../ports.ts";
+
+/**
+ * Finds accepted requests by their server's uuid, for callers who may see them. A request of another project is not found. Questions that
+ * arrive at about the same time go as one query.
+ */
+export class RequestFinder {
+  readonly #reads: Batcher<string, RequestRecord | null>;
+
+  constructor(deps: { readonly store: Pick<RequestsPort, "requests"> }) {
+    this.#reads = new Batcher({
+      run: async (uuids) => {
+        const records = await deps.store.requests([...new Set(uuids)]);
+        const byUuid = new Map(records.map((record) => [record.serverUuid, record]));
+        return uuids.map((uuid) => byUuid.get(uuid) ?? null);
+      },
+      maxItems: 1000,
+      concurrency: 4,
+    });
+  }
+
+  /** Returns null when the server is unknown or of another project. Finds deleted servers too. */
+  async find(id: string, identity: Identity): Promise<RequestRecord | null> {
+    const uuid = canonicalUuid(id);
+    if (uuid === null) return null;
+    const record = await this.#reads.submit(uuid);
+    return record !== null && (identity.isAdmin || record.spec.projectId === identity.projectId) ? record : null;
+  }
+}
+
+export function serverNotFound(id: string): Fault {
+  return notFound(`Instance ${id.slice(0, 100)} could not be found.`);
+}

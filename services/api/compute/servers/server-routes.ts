@@ -1,0 +1,208 @@
+import { Type } from "typebox";
+import type { DecisionStore } from "../../../../core/stores/api/decision-store.ts";
+import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
+import type { PortStore } from "../../../../core/stores/api/port-store.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import { type Cells, hydrateServer } from "../../cells/hydrate-servers.ts";
+import type { ApiEvents } from "../../events.ts";
+import { callOf } from "../../http/call.ts";
+import { carrierFor, type Http } from "../../http/create-http.ts";
+import { notFound } from "../../http/fault.ts";
+import { nextLink, type Place, placeOf, resourceLinks } from "../../http/links.ts";
+import { AnyQuery } from "../../http/schema.ts";
+import type { ImageCatalog } from "../../image/image-catalog.ts";
+import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
+import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import { CreateServerBody } from "./create-schema.ts";
+import { type AcceptedServers, createServer } from "./create-server.ts";
+import { deleteServer } from "./delete-server.ts";
+import type { DeletionMarker } from "./deletion-marker.ts";
+import type { ImageRule } from "./image-rule.ts";
+import { actionDetailView, actionView } from "./instance-actions.ts";
+import type { KnownZones } from "./known-zones.ts";
+import { readListQuery } from "./list-query.ts";
+import { listServers } from "./list-servers.ts";
+import type { RequestAcceptor } from "./request-acceptor.ts";
+import { type RequestFinder, serverNotFound } from "./request-finder.ts";
+import {
+  ActionAnswer,
+  ActionListAnswer,
+  CreateAnswer,
+  ServerAnswer,
+  ServerDetailListAnswer,
+  ServerListAnswer,
+} from "./server-schemas.ts";
+import { briefView, reservationIdOf, serverView, type Viewer } from "./server-view.ts";
+import { showActions } from "./show-actions.ts";
+import { UpdateServerBody, updateServer } from "./update-server.ts";
+import { readWaitingMoves, withWaitingMove } from "./waiting-moves.ts";
+
+export interface ServerDeps {
+  readonly store: RequestsPort;
+  readonly cells: Cells;
+  readonly acceptor: RequestAcceptor;
+  readonly finder: RequestFinder;
+  readonly flavors: FlavorCatalog;
+  readonly marker: DeletionMarker;
+  readonly groups: ServerGroupsPort;
+  readonly zones: KnownZones;
+  readonly images: ImageCatalog | null;
+  readonly networkPorts: PortStore | null;
+  /** Null when this process moves no servers. */
+  readonly movesStore: MoveStore | null;
+  /** Null when decisions are not kept. */
+  readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
+  readonly clock: Clock;
+  readonly events: ApiEvents;
+}
+
+export interface RouteOptions {
+  /** The path prefix of the routes. */
+  readonly prefix: string;
+  readonly publicUrl: string | null;
+  readonly pageMax: number;
+  readonly serversPerCallMax: number;
+  readonly groupMembersMax: number;
+  readonly imageRule: ImageRule;
+}
+
+const IdParams = Type.Object({ id: Type.String() });
+
+/** Registers `/servers` and the paths below it. */
+export function registerServerRoutes(http: Http, deps: ServerDeps, options: RouteOptions): void {
+  registerChanges(http, deps, options);
+  registerReads(http, deps, options);
+  registerActions(http, deps);
+}
+
+function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): void {
+  http.post(
+    "/servers",
+    { schema: { body: CreateServerBody, response: { 202: CreateAnswer } } },
+    async (request, reply) => {
+      const carrier = carrierFor(request);
+      const accepted = await createServer(deps, callOf(request), request.body, {
+        serversPerCallMax: options.serversPerCallMax,
+        groupMembersMax: options.groupMembersMax,
+        imageRule: options.imageRule,
+        carrier,
+      });
+      const place = placeOf(request, options.prefix, options.publicUrl);
+      reply.code(202).header("location", `${place.versioned}/servers/${accepted.specs[0].uuid}`);
+      return createView(accepted, place);
+    },
+  );
+
+  const update = { params: IdParams, body: UpdateServerBody, response: { 200: ServerAnswer } };
+  http.put("/servers/:id", { schema: update }, async (request) => {
+    const call = callOf(request);
+    await updateServer(deps, call, request.params.id, request.body);
+    return { server: await showServer(deps, request, request.params.id, options) };
+  });
+
+  http.delete("/servers/:id", { schema: { params: IdParams } }, async (request, reply) => {
+    await deleteServer(deps, callOf(request), request.params.id, carrierFor(request));
+    return reply.code(204).send();
+  });
+}
+
+function createView(accepted: AcceptedServers, place: Place) {
+  const [first] = accepted.specs;
+  if (accepted.returnReservationId) return { reservation_id: reservationIdOf(first.requestId) };
+  return {
+    server: {
+      id: first.uuid,
+      links: resourceLinks(place, "servers", first.uuid),
+      "OS-DCF:diskConfig": "AUTO",
+      security_groups: [{ name: "default" }],
+    },
+  };
+}
+
+function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): void {
+  const page = async (request: Parameters<typeof callOf>[0], raw: Record<string, string | string[]>, path: string) => {
+    const call = callOf(request);
+    const query = readListQuery(raw, call, options.pageMax);
+    const viewer: Viewer = {
+      place: placeOf(request, options.prefix, options.publicUrl),
+      minor: call.minor,
+      isAdmin: call.identity.isAdmin,
+      zones: await deps.zones.current(),
+    };
+    const { servers: listed, nextMarker } = await listServers(deps, call, query);
+    const uuids = listed.map(({ server }) => server.uuid);
+    const waiting = await readWaitingMoves(deps.movesStore, uuids);
+    const servers = listed.map((known) => withWaitingMove(known, waiting));
+    const next =
+      nextMarker === null ? null : nextLink(viewer.place, path, raw, { marker: nextMarker, limit: query.limit });
+    return { servers, viewer, links: next === null ? {} : { servers_links: [next] } };
+  };
+
+  http.get("/servers", { schema: { querystring: AnyQuery, response: { 200: ServerListAnswer } } }, async (request) => {
+    const { servers, viewer, links } = await page(request, request.query, "servers");
+    return { servers: servers.map((known) => briefView(known, viewer)), ...links };
+  });
+
+  http.get(
+    "/servers/detail",
+    { schema: { querystring: AnyQuery, response: { 200: ServerDetailListAnswer } } },
+    async (request) => {
+      const { servers, viewer, links } = await page(request, request.query, "servers/detail");
+      return { servers: servers.map((known) => serverView(known, viewer, { inList: true })), ...links };
+    },
+  );
+
+  http.get("/servers/:id", { schema: { params: IdParams, response: { 200: ServerAnswer } } }, async (request) => {
+    return { server: await showServer(deps, request, request.params.id, options) };
+  });
+}
+
+async function showServer(
+  deps: ServerDeps,
+  request: Parameters<typeof callOf>[0],
+  id: string,
+  options: RouteOptions,
+): Promise<ReturnType<typeof serverView>> {
+  const call = callOf(request);
+  const record = await deps.finder.find(id, call.identity);
+  if (record === null) throw serverNotFound(id);
+  const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
+  const found = await hydrateServer(record, deps.cells, { withDeleted: false });
+  if (found === null) throw serverNotFound(id);
+  const viewer: Viewer = {
+    place: placeOf(request, options.prefix, options.publicUrl),
+    minor: call.minor,
+    isAdmin: call.identity.isAdmin,
+    zones: await deps.zones.current(),
+  };
+  return serverView(withWaitingMove(found, waiting), viewer, { inList: false });
+}
+
+function registerActions(http: Http, deps: ServerDeps): void {
+  http.get(
+    "/servers/:id/os-instance-actions",
+    { schema: { params: IdParams, response: { 200: ActionListAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      const { record, actions } = await showActions(deps, call, request.params.id);
+      return { instanceActions: actions.map((action) => actionView(action, record, call.minor)) };
+    },
+  );
+
+  http.get(
+    "/servers/:id/os-instance-actions/:requestId",
+    {
+      schema: { params: Type.Object({ id: Type.String(), requestId: Type.String() }), response: { 200: ActionAnswer } },
+    },
+    async (request) => {
+      const call = callOf(request);
+      const { id, requestId } = request.params;
+      const { record, actions } = await showActions(deps, call, id);
+      const action = actions.find((one) => one.requestId === requestId);
+      if (action === undefined) throw notFound(`Action ${requestId.slice(0, 100)} not found`);
+      return {
+        instanceAction: actionDetailView(action, record, { minor: call.minor, isAdmin: call.identity.isAdmin }),
+      };
+    },
+  );
+}

@@ -1,0 +1,187 @@
+import { createHash } from "node:crypto";
+import type { Server } from "../../../../core/tasks/server.ts";
+import type { Flavor, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { KnownServer } from "../../cells/hydrate-servers.ts";
+import { bookmark, type Place, resourceLinks } from "../../http/links.ts";
+import { isoMicroseconds, isoSeconds } from "../../http/times.ts";
+import type { HostZones } from "../aggregates/host-zones.ts";
+import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
+import { ownerFault } from "./owner-fault.ts";
+import type { ServerDetail } from "./server-schemas.ts";
+import { powerStateOf, shownStatus, VM_STATES } from "./shown-state.ts";
+
+const DOWN_CELLS_FROM_MINOR = 69;
+
+/** The caller to whom a server is shown, with the base of links and the microversion. */
+export interface Viewer {
+  readonly place: Place;
+  readonly minor: number;
+  readonly isAdmin: boolean;
+  readonly zones: Pick<HostZones, "of">;
+}
+
+/** Returns a server as the list without details shows it. */
+export function briefView(known: KnownServer, viewer: Viewer) {
+  const { server } = known;
+  const brief = { id: server.uuid, name: server.spec.name, links: resourceLinks(viewer.place, "servers", server.uuid) };
+  return known.unreachable ? { ...brief, status: "UNKNOWN" } : brief;
+}
+
+/**
+ * Returns the server as the viewer's microversion shows it: in full or, from 2.69 on while its cell does not answer, with the fields that
+ * are known. `inList` leaves out fields that are shown for single servers only.
+ */
+export function serverView(
+  known: KnownServer,
+  viewer: Viewer,
+  options: { readonly inList: boolean },
+): Partial<ServerDetail> {
+  return known.unreachable && viewer.minor >= DOWN_CELLS_FROM_MINOR
+    ? partialView(known, viewer, options)
+    : detailView(known, viewer, options);
+}
+
+/**
+ * Returns only the fields that the API tier knows. Unlike Nova, Berth includes the name.
+ *
+ * Source: Nova's api-guide, "Handling Down Cells".
+ */
+function partialView(
+  known: KnownServer,
+  viewer: Viewer,
+  { inList }: { readonly inList: boolean },
+): Partial<ServerDetail> {
+  const { server } = known;
+  const { spec } = server;
+  const listed = {
+    ...briefView(known, viewer),
+    tenant_id: spec.projectId,
+    created: isoSeconds(server.createdAtMs),
+  };
+  if (inList) return listed;
+  return {
+    ...listed,
+    user_id: spec.userId,
+    image: imageView(spec, viewer),
+    flavor: flavorView(spec.flavor, viewer),
+    "OS-EXT-AZ:availability_zone": spec.availabilityZone === "" ? "UNKNOWN" : spec.availabilityZone,
+    "OS-EXT-STS:power_state": powerStateOf(known),
+    ...(viewer.minor >= 71 && { server_groups: [] }),
+  };
+}
+
+function imageView({ imageRef }: ServerSpec, { place }: Viewer): ServerDetail["image"] {
+  return imageRef === "" ? "" : { id: imageRef, links: [bookmark(place, "images", imageRef)] };
+}
+
+/**
+ * Returns a server in full, with the fields of the viewer's microversion.
+ *
+ * Source: Nova's api-ref, "Servers", and its REST API version history.
+ */
+export function detailView(known: KnownServer, viewer: Viewer, options: { readonly inList: boolean }): ServerDetail {
+  const { server, unreachable } = known;
+  const { spec } = server;
+  const status = shownStatus(known);
+  const view: ServerDetail = {
+    id: server.uuid,
+    name: spec.name,
+    status,
+    tenant_id: spec.projectId,
+    user_id: spec.userId,
+    created: isoSeconds(server.createdAtMs),
+    updated: isoSeconds(server.updatedAtMs),
+    hostId: hostIdOf(spec.projectId, server.host),
+    image: imageView(spec, viewer),
+    flavor: flavorView(spec.flavor, viewer),
+    addresses: {},
+    accessIPv4: "",
+    accessIPv6: "",
+    metadata: spec.metadata,
+    links: resourceLinks(viewer.place, "servers", server.uuid),
+    key_name: null,
+    config_drive: "",
+    security_groups: [{ name: "default" }],
+    "OS-DCF:diskConfig": "AUTO",
+    "OS-EXT-AZ:availability_zone": server.host === null ? spec.availabilityZone : viewer.zones.of(server.host),
+    "OS-EXT-STS:vm_state": unreachable ? null : VM_STATES[server.status],
+    "OS-EXT-STS:task_state": server.taskState,
+    "OS-EXT-STS:power_state": powerStateOf(known),
+    "OS-SRV-USG:launched_at": server.launchedAtMs === null ? null : isoMicroseconds(server.launchedAtMs),
+    "OS-SRV-USG:terminated_at": server.deletedAtMs === null ? null : isoMicroseconds(server.deletedAtMs),
+    "os-extended-volumes:volumes_attached": [],
+  };
+  if (status === "ERROR" && server.fault !== null) view.fault = faultView(known, server.fault, viewer);
+  if (status !== "ERROR" && status !== "UNKNOWN") view.progress = 0;
+  if (viewer.isAdmin) addHostFields(view, server, viewer.minor);
+  addVersionedFields(view, spec, viewer.minor, options.inList);
+  return view;
+}
+
+/** Returns the fault. Since faults may name hosts, only admins read the full text. */
+function faultView(
+  { inCell }: KnownServer,
+  { message, atMs }: NonNullable<Server["fault"]>,
+  { isAdmin }: Viewer,
+): NonNullable<ServerDetail["fault"]> {
+  const fault = { code: 500, created: isoSeconds(atMs) };
+  if (isAdmin) return { ...fault, message, details: message };
+  return { ...fault, message: ownerFault(message, inCell ? "cell" : "scheduler") };
+}
+
+function flavorView(flavor: Flavor | undefined, viewer: Viewer): ServerDetail["flavor"] {
+  if (flavor === undefined) return {};
+  if (viewer.minor < 47) return { id: flavor.id, links: [bookmark(viewer.place, "flavors", flavor.id)] };
+  return {
+    original_name: flavor.name,
+    vcpus: flavor.vcpus,
+    ram: flavor.memoryMib,
+    disk: flavor.diskGib,
+    ephemeral: flavor.ephemeralGib,
+    swap: flavor.swapMib,
+    extra_specs: flavor.extraSpecs,
+  };
+}
+
+/** Adds the fields for admins: the host, and the server's name there. */
+function addHostFields(view: ServerDetail, server: Server, minor: number): void {
+  view["OS-EXT-SRV-ATTR:host"] = server.host;
+  view["OS-EXT-SRV-ATTR:hypervisor_hostname"] = server.host;
+  view["OS-EXT-SRV-ATTR:instance_name"] = `instance-${server.uuid.slice(0, 8)}`;
+  if (minor < 3) return;
+  view["OS-EXT-SRV-ATTR:reservation_id"] = reservationIdOf(server.spec.requestId);
+  view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(server.spec);
+  view["OS-EXT-SRV-ATTR:kernel_id"] = "";
+  view["OS-EXT-SRV-ATTR:ramdisk_id"] = "";
+  view["OS-EXT-SRV-ATTR:root_device_name"] = null;
+  view["OS-EXT-SRV-ATTR:user_data"] = null;
+}
+
+function addVersionedFields(view: ServerDetail, spec: ServerSpec, minor: number, inList: boolean): void {
+  if (minor >= 9) view.locked = false;
+  if (minor >= 19) view.description = null;
+  if (minor >= 26) view.tags = [];
+  if (minor >= 63) view.trusted_image_certificates = null;
+  if (minor >= 71 && !inList) view.server_groups = [];
+  if (minor >= 73) view.locked_reason = null;
+  if (minor >= HOSTNAME_FROM_MINOR) view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(spec);
+  if (minor >= 96) view.pinned_availability_zone = spec.availabilityZone === "" ? null : spec.availabilityZone;
+}
+
+/**
+ * Returns an id that tells a project which of its servers share a host without naming the host, or "" without a host. It is computed as in
+ * Nova.
+ */
+export function hostIdOf(projectId: string, host: string | null): string {
+  return host === null || host === ""
+    ? ""
+    : createHash("sha224")
+        .update(projectId + host)
+        .digest("hex");
+}
+
+/** Returns the reservation id of a call, derived from its request id so that it need not be stored. */
+export function reservationIdOf(requestId: string): string {
+  const bits = BigInt(`0x${requestId.replace(/[^0-9a-f]/g, "").slice(-10) || "0"}`);
+  return `r-${bits.toString(36).padStart(8, "0").slice(-8)}`;
+}

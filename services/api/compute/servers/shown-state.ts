@@ -1,0 +1,75 @@
+import type { Server, ServerStatus } from "../../../../core/tasks/server.ts";
+import type { KnownServer } from "../../cells/hydrate-servers.ts";
+
+/** Nova's names of the states between two operations. */
+export const VM_STATES: Readonly<Record<ServerStatus, string>> = {
+  BUILD: "building",
+  ACTIVE: "active",
+  ERROR: "error",
+  DELETED: "deleted",
+  SHUTOFF: "stopped",
+  PAUSED: "paused",
+  VERIFY_RESIZE: "resized",
+  SHELVED: "shelved",
+  SHELVED_OFFLOADED: "shelved_offloaded",
+};
+
+const RESIZING = {
+  resize_prep: "RESIZE",
+  resize_migrating: "RESIZE",
+  resize_migrated: "RESIZE",
+  resize_finish: "RESIZE",
+};
+const REBUILDING = { rebuilding: "REBUILD", rebuild_spawning: "REBUILD" };
+
+/** Statuses that are shown while an operation is under way; for other operations, the state's own status is shown. Source: Nova's api. */
+const STATUS_UNDER_WAY: Partial<Record<ServerStatus, Readonly<Record<string, string>>>> = {
+  ACTIVE: {
+    ...RESIZING,
+    ...REBUILDING,
+    rebooting: "REBOOT",
+    rebooting_hard: "HARD_REBOOT",
+    migrating: "MIGRATING",
+  },
+  SHUTOFF: { ...RESIZING, ...REBUILDING },
+  VERIFY_RESIZE: { resize_reverting: "REVERT_RESIZE" },
+  PAUSED: { migrating: "MIGRATING" },
+  ERROR: REBUILDING,
+};
+
+/** Returns the shown status, which is UNKNOWN while the cell does not answer. */
+export function shownStatus({ server, unreachable }: KnownServer): string {
+  if (unreachable) return "UNKNOWN";
+  const underWay = server.taskState === null ? undefined : STATUS_UNDER_WAY[server.status]?.[server.taskState];
+  return underWay ?? server.status;
+}
+
+const POWER = { none: 0, running: 1, paused: 3, off: 4 } as const;
+
+/** Returns the power state that Nova's libvirt driver would report for the guest. */
+export function powerStateOf({ server, unreachable }: KnownServer): number {
+  if (unreachable) return POWER.none;
+  switch (server.status) {
+    case "ACTIVE":
+    case "VERIFY_RESIZE":
+      return POWER.running;
+    case "PAUSED":
+      return POWER.paused;
+    case "SHUTOFF":
+    case "SHELVED":
+    case "SHELVED_OFFLOADED":
+      return POWER.off;
+    case "BUILD":
+    case "ERROR":
+    case "DELETED":
+      return POWER.none;
+    default:
+      return server.status satisfies never;
+  }
+}
+
+/** Returns the server with the task state of an operation that is about to begin. */
+export function withTaskState(known: KnownServer, taskState: string): KnownServer {
+  const server: Server = { ...known.server, taskState };
+  return { ...known, server };
+}

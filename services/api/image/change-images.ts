@@ -1,0 +1,189 @@
+import { randomUUID } from "node:crypto";
+import type { ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { storedSpelling } from "../http/canonical-uuid.ts";
+import { badRequest, conflict, Fault, notFound } from "../http/fault.ts";
+import type { Identity } from "../http/identity.ts";
+import { refuseLargeImage } from "../http/spec-size.ts";
+import { mayChange, mayShow } from "./image-access.ts";
+import type { ImageCatalog } from "./image-catalog.ts";
+import type { ChangedImage, CreateImageBody, PatchImageBody } from "./image-schemas.ts";
+
+export interface ImageDeps {
+  readonly store: ImageStore;
+  readonly catalog: Pick<ImageCatalog, "forget">;
+  readonly clock: Clock;
+}
+
+/** Fields that only the Image API itself sets. */
+const FIXED: ReadonlySet<string> = new Set([
+  ...["id", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "os_hidden"],
+  ...["created_at", "updated_at", "self", "file", "schema", "direct_url", "locations", "stores"],
+]);
+/** The values of fields that were never set. */
+const UNSET: ChangedImage = {
+  name: null,
+  visibility: "shared",
+  protected: false,
+  disk_format: null,
+  container_format: null,
+  min_disk: 0,
+  min_ram: 0,
+  tags: [],
+};
+
+/** Registers an image. Only admins may make an image public or give it to another project. */
+export async function createImage(deps: ImageDeps, identity: Identity, body: CreateImageBody): Promise<ImageRecord> {
+  const { id, ...fields } = body;
+  for (const name of Object.keys(fields)) refuseFixed(name);
+  const nowMs = deps.clock.now();
+  const image = imageOf(
+    { ...UNSET, owner: identity.projectId, ...fields },
+    {
+      id: id === undefined ? randomUUID() : storedSpelling(id),
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+    },
+  );
+  refuseOpening(image, null, identity);
+  refuseLargeImage(image.properties);
+  if ((await deps.store.createImage(image)) === "id-taken") throw conflict(`Image ID ${image.id} already exists!`);
+  deps.catalog.forget(image.id);
+  return image;
+}
+
+export async function findImage(
+  store: Pick<ImageStore, "image">,
+  identity: Identity,
+  id: string,
+): Promise<ImageRecord> {
+  const image = await store.image(storedSpelling(id));
+  if (image === null || !mayShow(image, identity)) throw imageNotFound(id);
+  return image;
+}
+
+/** Reads the marker of a list. An image that the caller may not see is refused like one that does not exist. */
+export async function readMarker(
+  store: Pick<ImageStore, "image">,
+  identity: Identity,
+  asked: string | undefined,
+): Promise<string | null> {
+  if (asked === undefined) return null;
+  const image = await store.image(storedSpelling(asked));
+  if (image === null || !mayShow(image, identity))
+    throw badRequest(`Marker ${asked.slice(0, 100)} could not be found.`);
+  return image.id;
+}
+
+/** Changes an image. `check` throws for fields that an image cannot have. */
+export async function patchImage(
+  deps: ImageDeps,
+  identity: Identity,
+  asked: { readonly id: string; readonly patch: PatchImageBody; readonly check: (fields: unknown) => ChangedImage },
+): Promise<ImageRecord> {
+  const { id } = await findOwn(deps.store, identity, asked.id);
+  const changed = await deps.store.updateImage(id, (image) => {
+    const fields = asked.check(patched(fieldsOf(image), asked.patch));
+    const { createdAtMs } = image;
+    const next = imageOf(
+      { ...UNSET, owner: image.owner, ...fields },
+      { id, createdAtMs, updatedAtMs: deps.clock.now() },
+    );
+    refuseOpening(next, image, identity);
+    refuseLargeImage(next.properties);
+    return next;
+  });
+  if (changed === null) throw imageNotFound(asked.id);
+  deps.catalog.forget(id);
+  return changed;
+}
+
+export async function deleteImage(deps: ImageDeps, identity: Identity, asked: string): Promise<void> {
+  const { id, isProtected } = await findOwn(deps.store, identity, asked);
+  if (isProtected) throw new Fault(403, `Image ${id} is protected and cannot be deleted.`);
+  if (!(await deps.store.deleteImage(id))) throw imageNotFound(asked);
+  deps.catalog.forget(id);
+}
+
+async function findOwn(store: ImageStore, identity: Identity, id: string): Promise<ImageRecord> {
+  const image = await findImage(store, identity, id);
+  if (!mayChange(image, identity)) throw new Fault(403, "You are not permitted to modify this image.");
+  return image;
+}
+
+/** Returns the fields after all operations. If one operation fails, none is applied. */
+function patched(fields: Readonly<Record<string, unknown>>, patch: PatchImageBody): Record<string, unknown> {
+  const changed = new Map(Object.entries(fields));
+  for (const { op, path, value } of patch) {
+    const name = path.slice(1).replaceAll("~1", "/").replaceAll("~0", "~");
+    refuseFixed(name);
+    if (op !== "add" && !changed.has(name)) throw conflict(`Property ${name} does not exist.`);
+    if (op === "remove" && Object.hasOwn(UNSET, name)) throw new Fault(403, `Property ${name} may not be removed.`);
+    if (op === "remove") changed.delete(name);
+    else if (value === undefined) throw badRequest(`Operation ${op} on ${name} has no value.`);
+    else changed.set(name, value);
+  }
+  return Object.fromEntries(changed);
+}
+
+function refuseFixed(name: string): void {
+  if (FIXED.has(name)) throw new Fault(403, `Attribute '${name}' is read-only.`);
+}
+
+function refuseOpening({ visibility, owner }: ImageRecord, before: ImageRecord | null, identity: Identity): void {
+  if (identity.isAdmin) return;
+  if (visibility === "public" && before?.visibility !== "public")
+    throw new Fault(403, "You are not authorized to publicize images.");
+  if (owner !== (before?.owner ?? identity.projectId))
+    throw new Fault(403, "You are not permitted to set the owner of this image.");
+}
+
+function fieldsOf(image: ImageRecord): Record<string, unknown> {
+  return {
+    ...image.properties,
+    name: image.name,
+    visibility: image.visibility,
+    protected: image.isProtected,
+    disk_format: image.diskFormat,
+    container_format: image.containerFormat,
+    min_disk: image.minDiskGib,
+    min_ram: image.minRamMib,
+    tags: image.tags,
+    owner: image.owner,
+  };
+}
+
+function imageOf(
+  fields: ChangedImage & { readonly owner: string },
+  own: Pick<ImageRecord, "id" | "createdAtMs" | "updatedAtMs">,
+): ImageRecord {
+  const {
+    name,
+    visibility,
+    protected: isProtected,
+    disk_format,
+    container_format,
+    min_disk,
+    min_ram,
+    tags,
+    owner,
+    ...rest
+  } = fields;
+  return {
+    ...own,
+    name: name ?? null,
+    owner,
+    visibility: visibility ?? "shared",
+    diskFormat: disk_format ?? null,
+    containerFormat: container_format ?? null,
+    minDiskGib: min_disk ?? 0,
+    minRamMib: min_ram ?? 0,
+    isProtected: isProtected ?? false,
+    tags: [...new Set(tags)],
+    properties: rest as Readonly<Record<string, string>>,
+  };
+}
+
+function imageNotFound(id: string): Fault {
+  return notFound(`Failed to find image ${id.slice(0, 100)}.`);
+}

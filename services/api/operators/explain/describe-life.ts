@@ -1,0 +1,66 @@
+import type { TaskLife } from "../../../../core/scheduling/explain/task-life.ts";
+import type { KnownLife } from "./known-life.ts";
+
+/** Describes in words what the server currently waits for. Empty when it waits for nothing. */
+export function describeWaits({ request, moves, cellName, inCell }: KnownLife): readonly string[] {
+  const waits: string[] = [];
+  if (request?.state === "accepted" && cellName === null) waits.push("No scheduler has placed the server yet.");
+  for (const { request: move, state } of moves)
+    if (state === "accepted") waits.push(`The ${move.kind} waits for a scheduler to find a host.`);
+  if (inCell === null) return waits;
+  if (request?.state === "dispatched" && inCell.server === null)
+    waits.push(
+      `The server was sent to cell ${cellName}, which does not have it. A server on its way arrives within seconds. Otherwise the cell's database has lost it, ` +
+        "as a restored one has what came after its backup: once the cell's hosts have been compared with it, an operator runs berth audit --heal, " +
+        "which has the server built again unless its guest is still there. A server that is not wanted any longer can be deleted.",
+    );
+  const open = inCell.tasks.filter(({ outcome }) => outcome === null);
+  for (const task of open) waits.push(...waitsOf(task));
+  for (const { move } of inCell.tasks) if (move !== null && move.note !== "") waits.push(move.note);
+  const { server } = inCell;
+  if (server?.status === "VERIFY_RESIZE" && server.taskState === null)
+    waits.push("The server waits for the resize or migration to be confirmed or reverted.");
+  for (const { name, up, forcedDown, seenAtMs } of inCell.hosts) {
+    if (up) continue;
+    const heard = seenAtMs === null ? "" : `, last heard of at ${new Date(seenAtMs).toISOString()}`;
+    const waiting = open.map(({ kind }) => kind).join(", ");
+    const then = waiting === "" ? "the server's guest there is left alone" : `the ${waiting} waits for it`;
+    waits.push(forcedDown ? `${name} was forced down by an operator${heard}.` : `${name} is silent${heard}: ${then}.`);
+  }
+  return waits;
+}
+
+function waitsOf({ kind, conductors, stage }: TaskLife): readonly string[] {
+  if (conductors.length === 0) return [`The ${kind} waits for a conductor to take it.`];
+  return stage === null ? [] : [`The ${kind} is at the stage ${stage}.`];
+}
+
+/** Describes in words what is not known and why. Empty when nothing is known to be missing. */
+export function describeMissing(known: KnownLife): readonly string[] {
+  const { request, decisions, cellName, inCell, unreachable } = known;
+  const missing = unreachable.map((cell) =>
+    cell === cellName
+      ? `Cell ${cell}, where the server lives or lived, does not answer: its state, attempts, hops and moves are not known now. Ask again later.`
+      : `Cell ${cell} does not answer, so it is not known whether the server lived there.`,
+  );
+  if (request === null)
+    missing.push("The server's request is not in the API database: it was archived (berth db archive).");
+  if (decisions.length === 0)
+    missing.push(
+      "No decision of a scheduler about the server is kept: it was not made yet, long ago (berth scheduler --keep-decisions), or at a busy time.",
+    );
+  if (inCell === null) return missing;
+  if (inCell.server === null)
+    missing.push(
+      request?.state === "deleted"
+        ? `Cell ${cellName} has no more of the server: its history there was archived (berth db archive), or it was deleted before it came there.`
+        : `Cell ${cellName} has no such server: it has not come there yet, or was deleted before it did.`,
+    );
+  else if (inCell.tasks.length === 0) missing.push(`Cell ${cellName} has the server, but none of its tasks.`);
+  const unnamed = inCell.tasks.filter(({ conductors, outcome }) => conductors.length === 0 && outcome !== null);
+  if (unnamed.length > 0)
+    missing.push(
+      `Which conductor carried it was not noted of: ${unnamed.map(({ kind, id }) => `${kind} ${id}`).join(", ")} (cancelled before one took it, or carried by a version that did not note it).`,
+    );
+  return missing;
+}

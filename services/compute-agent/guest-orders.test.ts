@@ -1,0 +1,335 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { beforeEach, expect, test } from "vitest";
+import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import type { ConductorStream } from "../../core/agent/link.ts";
+import type { PowerVerb } from "../../core/agent/power-verbs.ts";
+import { type AgentMessage, type AttemptReport, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
+import { type Clock, systemClock } from "../../runtime/clock.ts";
+import { VirtualClock } from "../../sim/virtual-clock.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import { AttemptReporter } from "./attempt-reporter.ts";
+import type { HandOffOrder } from "./driver.ts";
+import { AgentEvents } from "./events.ts";
+import { FakeDriver } from "./fake-driver.ts";
+import { GuestChains } from "./guest-chains.ts";
+import { GuestObserver } from "./guest-observer.ts";
+import { GuestOrders } from "./guest-orders.ts";
+import { GuestStore } from "./guest-store.ts";
+import type { GuestName } from "./journal.ts";
+import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
+
+const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
+
+/** A driver that records its calls. A hand-off ends only when it is cancelled or the test lets it continue. */
+class NotingDriver extends FakeDriver {
+  readonly calls: string[] = [];
+  letGo = Promise.withResolvers<void>();
+  /** A start waits for this promise and ignores its signal. */
+  starting: Promise<void> = Promise.resolve();
+  /** A change of power waits for this promise and ignores its signal. */
+  powering: Promise<void> = Promise.resolve();
+  /** When true, the driver reports a failure after it has done what it was asked. */
+  losesAnswers = false;
+
+  constructor() {
+    const nothing = () => {};
+    super({
+      clock: systemClock,
+      seed: 1,
+      scripts: new Map(),
+      byMetadata: false,
+      crash: nothing,
+      loseConnections: nothing,
+    });
+  }
+  override async start(guest: GuestName, signal: AbortSignal): Promise<void> {
+    this.calls.push("first start");
+    await this.starting;
+    await super.start(guest, signal);
+  }
+  override async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
+    this.calls.push(verb);
+    signal.addEventListener("abort", () => this.calls.push(`give up ${verb}`));
+    await this.powering;
+    await super.power(guest, verb, signal);
+    if (this.losesAnswers) throw new Error("the connection was lost");
+  }
+  override async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
+    this.calls.push(`hand off to ${order.toHost}`);
+    const off = new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("called off"))));
+    await Promise.race([this.letGo.promise, off]);
+  }
+}
+
+let disk: MemoryDisk;
+let driver: NotingDriver;
+let store: GuestStore;
+let orders: GuestOrders;
+let answers: OrderReport[];
+let reports: AttemptReport[];
+let observer: GuestObserver;
+const stream: ConductorStream = {
+  closed: false,
+  send: ({ body }: AgentMessage) => {
+    if (body?.$case === "ordered") answers.push(body.value);
+    if (body?.$case === "attempt") reports.push(body.value);
+  },
+  onMessages: () => {},
+  onClose: () => {},
+  close: () => {},
+};
+
+beforeEach(async () => {
+  disk = { records: [{ kind: "guest", ...NAME, state: "running", atMs: 1 }] };
+  driver = new NotingDriver();
+  await driver.adopt([{ ...NAME, state: "running" }]);
+  await open();
+});
+
+async function open(clock: Clock = systemClock): Promise<void> {
+  answers = [];
+  reports = [];
+  store = await GuestStore.open(createMemoryJournal(disk), clock);
+  const events = new AgentEvents({
+    logger: pino({ level: "silent" }),
+    registry: new Registry(),
+    tracing: noTracing,
+    fail: (error) => {
+      throw error;
+    },
+    guestCount: () => 0,
+  });
+  const chains = new GuestChains();
+  const parts = { store, chains, driver, clock, events };
+  observer = new GuestObserver(parts);
+  orders = new GuestOrders({ ...parts, observer, reporter: new AttemptReporter(store, () => null) });
+}
+
+const power = (verb: string, order: number, revision = order) =>
+  orders.power({ ...NAME, verb, orderId: `o/${order}`, revision }, stream);
+/** Sends a hand-off. The forced form of a step's order has another id and the same revision. */
+const handOff = (order: number, force = false) =>
+  orders.handOff(
+    {
+      ...NAME,
+      toHost: "other",
+      toAttemptId: "t/1",
+      live: true,
+      force,
+      orderId: `o/${order}${force ? "/forced" : ""}`,
+      revision: order,
+      timeoutMs: 0,
+    },
+    stream,
+  );
+const answered = (count: number) => eventually(`${count} answers`, () => answers.length >= count);
+const state = () => store.guest(NAME.host, NAME.attemptId)?.state;
+
+test("carries out a repeated order once, and answers it again", async () => {
+  power("stop", 1);
+  power("stop", 1);
+  await answered(1);
+  power("stop", 1);
+  await answered(2);
+  expect(answers.map((answer) => answer.failed)).toEqual(["", ""]);
+  expect([driver.calls, state()]).toEqual([["stop"], "stopped"]);
+});
+
+test("refuses an order that is older than an obeyed one, even after the agent's death", async () => {
+  power("stop", 5);
+  await answered(1);
+  power("start", 4);
+  await answered(2);
+  expect(answers[1]?.failed).toBe("a later order was given");
+  await open();
+  power("start", 4);
+  await answered(1);
+  expect([answers[0]?.failed, state()]).toEqual(["a later order was given", "stopped"]);
+  power("start", 6);
+  await answered(2);
+  expect([answers[1]?.failed, state()]).toEqual(["", "running"]);
+});
+
+test("a newer order cancels a hand-off and is carried out after it", async () => {
+  handOff(2);
+  await eventually("the hand-over", () => driver.calls.length === 1);
+  power("start", 3);
+  await answered(2);
+  expect(answers.map((answer) => [answer.orderId, answer.failed])).toEqual([
+    ["o/2", "a later order was given"],
+    ["o/3", ""],
+  ]);
+  expect(state()).toBe("running");
+});
+
+test("a completed hand-off leaves the guest stopped", async () => {
+  handOff(2);
+  driver.letGo.resolve();
+  await answered(1);
+  expect([answers[0]?.failed, state()]).toEqual(["", "stopped"]);
+});
+
+test("a plain hand-off that arrives after its forced form cancels nothing", async () => {
+  handOff(2, true);
+  await eventually("the forced one", () => driver.calls.length === 1);
+  handOff(2);
+  await answered(1);
+  expect(answers).toMatchObject([{ orderId: "o/2", failed: "a later order was given" }]);
+  driver.letGo.resolve();
+  await answered(2);
+  expect(answers[1]).toMatchObject({ orderId: "o/2/forced", failed: "" });
+  handOff(2);
+  await answered(3);
+  expect([answers[2]?.failed, driver.calls.length, state()]).toEqual(["a later order was given", 1, "stopped"]);
+});
+
+test("a forced hand-off cancels its plain form, and is carried out after it", async () => {
+  handOff(2);
+  await eventually("the plain one", () => driver.calls.length === 1);
+  handOff(2, true);
+  await answered(1);
+  expect(answers[0]).toMatchObject({ orderId: "o/2", failed: "a later order was given" });
+  await eventually("the forced one", () => driver.calls.length === 2);
+  driver.letGo.resolve();
+  await answered(2);
+  handOff(3);
+  await answered(3);
+  handOff(3, true);
+  await answered(4);
+  expect([answers[3]?.failed, driver.calls.length]).toEqual(["", 3]);
+});
+
+test("a guest that was handed over is not copied again after the agent's death, because its copy may run", async () => {
+  handOff(2);
+  driver.letGo.resolve();
+  await answered(1);
+  await open();
+  handOff(2);
+  handOff(2, true);
+  power("start", 7, 2);
+  await answered(3);
+  expect(answers.map((answer) => answer.failed)).toEqual(["", "", "a later order was given"]);
+  expect([driver.calls.length, state()]).toEqual([1, "stopped"]);
+});
+
+test("an order starts its guest again when the host has lost the guest's power since", async () => {
+  power("start", 2);
+  await answered(1);
+  await store.record({ kind: "guest", ...NAME, state: "stopped", atMs: 3, revision: 2 });
+  await open();
+  power("start", 2);
+  await answered(1);
+  expect([answers[0]?.failed, driver.calls, state()]).toEqual(["", ["start", "start"], "running"]);
+});
+
+test("a guest that does not exist or was destroyed here obeys no order", async () => {
+  orders.power({ ...NAME, attemptId: "t/9", verb: "start", orderId: "o/1", revision: 1 }, stream);
+  await answered(1);
+  await store.record({ kind: "tombstone", ...NAME, atMs: 2 });
+  power("start", 2);
+  await answered(2);
+  expect(answers.map((answer) => answer.failed)).toEqual([
+    "there is no such guest",
+    "the server was destroyed here before",
+  ]);
+  power("dance", 3);
+  expect(answers[2]?.failed).toBe("no such verb: dance");
+});
+
+/** Records a guest that was never started. */
+async function prepared(): Promise<void> {
+  await store.record({ kind: "guest", ...NAME, state: "prepared", atMs: 1 });
+  await driver.adopt([{ ...NAME, state: "prepared" }]);
+}
+const start = (revision: number) => orders.start({ ...NAME, revision }, stream);
+const runs = () => driver.guests().some(({ running }) => running);
+
+test("an order that arrives during a start is carried out after it, and decides the final state", async () => {
+  await prepared();
+  const starting = Promise.withResolvers<void>();
+  driver.starting = starting.promise;
+  start(0);
+  await eventually("the start", () => driver.calls.length === 1);
+  power("stop", 1);
+  start(0);
+  expect(reports).toMatchObject([{ state: GuestState.GUEST_STATE_FAILED, reason: "a later order was given" }]);
+  starting.resolve();
+  await answered(1);
+  expect([answers[0]?.failed, driver.calls, state(), runs()]).toEqual(["", ["first start", "stop"], "stopped", false]);
+  await open();
+  expect(store.guest(NAME.host, NAME.attemptId)).toMatchObject({ state: "stopped", revision: 1 });
+});
+
+test("carries out a repeated start once, and answers it again", async () => {
+  await prepared();
+  start(0);
+  start(0);
+  await eventually("the answer", () => reports.length === 1);
+  start(0);
+  await eventually("both answers", () => reports.length === 2);
+  expect(reports.map((report) => report.state)).toEqual([
+    GuestState.GUEST_STATE_RUNNING,
+    GuestState.GUEST_STATE_RUNNING,
+  ]);
+  expect([driver.calls, state()]).toEqual([["first start"], "running"]);
+});
+
+test("stops a guest that was never started, because an interrupted start may have succeeded", async () => {
+  await prepared();
+  await driver.start(NAME, new AbortController().signal);
+  power("stop", 1);
+  await answered(1);
+  expect([answers[0]?.failed, state(), runs()]).toEqual(["", "stopped", false]);
+});
+
+test("starts a guest that was never started before pausing it", async () => {
+  await prepared();
+  power("pause", 1);
+  await answered(1);
+  expect([driver.calls, state()]).toEqual([["first start", "pause"], "paused"]);
+});
+
+test("an order whose answer was lost is done if the guest is in the right state, and failed if the state is unknown", async () => {
+  driver.losesAnswers = true;
+  power("stop", 1);
+  await answered(1);
+  expect([answers[0]?.failed, state()]).toEqual(["", "stopped"]);
+  power("reboot", 2);
+  await answered(2);
+  expect([answers[1]?.failed, state(), runs()]).toEqual(["the connection was lost", "running", true]);
+});
+
+test("detects that a guest shut itself down, and starts it again by an order that was obeyed before", async () => {
+  power("start", 2);
+  await answered(1);
+  await driver.power(NAME, "stop", new AbortController().signal);
+  await observer.correct(store.guestsOf(NAME.host));
+  expect(store.guest(NAME.host, NAME.attemptId)).toMatchObject({ state: "stopped", revision: 2 });
+  power("start", 2);
+  await answered(2);
+  expect([answers[1]?.failed, state(), runs()]).toEqual(["", "running", true]);
+});
+
+test.each([
+  ["is done by then", false, "", "stopped"],
+  ["was not done", true, "the driver's stop took longer than 60000 ms", "running"],
+])(
+  "a stop that exceeds its deadline is answered when it has ended, by the final state: it %s",
+  async (_, breaksOff, failed, is) => {
+    const clock = new VirtualClock(0);
+    await open(clock);
+    const powering = Promise.withResolvers<void>();
+    driver.powering = powering.promise;
+    power("stop", 1);
+    await eventually("the stop", () => driver.calls.length === 1);
+    clock.step(60_000);
+    expect(driver.calls).toEqual(["stop", "give up stop"]);
+    power("stop", 1);
+    expect(answers).toEqual([]);
+    if (breaksOff) powering.reject(new Error("the shutdown was ignored"));
+    else powering.resolve();
+    await answered(1);
+    expect([answers[0]?.failed, state(), runs()]).toEqual([failed, is, is === "running"]);
+  },
+);

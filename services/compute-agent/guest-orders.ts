@@ -1,0 +1,205 @@
+import type { ConductorStream } from "../../core/agent/link.ts";
+import { POWER_VERBS } from "../../core/agent/power-verbs.ts";
+import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { AttemptReporter } from "./attempt-reporter.ts";
+import { callDriver } from "./call-driver.ts";
+import type { Driver } from "./driver.ts";
+import type { AgentEvents } from "./events.ts";
+import { CalledOffError, type GuestChains } from "./guest-chains.ts";
+import type { GuestObserver } from "./guest-observer.ts";
+import { answering, type GuestOrder, orderOfHandOff, orderOfPower, orderOfStart } from "./guest-order.ts";
+import type { GuestStore } from "./guest-store.ts";
+import type { GuestEntry } from "./guest-table.ts";
+import { type GuestName, type GuestState, JournalError } from "./journal.ts";
+import { messageOf } from "./message-of.ts";
+
+/** A driver that needs longer than this to start or stop a guest has failed. */
+const POWER_TIMEOUT_MS = 60_000;
+
+export interface OrderDeps {
+  readonly store: GuestStore;
+  readonly chains: GuestChains;
+  readonly observer: Pick<GuestObserver, "powerOf">;
+  readonly driver: Driver;
+  readonly reporter: AttemptReporter;
+  readonly clock: Clock;
+  readonly events: AgentEvents;
+}
+
+type ExistingGuest = Exclude<GuestEntry, { readonly state: "failed" }>;
+
+/** An order that waits or is being carried out. */
+interface OpenOrder {
+  readonly order: GuestOrder;
+  readonly asked: Set<ConductorStream>;
+}
+
+const LATER_GIVEN = "a later order was given";
+const NO_GUEST = "there is no such guest";
+const BURIED = "the server was destroyed here before";
+
+/**
+ * Carries out orders that change whether a guest runs, through the guest's chain. An obeyed order is never repeated, and an order that is
+ * older than an earlier one is refused. A newer order cancels an older one, and begins when the driver has ended that call. An order is
+ * answered only when the driver has ended, by the guest's state at that time. A step of an operation gives one order, so two orders with
+ * one revision are its plain form and its forced form, and the forced form is the later one.
+ */
+export class GuestOrders {
+  readonly #deps: OrderDeps;
+  /** The latest order of each guest, until it is answered. */
+  readonly #open = new Map<string, OpenOrder>();
+  /** The highest revision of any order that each guest was given since the agent started, including failed orders. */
+  readonly #heard = new Map<string, number>();
+
+  constructor(deps: OrderDeps) {
+    this.#deps = deps;
+  }
+
+  /** Starts a guest that was prepared or that stopped with its host. A guest that already runs is no error. */
+  start(message: Start, from: ConductorStream): void {
+    this.#take(orderOfStart(message), from);
+  }
+
+  power(message: Power, from: ConductorStream): void {
+    const verb = POWER_VERBS.find((one) => one === message.verb);
+    if (verb === undefined) answering(message)(from, `no such verb: ${message.verb}`);
+    else this.#take(orderOfPower(message, verb), from);
+  }
+
+  handOff(message: HandOff, from: ConductorStream): void {
+    this.#take(orderOfHandOff(message), from);
+  }
+
+  /** Forgets the guest's revisions, because the guest is gone. */
+  forget(name: GuestName): void {
+    this.#heard.delete(keyOf(name));
+  }
+
+  #take(order: GuestOrder, from: ConductorStream): void {
+    const { name } = order;
+    const key = keyOf(name);
+    const open = this.#open.get(key);
+    const known = this.#known(order, open?.order);
+    if (known === "asked") open?.asked.add(from);
+    else if (known !== null) order.answer(from, known);
+    if (known !== null) return;
+    const taken: OpenOrder = { order, asked: new Set([from]) };
+    this.#open.set(key, taken);
+    this.#heard.set(key, Math.max(order.revision, this.#heard.get(key) ?? 0));
+    if (order.work.kind === "start") this.#deps.reporter.detach(name.attemptId);
+    const done = this.#deps.chains.enter(name, (signal) => this.#carryOut(order, signal), { callOff: LATER_GIVEN });
+    const end = (failed: string) => {
+      if (this.#open.get(key) === taken) this.#open.delete(key);
+      for (const stream of taken.asked) order.answer(stream, failed);
+    };
+    done.then(
+      () => end(""),
+      (error: unknown) => {
+        // The agent cannot continue without its journal, so it sends no answer.
+        if (error instanceof JournalError) return this.#deps.events.journalFailed(error);
+        if (!(error instanceof CalledOffError)) this.#deps.events.orderFailed(name, messageOf(error));
+        end(messageOf(error));
+      },
+    );
+  }
+
+  /**
+   * The answer if it is already known, or `asked` while the order is being carried out. Null when the order must be carried out, also after
+   * a failure.
+   */
+  #known(order: GuestOrder, open: GuestOrder | undefined): string | null {
+    const { name, revision } = order;
+    if (this.#deps.store.isBuried(name)) return BURIED;
+    if (open?.id === order.id) return "asked";
+    const guest = this.#existing(name);
+    if (guest === null) return NO_GUEST;
+    const latest = Math.max(guest.revision ?? 0, this.#heard.get(keyOf(name)) ?? 0);
+    if (revision !== latest) return revision < latest ? LATER_GIVEN : null;
+    if (open?.revision === revision) return isForced(order) && open.work.kind === "hand-off" ? null : LATER_GIVEN;
+    if (guest.revision !== revision || guest.orderId === undefined) return null;
+    if (guest.orderId === order.id) return guest.state === order.goal ? "" : null;
+    return isForced(order) && guest.state === "stopped" ? "" : LATER_GIVEN;
+  }
+
+  async #carryOut(order: GuestOrder, signal: AbortSignal): Promise<void> {
+    const guest = this.#existing(order.name);
+    if (guest === null) throw new Error(NO_GUEST);
+    // This Start is a repetition, or arrives after an order with the same effect.
+    if (order.work.kind === "start" && guest.state === "running") return;
+    try {
+      await this.#drive(order, guest, signal);
+    } catch (error) {
+      const found = await this.#foundAfterFailure(order, guest);
+      const isDone = order.work.kind === "power" && found === order.goal && !REBOOTS.includes(order.work.verb);
+      if (!isDone || error instanceof CalledOffError) throw error;
+    }
+    await this.#record(order, order.goal, order.work.kind === "start" ? {} : { orderId: order.id });
+  }
+
+  async #drive(order: GuestOrder, guest: ExistingGuest, signal: AbortSignal): Promise<void> {
+    const { driver } = this.#deps;
+    const { name, work } = order;
+    if (work.kind === "hand-off") {
+      await this.#call("handing over", work.timeoutMs, signal, name, (raised) => driver.handOff(work.order, raised));
+      return;
+    }
+    const verb = work.kind === "start" ? "start" : work.verb;
+    // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
+    // succeeded.
+    const isFirstStart = guest.state === "prepared" && verb !== "stop";
+    if (isFirstStart) {
+      const start = (raised: AbortSignal) => driver.start(name, raised);
+      await this.#call("the driver's start", POWER_TIMEOUT_MS, signal, name, start);
+    }
+    // The driver is also called when the journal already shows that state, because a failed hand-off may have stopped the guest.
+    if (!isFirstStart || verb === "pause") {
+      const power = (raised: AbortSignal) => driver.power(name, verb, raised);
+      await this.#call(`the driver's ${verb}`, POWER_TIMEOUT_MS, signal, name, power);
+    }
+  }
+
+  #call(
+    what: string,
+    timeoutMs: number,
+    signal: AbortSignal,
+    name: GuestName,
+    call: (signal: AbortSignal) => Promise<void>,
+  ): Promise<void> {
+    const { clock, events } = this.#deps;
+    return callDriver(call, { signal, timeoutMs, what, clock, onStuck: () => events.driverStuck(name, what) });
+  }
+
+  /**
+   * Determines the guest's state after a driver failed or gave up, since it may have changed the guest before. Null when the state is
+   * unknown.
+   */
+  async #foundAfterFailure(order: GuestOrder, guest: ExistingGuest): Promise<GuestState | null> {
+    const found = await this.#deps.observer.powerOf(guest);
+    if (found !== null && found !== guest.state) await this.#record(order, found, {});
+    return found;
+  }
+
+  async #record(order: GuestOrder, state: GuestState, by: { readonly orderId?: string }): Promise<void> {
+    const { store, reporter, clock } = this.#deps;
+    const { name } = order;
+    const guest = this.#existing(name);
+    // A destroy that waits for this turn takes precedence.
+    if (store.isBuried(name)) throw new Error(BURIED);
+    if (guest === null) throw new Error(NO_GUEST);
+    if ((guest.revision ?? 0) > order.revision) throw new CalledOffError(LATER_GIVEN);
+    await store.record({ kind: "guest", ...name, state, atMs: clock.now(), revision: order.revision, ...by });
+    reporter.detach(name.attemptId);
+  }
+
+  #existing(name: GuestName): ExistingGuest | null {
+    const entry = this.#deps.store.guest(name.host, name.attemptId);
+    return entry === undefined || entry.state === "building" || entry.state === "failed" ? null : entry;
+  }
+}
+
+/** Verbs whose success the guest's state does not show, because the guest runs in any case. */
+const REBOOTS: readonly string[] = ["reboot", "hard-reboot"];
+
+const isForced = ({ work }: GuestOrder): boolean => work.kind === "hand-off" && work.order.force;
+const keyOf = (name: GuestName): string => `${name.host} ${name.attemptId}`;

@@ -1,0 +1,203 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
+import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
+import { leftoverUuid } from "../../core/tasks/move-change.ts";
+import { factsOf } from "../../core/tasks/operation-facts.ts";
+import { writeOf } from "../../core/tasks/operation-writes.ts";
+import { type ConductorMessage, GuestState } from "../../proto/gen/berth/agent.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import {
+  conductorId,
+  deleteTask,
+  dispatchOf,
+  hostTree,
+  numbered,
+  serverId,
+  taskId,
+} from "../../test/contract/cell-fixtures.ts";
+import { beginOperationOn } from "../../test/rigs/begin-operation.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import type { AgentConnection } from "./agent-registry.ts";
+import { ConductorEvents } from "./events.ts";
+import { GuestComparer } from "./guest-comparer.ts";
+import { GuestJudge } from "./guest-judge.ts";
+import { GuestSettler } from "./guest-settler.ts";
+import { StepCommitter } from "./step-committer.ts";
+
+/** A stub of HostHolders for which no other agent has any host. */
+const holders = { isFree: async () => true, isStillFree: async () => true };
+
+function setUp(unknownDestroysPerMinute = 10) {
+  const clock = new ManualClock(1_000_000);
+  const ledger = new MemoryLedger();
+  const store = new MemoryCellStore({ clock, ledger });
+  const registry = new Registry();
+  const events = new ConductorEvents({ logger: pino({ level: "silent" }), registry, clock, taskCount: () => 0 });
+  const stop = new AbortController().signal;
+  const commits = new StepCommitter({ store, conductorId: conductorId(1), clock, events, stop });
+  const judge = new GuestJudge({ store, commits, clock, events, settings: { unknownDestroysPerMinute } });
+  const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf: () => null });
+  const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
+  const sent: ConductorMessage[] = [];
+  const stream = {
+    closed: false,
+    send: (message: ConductorMessage) => {
+      if (message.body?.$case === "listGuests") sent.push(message);
+    },
+    onMessages: () => {},
+    onClose: () => {},
+    close: () => {},
+  };
+  const connection: AgentConnection = { agentId: "a", stream, hosts: new Map() };
+  return { ledger, store, registry, comparer, sent, connection };
+}
+
+function queryOf(message: ConductorMessage | undefined): number {
+  return message?.body?.$case === "listGuests" ? message.body.value.query : 0;
+}
+
+test.each(["SHUTOFF", "PAUSED", "SHELVED", "VERIFY_RESIZE"] as const)(
+  "reports the missing guest of a server that is %s",
+  async (status) => {
+    const { store, boot, compareEmpty, missing } = booting();
+    await boot();
+    const kinds = { SHUTOFF: "stop", PAUSED: "pause", SHELVED: "shelve", VERIFY_RESIZE: "resize" } as const;
+    const id = numbered(0xe, 1);
+    await beginOperationOn(store, { server: 1, kind: kinds[status], hosts: [1], taskId: id });
+    await compareEmpty("host-0");
+    expect(await missing()).toBe(0);
+    const [taken] = await store.takeTasks(conductorId(1), [id]);
+    if (taken === undefined) throw new Error("it cannot be taken");
+    const claim = { taskId: id, serverUuid: serverId(1), epoch: taken.epoch };
+    const at = { selection: 0, reason: "", noted: [], unseenMs: 0 };
+    const stages = status === "VERIFY_RESIZE" ? (["starting", "succeed"] as const) : (["succeed"] as const);
+    for (const [index, to] of stages.entries()) {
+      const write = writeOf(factsOf(taken.task), { ...at, from: { stage: "preparing", selection: 0 }, to });
+      await store.commitStep([{ ...claim, step: index + 1, ...write }]);
+    }
+    expect(await store.servers([serverId(1)])).toMatchObject([{ status, taskState: null }]);
+    await compareEmpty(status === "VERIFY_RESIZE" ? "host-1" : "host-0");
+    expect(await missing()).toBe(1);
+  },
+);
+
+test("a missing guest is not reported while a delete that removed it is open, and is reported without a delete", async () => {
+  const { store, boot, compareEmpty, missing } = booting();
+  await boot();
+  await compareEmpty("host-0");
+  expect(await missing()).toBe(1);
+  await store.requestDelete([deleteTask(1, 2)]);
+  await compareEmpty("host-0");
+  expect(await missing()).toBe(1);
+});
+
+test("counts unknown guests that wait for their turn until they are gone or their host is lost", async () => {
+  const { registry, comparer, sent, connection: bare } = setUp(0);
+  const state = { guests: [], incarnation: "" } as unknown as NonNullable<ReturnType<typeof bare.hosts.get>>;
+  const connection = { ...bare, hosts: new Map([["host-0", state]]) };
+  const waiting = async () =>
+    (await registry.getSingleMetric("berth_conductor_unknown_guests_waiting")?.get())?.values[0]?.value;
+  let questions = 0;
+  const compare = async (host: string, servers: readonly number[]) => {
+    questions += 1;
+    const compared = comparer.compare(connection, host);
+    await eventually("the question", () => sent.length === questions);
+    const guests = servers.map((server) => ({
+      ...{ serverUuid: serverId(server), attemptId: `${numbered(0xe, server)}/0`, revision: 0 },
+      state: GuestState.GUEST_STATE_RUNNING,
+    }));
+    comparer.listed({ host, query: queryOf(sent.at(-1)), guests }, connection);
+    await compared;
+  };
+  await compare("host-0", [1, 2, 3]);
+  await compare("host-1", [4]);
+  expect(await waiting()).toBe(4);
+  await compare("host-0", [2]);
+  expect(await waiting()).toBe(2);
+  comparer.lost(connection);
+  expect(await waiting()).toBe(1);
+  await compare("host-1", []);
+  expect(await waiting()).toBe(0);
+});
+
+/** Sets up two hosts whose agent reports no guests. `boot` makes server 1 ACTIVE on the first host. */
+function booting() {
+  const { ledger, store, registry, comparer, sent, connection } = setUp();
+  const missing = async () =>
+    (await registry.getSingleMetric("berth_conductor_guests_missing_total")?.get())?.values[0]?.value;
+  let questions = 0;
+  const compareEmpty = async (host: string) => {
+    questions += 1;
+    const compared = comparer.compare(connection, host);
+    await eventually("the question", () => sent.length === questions);
+    comparer.listed({ host, query: queryOf(sent.at(-1)), guests: [] }, connection);
+    await compared;
+  };
+  const boot = async () => {
+    await ledger.putTrees([hostTree(0, 8), hostTree(1, 8)]);
+    await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
+    await store.renewLease({ id: conductorId(1), name: "c", leaseMs: 60_000 });
+    const [taken] = await store.takeTasks(conductorId(1), [taskId(1)]);
+    const claim = { taskId: taskId(1), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, selection: 0 };
+    expect(await store.commitActive([claim])).toEqual([{ kind: "committed" }]);
+  };
+  return { store, boot, compareEmpty, missing, comparer, connection, sent };
+}
+
+test("accepts an answer only from the asked agent and about the asked host, under an id that nobody can predict", async () => {
+  const { comparer, connection, sent } = setUp();
+  const other: AgentConnection = { ...connection, agentId: "b" };
+  const ids: number[] = [];
+  for (let round = 1; round <= 20; round += 1) {
+    let isAnswered = false;
+    const compared = comparer.compare(connection, "host-0").then(() => {
+      isAnswered = true;
+    });
+    await eventually("the question", () => sent.length === round);
+    const query = queryOf(sent.at(-1));
+    ids.push(query);
+    comparer.listed({ host: "host-0", query, guests: [] }, other);
+    comparer.listed({ host: "host-1", query, guests: [] }, connection);
+    comparer.listed({ host: "host-0", query: query + 1, guests: [] }, connection);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isAnswered).toBe(false);
+    comparer.listed({ host: "host-0", query, guests: [] }, connection);
+    await compared;
+  }
+  expect(new Set(ids).size).toBe(20);
+  expect(Math.max(...ids)).toBeGreaterThan(1_000_000);
+});
+
+test("a guest list does not release what is held for a guest that came after the host was asked", async () => {
+  const { comparer, connection, sent, store, boot } = booting();
+  await boot();
+  const compared = comparer.compare(connection, "host-0");
+  await eventually("the question", () => sent.length === 1);
+  // In the meantime the server is deleted, and its host does not report that the guest is gone.
+  await store.requestDelete([deleteTask(1, 2)]);
+  const [taken] = await store.takeTasks(conductorId(1), [taskId(2)]);
+  const claim = { taskId: taskId(2), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, left: ["host-0"] };
+  expect(await store.commitDeleted([claim])).toEqual([{ kind: "committed" }]);
+  comparer.listed({ host: "host-0", query: queryOf(sent[0]), guests: [] }, connection);
+  await compared;
+  const [held] = await store.holdings([leftoverUuid(taskId(2))]);
+  expect(held?.items.length).toBeGreaterThan(0);
+
+  const comparedAgain = comparer.compare(connection, "host-0");
+  await eventually("the next question", () => sent.length === 2);
+  comparer.listed({ host: "host-0", query: queryOf(sent[1]), guests: [] }, connection);
+  await comparedAgain;
+  expect(await store.holdings([leftoverUuid(taskId(2))])).toEqual([null]);
+});
+
+test("refuses a list with a guest whose id the database cannot store", async () => {
+  const { comparer, connection, sent } = setUp();
+  const compared = comparer.compare(connection, "host-0");
+  compared.catch(() => {});
+  await eventually("the question", () => sent.length === 1);
+  const guest = { serverUuid: serverId(1), attemptId: "a\0", state: GuestState.GUEST_STATE_RUNNING, revision: 0 };
+  comparer.listed({ host: "host-0", query: queryOf(sent[0]), guests: [guest] }, connection);
+  await expect(compared).rejects.toThrow("agent a lists guests of host-0 that cannot be");
+});

@@ -1,0 +1,233 @@
+import { randomInt } from "node:crypto";
+import type { Home } from "../../core/stores/cell/cell-store.ts";
+import type { ComparedHost } from "../../core/stores/cell/operation-store.ts";
+import { type FoundGuest, shouldExist } from "../../core/tasks/guest-fate.ts";
+import { type Guest, type GuestList, GuestState } from "../../proto/gen/berth/agent.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import type { AgentConnection } from "./agent-registry.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { GuestSettler } from "./guest-settler.ts";
+import { guestsFault } from "./hello-fault.ts";
+import type { HostHolders } from "./host-holders.ts";
+import type { ConductorStore } from "./ports.ts";
+import { SharedStep } from "./shared-step.ts";
+import type { StepCommitter } from "./step-committer.ts";
+
+const LIST_ANSWER_MS = 10_000;
+/** Query ids are random, so that an agent cannot answer a query that it was not sent. */
+const QUERY_MAX = 2 ** 47;
+
+interface Query {
+  readonly connection: AgentConnection;
+  readonly host: string;
+  readonly resolve: (guests: readonly Guest[]) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Compares the guests of a host with the guests that it should have according to the cell's database. */
+export class GuestComparer {
+  readonly #store: Pick<
+    ConductorStore,
+    "residents" | "servers" | "agentArrived" | "releaseEvacuated" | "holdForGuests" | "incarnation" | "keepQuarantined"
+  >;
+  readonly #residents: SharedStep<string, readonly Home[]>;
+  readonly #evacuated: SharedStep<ComparedHost, readonly string[]>;
+  readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
+  readonly #settler: GuestSettler;
+  readonly #commits: StepCommitter;
+  readonly #clock: Clock;
+  readonly #events: ConductorEvents;
+  readonly #holding: SharedStep<string, readonly string[]>;
+  readonly #incarnation: SharedStep<string, string>;
+  readonly #quarantine: SharedStep<{ readonly host: string; readonly attemptIds: readonly string[] }, undefined>;
+  /** The incarnation of the database with which each host of a connection was last compared, as its agent knows it. */
+  readonly #compared = new WeakMap<AgentConnection, Map<string, string>>();
+  /** For each host, a promise that resolves when the guests of its hello are settled. */
+  readonly #settled = new WeakMap<AgentConnection, Map<string, Promise<unknown>>>();
+  readonly #queries = new Map<number, Query>();
+
+  constructor(options: {
+    readonly store: Pick<
+      ConductorStore,
+      | "residents"
+      | "servers"
+      | "agentArrived"
+      | "releaseEvacuated"
+      | "holdForGuests"
+      | "incarnation"
+      | "keepQuarantined"
+    >;
+    readonly holders: Pick<HostHolders, "isFree" | "isStillFree">;
+    readonly settler: GuestSettler;
+    readonly commits: StepCommitter;
+    readonly clock: Clock;
+    readonly events: ConductorEvents;
+  }) {
+    const { store } = options;
+    this.#store = store;
+    this.#residents = new SharedStep((hosts) => store.residents(hosts));
+    this.#evacuated = new SharedStep((hosts) => store.releaseEvacuated(hosts));
+    this.#holding = new SharedStep((hosts) => store.holdForGuests(hosts));
+    this.#holders = options.holders;
+    this.#incarnation = new SharedStep(async (hosts) => {
+      const incarnation = await store.incarnation();
+      return hosts.map(() => incarnation);
+    });
+    this.#quarantine = new SharedStep(async (hosts) => {
+      await store.keepQuarantined(hosts);
+      return hosts.map(() => undefined);
+    });
+    this.#settler = options.settler;
+    this.#commits = options.commits;
+    this.#clock = options.clock;
+    this.#events = options.events;
+  }
+
+  /** Begins to settle the guests that the hello names. `afterHello` waits for the end. */
+  arrived(connection: AgentConnection): void {
+    const settled = new Map<string, Promise<unknown>>();
+    const seen = this.#seen(connection);
+    // This rejects only when the conductor stops, or when another agent holds the hosts.
+    seen.catch(() => {});
+    for (const [host, state] of connection.hosts) {
+      if (state.guests.length === 0) continue;
+      const all = seen.then(() => this.#settle(connection, host, state.guests));
+      // Rejects in the same cases as `seen`.
+      all.catch(() => {});
+      settled.set(host, all);
+    }
+    this.#settled.set(connection, settled);
+  }
+
+  /** Records the agent in the cell's database, unless another agent holds the hosts. */
+  async #seen(connection: AgentConnection): Promise<void> {
+    const { agentId, hosts } = connection;
+    if (!(await this.#holders.isFree(connection))) throw new Error(`the hosts of agent ${agentId} are another agent's`);
+    await this.#commits.insist("agent-arrived", () => this.#store.agentArrived(agentId, [...hosts.keys()]));
+  }
+
+  /** Resolves when the guests of the agent's hello are settled. */
+  async afterHello(connection: AgentConnection, host: string): Promise<void> {
+    await this.#settled.get(connection)?.get(host);
+  }
+
+  /**
+   * Releases what is held on the host for guests that are gone from it. If anything is held there, the host is asked for its guests now,
+   * because its hello may be older than the hold. When the host cannot be asked now, later comparisons release it.
+   */
+  async releaseHeld(connection: AgentConnection, host: string): Promise<void> {
+    const held = await this.#commits.answered("holding", this.#holding, host);
+    if (held.length === 0) return;
+    try {
+      const remaining = await this.#settle(connection, host, await this.list(connection, host));
+      await this.#release({ host, remaining, held });
+    } catch (error) {
+      this.#events.comparisonFailed(error);
+    }
+  }
+
+  /**
+   * Asks the host for its guests now, settles them, and releases what was held for guests that are gone. Reports servers whose guest is
+   * missing on the host. Nothing is rebuilt, because an operator has to judge these. A server with an open task is left out, since its
+   * guest may have been destroyed on purpose. Rejects when the agent does not answer, or when the database gives the host to another agent.
+   * That happens when two agents came up at the same moment and both passed the checks of their arrival.
+   */
+  async compare(connection: AgentConnection, host: string): Promise<void> {
+    if (!(await this.#holders.isStillFree(connection, host)))
+      throw new Error(`host ${host} has been taken over from agent ${connection.agentId} by another agent`);
+    const residents = await this.#commits.answered("residents", this.#residents, host);
+    const held = await this.#commits.answered("holding", this.#holding, host);
+    const guests = await this.list(connection, host);
+    const remaining = await this.#settle(connection, host, guests);
+    await this.#release({ host, remaining, held });
+    const attemptIds = remaining.flatMap(({ attemptId }) =>
+      this.#settler.isQuarantined({ host, attemptId }) ? [attemptId] : [],
+    );
+    await this.#commits.answered("quarantine", this.#quarantine, { host, attemptIds });
+    const known = new Set(guests.map((guest) => guest.attemptId));
+    for (const { status, busy, attemptId, serverUuid } of residents) {
+      if (!shouldExist(status) || busy || known.has(attemptId ?? "")) continue;
+      const [now] = await this.#commits.insist("servers", () => this.#store.servers([serverUuid]));
+      if (now?.host === host && now.attemptId === attemptId && shouldExist(now.status) && now.taskState === null)
+        this.#events.guestMissing(serverUuid, host, now.status);
+    }
+  }
+
+  /** Releases only what was held before the host was asked, because a guest with a later hold may not have been there yet. */
+  async #release(compared: ComparedHost & { readonly held: readonly string[] }): Promise<void> {
+    if (compared.held.length === 0) return;
+    const released = await this.#commits.answered("evacuated", this.#evacuated, compared);
+    if (released.length > 0) this.#events.evacuatedReleased(compared.host, released.length);
+  }
+
+  /** Accepts the answer to a query if it comes from the asked connection and names the asked host. */
+  listed(list: GuestList, connection: AgentConnection): void {
+    const query = this.#queries.get(list.query);
+    if (query === undefined) return;
+    if (query.connection !== connection || query.host !== list.host) {
+      this.#events.reportDropped(connection.agentId, list.host, "guests");
+      return;
+    }
+    const fault = guestsFault(list.guests);
+    if (fault === null) query.resolve(list.guests);
+    else query.reject(new Error(`agent ${connection.agentId} lists guests of ${list.host} that cannot be: ${fault}`));
+  }
+
+  lost(connection: AgentConnection): void {
+    for (const host of connection.hosts.keys()) this.#settler.onlyThere(host, []);
+    for (const query of this.#queries.values()) {
+      if (query.connection === connection) query.reject(new Error(`agent ${connection.agentId} was lost`));
+    }
+  }
+
+  /** Asks the host for its guests. Rejects when the agent does not answer. */
+  list(connection: AgentConnection, host: string): Promise<readonly Guest[]> {
+    if (connection.stream.closed) return Promise.reject(new Error(`agent ${connection.agentId} was lost`));
+    const query = randomInt(1, QUERY_MAX);
+    const { promise, resolve, reject } = Promise.withResolvers<readonly Guest[]>();
+    this.#queries.set(query, { connection, host, resolve, reject });
+    connection.stream.send({ body: { $case: "listGuests", value: { host, query } } });
+    const answer = withDeadline(promise, LIST_ANSWER_MS, `listing the guests of ${host}`, this.#clock);
+    return answer.finally(() => this.#queries.delete(query));
+  }
+
+  /** The incarnation of the database with which the host was last compared, as its agent knows it, or "" when there was none. */
+  incarnationOf(connection: AgentConnection, host: string): string {
+    return this.#compared.get(connection)?.get(host) ?? connection.hosts.get(host)?.incarnation ?? "";
+  }
+
+  /**
+   * Settles the guests and resolves with those that remain on the host, which are all except the destroyed ones. Then tells the agent the
+   * incarnation of the database that they were compared with. By then, guests that this database has lost are in quarantine.
+   */
+  async #settle(connection: AgentConnection, host: string, guests: readonly Guest[]): Promise<Remaining> {
+    // The incarnation is read first. If the database is replaced during the comparison, the next comparison is again a careful one.
+    const current = await this.#commits.answered("incarnation", this.#incarnation, host);
+    const known = this.#compared.get(connection) ?? new Map<string, string>();
+    this.#compared.set(connection, known);
+    const incarnation = this.incarnationOf(connection, host);
+    const attemptIds = guests.map(({ attemptId }) => attemptId);
+    this.#settler.onlyThere(host, attemptIds);
+    const gone = await Promise.all(
+      guests.map((guest) => this.#settler.settle(foundGuest(host, guest), { revision: guest.revision, incarnation })),
+    );
+    if (incarnation !== current) {
+      known.set(host, current);
+      connection.stream.send({ body: { $case: "compared", value: { host, incarnation: current } } });
+    }
+    return guests.filter((_, index) => gone[index] !== true);
+  }
+}
+
+type Remaining = ComparedHost["remaining"];
+
+export function foundGuest(host: string, { serverUuid, attemptId, state }: Guest): FoundGuest {
+  const states = {
+    [GuestState.GUEST_STATE_PREPARED]: "prepared",
+    [GuestState.GUEST_STATE_RUNNING]: "running",
+    [GuestState.GUEST_STATE_STOPPED]: "stopped",
+    [GuestState.GUEST_STATE_PAUSED]: "paused",
+  } as const;
+  return { host, serverUuid, attemptId, state: states[state as keyof typeof states] ?? "building" };
+}

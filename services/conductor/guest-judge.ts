@@ -1,0 +1,107 @@
+import type { DoomedGuest, GuestVerdict } from "../../core/stores/cell/quarantine.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { ConductorStore } from "./ports.ts";
+import type { ConductorSettings } from "./settings.ts";
+import { SharedStep } from "./shared-step.ts";
+import type { StepCommitter } from "./step-committer.ts";
+import { WaitingGuests } from "./waiting-guests.ts";
+
+const MINUTE_MS = 60_000;
+
+/** What a comparison knows of a guest in addition to its name. */
+export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation">;
+
+/**
+ * Decides whether a comparison may destroy a guest. A guest that the database seems to have lost in a restore or failover is kept in
+ * quarantine (law 6). Guests of servers that the database does not know at all are destroyed at a limited rate. Otherwise an empty new
+ * database, or an agent that is connected to the wrong cell, would cost every guest of every host at once.
+ */
+export class GuestJudge {
+  readonly #commits: StepCommitter;
+  readonly #clock: Clock;
+  readonly #events: ConductorEvents;
+  readonly #perMinute: number;
+  readonly #judging: SharedStep<DoomedGuest, GuestVerdict>;
+  readonly #raising: SharedStep<{ readonly serverUuid: string; readonly revision: number }, undefined>;
+  /** When unknown guests were allowed to be destroyed during the last minute, by the monotonic clock. */
+  #letGoAtMs: number[] = [];
+  /** Unknown guests that wait for their turn to be destroyed. */
+  readonly #waiting = new WaitingGuests();
+  readonly #quarantined = new Set<string>();
+
+  constructor(options: {
+    readonly store: Pick<ConductorStore, "judgeGuests" | "raiseRevisions">;
+    readonly commits: StepCommitter;
+    readonly clock: Clock;
+    readonly events: ConductorEvents;
+    readonly settings: Pick<ConductorSettings, "unknownDestroysPerMinute">;
+  }) {
+    const { store } = options;
+    this.#commits = options.commits;
+    this.#clock = options.clock;
+    this.#events = options.events;
+    this.#perMinute = options.settings.unknownDestroysPerMinute;
+    this.#judging = new SharedStep((guests) => store.judgeGuests(guests));
+    this.#raising = new SharedStep(async (revisions) => {
+      await store.raiseRevisions(revisions);
+      return revisions.map(() => undefined);
+    });
+  }
+
+  /** Rejects when the conductor stops. */
+  async mayDestroy(guest: DoomedGuest): Promise<boolean> {
+    const { kind, reason } = await this.#commits.answered("judge-guests", this.#judging, guest);
+    if (reason !== null) this.#events.guestQuarantined(guest, reason);
+    const key = keyOf(guest);
+    if (kind === "quarantined") this.#quarantined.add(key);
+    else this.#quarantined.delete(key);
+    if (kind !== "unknown") {
+      if (this.#waiting.delete(guest)) this.#tellWaiting();
+      return kind === "destroy";
+    }
+    const mayGo = this.#takeTurn();
+    if (mayGo) this.#waiting.delete(guest);
+    else this.#waiting.add(guest);
+    this.#tellWaiting();
+    return mayGo;
+  }
+
+  /** Called for a guest that the database does not want to be destroyed. */
+  wanted(guest: Pick<DoomedGuest, "host" | "attemptId">): void {
+    this.#quarantined.delete(keyOf(guest));
+    if (this.#waiting.delete(guest)) this.#tellWaiting();
+  }
+
+  /** Forgets waiting guests of the host except these ones. Called with the host's complete list, or with none when the host is lost. */
+  onlyThere(host: string, attemptIds: readonly string[]): void {
+    if (this.#waiting.keepOnly(host, attemptIds)) this.#tellWaiting();
+  }
+
+  /** Whether the last judgement left the guest in quarantine. */
+  isQuarantined(guest: Pick<DoomedGuest, "host" | "attemptId">): boolean {
+    return this.#quarantined.has(keyOf(guest));
+  }
+
+  /**
+   * Raises the revision of a server whose guest has obeyed a later order than the row knows of, because the next order must be later still.
+   */
+  async raise(serverUuid: string, revision: number): Promise<void> {
+    await this.#commits.answered("raise-revisions", this.#raising, { serverUuid, revision });
+    this.#events.revisionRaised(serverUuid, revision);
+  }
+
+  #tellWaiting(): void {
+    this.#events.unknownGuestsWait(this.#waiting.count, this.#perMinute);
+  }
+
+  #takeTurn(): boolean {
+    const nowMs = this.#clock.monotonic();
+    this.#letGoAtMs = this.#letGoAtMs.filter((atMs) => nowMs - atMs < MINUTE_MS);
+    if (this.#letGoAtMs.length >= this.#perMinute) return false;
+    this.#letGoAtMs.push(nowMs);
+    return true;
+  }
+}
+
+const keyOf = ({ host, attemptId }: Pick<DoomedGuest, "host" | "attemptId">): string => `${host} ${attemptId}`;

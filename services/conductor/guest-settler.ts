@@ -1,0 +1,159 @@
+import type { AgentStream } from "../../core/agent/link.ts";
+import type { Home } from "../../core/stores/cell/cell-store.ts";
+import { type FoundGuest, guestFate } from "../../core/tasks/guest-fate.ts";
+import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { FoundKnowledge, GuestJudge } from "./guest-judge.ts";
+import type { ConductorStore } from "./ports.ts";
+import { SharedStep } from "./shared-step.ts";
+import type { StepCommitter } from "./step-committer.ts";
+
+/** Longer than any driver's deadline, within which agents answer. */
+const DESTROY_ANSWER_MS = 90_000;
+
+/**
+ * Makes a guest match its server's row. It starts a guest whose starter died, stops one that runs and should not, destroys one that is not
+ * at home (law 4), and leaves the others alone. Its orders carry the revision of the row, so that a guest that has obeyed a later order
+ * refuses them.
+ */
+export class GuestSettler {
+  readonly #commits: StepCommitter;
+  readonly #judge: Pick<GuestJudge, "mayDestroy" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
+  readonly #clock: Clock;
+  readonly #events: ConductorEvents;
+  readonly #streamOf: (host: string) => AgentStream | null;
+  readonly #homes: SharedStep<string, Home | null>;
+  readonly #forcedDown: SharedStep<string, boolean>;
+  /** The callers that wait for the answer to a destroy, by guest. */
+  readonly #destroys = new Map<
+    string,
+    { readonly host: string; readonly done: (isGone: boolean) => void; readonly promise: Promise<boolean> }
+  >();
+
+  constructor(options: {
+    readonly store: Pick<ConductorStore, "homes" | "sightings">;
+    readonly commits: StepCommitter;
+    readonly judge: Pick<GuestJudge, "mayDestroy" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
+    readonly clock: Clock;
+    readonly events: ConductorEvents;
+    readonly streamOf: (host: string) => AgentStream | null;
+  }) {
+    const { store } = options;
+    this.#commits = options.commits;
+    this.#judge = options.judge;
+    this.#clock = options.clock;
+    this.#events = options.events;
+    this.#streamOf = options.streamOf;
+    this.#forcedDown = new SharedStep(async (hosts) => {
+      const sightings = await store.sightings([...new Set(hosts)]);
+      const forcedDown = new Set(sightings.filter((one) => one.forcedDown).map(({ name }) => name));
+      return hosts.map((host) => forcedDown.has(host));
+    });
+    this.#homes = new SharedStep(async (serverUuids) => {
+      const homes = new Map((await store.homes([...new Set(serverUuids)])).map((home) => [home.serverUuid, home]));
+      return serverUuids.map((serverUuid) => homes.get(serverUuid) ?? null);
+    });
+  }
+
+  /**
+   * Settles one guest.
+   *
+   * `found` is what a comparison knows of the guest, which is then destroyed only if the judge allows it. It is null when a task is done
+   * with the guest. A comparison starts no guest on a host that is forced down. When the operator takes that back, another comparison
+   * follows.
+   *
+   * Resolves when the guest is settled, a destroy was answered, or the host is lost: with true when the host has reported that the guest is
+   * gone, and with false when the guest may still be there. Rejects when the conductor stops.
+   */
+  async settle(guest: FoundGuest, found: FoundKnowledge | null = null): Promise<boolean> {
+    const home = await this.homeOf(guest.serverUuid);
+    const fate = guestFate(guest, home);
+    if (found !== null && fate === "destroy" && !(await this.#judge.mayDestroy({ ...guest, ...found }))) return false;
+    if (found !== null && fate !== "destroy") this.#judge.wanted(guest);
+    const revision = await this.#revisionFor(guest, home, found?.revision ?? 0);
+    if (fate === "leave") return false;
+    const { host, serverUuid, attemptId } = guest;
+    if (found !== null && fate === "start" && (await this.#commits.answered("forced-down", this.#forcedDown, host)))
+      return false;
+    const stream = this.#streamOf(host);
+    // The host cannot be asked, and nothing waits for it. Its guests are compared with the database when it comes back.
+    if (stream === null) return false;
+    this.#events.guestSettled(guest, fate);
+    const name = { host, serverUuid, attemptId };
+    if (fate === "start") {
+      stream.send({ body: { $case: "start", value: { ...name, revision } } });
+      return false;
+    }
+    if (fate === "stop" || fate === "pause") {
+      // Nothing waits for the answer. If the guest still runs, the next comparison finds it.
+      const orderId = `settled/${fate}/${revision}`;
+      stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision } } });
+      return false;
+    }
+    stream.send({ body: { $case: "destroy", value: name } });
+    return this.#destroyed(guest);
+  }
+
+  /**
+   * The revision for an order that makes the guest match its row. If the guest has obeyed a later order than the row knows of, the row is
+   * raised above that order, since the guest refuses an order of the same revision as well. While an operation is open nothing is raised:
+   * the guest's refusal tells the operation that the database has lost commits.
+   */
+  async #revisionFor(guest: FoundGuest, home: Home | null, obeyed: number): Promise<number> {
+    const known = home?.revision ?? 0;
+    if (obeyed <= known || home?.busy === true) return known;
+    const revision = obeyed + 1;
+    if (home !== null && home.status !== "DELETED") await this.#judge.raise(guest.serverUuid, revision);
+    return revision;
+  }
+
+  /** Whether the last comparison left the guest in quarantine. */
+  isQuarantined(guest: Pick<FoundGuest, "host" | "attemptId">): boolean {
+    return this.#judge.isQuarantined(guest);
+  }
+
+  /** Forgets waiting guests of the host except these ones. Called with the host's complete list, or with none when the host is lost. */
+  onlyThere(host: string, attemptIds: readonly string[]): void {
+    this.#judge.onlyThere(host, attemptIds);
+  }
+
+  /** The server's row, read in one batch with the rows of others. */
+  homeOf(serverUuid: string): Promise<Home | null> {
+    return this.#commits.answered("homes", this.#homes, serverUuid);
+  }
+
+  /** Handles an agent's answer to the destroy of one attempt. */
+  reported(report: DestroyReport): void {
+    if (report.failed !== "") this.#events.leftBehind(report.serverUuid, report.host, report.failed);
+    this.#destroys.get(keyOf(report))?.done(report.failed === "");
+  }
+
+  hostLost(host: string): void {
+    for (const waiting of this.#destroys.values()) if (waiting.host === host) waiting.done(false);
+  }
+
+  /** Resolves with whether the host reported that the guest is gone. */
+  async #destroyed(guest: FoundGuest): Promise<boolean> {
+    const key = keyOf(guest);
+    let waiting = this.#destroys.get(key);
+    if (waiting === undefined) {
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      waiting = { host: guest.host, done: resolve, promise };
+      this.#destroys.set(key, waiting);
+    }
+    try {
+      return await withDeadline(waiting.promise, DESTROY_ANSWER_MS, "destroying a guest", this.#clock);
+    } catch {
+      this.#events.leftBehind(guest.serverUuid, guest.host, "the agent did not answer");
+      return false;
+    } finally {
+      if (this.#destroys.get(key) === waiting) this.#destroys.delete(key);
+    }
+  }
+}
+
+function keyOf(guest: { readonly host: string; readonly serverUuid: string; readonly attemptId: string }): string {
+  return `${guest.host} ${guest.serverUuid} ${guest.attemptId}`;
+}

@@ -1,0 +1,175 @@
+import { BinaryReader } from "@bufbuild/protobuf/wire";
+import { cellTasksConsumer, taskSignalHeader } from "../../adapters/nats/streams.ts";
+import { BusError, type BusMessage, busErrorIsTransient, type Subscription } from "../../runtime/bus.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { retry } from "../../runtime/retry.ts";
+import { Ticker } from "../../runtime/ticker.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { HandOvers } from "./hand-overs.ts";
+import type { ConductorBus, ConductorStore } from "./ports.ts";
+import type { ConductorSettings } from "./settings.ts";
+import type { StepCommitter } from "./step-committer.ts";
+import type { TaskRuns } from "./task-runs.ts";
+
+const SWEEP_MAX = 500;
+/** Every so many sweeps, the conductor looks for tasks that it owns without knowing it, because the answer to a take was lost. */
+const OWNED_EVERY = 10;
+const RETRY_MS = 1_000;
+const SUBSCRIBE_RETRY = { delayMs: 200, delayMsMax: 2_000 };
+
+export interface TaskIntakeOptions {
+  readonly bus: ConductorBus;
+  readonly store: Pick<ConductorStore, "sweepTasks" | "ownedTasks">;
+  readonly commits: StepCommitter;
+  readonly runs: TaskRuns;
+  readonly handOvers: HandOvers;
+  readonly clock: Clock;
+  readonly events: ConductorEvents;
+  readonly settings: Pick<
+    ConductorSettings,
+    "conductorId" | "untakenMs" | "sweepMs" | "messagesInFlightMax" | "tasksMax"
+  >;
+}
+
+/**
+ * Receives the conductor's tasks: from messages, and from a sweep that finds tasks whose message was lost or whose conductor died. A
+ * message is acknowledged when its task is taken, or belongs to another conductor, because the rows hold the truth. The message of a signal
+ * is also meant for the conductor that already carries the operation. It takes the task again, and so reads the signal.
+ */
+export class TaskIntake {
+  readonly #options: TaskIntakeOptions;
+  readonly #sweeper: Ticker;
+  /** Tasks that are being taken. Each promise resolves when the take is answered or has failed. */
+  readonly #taking = new Map<string, Promise<boolean>>();
+  #subscription: Subscription | null = null;
+  #sweeps = 0;
+  #stopped = false;
+  readonly #stop = new AbortController();
+
+  constructor(options: TaskIntakeOptions) {
+    this.#options = options;
+    const { clock, events, settings } = options;
+    this.#sweeper = new Ticker({
+      clock,
+      pauseMs: settings.sweepMs,
+      work: () => this.#sweep(),
+      onError: (error) => events.databaseFailed("sweep", error),
+    });
+  }
+
+  /** True while messages come in. Without messages the sweep still finds every task, only later. */
+  get subscribed(): boolean {
+    return this.#subscription !== null;
+  }
+
+  /**
+   * Resolves when tasks are being swept. Messages follow as soon as the bus has the stream. Rejects when the bus can never deliver them.
+   */
+  async start(): Promise<void> {
+    try {
+      await this.#subscribe();
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      this.#options.events.busFailed(error);
+      // The promise rejects only when the conductor stops.
+      retry(() => this.#subscribe(), {
+        ...SUBSCRIBE_RETRY,
+        triesMax: Number.MAX_SAFE_INTEGER,
+        clock: this.#options.clock,
+        signal: this.#stop.signal,
+      }).catch(() => {});
+    }
+    this.#sweeper.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#stop.abort();
+    await Promise.all([this.#subscription?.stop(), this.#sweeper.stop()]);
+  }
+
+  async #subscribe(): Promise<void> {
+    const { bus, settings } = this.#options;
+    const limits = { maxInFlight: settings.messagesInFlightMax };
+    const subscription = await bus.consume(cellTasksConsumer, limits, (message) => this.#onMessage(message));
+    if (this.#stopped) await subscription.stop();
+    else this.#subscription = subscription;
+  }
+
+  #onMessage(message: BusMessage): void {
+    const { runs, events, settings } = this.#options;
+    const taskId = taskIdOf(message.data);
+    if (taskId === null) {
+      events.taskMalformed("(unreadable)", "a message without a task's id");
+      message.ack();
+    } else if ((runs.has(taskId) || this.#taking.has(taskId)) && message.headers[taskSignalHeader] === undefined) {
+      message.ack();
+    } else if (this.#stopped || runs.size + this.#taking.size >= settings.tasksMax) {
+      message.retry(RETRY_MS);
+    } else {
+      void this.#take(taskId, message.headers).then((answered) => (answered ? message.ack() : message.retry(RETRY_MS)));
+    }
+  }
+
+  /**
+   * Takes the task after any take that is in flight, since that one may have missed a newer signal. Resolves with false when the database
+   * did not answer.
+   */
+  #take(taskId: string, headers: Readonly<Record<string, string>>): Promise<boolean> {
+    const before = this.#taking.get(taskId) ?? Promise.resolve(true);
+    const taking = before.then(() => this.#takeNow(taskId, headers));
+    this.#taking.set(taskId, taking);
+    return taking.finally(() => {
+      if (this.#taking.get(taskId) === taking) this.#taking.delete(taskId);
+    });
+  }
+
+  async #takeNow(taskId: string, headers: Readonly<Record<string, string>>): Promise<boolean> {
+    const { commits, runs, events } = this.#options;
+    try {
+      const taken = await commits.take(taskId);
+      if (taken !== null && !this.#stopped) runs.begin(taken, headers);
+      return true;
+    } catch (error) {
+      events.databaseFailed("take", error);
+      return false;
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const { store, runs, handOvers, events, settings } = this.#options;
+    for (let full = true; full && !this.#stopped; ) {
+      const limit = Math.min(SWEEP_MAX, settings.tasksMax - runs.size);
+      if (limit <= 0) return;
+      const swept = await store.sweepTasks(settings.conductorId, settings.untakenMs, limit, handOvers.resting());
+      if (swept.length > 0) events.swept(swept.length);
+      if (this.#stopped) return;
+      for (const taken of swept) runs.begin(taken, {});
+      full = swept.length === limit;
+    }
+    this.#sweeps += 1;
+    if (this.#sweeps % OWNED_EVERY !== 0) return;
+    const owned = await store.ownedTasks(settings.conductorId);
+    const unknown = owned.filter((taskId) => !runs.has(taskId) && !this.#taking.has(taskId));
+    await Promise.all(unknown.map((taskId) => this.#take(taskId, {})));
+  }
+}
+
+function isTransient(error: unknown): boolean {
+  return error instanceof BusError && busErrorIsTransient[error.code];
+}
+
+/** Reads the id from a Task's bytes without decoding the rest, which is read from the row. Returns null when the bytes are no Task. */
+export function taskIdOf(data: Uint8Array): string | null {
+  try {
+    const reader = new BinaryReader(data);
+    while (reader.pos < reader.len) {
+      const tag = reader.uint32();
+      if (tag === 10) return reader.string() || null;
+      reader.skip(tag & 7);
+    }
+    return null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,86 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
+import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
+import type { ConductorMessage, TreeReport } from "../../proto/gen/berth/agent.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import type { AgentConnection } from "./agent-registry.ts";
+import { ConductorEvents } from "./events.ts";
+import { GuestComparer } from "./guest-comparer.ts";
+import { GuestJudge } from "./guest-judge.ts";
+import { GuestSettler } from "./guest-settler.ts";
+import { StepCommitter } from "./step-committer.ts";
+import { TreeKeeper } from "./tree-keeper.ts";
+
+const clock = new ManualClock();
+const uuid = "00000000-0000-4000-8000-000000000001";
+const inventory = { total: 8, reserved: 0, minUnit: 1, maxUnit: 8, stepSize: 1, allocationRatio: 1 };
+const report = (revision: number): TreeReport => ({
+  host: "h",
+  rootProvider: uuid,
+  providers: [{ uuid, name: "h", parent: "", inventories: { VCPU: inventory }, traits: [] }],
+  revision,
+  hypervisor: undefined,
+});
+
+/** A stub of HostHolders for which no other agent has any host. */
+const holders = { isFree: async () => true, isStillFree: async () => true };
+
+function setUp() {
+  const ledger = new MemoryLedger();
+  const store = new MemoryCellStore({ clock, ledger });
+  const events = new ConductorEvents({
+    logger: pino({ level: "silent" }),
+    registry: new Registry(),
+    clock,
+    taskCount: () => 0,
+  });
+  const stop = new AbortController();
+  const commits = new StepCommitter({ store, conductorId: "c", clock, events, stop: stop.signal });
+  const judge = new GuestJudge({ store, commits, clock, events, settings: { unknownDestroysPerMinute: 10 } });
+  const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf: () => null });
+  const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
+  const sent: ConductorMessage[] = [];
+  const stream = {
+    closed: false,
+    send: (message: ConductorMessage) => void sent.push(message),
+    onMessages: () => {},
+    onClose: () => {},
+    close: () => {},
+  };
+  const connection: AgentConnection = {
+    agentId: "a",
+    stream,
+    hosts: new Map([["h", { host: "h", guests: [], incarnation: "" }]]),
+  };
+  return { ledger, store, events, commits, settler, comparer, connection, sent };
+}
+
+test("takes over a repeated report once while the database does not answer", async () => {
+  const { ledger, store, events, commits, comparer, connection, sent } = setUp();
+  const answer = Promise.withResolvers<void>();
+  let puts = 0;
+  const slow = {
+    putTrees: async (trees: Parameters<typeof ledger.putTrees>[0]) => {
+      puts += trees.length;
+      await answer.promise;
+      return ledger.putTrees(trees);
+    },
+  };
+  const trees = new TreeKeeper({ ledger: slow, store, comparer, commits, events, holders, carries: () => true });
+  const first = trees.take(report(1), connection);
+  for (let revision = 2; revision <= 50; revision += 1) await trees.take(report(revision), connection);
+  answer.resolve();
+  await first;
+  const verdict = (revision: number) => ({ body: { $case: "tree", value: { host: "h", revision, refused: "" } } });
+  expect([puts, sent]).toEqual([1, [verdict(1)]]);
+  await trees.take(report(51), connection);
+  expect([puts, sent]).toEqual([2, [verdict(1), verdict(51)]]);
+});
+
+test("does not wait for a guest whose host is lost before the order was sent", async () => {
+  const { settler } = setUp();
+  await settler.settle({ host: "h", serverUuid: uuid, attemptId: "t/0", state: "prepared" });
+  expect(clock.pending).toBe(0);
+});

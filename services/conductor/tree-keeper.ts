@@ -1,0 +1,160 @@
+import type { HypervisorFacts } from "../../core/ledger/hypervisor-facts.ts";
+import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
+import type { KnownRoot } from "../../core/stores/cell/cell-store.ts";
+import type { TreeReport } from "../../proto/gen/berth/agent.ts";
+import type { AgentConnection } from "./agent-registry.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { GuestComparer } from "./guest-comparer.ts";
+import type { HostHolders } from "./host-holders.ts";
+import { hypervisorOfReport } from "./hypervisor-of.ts";
+import type { ConductorLedger, ConductorStore } from "./ports.ts";
+import { SharedStep } from "./shared-step.ts";
+import type { StepCommitter } from "./step-committer.ts";
+import { describeTreeRefusal, foreignRoot, treeOfReport } from "./tree-of.ts";
+
+/** How many hosts are compared at a time before they are brought up again. */
+const RAISES_AT_A_TIME = 50;
+
+const NOT_CARRIED = "the host is connected by another stream now";
+
+interface HostUp {
+  readonly agentId: string;
+  readonly name: string;
+  readonly rootProvider: string;
+  readonly hypervisor: HypervisorFacts | undefined;
+}
+
+/**
+ * Stores the provider trees that hosts report. A host comes up only after its tree is stored and no unwanted guest is left on it. An agent
+ * reports to one conductor, which is responsible for its hosts from then on. It brings them up again when they were wrongly declared down,
+ * and compares their guests with the database from time to time.
+ */
+export class TreeKeeper {
+  readonly #comparer: GuestComparer;
+  readonly #commits: StepCommitter;
+  readonly #events: ConductorEvents;
+  readonly #knownRoot: SharedStep<string, KnownRoot>;
+  readonly #putTree: SharedStep<ProviderTree, TreeOutcome>;
+  readonly #hostUp: SharedStep<HostUp, undefined>;
+  readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
+  readonly #carries: (connection: AgentConnection, host: string) => boolean;
+  /** The hosts that this conductor has brought up, with their root providers. */
+  readonly #up = new Map<AgentConnection, Map<string, HostUp>>();
+  readonly #raising = new Set<AgentConnection>();
+  /** Hosts whose report is being processed. */
+  readonly #taking = new WeakMap<AgentConnection, Set<string>>();
+
+  constructor(options: {
+    readonly ledger: ConductorLedger;
+    readonly store: Pick<ConductorStore, "hostsUp" | "knownRoots">;
+    readonly comparer: GuestComparer;
+    readonly commits: StepCommitter;
+    readonly events: ConductorEvents;
+    readonly holders: Pick<HostHolders, "isFree" | "isStillFree">;
+    readonly carries: (connection: AgentConnection, host: string) => boolean;
+  }) {
+    const { ledger, store } = options;
+    this.#comparer = options.comparer;
+    this.#commits = options.commits;
+    this.#events = options.events;
+    this.#holders = options.holders;
+    this.#carries = options.carries;
+    this.#knownRoot = new SharedStep((roots) => store.knownRoots(roots));
+    this.#putTree = new SharedStep((trees) => ledger.putTrees(trees));
+    this.#hostUp = new SharedStep(async (hosts) => {
+      for (const [agentId, ofAgent] of Map.groupBy(hosts, (host) => host.agentId))
+        await store.hostsUp(agentId, ofAgent);
+      return hosts.map(() => undefined);
+    });
+  }
+
+  /**
+   * Processes a report, and answers with a verdict when the host is up or cannot come up. Agents repeat a report until they get a verdict.
+   * Repetitions are dropped while the report is processed, so that they do not pile up while the database is away. Rejects when the
+   * conductor stops.
+   */
+  async take(report: TreeReport, connection: AgentConnection): Promise<void> {
+    const taking = this.#taking.get(connection) ?? new Set<string>();
+    this.#taking.set(connection, taking);
+    if (taking.has(report.host)) return;
+    taking.add(report.host);
+    try {
+      await this.#judge(report, connection);
+    } finally {
+      taking.delete(report.host);
+    }
+  }
+
+  async #judge(report: TreeReport, connection: AgentConnection): Promise<void> {
+    const { host, revision } = report;
+    const refused = await this.#takeOver(report, connection);
+    if (refused !== null) this.#events.treeRefused(host, refused);
+    connection.stream.send({ body: { $case: "tree", value: { host, revision, refused: refused ?? "" } } });
+  }
+
+  async #takeOver(report: TreeReport, connection: AgentConnection): Promise<string | null> {
+    if (!connection.hosts.has(report.host)) return "the agent's hello did not name the host";
+    if (!this.#carries(connection, report.host)) return NOT_CARRIED;
+    if (!(await this.#holders.isFree(connection))) return NOT_CARRIED;
+    const tree = treeOfReport(report);
+    if ("refused" in tree) return tree.refused;
+    const hypervisor = hypervisorOfReport(report.hypervisor);
+    if (hypervisor !== undefined && "refused" in hypervisor) return hypervisor.refused;
+    const root = await this.#commits.answered("known-roots", this.#knownRoot, tree.root);
+    const foreign = foreignRoot(report, root);
+    if (foreign !== null) return foreign;
+    if (!this.#carries(connection, report.host)) return NOT_CARRIED;
+    const refused = describeTreeRefusal(await this.#commits.answered("trees", this.#putTree, tree));
+    if (refused !== null) return refused;
+    await this.#comparer.afterHello(connection, report.host);
+    await this.#comparer.releaseHeld(connection, report.host);
+    const up: HostUp = {
+      ...{ agentId: connection.agentId, name: report.host, rootProvider: report.rootProvider },
+      hypervisor,
+    };
+    if (!this.#carries(connection, report.host)) return NOT_CARRIED;
+    await this.#commits.answered("hosts-up", this.#hostUp, up);
+    if (!(await this.#holders.isStillFree(connection, report.host))) return NOT_CARRIED;
+    const ofConnection = this.#up.get(connection) ?? new Map<string, HostUp>();
+    this.#up.set(connection, ofConnection.set(report.host, up));
+    if (connection.stream.closed) this.#up.delete(connection);
+    return null;
+  }
+
+  lost(connection: AgentConnection): void {
+    this.#up.delete(connection);
+  }
+
+  /** Hosts for which this conductor is responsible, each with its connection. */
+  hosts(): { readonly connection: AgentConnection; readonly host: string }[] {
+    return [...this.#up].flatMap(([connection, hosts]) => [...hosts.keys()].map((host) => ({ connection, host })));
+  }
+
+  /** Brings up hosts of these agents again, after comparing their guests. The agents are alive although some of their hosts are down. */
+  async raise(agentIds: readonly string[]): Promise<void> {
+    const wanted = new Set(agentIds);
+    const connections = [...this.#up.keys()].filter(
+      (connection) => wanted.has(connection.agentId) && !this.#raising.has(connection),
+    );
+    await Promise.all(connections.map((connection) => this.#raiseAll(connection)));
+  }
+
+  async #raiseAll(connection: AgentConnection): Promise<void> {
+    this.#raising.add(connection);
+    try {
+      const hosts = [...(this.#up.get(connection)?.values() ?? [])];
+      const raise = async (up: HostUp) => {
+        await this.#comparer.compare(connection, up.name);
+        if (this.#carries(connection, up.name)) await this.#commits.answered("hosts-up", this.#hostUp, up);
+      };
+      // Each worker takes the next host when it has finished one, so that a host that hangs or fails does not delay the others.
+      const raiseOneByOne = async () => {
+        for (let up = hosts.pop(); up !== undefined; up = hosts.pop())
+          await raise(up).catch((error) => this.#events.comparisonFailed(error));
+      };
+      await Promise.all(Array.from({ length: RAISES_AT_A_TIME }, raiseOneByOne));
+    } finally {
+      this.#raising.delete(connection);
+    }
+  }
+}

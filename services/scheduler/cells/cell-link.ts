@@ -1,0 +1,131 @@
+import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
+import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
+import type { LiveCellFacts } from "../../../core/scheduling/live-cell-facts.ts";
+import type { DeleteOutcome, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
+import { Task } from "../../../proto/gen/berth/cell.ts";
+import { Batcher } from "../../../runtime/batcher.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { withDeadline } from "../../../runtime/deadline.ts";
+import { encodeOnce } from "../../../runtime/encode-once.ts";
+import type { SchedulerCell } from "../ports.ts";
+import type { SchedulerSettings } from "../settings.ts";
+import { CellMoves } from "./cell-moves.ts";
+import { ClaimsInFlight } from "./claims-in-flight.ts";
+import { createDispatchBatcher, type DispatchBatcher } from "./dispatch-batcher.ts";
+
+/** One cell as this scheduler uses it. Single calls that are made at about the same time go to the cell's store as one batch. */
+export class CellLink {
+  readonly cell: SchedulerCell;
+  readonly claims: ClaimsInFlight;
+  /** True while an operator has closed the cell for new servers. */
+  disabled = false;
+  readonly #dispatches: DispatchBatcher;
+  readonly #closes: Batcher<string, "closed" | "present">;
+  readonly #deletes: Batcher<Task, DeleteOutcome>;
+  /** Null when this scheduler cannot move servers of this cell. */
+  readonly moves: CellMoves | null;
+  readonly #clock: Clock;
+  readonly #silentMs: number;
+  readonly #answerMs: number;
+  /**
+   * Number of calls that the cell's store has not answered yet. The next field is the time of the last answer, or of the first of these
+   * calls if that is later.
+   */
+  #unanswered = 0;
+  #quietSinceMs = 0;
+
+  constructor(
+    cell: SchedulerCell,
+    clock: Clock,
+    settings: Pick<SchedulerSettings, "batchMax" | "claimExpiryMs" | "cellSilentMs" | "cellAnswerMs">,
+  ) {
+    const { store, operations, view, source } = cell;
+    const maxItems = settings.batchMax;
+    this.cell = cell;
+    this.#clock = clock;
+    this.#silentMs = settings.cellSilentMs;
+    this.#answerMs = settings.cellAnswerMs;
+    this.claims = new ClaimsInFlight({ view, source, clock, expiryMs: settings.claimExpiryMs });
+    this.#dispatches = cell.dispatches ?? createDispatchBatcher(store, maxItems);
+    this.#closes = new Batcher({ run: (uuids) => store.close(uuids), maxItems });
+    this.#deletes = new Batcher({ run: (tasks) => store.requestDelete(tasks), maxItems });
+    this.moves = operations ? new CellMoves(operations, maxItems, (call) => this.#listen(call)) : null;
+  }
+
+  get name(): string {
+    return this.cell.name;
+  }
+
+  get view(): LedgerView {
+    return this.cell.view;
+  }
+
+  /** Undefined when the cell has no host facts; host filters are skipped then. */
+  get facts(): LiveCellFacts | undefined {
+    return this.cell.facts;
+  }
+
+  /** Has the host weighed again when something outside the ledger view, such as its build failures, has changed. */
+  touchHost(host: string): void {
+    const root = this.view.hosts.slotOf(host);
+    if (root >= 0) this.view.touch(root);
+  }
+
+  /** Whether new servers may be placed in the cell now. */
+  get isOpen(): boolean {
+    return !this.disabled && this.answers;
+  }
+
+  /**
+   * Whether the cell can be reached, as far as this scheduler knows. A cell that is cut off says nothing, and its view looks as complete as
+   * before. Whatever is sent to such a cell has to wait, so nothing more is sent until the cell has answered or refused a call.
+   */
+  get answers(): boolean {
+    const isSilent = this.#unanswered > 0 && this.#clock.monotonic() - this.#quietSinceMs >= this.#silentMs;
+    return this.cell.source.ready && !isSilent;
+  }
+
+  /** Rejects as the store does. The dispatch may then have happened or not. */
+  dispatch(dispatch: Dispatch): Promise<DispatchOutcome> {
+    return this.#listen(this.#dispatches.submit(dispatch));
+  }
+
+  /** Refuses every later dispatch of this server to the cell; see DispatchStore.close. */
+  shut(serverUuid: string): Promise<"closed" | "present"> {
+    return this.#listen(this.#closes.submit(serverUuid));
+  }
+
+  /** See ServerStore.requestDelete. Rejects as `dispatch` does. */
+  requestDelete(task: Task): Promise<DeleteOutcome> {
+    return this.#listen(this.#deletes.submit(task));
+  }
+
+  /** Returns those of the given servers that are or were in this cell. */
+  async known(serverUuids: readonly string[]): Promise<ReadonlySet<string>> {
+    const homes = await this.#listen(this.cell.store.homes(serverUuids));
+    return new Set(homes.map((home) => home.serverUuid));
+  }
+
+  /** Brings a stored task to the cell's conductors sooner than their own sweep would. */
+  publish(task: Task, headers: Readonly<Record<string, string>>): Promise<void> {
+    return this.cell.bus.publish(cellTasksSubject(this.name), encodeOnce(Task, task), { id: task.id, headers });
+  }
+
+  close(): void {
+    this.claims.close();
+  }
+
+  /**
+   * Rejects when the cell does not answer in time, so that requests that wait for this cell do not take the places of requests for other
+   * cells. The call itself continues, and the cell counts as silent until the call has ended.
+   */
+  #listen<Answer>(call: Promise<Answer>): Promise<Answer> {
+    if (this.#unanswered === 0) this.#quietSinceMs = this.#clock.monotonic();
+    this.#unanswered += 1;
+    const answered = call.finally(() => {
+      this.#unanswered -= 1;
+      this.#quietSinceMs = this.#clock.monotonic();
+    });
+    return withDeadline(answered, this.#answerMs, `a call of cell ${this.name}`, this.#clock);
+  }
+}

@@ -1,0 +1,113 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MemoryDecisionStore } from "../../adapters/memory/api/memory-decision-store.ts";
+import { bytesOf } from "../../core/scheduling/explain/trim-decision.ts";
+import type { DecisionRecord } from "../../core/stores/api/decision-store.ts";
+import { hostName, serverId } from "../../test/contract/cell-fixtures.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import { SchedulerRig } from "../../test/rigs/scheduler-rig.ts";
+
+let rig: SchedulerRig;
+let decisions: MemoryDecisionStore;
+beforeEach(() => {
+  rig = new SchedulerRig();
+  decisions = new MemoryDecisionStore();
+});
+afterEach(() => rig.close());
+
+const acknowledged = (servers: number) =>
+  eventually("the requests to end", () => {
+    rig.clock.advance(500);
+    return rig.acked.length === servers;
+  });
+async function keptOf(server: number): Promise<DecisionRecord> {
+  let kept: readonly DecisionRecord[] = [];
+  await eventually("the decision to be kept", async () => {
+    rig.clock.advance(500);
+    kept = await decisions.decisionsOf(serverId(server));
+    return kept.length > 0;
+  });
+  return kept[0]!;
+}
+
+describe("decisions", () => {
+  test("keep the host, its alternates and each weigher's share for a placement", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([8, 4, 2]);
+    await rig.start([cell.open()], { decisions });
+    await rig.accept([rig.wants(1, 2)]);
+    await acknowledged(1);
+    const record = await keptOf(1);
+    expect(record).toMatchObject({ serverUuid: serverId(1), requestId: "req-1", scheduler: "scheduler-1" });
+    const { decision } = record;
+    if (decision.outcome !== "placed") throw new Error("it was placed");
+    expect(decision).toMatchObject({ cell: "one", feasible: 3, tries: 1, lostRaces: 0 });
+    expect([decision.host, ...decision.alternates].sort()).toEqual([1, 2, 3].map(hostName));
+    expect(decision.weights[0]?.host).toBe(decision.host);
+    expect(Object.keys(decision.weights[0]?.parts ?? {})).toContain("cpu");
+    expect(bytesOf(decision)).toBeLessThan(2_000);
+  });
+
+  test("keep the hosts left after each step and the nearest misses for a refusal, and the fault names them", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([1, 2, 3]);
+    await rig.start([cell.open()], { decisions });
+    await rig.accept([rig.wants(1, 4)]);
+    await acknowledged(1);
+    const { decision } = await keptOf(1);
+    if (decision.outcome !== "refused") throw new Error("it was refused");
+    expect(decision.hosts).toBe(3);
+    expect(decision.steps.find(({ step }) => step === "placement")).toEqual({
+      ...{ step: "placement", left: 0 },
+      removed: [{ why: "not enough VCPU (4 asked for)", hosts: 3 }],
+    });
+    expect(decision.nearest.map(({ host }) => host)).toEqual([3, 2, 1].map(hostName));
+    expect(decision.nearest[0]?.lacks).toEqual([{ class: "VCPU", requested: 4, free: 3, provider: hostName(3) }]);
+    const [request] = await rig.apiStore.requests([serverId(1)]);
+    expect(request?.fault).toBe(
+      `No valid host was found. Of 3 hosts: 3 not enough VCPU (4 asked for). See: berth explain ${serverId(1)}`,
+    );
+  });
+
+  test("are dropped when more requests are placed in a second than are kept, and all are placed", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([64]);
+    await rig.start([cell.open()], { decisions }, { decisionsPerSecond: 2, decisionFlushMs: 100 });
+    await rig.accept(Array.from({ length: 20 }, (_, server) => rig.wants(server + 1)));
+    await eventually("the requests to end", () => rig.acked.length === 20);
+    await eventually("some to be kept", async () => {
+      rig.clock.advance(100);
+      const kept = await Promise.all(rig.acked.map((uuid) => decisions.decisionsOf(uuid)));
+      return kept.flat().length === 2;
+    });
+  });
+
+  test("wait while their database is away without delaying requests, and are written when it is back", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([8]);
+    let isAway = true;
+    const store = {
+      putDecisions: (records: readonly DecisionRecord[]) =>
+        isAway ? Promise.reject(new Error("the database is away")) : decisions.putDecisions(records),
+      purgeDecisions: async () => 0,
+    };
+    await rig.start([cell.open()], { decisions: store });
+    await rig.accept([rig.wants(1)]);
+    await acknowledged(1);
+    expect(await rig.state(serverId(1))).toBe("dispatched one");
+    isAway = false;
+    expect((await keptOf(1)).decision.outcome).toBe("placed");
+  });
+
+  test("are purged when they are old, while schedulers run", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([8]);
+    await rig.start([cell.open()], { decisions }, { decisionsKeptMs: 60_000 });
+    await rig.accept([rig.wants(1)]);
+    await acknowledged(1);
+    await keptOf(1);
+    await eventually("it to be purged", async () => {
+      rig.clock.advance(1_000);
+      return (await decisions.decisionsOf(serverId(1))).length === 0;
+    });
+  });
+});

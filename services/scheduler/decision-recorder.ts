@@ -1,0 +1,167 @@
+import { type DecisionEffort, placedDecision, refusedDecision } from "../../core/scheduling/explain/decision.ts";
+import type { Miss } from "../../core/scheduling/explain/nearest-misses.ts";
+import { trimDecision } from "../../core/scheduling/explain/trim-decision.ts";
+import type { HostChoice, HostWeight } from "../../core/scheduling/host-chooser.ts";
+import type { DecisionRecord, DecisionStore } from "../../core/stores/api/decision-store.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Ticker } from "../../runtime/ticker.ts";
+import type { SchedulerEvents } from "./events.ts";
+import type { SchedulerSettings } from "./settings.ts";
+
+/** Most records that wait for the database; any more are dropped. */
+const WAITING_MAX = 5_000;
+/** Most records that one statement writes. */
+const BATCH_MAX = 500;
+/** Refusals per second for which the nearest misses are searched. Each search looks at all hosts. */
+const MISSES_PER_SECOND = 20;
+/** Number of flushes between two purges. */
+const FLUSHES_PER_PURGE = 120;
+
+type Chosen = HostChoice & { readonly kind: "chosen" };
+
+/**
+ * Keeps the decisions on requests without delaying the requests: records wait here and are written in batches some times a second. Refusals
+ * are kept as long as there is room. Only a limited number of placements per second is kept, since under load each record would cost as
+ * much as the claim itself. Decisions that are not kept are counted. While the database is unreachable records wait, and are dropped when
+ * there are too many.
+ */
+export class DecisionRecorder {
+  readonly #store: Pick<DecisionStore, "putDecisions" | "purgeDecisions"> | null;
+  readonly #clock: Clock;
+  readonly #events: Pick<SchedulerEvents, "decisionsDropped" | "refreshFailed">;
+  readonly #settings: Pick<
+    SchedulerSettings,
+    "schedulerId" | "decisionsPerSecond" | "decisionsKeptMs" | "decisionsMax"
+  >;
+  readonly #ticker: Ticker;
+  readonly #placements: Allowance;
+  readonly #misses: Allowance;
+  #waiting: DecisionRecord[] = [];
+  #flushes = 0;
+
+  /** Without a store, no decision is kept. */
+  constructor(
+    deps: {
+      readonly store: Pick<DecisionStore, "putDecisions" | "purgeDecisions"> | null;
+      readonly clock: Clock;
+      readonly events: Pick<SchedulerEvents, "decisionsDropped" | "refreshFailed">;
+    },
+    settings: Pick<
+      SchedulerSettings,
+      "schedulerId" | "decisionsPerSecond" | "decisionsKeptMs" | "decisionsMax" | "decisionFlushMs"
+    >,
+  ) {
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#events = deps.events;
+    this.#settings = settings;
+    this.#placements = new Allowance(deps.clock, settings.decisionsPerSecond);
+    this.#misses = new Allowance(deps.clock, MISSES_PER_SECOND);
+    this.#ticker = new Ticker({
+      clock: deps.clock,
+      pauseMs: settings.decisionFlushMs,
+      work: () => this.flush(),
+      onError: (error) => deps.events.refreshFailed("kept decisions", error),
+    });
+  }
+
+  /** Whether decisions are kept at all. */
+  get keeps(): boolean {
+    return this.#store !== null;
+  }
+
+  /**
+   * Returns each weigher's share in the weights of the chosen hosts if the decision is going to be kept. Otherwise counts the decision as
+   * dropped and returns null.
+   */
+  weightsOf(choice: Chosen): readonly HostWeight[] | null {
+    if (this.#store === null) return null;
+    if (this.#waiting.length < WAITING_MAX && this.#placements.take()) return choice.weights();
+    this.#events.decisionsDropped(1);
+    return null;
+  }
+
+  placed(spec: ServerSpec, choice: Chosen, weights: readonly HostWeight[], effort: DecisionEffort): void {
+    this.#keep(spec, () => trimDecision(placedDecision({ ...choice, weights }, effort)));
+  }
+
+  /**
+   * `findMisses` looks at all hosts for those that nearly fit. Call this method before the next await, while the view is still the one of
+   * the decision.
+   */
+  refused(
+    spec: ServerSpec,
+    choice: HostChoice & { readonly kind: "none" },
+    found: { readonly unseen: readonly string[]; readonly findMisses: () => readonly Miss[] },
+    effort: DecisionEffort,
+  ): void {
+    this.#keep(spec, () => {
+      const misses = this.#misses.take() ? found.findMisses() : [];
+      return trimDecision(refusedDecision({ funnels: choice.funnels, misses, unseen: found.unseen }, effort));
+    });
+  }
+
+  start(): void {
+    if (this.#store !== null) this.#ticker.start();
+  }
+
+  /** Writes the waiting records once more before the end. A failure is only logged. */
+  async stop(): Promise<void> {
+    await this.#ticker.stop();
+    await this.flush().catch((error: unknown) => this.#events.refreshFailed("kept decisions", error));
+  }
+
+  /** Writes the waiting records. Rejects as the store does; records that were not written wait for the next flush. */
+  async flush(): Promise<void> {
+    if (this.#store === null) return;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.slice(0, BATCH_MAX);
+      await this.#store.putDecisions(batch);
+      this.#waiting.splice(0, batch.length);
+    }
+    this.#flushes += 1;
+    if (this.#flushes % FLUSHES_PER_PURGE !== 0) return;
+    const { decisionsKeptMs, decisionsMax } = this.#settings;
+    await this.#store.purgeDecisions({ beforeMs: this.#clock.now() - decisionsKeptMs, recordsMax: decisionsMax });
+  }
+
+  #keep(spec: ServerSpec, decide: () => DecisionRecord["decision"]): void {
+    if (this.#store === null) return;
+    if (this.#waiting.length >= WAITING_MAX) {
+      this.#events.decisionsDropped(1);
+      return;
+    }
+    this.#waiting.push({
+      serverUuid: spec.uuid,
+      requestId: spec.requestId,
+      scheduler: this.#settings.schedulerId,
+      atMs: this.#clock.now(),
+      decision: decide(),
+    });
+  }
+}
+
+/** A rate limit of so many items per second, where unused items are saved up for at most one second. */
+class Allowance {
+  readonly #clock: Clock;
+  readonly #perSecond: number;
+  #left: number;
+  #countedAtMs: number;
+
+  constructor(clock: Clock, perSecond: number) {
+    this.#clock = clock;
+    this.#perSecond = perSecond;
+    this.#left = perSecond;
+    this.#countedAtMs = clock.monotonic();
+  }
+
+  take(): boolean {
+    const nowMs = this.#clock.monotonic();
+    this.#left = Math.min(this.#perSecond, this.#left + ((nowMs - this.#countedAtMs) / 1_000) * this.#perSecond);
+    this.#countedAtMs = nowMs;
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,72 @@
+import { assert } from "../../core/assert.ts";
+import type { PlaceableRequest } from "../../core/stores/api/api-store.ts";
+import { STORED_SPEC_BYTES_MAX } from "../../core/tasks/spec-limits.ts";
+import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { TurnGate } from "../../runtime/turn-gate.ts";
+import type { SchedulerStore } from "./ports.ts";
+import type { SchedulerSettings } from "./settings.ts";
+
+/** Most bytes of specs in one answer of the database. A plain spec has less than 1 kB. */
+const PAGE_BYTES_MAX = 4 << 20;
+const READS_AT_ONCE = 2;
+
+/** A request as its row described it when it was read. */
+export interface ReadRequest extends PlaceableRequest {
+  /**
+   * Returns how long ago the request was accepted, from the database's clock when it was read and this process's monotonic clock since
+   * then.
+   */
+  readonly agedMs: () => number;
+}
+
+/**
+ * Reads requests from their rows by their uuids. A query costs far more than one more row, so uuids that are asked for within some
+ * milliseconds are read together. The requests are handed out a few in each turn of the event loop, since each of them is placed at once.
+ */
+export class RequestReader {
+  readonly #reads: Batcher<string, ReadRequest | null>;
+  readonly #gate: TurnGate;
+
+  constructor(
+    store: Pick<SchedulerStore, "placeable">,
+    clock: Pick<Clock, "monotonic">,
+    { batchMax, requestsPerTurn }: Pick<SchedulerSettings, "batchMax" | "requestsPerTurn">,
+  ) {
+    this.#gate = new TurnGate(requestsPerTurn);
+    this.#reads = new Batcher({
+      run: (uuids) => readPages(store, clock, uuids),
+      maxItems: batchMax,
+      concurrency: READS_AT_ONCE,
+      spacingMs: COMMIT_SPACING_MS,
+      // A boot waits for its read before anything else is done for it, and a slow read would delay the next ones tenfold.
+      spacingMsMax: COMMIT_SPACING_MS,
+    });
+  }
+
+  /** Returns null when the request is unknown. Rejects when the database could not be asked. */
+  async read(serverUuid: string): Promise<ReadRequest | null> {
+    const read = await this.#reads.submit(serverUuid);
+    await this.#gate.pass();
+    return read;
+  }
+}
+
+async function readPages(
+  store: Pick<SchedulerStore, "placeable">,
+  clock: Pick<Clock, "monotonic">,
+  uuids: readonly string[],
+): Promise<(ReadRequest | null)[]> {
+  const limits = { specBytesMax: STORED_SPEC_BYTES_MAX, pageBytesMax: PAGE_BYTES_MAX };
+  const read = new Map<string, ReadRequest>();
+  for (let left: readonly string[] = [...new Set(uuids)]; left.length > 0; ) {
+    const page = await store.placeable(left, limits);
+    const readAtMs = clock.monotonic();
+    for (const request of page.found) {
+      read.set(request.serverUuid, { ...request, agedMs: () => request.ageMs + clock.monotonic() - readAtMs });
+    }
+    assert(page.left.length < left.length, "each page has a request at least");
+    left = page.left;
+  }
+  return uuids.map((uuid) => read.get(uuid.toLowerCase()) ?? null);
+}

@@ -1,0 +1,86 @@
+import crypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
+import type { Clock, Timer } from "../runtime/clock.ts";
+import type { Immediate, Immediates } from "./immediates.ts";
+
+/**
+ * Makes the process's own sources of time and randomness follow the simulated world until the returned function is called: timers,
+ * immediates, `Date`, `performance.now`, `Math.random` and `crypto.randomUUID`. The services take a `Clock`; this covers code that does
+ * not, such as libraries.
+ */
+export function takeOverChance(clock: Clock, immediates: Immediates, random: () => number): () => void {
+  const real = {
+    globals: {
+      setTimeout: globalThis.setTimeout,
+      clearTimeout: globalThis.clearTimeout,
+      setInterval: globalThis.setInterval,
+      clearInterval: globalThis.clearInterval,
+      setImmediate: globalThis.setImmediate,
+      clearImmediate: globalThis.clearImmediate,
+      Date: globalThis.Date,
+    },
+    now: performance.now,
+    random: Math.random,
+    randomUUID: crypto.randomUUID,
+  };
+  const timers = new WeakMap<object, Timer>();
+  const handleOf = (timer: Timer) => {
+    const handle = { ref: () => handle, unref: () => handle, hasRef: () => true, refresh: () => handle };
+    timers.set(handle, timer);
+    return handle;
+  };
+  const clear = (handle: unknown) => {
+    if (typeof handle === "object" && handle !== null) timers.get(handle)?.cancel();
+  };
+  const repeat = (run: () => void, everyMs: number) => {
+    const handle = handleOf({ cancel: () => {} });
+    const again = () => {
+      timers.set(handle, clock.setTimer(Math.max(1, everyMs), again));
+      run();
+    };
+    timers.set(handle, clock.setTimer(Math.max(1, everyMs), again));
+    return handle;
+  };
+  class SimulatedDate extends real.globals.Date {
+    constructor(...args: [] | [number | string]) {
+      if (args.length === 0) super(clock.now());
+      else super(args[0]);
+    }
+    static override now(): number {
+      return clock.now();
+    }
+  }
+  Object.assign(globalThis, {
+    setTimeout: (run: (...args: unknown[]) => void, delayMs = 0, ...args: unknown[]) =>
+      handleOf(clock.setTimer(delayMs, () => run(...args))),
+    clearTimeout: clear,
+    setInterval: (run: (...args: unknown[]) => void, everyMs = 0, ...args: unknown[]) =>
+      repeat(() => run(...args), everyMs),
+    clearInterval: clear,
+    setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) => immediates.add(() => run(...args)),
+    clearImmediate: (immediate: Immediate | undefined) => {
+      if (immediate !== undefined) immediate.run = null;
+    },
+    Date: SimulatedDate,
+  });
+  performance.now = () => clock.monotonic();
+  Math.random = random;
+  Object.assign(crypto, { randomUUID: () => randomUuidOf(random) });
+  syncBuiltinESMExports();
+  return () => {
+    Object.assign(globalThis, real.globals);
+    performance.now = real.now;
+    Math.random = real.random;
+    Object.assign(crypto, { randomUUID: real.randomUUID });
+    syncBuiltinESMExports();
+  };
+}
+
+const HEX = Array.from({ length: 65_536 }, (_, word) => word.toString(16).padStart(4, "0"));
+
+/** A UUID of version 4. */
+export function randomUuidOf(random: () => number): string {
+  const word = () => HEX[Math.floor(random() * 65_536)]!;
+  const digits = (first: string) => first + word().slice(1);
+  return `${word()}${word()}-${word()}-${digits("4")}-${digits("8")}-${word()}${word()}${word()}`;
+}

@@ -1,0 +1,298 @@
+import type { MemoryApiStore } from "../adapters/memory/api/memory-api-store.ts";
+import type { MemoryMoveStore } from "../adapters/memory/api/memory-move-store.ts";
+import type { MemoryCellStore } from "../adapters/memory/cell/memory-cell-store.ts";
+import type { MemoryHostAdminStore } from "../adapters/memory/cell/memory-host-admin-store.ts";
+import { StoreError } from "../adapters/postgres/client/store-error.ts";
+import type { AllocationChange, AllocationOutcome } from "../core/ledger/allocation-change.ts";
+import type { StepWrite } from "../core/stores/cell/operation-store.ts";
+import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../core/tasks/operation-kinds.ts";
+import type { Edges, Route, Stage } from "../core/tasks/operation-routes.ts";
+import type { TaskClaim } from "../core/tasks/task-claim.ts";
+import { overriding } from "../runtime/overriding.ts";
+import type { Driver } from "../services/compute-agent/driver.ts";
+import type { Journal } from "../services/compute-agent/journal.ts";
+
+/** A bug that is injected on purpose, to show that the simulator finds it. Each part wraps or replaces the real one. */
+export interface Mutation {
+  readonly name: string;
+  readonly about: string;
+  /** The profile in which the bug shows; `storm` by default. */
+  readonly profile?: string;
+  /** Wraps each change of a cell's ledger within a transaction. */
+  readonly ledger?: (change: AllocationChange, apply: ApplyChange) => AllocationOutcome;
+  readonly cellStore?: (store: MemoryCellStore) => MemoryCellStore;
+  readonly apiStore?: (store: MemoryApiStore) => MemoryApiStore;
+  readonly moveStore?: (store: MemoryMoveStore) => MemoryMoveStore;
+  /** Replaces the routes of these operations. */
+  readonly routes?: Partial<Record<OperationKind, Route>>;
+  readonly driver?: (driver: Driver) => Driver;
+  readonly journal?: (journal: Journal) => Journal;
+}
+type ApplyChange = (change: AllocationChange) => AllocationOutcome;
+
+const COMMITTED: AllocationOutcome = { kind: "committed", generations: new Map() };
+const isRelease = ({ steps: [step] }: AllocationChange) => step?.kind === "replace" && step.items.length === 0;
+const isClaim = ({ steps: [step] }: AllocationChange) => step?.kind === "replace" && step.expected === null;
+/** Makes each write look as if it came from the task's owner. */
+const asOwners = <Write extends TaskClaim>(store: MemoryCellStore, writes: readonly Write[]): Write[] => {
+  const epochs = new Map(store.tasks().map(({ id, epoch }) => [id, epoch]));
+  return writes.map((write) => ({ ...write, epoch: epochs.get(write.taskId) ?? write.epoch }));
+};
+/** Makes evacuations look as if none of them needed a fence. */
+const withoutFence = <Write extends StepWrite>(write: Write): Write =>
+  write.evacuated === undefined ? write : { ...write, evacuated: { ...write.evacuated, fenceWaived: true } };
+const allFenced = (admin: MemoryHostAdminStore): MemoryHostAdminStore =>
+  overriding(admin, {
+    adminHosts: async (names) => (await admin.adminHosts(names)).map((host) => ({ ...host, forcedDown: !host.up })),
+  });
+
+/** Rejects when the signal is aborted, as if the call had ended then. */
+const unheard = (signal: AbortSignal, call: (deaf: AbortSignal) => Promise<void>): Promise<void> =>
+  new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(new Error("given up")), { once: true });
+    call(new AbortController().signal).then(resolve, reject);
+  });
+
+/** Makes operations follow the routes of the mutation. Returns a function that undoes this. */
+export function mutateRoutes(mutation: Mutation | null): () => void {
+  const kept = new Map(OPERATION_KINDS.map((kind) => [kind, OPERATIONS[kind].route]));
+  for (const kind of OPERATION_KINDS)
+    Object.assign(OPERATIONS[kind], { route: mutation?.routes?.[kind] ?? kept.get(kind) });
+  return () => {
+    for (const [kind, route] of kept) Object.assign(OPERATIONS[kind], { route });
+  };
+}
+
+export const MUTATIONS: readonly Mutation[] = [
+  {
+    name: "retracted-is-arrived",
+    about:
+      "a live migration or a rebuild goes on to its end although the destination did not start, and has destroyed its guest",
+    profile: "silence",
+    routes: Object.fromEntries(
+      (["live-migrate", "rebuild"] as const).map((kind) => [
+        kind,
+        new Map<Stage, Edges>(OPERATIONS[kind].route).set("retracting", {
+          ...OPERATIONS[kind].route.get("retracting")!,
+          done: "cleaning",
+        }),
+      ]),
+    ),
+  },
+  {
+    name: "silence-decides",
+    about: "a destination that was told to start and is silent counts as not started: the source starts again",
+    profile: "silence",
+    routes: Object.fromEntries(
+      (["live-migrate", "rebuild"] as const).map((kind) => [
+        kind,
+        new Map<Stage, Edges>(OPERATIONS[kind].route).set("starting", {
+          ...OPERATIONS[kind].route.get("starting")!,
+          gone: "restoring",
+        }),
+      ]),
+    ),
+  },
+  {
+    name: "release-forgotten",
+    about: "what a server held is not given back at its end",
+    ledger: (change, apply) => (isRelease(change) ? COMMITTED : apply(change)),
+  },
+  {
+    name: "claim-forgotten",
+    about: "a first claim is answered as committed and not written",
+    ledger: (change, apply) => (isClaim(change) ? COMMITTED : apply(change)),
+  },
+  {
+    name: "hop-keeps-the-old-host",
+    about: "a hop to an alternate writes nothing to the ledger: the failed host's allocation stays",
+    ledger: (change, apply) => (isClaim(change) || isRelease(change) ? apply(change) : COMMITTED),
+  },
+  {
+    name: "sweep-blind",
+    about: "conductors do not take over the tasks of dead ones",
+    cellStore: (store) => overriding(store, { sweepTasks: async () => [] }),
+  },
+  {
+    name: "lease-endless",
+    about: "a conductor's lease does not run out",
+    cellStore: (store) =>
+      overriding(store, { renewLease: (conductor) => store.renewLease({ ...conductor, leaseMs: 86_400_000 }) }),
+  },
+  {
+    name: "fence-dropped",
+    about: "what is written for a task is taken from whoever had it before, too",
+    profile: "stalls",
+    cellStore: (store) =>
+      overriding(store, {
+        commitActive: (commits) => store.commitActive(asOwners(store, commits)),
+        hop: (hops) => store.hop(asOwners(store, hops)),
+        commitError: (errors) => store.commitError(asOwners(store, errors)),
+        commitDeleted: (deletes) => store.commitDeleted(asOwners(store, deletes)),
+        commitStep: (steps) => store.commitStep(asOwners(store, steps)),
+      }),
+  },
+  {
+    name: "door-left-open",
+    about: "a cell that a request leaves is not shut for it",
+    // A claim has to be under way for as long as a hop takes.
+    profile: "slow",
+    cellStore: (store) => overriding(store, { close: async (uuids) => uuids.map(() => "closed" as const) }),
+  },
+  {
+    name: "delete-task-lost",
+    about: "a delete is answered as queued and not stored",
+    cellStore: (store) =>
+      overriding(store, { requestDelete: async (tasks) => tasks.map((task) => ({ kind: "queued" as const, task })) }),
+  },
+  {
+    name: "accept-lost",
+    about: "one call in ten is accepted and not stored",
+    apiStore: (store) =>
+      overriding(store, { accept: async (specs) => (Math.random() < 0.1 ? undefined : store.accept(specs)) }),
+  },
+  {
+    name: "stale-blind",
+    about: "schedulers do not find requests that nobody touched",
+    apiStore: (store) => overriding(store, { stale: async () => [] }),
+  },
+  {
+    name: "assigned-by-all",
+    about: "a request is assigned to a cell without a look at where it was before",
+    apiStore: (store) =>
+      overriding(store, {
+        assignCells: async (assignments) => {
+          const records = await store.requests(assignments.map(({ serverUuid }) => serverUuid));
+          const at = new Map(records.map(({ serverUuid, cell }) => [serverUuid, cell]));
+          return store.assignCells(assignments.map((one) => ({ ...one, from: at.get(one.serverUuid) ?? null })));
+        },
+      }),
+  },
+  {
+    name: "cancelled-is-deleted",
+    about: "a request counts as deleted as soon as it is cancelled, before its cell has done anything",
+    apiStore: (store) =>
+      overriding(store, {
+        cancel: async (uuid, requestId) => {
+          const record = await store.cancel(uuid, requestId);
+          await store.markDeleted([{ cell: record?.cell ?? null, serverUuid: uuid }]);
+          return record;
+        },
+      }),
+  },
+  {
+    name: "deletes-put-off",
+    about: "no delete is ever accepted",
+    apiStore: (store) =>
+      overriding(store, {
+        cancel: () => Promise.reject(new StoreError("unavailable", "cancel", new Error("put off"))),
+      }),
+  },
+  {
+    name: "active-not-written",
+    about: "a build is answered as committed and not written",
+    cellStore: (store) =>
+      overriding(store, { commitActive: async (commits) => commits.map(() => ({ kind: "committed" as const })) }),
+  },
+  {
+    name: "homes-unknown",
+    about: "conductors that compare an agent's guests with the database find none of them there",
+    cellStore: (store) => overriding(store, { homes: async () => [] }),
+  },
+  {
+    name: "quarantine-ignored",
+    about:
+      "a guest that the database does not want is destroyed, also when the database was restored and has forgotten why it is there",
+    profile: "restores",
+    cellStore: (store) =>
+      overriding(store, {
+        judgeGuests: async (guests) => guests.map(() => ({ kind: "destroy" as const, reason: null })),
+      }),
+  },
+  {
+    name: "start-lies",
+    about: "a guest is called started and stands still",
+    driver: (driver) =>
+      overriding(driver, {
+        start: async () => {},
+        // A guest that is found stopped is started once more.
+        power: async (guest, verb, signal) => (verb === "start" ? undefined : driver.power(guest, verb, signal)),
+      }),
+  },
+  {
+    name: "destroy-lies",
+    about: "a guest is called destroyed and goes on",
+    driver: (driver) => overriding(driver, { destroy: async () => {} }),
+  },
+  {
+    name: "unseen-is-fenced",
+    about: "a host that nobody sees counts as one that an operator has forced down",
+    profile: "dead-or-cut",
+    cellStore: (store) =>
+      overriding(store, {
+        hostAdmin: () => allFenced(store.hostAdmin()),
+        begin: (begins) => store.begin(begins.map((begin) => ({ ...begin, write: withoutFence(begin.write) }))),
+        commitStep: (steps) => store.commitStep(steps.map((step) => withoutFence(step))),
+      }),
+  },
+  {
+    name: "journal-forgets",
+    about: "one record in two does not outlive the agent's process",
+    journal: (journal) =>
+      overriding(journal, { append: async (record) => (Math.random() < 0.5 ? undefined : journal.append(record)) }),
+  },
+  {
+    name: "step-not-written",
+    about: "a step of an operation is answered as committed and not written",
+    cellStore: (store) =>
+      overriding(store, {
+        commitStep: async (steps) => steps.map(() => ({ kind: "committed" as const, revision: 1 })),
+      }),
+  },
+  {
+    name: "hand-over-lies",
+    about: "a guest is called handed over and goes on",
+    driver: (driver) => overriding(driver, { handOff: async () => {} }),
+  },
+  {
+    name: "power-lies",
+    about: "a guest is called stopped or started and is neither",
+    driver: (driver) => overriding(driver, { power: async () => {} }),
+  },
+  {
+    name: "driver-deaf",
+    about: "a driver that is told to give up a start or a stop says at once that it has, and goes on",
+    // Only calls that take a while can be given up.
+    profile: "slow",
+    driver: (driver) =>
+      overriding(driver, {
+        start: (guest, signal) => unheard(signal, (deaf) => driver.start(guest, deaf)),
+        power: (guest, verb, signal) => unheard(signal, (deaf) => driver.power(guest, verb, deaf)),
+      }),
+  },
+  {
+    name: "groups-left-behind",
+    about: "the rule of a server group is not asked when a move or a hop claims a host",
+    cellStore: (store) =>
+      overriding(store, {
+        hop: (hops) => store.hop(hops.map((hop) => ({ ...hop, group: undefined }))),
+        begin: (operations) =>
+          store.begin(operations.map((one) => ({ ...one, write: { ...one.write, group: undefined } }))),
+        commitStep: (steps) => store.commitStep(steps.map((step) => ({ ...step, group: undefined }))),
+      }),
+  },
+  {
+    name: "moves-lost",
+    about: "one accepted move in two is not stored",
+    moveStore: (store) =>
+      overriding(store, {
+        accept: async (moves) =>
+          Math.random() < 0.5 ? moves.map(() => ({ kind: "accepted" as const })) : store.accept(moves),
+      }),
+  },
+  {
+    name: "move-sweep-blind",
+    about: "schedulers do not find moves that nobody touched",
+    moveStore: (store) => overriding(store, { staleMoves: async () => [] }),
+  },
+];

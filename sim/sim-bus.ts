@@ -1,0 +1,52 @@
+import { type Bus, BusError, type BusMessage, type Subscription } from "../runtime/bus.ts";
+import type { Network } from "./network.ts";
+import { NoAnswerError, type SimProcess } from "./sim-process.ts";
+
+/**
+ * A process's connection to a broker over the network: publishes, deliveries and acknowledgements take time, arrive out of order and get
+ * lost, and deliveries may come twice. When the process is killed, the broker removes its subscriptions.
+ */
+export function simBus(process: SimProcess, place: string, bus: Bus, network: Network): Bus {
+  const subscriptions = new Set<Subscription>();
+  process.onKill(() => {
+    for (const subscription of subscriptions) void subscription.stop();
+  });
+  const asBusError = (about: string) => (error: unknown) => {
+    throw error instanceof NoAnswerError ? new BusError("timeout", about, error.message) : error;
+  };
+  return {
+    publish: (subject, data, options) =>
+      process.call(place, () => bus.publish(subject, data, options)).catch(asBusError(subject)),
+    ensureStreams: (specs) => process.call(place, () => bus.ensureStreams(specs)).catch(asBusError("streams")),
+    streamState: () => bus.streamState(),
+    async consume(name, options, onMessage) {
+      const deliver = (message: BusMessage) => {
+        const copies = network.arrivesTwice() ? 2 : 1;
+        for (let copy = 0; copy < copies; copy += 1)
+          process.receive(place, () => onMessage(answeredOverNetwork(process, place, message)));
+      };
+      const subscribed = process.call(place, () => bus.consume(name, options, deliver));
+      const subscription = await subscribed.catch(asBusError(name.stream));
+      subscriptions.add(subscription);
+      return {
+        stop: async () => {
+          subscriptions.delete(subscription);
+          await subscription.stop();
+        },
+      };
+    },
+    close: async () => {
+      for (const subscription of subscriptions) await subscription.stop();
+      subscriptions.clear();
+    },
+  };
+}
+
+function answeredOverNetwork(process: SimProcess, place: string, message: BusMessage): BusMessage {
+  const { subject, data, headers, deliveries, storedAtMs } = message;
+  return {
+    ...{ subject, data, headers, deliveries, storedAtMs },
+    ack: () => process.send(place, () => message.ack()),
+    retry: (delayMs) => process.send(place, () => message.retry(delayMs)),
+  };
+}

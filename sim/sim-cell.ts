@@ -1,0 +1,316 @@
+import { MemoryBroker } from "../adapters/memory/bus/memory-broker.ts";
+import { MemoryCellStore } from "../adapters/memory/cell/memory-cell-store.ts";
+import { MemoryLedger, type MemoryTransaction } from "../adapters/memory/cell/memory-ledger.ts";
+import { cellPermissionsOfApi, cellStreams, conductorPermissions } from "../adapters/nats/streams.ts";
+import { createRegistry } from "../adapters/telemetry/metrics.ts";
+import { noTracing } from "../adapters/telemetry/tracing.ts";
+import type { CellReading, RunningGuest } from "../core/audit/facts.ts";
+import { capacityOf } from "../core/ledger/model.ts";
+import type { RowChange } from "../core/ledger/row-change.ts";
+import type { Server } from "../core/tasks/server.ts";
+import type { HostConfig } from "../services/compute-agent/host-config.ts";
+import { createConductor } from "../services/conductor/service.ts";
+import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
+import { randomUuidOf } from "./determinism.ts";
+import type { Mutation } from "./mutations.ts";
+import { simBus } from "./sim-bus.ts";
+import { SimHosts } from "./sim-hosts.ts";
+import { SimLinks } from "./sim-links.ts";
+import { remote, type SimProcess } from "./sim-process.ts";
+import { SimView } from "./sim-view.ts";
+import type { DriverHabits } from "./slow-driver.ts";
+import type { Slot } from "./supervisor.ts";
+import type { World } from "./world.ts";
+
+/** Maximum number of hosts that one agent carries, and the number of agents in a cell that has enough hosts. */
+const HOSTS_OF_AGENT_MAX = 10;
+const AGENTS_MIN = 3;
+
+/** Number of hosts that a conductor compares with the database in a second. It is low because few simulated cells have ten hosts. */
+const AUDITED_HOSTS_PER_SECOND = 1;
+
+/** A guest of a server, whether or not the databases know of it. */
+export interface CopyOfServer {
+  readonly host: string;
+  readonly attemptId: string;
+  readonly running: boolean;
+}
+
+/** A cell of a simulated cloud: what outlives processes (database, broker, hypervisors), and how its processes are started. */
+export class SimCell {
+  readonly name: string;
+  /** Called when rows have changed that an audit looks at. */
+  onChange: () => void = () => {};
+  readonly #world: World;
+  readonly #mutation: Mutation | null;
+  readonly #store: MemoryCellStore;
+  readonly #ledger: MemoryLedger;
+  readonly #broker: MemoryBroker;
+  readonly #links: SimLinks;
+  readonly #hosts: readonly SimHosts[];
+  readonly #conductors: readonly string[];
+  #isTrue = true;
+
+  constructor(
+    world: World,
+    options: {
+      readonly name: string;
+      readonly hosts: readonly HostConfig[];
+      readonly conductors: number;
+      readonly mutation: Mutation | null;
+      readonly habits: DriverHabits;
+    },
+  ) {
+    const { name, hosts, mutation, habits } = options;
+    this.name = name;
+    this.#world = world;
+    this.#mutation = mutation;
+    this.#ledger = ledgerOf(mutation);
+    this.#store = new MemoryCellStore({ clock: world.clock, ledger: this.#ledger });
+    this.#broker = new MemoryBroker(world.clock);
+    this.#links = new SimLinks(world);
+    this.#conductors = Array.from({ length: options.conductors }, (_, index) => `${name}-conductor-${index + 1}`);
+    const ofAgent = Math.min(HOSTS_OF_AGENT_MAX, Math.ceil(hosts.length / AGENTS_MIN));
+    this.#hosts = Array.from(
+      { length: Math.ceil(hosts.length / ofAgent) },
+      (_, index) =>
+        new SimHosts(
+          world,
+          { name: `${name}-agent-${index + 1}`, mutation, habits },
+          hosts.slice(index * ofAgent, (index + 1) * ofAgent),
+        ),
+    );
+    this.#ledger.onTransaction((_, rows) => {
+      this.#checkRows(rows);
+      this.onChange();
+    });
+  }
+
+  get databasePlace(): string {
+    return `${this.name}-db`;
+  }
+
+  get brokerPlace(): string {
+    return `${this.name}-nats`;
+  }
+
+  /** Sets up what an operator sets up before any process starts. */
+  async open(): Promise<void> {
+    await this.#broker.connect(cellPermissionsOfApi(this.name)).ensureStreams(cellStreams(this.name));
+  }
+
+  /** The cell as a process of the API tier reaches it. */
+  fromAbove(process: SimProcess) {
+    const { network } = this.#world;
+    const store = this.#mutated(this.#store);
+    return {
+      name: this.name,
+      store: remote(process, this.databasePlace, store),
+      bus: simBus(process, this.brokerPlace, this.#broker.connect(cellPermissionsOfApi(this.name)), network),
+      operations: remote(process, this.databasePlace, store),
+      admin: remote(process, this.databasePlace, store.hostAdmin()),
+      view: () => new SimView(process, { name: this.name, place: this.databasePlace, store: this.#store }, network),
+    };
+  }
+
+  slots(): Slot[] {
+    return [
+      ...this.#conductors.map((name) => ({
+        kind: "conductor" as const,
+        name,
+        start: (p: SimProcess) => this.#conduct(p),
+      })),
+      ...this.#hosts.map((hosts) => ({
+        kind: "agent" as const,
+        name: hosts.name,
+        start: (process: SimProcess) => hosts.start(process, this.#links, this.#conductors),
+      })),
+    ];
+  }
+
+  /** Everything that an audit reads from a cell, as it is now. */
+  async facts(): Promise<CellReading> {
+    const runningGuests = new Map(
+      this.#hosts.flatMap((hosts) => hosts.hosts.map((host) => [host.name, [...this.#guestsOn(hosts, host.name)]])),
+    );
+    return { ...this.copyFacts(), ledger: await this.#ledger.dump(), runningGuests };
+  }
+
+  /** What the audit of law 6 reads, as it is now. */
+  copyFacts() {
+    const copies = new Map<string, RunningGuest[]>();
+    for (const hosts of this.#hosts) {
+      for (const { name } of hosts.hosts) copies.set(name, []);
+      for (const guest of hosts.guests()) copies.get(guest.host)?.push(guest);
+    }
+    return { ...this.#store.facts(), cell: this.name, copies };
+  }
+
+  /** The present state of a server, or null when it is not in this cell. */
+  look(uuid: string): Server | null {
+    return this.#store.look(uuid);
+  }
+
+  /** The guests of the server on any host. */
+  copiesOf(serverUuid: string): CopyOfServer[] {
+    return this.#hosts.flatMap((hosts) => hosts.guests()).filter((guest) => guest.serverUuid === serverUuid);
+  }
+
+  /** Whether the database was never restored to an earlier moment, so that its rows can be relied on. */
+  get isTrue(): boolean {
+    return this.#isTrue;
+  }
+
+  /** Whether nothing is under way in the cell, according to its rows. */
+  get isQuiet(): boolean {
+    return this.#store.facts().openTasks.length === 0;
+  }
+
+  /**
+   * Backs up the database. Returns a function that restores it, with a new incarnation, and resolves with the servers that run at that
+   * moment.
+   */
+  backUp(): () => Promise<readonly string[]> {
+    const putBack = this.#store.remember();
+    return async () => {
+      putBack();
+      this.#isTrue = false;
+      await this.#store.quarantine.renewIncarnation();
+      return this.#hosts.flatMap((hosts) => hosts.running()).map(({ guest }) => guest.serverUuid);
+    };
+  }
+
+  /** Names of its conductors. */
+  get conductors(): readonly string[] {
+    return this.#conductors;
+  }
+
+  /** Hosts on which the server runs now. */
+  homesOf(serverUuid: string): string[] {
+    return this.#hosts.flatMap((hosts) =>
+      hosts
+        .running()
+        .filter(({ guest }) => guest.serverUuid === serverUuid)
+        .map(({ host }) => host),
+    );
+  }
+
+  /** Cuts the power of the hosts that an agent carries, and returns their names. */
+  losePower(agent: string): string[] {
+    const lost = this.#hosts.filter(({ name }) => name === agent);
+    for (const hosts of lost) hosts.losePower();
+    return lost.flatMap(({ hosts }) => hosts.map(({ name }) => name));
+  }
+
+  /** Names of the hosts that an agent carries. */
+  hostsOf(agent: string): string[] {
+    return this.#hosts.flatMap(({ name, hosts }) => (name === agent ? hosts.map((host) => host.name) : []));
+  }
+
+  fence(host: string, isFenced: boolean): void {
+    this.#hosts.find(({ hosts }) => hosts.some(({ name }) => name === host))?.fence(host, isFenced);
+  }
+
+  /** Names of hosts without power. */
+  darkHosts(): string[] {
+    return this.#hosts.flatMap((hosts) => (hosts.isDark ? hosts.hosts.map(({ name }) => name) : []));
+  }
+
+  /** Describes what is wrong with allocations and with guests left on hosts when nothing is under way. */
+  async remains(): Promise<string[]> {
+    const { servers } = this.#store.facts();
+    const living = servers.filter(({ status, host }) => status !== "DELETED" && host !== null).map(({ uuid }) => uuid);
+    const records = await this.#store.servers(living);
+    const holdings = await this.#store.holdings(living);
+    const misheld = records.flatMap(({ uuid, status, spec }, index) => {
+      const held = holdings[index]?.items.find(({ resourceClass }) => resourceClass === "VCPU")?.amount;
+      const wanted = spec.flavor?.vcpus;
+      return held === wanted ? [] : [`server ${uuid} is ${status}, has ${wanted} VCPUs and holds ${held}`];
+    });
+    const alive = new Set(living);
+    const guests = this.#hosts.flatMap((hosts) => hosts.guests());
+    const left = guests
+      .filter(({ serverUuid }) => !alive.has(serverUuid))
+      .map(({ host, serverUuid }) => `${host} keeps a guest of ${serverUuid}, which is nowhere`);
+    return [...misheld, ...left];
+  }
+
+  /** Moves that were cancelled in time and reached their destination all the same. */
+  calledOffInVain(): string[] {
+    const tasks = this.#store.tasks();
+    return tasks.filter(({ signal, outcome }) => signal === "abort" && outcome === "success").map(({ id }) => id);
+  }
+
+  close(): void {
+    this.#broker.close();
+  }
+
+  *#guestsOn(hosts: SimHosts, name: string) {
+    for (const { host, guest } of hosts.running()) if (host === name) yield guest;
+  }
+
+  async #conduct(process: SimProcess): Promise<void> {
+    const { network } = this.#world;
+    const bus = this.#broker.connect(conductorPermissions(this.name));
+    const place = this.databasePlace;
+    const conductor = createConductor(
+      {
+        store: remote(process, place, this.#mutated(this.#store)),
+        ledger: remote(process, place, this.#ledger),
+        bus: simBus(process, this.brokerPlace, bus, network),
+        listener: this.#links.listen(process, process.name),
+        clock: process.clock,
+        logger: this.#world.logger(process.name),
+        registry: createRegistry({ service: "conductor", withProcess: false }),
+        tracing: noTracing,
+      },
+      {
+        ...CONDUCTOR_DEFAULTS,
+        auditHostsPerSecond: AUDITED_HOSTS_PER_SECOND,
+        cell: this.name,
+        conductorId: randomUuidOf(Math.random),
+        name: process.name,
+      },
+    );
+    await conductor.start();
+  }
+
+  #mutated(store: MemoryCellStore): MemoryCellStore {
+    return this.#mutation?.cellStore?.(store) ?? store;
+  }
+
+  /** Checks law 1 at every moment: no transaction may leave more in use than there is. */
+  #checkRows(rows: readonly RowChange[]): void {
+    for (const row of rows) {
+      if (row.kind !== "inventory-put" || row.used <= capacityOf(row.inventory)) continue;
+      const what = `${row.used} of ${capacityOf(row.inventory)} ${row.resourceClass} of ${row.provider} are in use`;
+      this.#world.find(1, `cell ${this.name}: ${what}`);
+    }
+  }
+}
+
+function ledgerOf(mutation: Mutation | null): MemoryLedger {
+  const mutated = mutation?.ledger;
+  return mutated === undefined ? new MemoryLedger() : new MutatedLedger(mutated);
+}
+
+class MutatedLedger extends MemoryLedger {
+  readonly #mutated: NonNullable<Mutation["ledger"]>;
+
+  constructor(mutated: NonNullable<Mutation["ledger"]>) {
+    super();
+    this.#mutated = mutated;
+  }
+
+  override transact<Result>(work: (transaction: MemoryTransaction, xid: number) => Result): Result {
+    return super.transact((transaction, xid) =>
+      work(
+        {
+          ...transaction,
+          applyAllocations: (change) => this.#mutated(change, (asked) => transaction.applyAllocations(asked)),
+        },
+        xid,
+      ),
+    );
+  }
+}

@@ -1,0 +1,264 @@
+import { MemoryApiStore } from "../adapters/memory/api/memory-api-store.ts";
+import { MemoryMoveStore } from "../adapters/memory/api/memory-move-store.ts";
+import { MemoryReservationStore } from "../adapters/memory/api/memory-reservation-store.ts";
+import { MemoryServerGroupStore } from "../adapters/memory/api/memory-server-group-store.ts";
+import { MemoryBroker } from "../adapters/memory/bus/memory-broker.ts";
+import { MemorySoftState } from "../adapters/memory/memory-soft-state.ts";
+import { apiPermissions, apiStreams } from "../adapters/nats/streams.ts";
+import { createRegistry } from "../adapters/telemetry/metrics.ts";
+import { noTracing } from "../adapters/telemetry/tracing.ts";
+import type { CloudFacts } from "../core/audit/facts.ts";
+import type { MoveRecord } from "../core/stores/api/move-store.ts";
+import type { SoftState } from "../core/stores/soft-state.ts";
+import type { Server } from "../core/tasks/server.ts";
+import { withDeadline } from "../runtime/deadline.ts";
+import { createApi } from "../services/api/service.ts";
+import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
+import { createScheduler } from "../services/scheduler/service.ts";
+import { DEFAULT_SCHEDULER_SETTINGS } from "../services/scheduler/settings.ts";
+import { randomUuidOf } from "./determinism.ts";
+import { drawSimHosts } from "./draw-sim-hosts.ts";
+import type { Mutation } from "./mutations.ts";
+import { simBus } from "./sim-bus.ts";
+import { SimCell } from "./sim-cell.ts";
+import { SIM_GROUPS } from "./sim-groups.ts";
+import { remote, type SimProcess } from "./sim-process.ts";
+import type { DriverHabits } from "./slow-driver.ts";
+import { Supervisor } from "./supervisor.ts";
+import type { World } from "./world.ts";
+
+export interface CloudSize {
+  readonly cells: number;
+  readonly apis: number;
+  readonly schedulers: number;
+  /** Number of conductors of each cell. */
+  readonly conductors: number;
+  /** Number of hosts of all cells together. */
+  readonly hosts: number;
+}
+
+/** One HTTP answer of an api. */
+export interface SimAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+/** How long a user waits for an answer. */
+const ANSWER_MS_MAX = 30_000;
+export interface ApiCall {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly url: string;
+  readonly payload?: object;
+}
+/** Every prefix costs each start of an api some milliseconds, and users need only one. */
+const API_SETTINGS = { ...DEFAULT_API_SETTINGS, http: { ...DEFAULT_API_SETTINGS.http, computePrefixes: ["/v2.1"] } };
+/** Headers for the newest microversion of the Compute API. */
+const HEADERS = { "openstack-api-version": "compute 2.90" };
+
+/**
+ * A cloud in a simulated world. The services are the real ones, each in a process of its own that may be killed. Databases, brokers and
+ * hypervisors are the in-memory twins, which are reached over the simulated network and lose nothing by themselves.
+ */
+export class SimCloud {
+  readonly cells: readonly SimCell[];
+  readonly supervisor: Supervisor;
+  /** Called when hosts have lost their power. */
+  onDark: (hosts: readonly string[]) => void = () => {};
+  /** Called when hosts have lost their network; their guests continue to run. */
+  onCut: (hosts: readonly string[]) => void = () => {};
+  /** Called when a cell's database was restored, with the servers that run in the cell. */
+  onRestored: (running: readonly string[]) => void = () => {};
+  readonly #world: World;
+  readonly #size: CloudSize;
+  readonly #mutation: Mutation | null;
+  readonly #store: MemoryApiStore;
+  readonly #groups: MemoryServerGroupStore;
+  readonly #reservations: MemoryReservationStore;
+  readonly #moves: MemoryMoveStore;
+  readonly #broker: MemoryBroker;
+  #softState: SoftState;
+  readonly #calls = new Map<string, (call: ApiCall) => Promise<SimAnswer>>();
+
+  constructor(
+    world: World,
+    options: CloudSize & {
+      readonly mutation: Mutation | null;
+      /** How long hypervisors take. */
+      readonly habits: DriverHabits;
+      /** How far the clock of a process is off, in milliseconds. */
+      readonly skewMs: (name: string) => number;
+    },
+  ) {
+    this.#world = world;
+    this.#size = options;
+    this.#mutation = options.mutation;
+    this.#store = new MemoryApiStore({ clock: world.clock });
+    this.#moves = new MemoryMoveStore(world.clock);
+    this.#groups = new MemoryServerGroupStore({ requests: this.#store });
+    this.#reservations = new MemoryReservationStore({ clock: world.clock, requests: this.#store });
+    this.#broker = new MemoryBroker(world.clock);
+    this.#softState = new MemorySoftState(world.clock);
+    this.supervisor = new Supervisor(world, options.skewMs);
+    const hosts = drawSimHosts(options.hosts, world.random("hosts"));
+    this.cells = Array.from({ length: options.cells }, (_, index) => {
+      const own = hosts.filter((_host, at) => at % options.cells === index);
+      const { conductors, mutation, habits } = options;
+      return new SimCell(world, { name: `cell${index + 1}`, hosts: own, conductors, mutation, habits });
+    });
+  }
+
+  /** Sets everything up and starts every process. */
+  async open(flavors: Parameters<MemoryApiStore["createFlavor"]>[0][]): Promise<void> {
+    await this.#broker.connect(apiPermissions).ensureStreams(apiStreams);
+    for (const cell of this.cells) {
+      await cell.open();
+      await this.#store.putCell({ name: cell.name, databaseUrl: `sim://${cell.name}`, natsUrl: null, disabled: false });
+    }
+    for (const flavor of flavors) await this.#store.createFlavor(flavor);
+    for (const group of SIM_GROUPS) await this.#groups.createGroup(group, SIM_GROUPS.length);
+    const { apis, schedulers } = this.#size;
+    const slots = [
+      ...this.cells.flatMap((cell) => cell.slots()),
+      ...named("scheduler", schedulers, (process) => this.#schedule(process)),
+      ...named("api", apis, (process) => this.#serve(process)),
+    ];
+    // The services answer each other over the network, which takes simulated time, so starts are not awaited here.
+    for (const slot of slots) void this.supervisor.add(slot);
+  }
+
+  /** Calls an api over the network. Resolves with null when no answer came. */
+  call(from: SimProcess, api: string, call: ApiCall): Promise<SimAnswer | null> {
+    const answered = from.call(api, () => this.#calls.get(api)?.(call) ?? Promise.reject(new Error("refused")));
+    // An api that is killed during the call never answers.
+    return withDeadline(answered, ANSWER_MS_MAX, api, from.clock).catch(() => null);
+  }
+
+  /** Deletes everything in the soft state. */
+  flushSoftState(): void {
+    this.#softState = new MemorySoftState(this.#world.clock);
+  }
+
+  /** Cuts the power of the hosts that an agent carries, and restores it after `awayMs`. */
+  losePower(agent: string, awayMs: number): void {
+    const hosts = this.cells.flatMap((cell) => cell.losePower(agent));
+    this.supervisor.kill(agent, awayMs);
+    this.onDark(hosts);
+  }
+
+  /** Cuts the hosts that an agent carries off from the network for a while. */
+  cutOff(agent: string): void {
+    this.onCut(this.cells.flatMap((cell) => cell.hostsOf(agent)));
+  }
+
+  /** Fences a host without power, so that it stays without, or lifts the fence. */
+  fence(host: string, isFenced: boolean): void {
+    for (const cell of this.cells) cell.fence(host, isFenced);
+  }
+
+  /** Hosts without power, as a person in front of them sees it. */
+  darkHosts(): string[] {
+    return this.cells.flatMap((cell) => cell.darkHosts());
+  }
+
+  /** The present state of a server, read without asking an api, or null when it is in no cell. */
+  look(uuid: string): Server | null {
+    for (const cell of this.cells) {
+      const server = cell.look(uuid);
+      if (server !== null) return server;
+    }
+    return null;
+  }
+
+  /** Moves that were accepted. */
+  moves(): readonly MoveRecord[] {
+    return this.#moves.all();
+  }
+
+  async facts(): Promise<CloudFacts> {
+    return {
+      cells: await Promise.all(this.cells.map((cell) => cell.facts())),
+      api: { requests: this.#store.auditedRequests() },
+    };
+  }
+
+  close(): void {
+    this.supervisor.close();
+    this.#broker.close();
+    for (const cell of this.cells) cell.close();
+  }
+
+  async #schedule(process: SimProcess): Promise<void> {
+    const scheduler = createScheduler(
+      {
+        store: remote(process, "api-db", this.#mutation?.apiStore?.(this.#store) ?? this.#store),
+        bus: this.#bus(process),
+        cells: this.cells.map((cell) => {
+          const { name, store, operations, bus, view } = cell.fromAbove(process);
+          const source = view();
+          return { name, store, operations, bus, source, view: source.view, facts: source.facts };
+        }),
+        moves: remote(process, "api-db", this.#mutation?.moveStore?.(this.#moves) ?? this.#moves),
+        groups: remote(process, "api-db", this.#groups),
+        reservations: remote(process, "api-db", this.#reservations),
+        softState: this.#softStateOf(process),
+        clock: process.clock,
+        logger: this.#world.logger(process.name),
+        registry: createRegistry({ service: "scheduler", withProcess: false }),
+        tracing: noTracing,
+      },
+      { ...DEFAULT_SCHEDULER_SETTINGS, schedulerId: randomUuidOf(Math.random) },
+    );
+    await scheduler.start();
+  }
+
+  async #serve(process: SimProcess): Promise<void> {
+    const api = createApi(
+      {
+        store: remote(process, "api-db", this.#mutation?.apiStore?.(this.#store) ?? this.#store),
+        groups: remote(process, "api-db", this.#groups),
+        reservations: remote(process, "api-db", this.#reservations),
+        cells: this.cells.map((cell) => {
+          const { name, store, bus, admin } = cell.fromAbove(process);
+          return { name, store, bus, admin, view: null };
+        }),
+        moves: remote(process, "api-db", this.#mutation?.moveStore?.(this.#moves) ?? this.#moves),
+        bus: this.#bus(process),
+        clock: process.clock,
+        logger: this.#world.logger(process.name),
+        registry: createRegistry({ service: "api", withProcess: false }),
+        tracing: noTracing,
+      },
+      API_SETTINGS,
+    );
+    await api.open();
+    this.#calls.set(process.name, async (call) => {
+      const { statusCode, payload } = await api.http.inject({ ...call, headers: HEADERS });
+      return { status: statusCode, body: payload };
+    });
+    process.onKill(() => this.#calls.delete(process.name));
+  }
+
+  #bus(process: SimProcess) {
+    return simBus(process, "api-nats", this.#broker.connect(apiPermissions), this.#world.network);
+  }
+
+  /** Behaves like the real soft state: it never rejects, and answers as if it were empty when it cannot be reached. */
+  #softStateOf(process: SimProcess): SoftState {
+    const ask = <Value>(work: (softState: SoftState) => Promise<Value>, otherwise: Value) =>
+      process.call("redis", () => work(this.#softState)).catch(() => otherwise);
+    return {
+      announce: (id, ttlMs) => ask((state) => state.announce(id, ttlMs), [id]),
+      living: () => ask((state) => state.living(), []),
+      withdraw: (id) => ask((state) => state.withdraw(id), undefined),
+      recordBuildFailure: (cell, host) => ask((state) => state.recordBuildFailure(cell, host), undefined),
+      clearBuildFailures: (cell, host) => ask((state) => state.clearBuildFailures(cell, host), undefined),
+      buildFailures: () => ask((state) => state.buildFailures(), new Map()),
+      recordPicks: (id, picks) => ask((state) => state.recordPicks(id, picks), undefined),
+      recentPicks: (id) => ask((state) => state.recentPicks(id), []),
+      close: async () => {},
+    };
+  }
+}
+
+function named(kind: "api" | "scheduler", count: number, start: (process: SimProcess) => Promise<void>) {
+  return Array.from({ length: count }, (_, index) => ({ kind, name: `${kind}-${index + 1}`, start }));
+}

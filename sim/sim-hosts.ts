@@ -1,0 +1,181 @@
+import { createRegistry } from "../adapters/telemetry/metrics.ts";
+import { noTracing } from "../adapters/telemetry/tracing.ts";
+import type { RunningGuest } from "../core/audit/facts.ts";
+import type { Driver } from "../services/compute-agent/driver.ts";
+import { FakeDriver, type FakeGuest } from "../services/compute-agent/fake-driver.ts";
+import type { HostConfig } from "../services/compute-agent/host-config.ts";
+import type { MemoryDisk } from "../services/compute-agent/memory-journal.ts";
+import { type ComputeAgent, createComputeAgent } from "../services/compute-agent/service.ts";
+import type { Mutation } from "./mutations.ts";
+import { simJournal } from "./sim-journal.ts";
+import type { SimLinks } from "./sim-links.ts";
+import type { SimProcess } from "./sim-process.ts";
+import { type DriverHabits, slowDriver } from "./slow-driver.ts";
+import type { World } from "./world.ts";
+
+/** Hosts, their hypervisor and the disk of their agent: everything that survives the agent's process. */
+export class SimHosts {
+  /** Name of the agent that carries them. */
+  readonly name: string;
+  readonly #world: World;
+  readonly #mutation: Mutation | null;
+  readonly #driver: FakeDriver;
+  readonly #disk: MemoryDisk = { records: [] };
+  readonly #hosts: readonly HostConfig[];
+  readonly #habits: DriverHabits;
+  readonly #random: () => number;
+  #process: SimProcess | null = null;
+  #isDark = false;
+  /** Hosts that an operator keeps without power for the time being. */
+  readonly #fenced = new Set<string>();
+  #onUnfenced: () => void = () => {};
+  #agent: ComputeAgent | null = null;
+
+  constructor(
+    world: World,
+    {
+      name,
+      mutation,
+      habits,
+    }: { readonly name: string; readonly mutation: Mutation | null; readonly habits: DriverHabits },
+    hosts: readonly HostConfig[],
+  ) {
+    this.name = name;
+    this.#world = world;
+    this.#mutation = mutation;
+    this.#habits = habits;
+    this.#random = world.random(`hypervisor of ${name}`);
+    this.#hosts = hosts;
+    this.#driver = new FakeDriver({
+      clock: world.clock,
+      seed: world.seed,
+      scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const]))),
+      byMetadata: false,
+      crash: () => {
+        world.history.record(name, "the driver takes its agent down");
+        this.#process?.kill();
+      },
+      loseConnections: () => this.#agent?.loseConnections(),
+    });
+  }
+
+  get hosts(): readonly HostConfig[] {
+    return this.#hosts;
+  }
+
+  /** Whether the hosts have no power. Then nothing runs there until an agent starts again. */
+  get isDark(): boolean {
+    return this.#isDark;
+  }
+
+  losePower(): void {
+    this.#isDark = true;
+    this.#driver.losePower();
+  }
+
+  /** The guests on the hosts, running or not. */
+  guests(): readonly FakeGuest[] {
+    return this.#driver.guests();
+  }
+
+  /** The guests that really run on the hosts, whether or not any process knows of them. */
+  running(): { readonly host: string; readonly guest: RunningGuest }[] {
+    return this.#driver
+      .guests()
+      .filter((guest) => guest.running)
+      .map(({ host, serverUuid, attemptId }) => ({ host, guest: { serverUuid, attemptId } }));
+  }
+
+  fence(host: string, isFenced: boolean): void {
+    if (isFenced) this.#fenced.add(host);
+    else this.#fenced.delete(host);
+    if (this.#fenced.size === 0) this.#onUnfenced();
+  }
+
+  /** Starts the agent's process once none of its hosts is fenced. */
+  async start(process: SimProcess, links: SimLinks, conductors: readonly string[]): Promise<void> {
+    while (this.#fenced.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onUnfenced = resolve;
+      });
+    }
+    if (!process.alive) return;
+    this.#process = process;
+    this.#isDark = false;
+    const journal = simJournal(process, this.#disk, this.#world.network);
+    const driver = this.#driverOf(process);
+    this.#agent = createComputeAgent(
+      {
+        dialer: links.dialer(process),
+        journal: this.#mutation?.journal?.(journal) ?? journal,
+        driver: this.#mutation?.driver?.(driver) ?? driver,
+        clock: process.clock,
+        logger: this.#world.logger(process.name),
+        registry: createRegistry({ service: "compute-agent", withProcess: false }),
+        tracing: noTracing,
+        fail: () => process.kill(),
+      },
+      { agentId: process.name, conductors, hosts: this.#hosts, buildLimit: 10 },
+    );
+    await this.#agent.start();
+  }
+
+  /** The hypervisor as one agent process reaches it. It continues while its agent is away, but answers nobody then. */
+  #driverOf(process: SimProcess): Driver {
+    const hypervisor = this.#driver;
+    const world = this.#world;
+    const whileAlive = <Value>(work: () => Promise<Value>): Promise<Value> =>
+      new Promise((resolve, reject) => {
+        if (!process.alive) return;
+        work().then(
+          (value) => process.alive && resolve(value),
+          (error: unknown) => process.alive && reject(error),
+        );
+      });
+    const told: Pick<Driver, "start" | "power" | "handOff" | "destroy"> = {
+      start: async (guest, signal) => {
+        await hypervisor.start(guest, signal);
+        world.started(guest.serverUuid);
+        world.onActed(this.name);
+      },
+      power: async (guest, verb, signal) => {
+        await hypervisor.power(guest, verb, signal);
+        world.started(guest.serverUuid);
+        world.onActed(this.name);
+      },
+      handOff: async (order, signal) => {
+        await hypervisor.handOff(order, endingWith(process, signal));
+        world.onHandedOver(order.serverUuid, order.toAttemptId);
+      },
+      destroy: async (guest, signal) => {
+        await hypervisor.destroy(guest, signal);
+        world.destroyed(guest.serverUuid);
+        world.onActed(this.name);
+      },
+    };
+    const hasPower = () => !this.#isDark;
+    const slow = slowDriver(told, { process, habits: this.#habits, random: this.#random, hasPower });
+    return {
+      // The hypervisor's state counts, not what the agent last wrote down.
+      adopt: () => whileAlive(async () => {}),
+      powersOf: (guests) => whileAlive(() => hypervisor.powersOf(guests)),
+      prepare: (order, control) =>
+        whileAlive(() => {
+          const signal = endingWith(process, control.signal);
+          return hypervisor.prepare(order, { signal, onStep: (step) => control.onStep(step) });
+        }),
+      start: (guest, signal) => whileAlive(() => slow.start(guest, signal)),
+      power: (guest, verb, signal) => whileAlive(() => slow.power(guest, verb, signal)),
+      handOff: (order, signal) => whileAlive(() => slow.handOff(order, signal)),
+      destroy: (guest, signal) => whileAlive(() => slow.destroy(guest, signal)),
+    };
+  }
+}
+
+/** Aborted together with `signal`, and when the process is killed. */
+function endingWith(process: SimProcess, signal: AbortSignal): AbortSignal {
+  const ended = new AbortController();
+  signal.addEventListener("abort", () => ended.abort());
+  process.onKill(() => ended.abort());
+  return ended.signal;
+}

@@ -1,0 +1,326 @@
+import { auditCloud } from "../core/audit/audit-cloud.ts";
+import { checkCapacity } from "../core/audit/check-capacity.ts";
+import { checkCopies } from "../core/audit/check-copies.ts";
+import { checkGroups } from "../core/audit/check-groups.ts";
+import { checkOrphans } from "../core/audit/check-orphans.ts";
+import type { CloudFacts } from "../core/audit/facts.ts";
+import { takeOverChance } from "./determinism.ts";
+import { type Mutation, mutateRoutes } from "./mutations.ts";
+import type { Profile } from "./profiles.ts";
+import type { SimCell } from "./sim-cell.ts";
+import { type CloudSize, SimCloud } from "./sim-cloud.ts";
+import { SIM_FLAVORS } from "./sim-flavors.ts";
+import { SimNemesis } from "./sim-nemesis.ts";
+import { Survivors } from "./survivors.ts";
+import { Workload } from "./workload.ts";
+import { type SimFinding, World } from "./world.ts";
+
+export interface SimOptions extends CloudSize {
+  readonly seed: number;
+  readonly profile: Profile;
+  /** Number of operations of users: creates, changes and deletes. */
+  readonly operations: number;
+  /** How long users and faults go on, in simulated milliseconds. */
+  readonly busyMs: number;
+  /** When users and faults are stopped early; everything before that is the same as in the full run. `busyMs` by default. */
+  readonly stopMs?: number;
+  readonly mutation: Mutation | null;
+  /** Keeps the whole history, including the logs of services. */
+  readonly wholeHistory: boolean;
+}
+
+export interface SimResult {
+  readonly seed: number;
+  /** Empty when all laws held and everything came to an end. */
+  readonly findings: readonly SimFinding[];
+  readonly simulatedMs: number;
+  readonly steps: number;
+  readonly counts: {
+    readonly accepted: number;
+    readonly active: number;
+    readonly error: number;
+    readonly deleted: number;
+    /** Number of changes of servers that were begun, by action. */
+    readonly changes: Readonly<Record<string, number>>;
+  };
+  readonly digest: string;
+  readonly history: readonly string[];
+}
+
+/** Time within which every process starts and every host reports, in milliseconds. */
+const WARM_UP_MS = 3_000;
+/**
+ * After users and faults have stopped, everything accepted must end within this time, which is longer than two periods of the slowest
+ * sweep.
+ */
+const SETTLE_MS = 240_000;
+/** Changes within this time are audited together. */
+const AUDIT_MS = 250;
+/** The changes that are moves, with the kind of each move. */
+const MOVES = { resize: "resize", migrate: "migrate", live: "live-migrate", evacuate: "evacuate" } as const;
+/** States in which a server does not run although it is on its host. */
+const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SHELVED"];
+
+/** A law, and how it is broken. */
+type Violation = readonly [SimFinding["law"], string];
+
+/**
+ * Runs one world from its beginning to its end. Replaces the process's own clock and randomness meanwhile, so only one can run at a time.
+ */
+export async function simulate(options: SimOptions): Promise<SimResult> {
+  const world = new World(options.seed, { wholeHistory: options.wholeHistory });
+  const giveBack = takeOverChance(world.clock, world.immediates, world.random("services"));
+  const restoreRoutes = mutateRoutes(options.mutation);
+  try {
+    return await new Simulation(world, options).run();
+  } finally {
+    restoreRoutes();
+    giveBack();
+  }
+}
+
+class Simulation {
+  readonly #world: World;
+  readonly #options: SimOptions;
+  readonly #cloud: SimCloud;
+  readonly #workload: Workload;
+  readonly #nemesis: SimNemesis;
+
+  constructor(world: World, options: SimOptions) {
+    const skew = world.random("skew");
+    this.#world = world;
+    this.#options = options;
+    this.#cloud = new SimCloud(world, {
+      ...options,
+      habits: options.profile.drivers,
+      skewMs: () => Math.round((skew() - 0.5) * options.profile.skewMs),
+    });
+    this.#workload = new Workload(world, this.#cloud);
+    this.#nemesis = new SimNemesis(world, this.#cloud, options.profile);
+    const survivors = new Survivors((serverUuid) => this.#cloud.cells.flatMap((cell) => cell.copiesOf(serverUuid)));
+    world.onStarted = (serverUuid) => {
+      survivors.started(serverUuid);
+      if (!survivors.mayRunTwice(serverUuid)) this.#checkHomes(serverUuid);
+    };
+    world.onHandedOver = (serverUuid, attemptId) => survivors.handedOver(serverUuid, attemptId);
+    world.onUnwanted = (serverUuid, what) => survivors.unwanted(serverUuid, what);
+    this.#cloud.onRestored = (running) => survivors.restored(running);
+    world.onDestroyed = (serverUuid) => {
+      this.#checkCopy(serverUuid);
+      const lost = survivors.destroyed(serverUuid);
+      if (lost !== null) world.find(6, lost);
+    };
+  }
+
+  async run(): Promise<SimResult> {
+    const world = this.#world;
+    const { operations, busyMs } = this.#options;
+    try {
+      await this.#cloud.open(SIM_FLAVORS);
+      for (const cell of this.#cloud.cells) this.#auditOnChange(cell);
+      this.#workload.begin(operations, WARM_UP_MS, busyMs);
+      world.clock.setTimer(WARM_UP_MS, () => this.#nemesis.begin());
+      await this.#go(this.#options.stopMs ?? busyMs);
+      this.#nemesis.stop();
+      this.#workload.stop();
+      // A world in which no request is accepted proves nothing.
+      this.#workload.createLast();
+      await this.#settle("everything accepted");
+      const counts = await this.#count();
+      // Every server must still be deletable, whatever state it is in, and then nothing of it may be left.
+      this.#workload.deleteAll(await this.#left());
+      await this.#settle("every delete", () => this.#leftOfAll());
+      return {
+        seed: this.#options.seed,
+        findings: world.findings,
+        simulatedMs: world.clock.monotonic(),
+        steps: world.steps,
+        counts,
+        digest: world.history.digest(),
+        history: world.history.lines(),
+      };
+    } finally {
+      this.#cloud.close();
+    }
+  }
+
+  /** Runs until the given time, or until something was found. */
+  #go(untilMs: number): Promise<void> {
+    return this.#world.run(untilMs, () => this.#world.findings.length > 0);
+  }
+
+  /** Waits until nothing is under way. Whatever remains under way breaks law 5, and other violations are permanent by then. */
+  async #settle(what: string, more: () => Promise<Violation[]> = async () => []): Promise<void> {
+    if (this.#world.findings.length > 0) return;
+    const endMs = this.#world.clock.monotonic() + SETTLE_MS;
+    const wrong = async () => [...(await this.#violationsNow()), ...(await more())];
+    let violations = await wrong();
+    while (violations.length > 0 && this.#world.findings.length === 0 && this.#world.clock.monotonic() < endMs) {
+      await this.#go(this.#world.clock.monotonic() + 1_000);
+      violations = await wrong();
+    }
+    if (this.#world.findings.length > 0) return;
+    for (const [law, text] of violations) this.#world.find(law, `${what} should have ended: ${text}`);
+  }
+
+  /** Tolerates no work in flight, because nothing is under way. */
+  async #violationsNow(): Promise<Violation[]> {
+    const all = await this.#cloud.facts();
+    const facts = this.#trueFacts(all);
+    const restored = all.cells.filter((cell) => !facts.cells.includes(cell));
+    const violations = [
+      ...auditCloud(facts, 0),
+      ...restored.flatMap((cell) => [...checkCapacity(cell), ...checkOrphans(cell), ...checkGroups(cell)]),
+    ].map(({ law, what, where, proof }) => [law, `${what} (${where}; ${proof})`] as const);
+    const open = all.cells.flatMap(({ openTasks }) => openTasks.map((task) => [5, `task ${task.id} is open`] as const));
+    const pending = (facts.api?.requests ?? [])
+      .filter(({ state }) => state === "accepted" || state === "cancelled")
+      .map(({ serverUuid, state }) => [5, `request ${serverUuid} is ${state}`] as const);
+    const moves = this.#movesNow();
+    const astray = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
+      servers
+        .filter(({ status, taskState }) => STANDING.includes(status) && taskState === null)
+        .filter(({ uuid, host }) => runningGuests.get(host ?? "")?.some(({ serverUuid }) => serverUuid === uuid))
+        .map(({ uuid, status, host }) => [4, `server ${uuid} is ${status} and runs on ${host} of ${cell}`] as const),
+    );
+    const trueCells = this.#cloud.cells.filter(({ isTrue }) => isTrue);
+    const remains = (await Promise.all(trueCells.map((one) => one.remains()))).flat();
+    const wrong = remains.map((text) => [2, text] as const);
+    // All hosts are back and have reported by now which of their guests are gone.
+    const kept = facts.cells.flatMap(({ moves }) =>
+      moves
+        .filter(({ inFlight }) => !inFlight)
+        .map(
+          ({ uuid, sourceHost }) =>
+            [2, `${uuid} still holds room on ${sourceHost} for a guest that may be left`] as const,
+        ),
+    );
+    const calledOff = trueCells.flatMap((one) => one.calledOffInVain());
+    const deaf = calledOff.map((id) => [5, `move ${id} was called off and went on`] as const);
+    const still = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
+      servers
+        .filter(({ status, taskState }) => status === "ACTIVE" && taskState === null)
+        .filter(({ uuid, host }) => !runningGuests.get(host ?? "")?.some(({ serverUuid }) => serverUuid === uuid))
+        .map(({ uuid, host }) => [4, `server ${uuid} is ACTIVE on ${host} of ${cell} and does not run there`] as const),
+    );
+    const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
+    const lost = [...this.#workload.accepted]
+      .filter((uuid) => !all.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
+      .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
+    return [
+      ...violations,
+      ...open,
+      ...pending,
+      ...moves,
+      ...still,
+      ...astray,
+      ...wrong,
+      ...kept,
+      ...deaf,
+      ...calls,
+      ...lost,
+    ];
+  }
+
+  /**
+   * Leaves out the cells whose databases were restored and the requests to them, because their rows no longer say what exists or what users
+   * were told.
+   */
+  #trueFacts({ cells, api }: CloudFacts): CloudFacts {
+    const restored = new Set(this.#cloud.cells.flatMap(({ isTrue, name }) => (isTrue ? [] : [name])));
+    const requests = (api?.requests ?? []).filter(({ cell }) => cell === null || !restored.has(cell));
+    return { cells: cells.filter(({ cell }) => !restored.has(cell)), api: api && { ...api, requests } };
+  }
+
+  /** Accepted moves that have neither begun nor been refused, or whose records are missing. */
+  #movesNow(): (readonly [number, string])[] {
+    const moves = this.#cloud.moves();
+    const waiting = moves
+      .filter(({ state }) => state === "accepted")
+      .map(({ request: { kind, serverUuid } }) => [5, `a ${kind} of server ${serverUuid} has not begun`] as const);
+    const known = (wanted: string) => moves.filter(({ request }) => request.kind === wanted).length;
+    const lost = Object.entries(MOVES).flatMap(([action, kind]) => {
+      const accepted = this.#workload.changes.get(action) ?? 0;
+      return accepted <= known(kind)
+        ? []
+        : [[5, `${accepted} calls of ${action} were accepted, not all are known`] as const];
+    });
+    return [...waiting, ...lost];
+  }
+
+  /** Checks, soon after each change, what must hold at every moment, whatever is under way. */
+  #auditOnChange(cell: SimCell): void {
+    let isDue = false;
+    const audit = async () => {
+      isDue = false;
+      const facts = await cell.facts();
+      for (const { law, what, where, proof } of [
+        ...checkCapacity(facts),
+        ...checkOrphans(facts),
+        ...checkGroups(facts),
+        ...(cell.isTrue ? checkCopies(facts) : []),
+      ])
+        this.#world.find(law, `${what} (${where}; ${proof})`);
+    };
+    cell.onChange = () => {
+      if (isDue) return;
+      isDue = true;
+      this.#world.clock.setTimer(AUDIT_MS, () => void audit());
+    };
+  }
+
+  /** Checks law 4 whenever a guest begins to run. */
+  #checkHomes(serverUuid: string): void {
+    const homes = this.#cloud.cells.flatMap((cell) => cell.homesOf(serverUuid));
+    if (homes.length > 1) this.#world.find(4, `server ${serverUuid} runs on ${homes.join(" and ")}`);
+  }
+
+  /** Checks law 6 whenever a guest is gone. */
+  #checkCopy(serverUuid: string): void {
+    for (const cell of this.#cloud.cells.filter(({ isTrue }) => isTrue)) {
+      const facts = cell.copyFacts();
+      const servers = facts.servers.filter(({ uuid }) => uuid === serverUuid);
+      for (const { law, what, where, proof } of checkCopies({ ...facts, servers }))
+        this.#world.find(law, `${what} (${where}; ${proof})`);
+    }
+  }
+
+  async #count(): Promise<SimResult["counts"]> {
+    const facts: CloudFacts = await this.#cloud.facts();
+    const servers = facts.cells.flatMap((cell) => cell.servers);
+    const failed = facts.api?.requests.filter(({ state }) => state === "failed").length ?? 0;
+    return {
+      accepted: facts.api?.requests.length ?? 0,
+      active: servers.filter(({ status }) => status === "ACTIVE").length,
+      error: servers.filter(({ status }) => status === "ERROR").length + failed,
+      deleted: servers.filter(({ status }) => status === "DELETED").length,
+      changes: Object.fromEntries([...this.#workload.changes].sort()),
+    };
+  }
+
+  /** Servers that an api knows and that are not deleted, whether or not a user heard of them. */
+  async #left(): Promise<readonly string[]> {
+    const { api } = await this.#cloud.facts();
+    return (api?.requests ?? []).filter(({ state }) => state !== "deleted").map(({ serverUuid }) => serverUuid);
+  }
+
+  /**
+   * What is left although everything was deleted. A host that was away removes its guests, and releases their allocations, only when it is
+   * back.
+   */
+  async #leftOfAll(): Promise<Violation[]> {
+    const { cells, api } = this.#trueFacts(await this.#cloud.facts());
+    const there = (api?.requests ?? [])
+      .filter(({ state }) => state !== "deleted")
+      .map(({ serverUuid }) => [5, `server ${serverUuid} was deleted and is still there`] as const);
+    const held = cells
+      .flatMap(({ ledger }) => ledger.consumers)
+      .filter(({ items }) => items.length > 0)
+      .map(({ uuid }) => [2, `server ${uuid} was deleted and still holds something`] as const);
+    const running = cells
+      .flatMap(({ runningGuests }) => [...runningGuests])
+      .flatMap(([host, guests]) => guests.map(({ serverUuid }) => ({ host, serverUuid })))
+      .map(({ host, serverUuid }) => [4, `server ${serverUuid} was deleted and runs on ${host}`] as const);
+    return [...there, ...held, ...running];
+  }
+}

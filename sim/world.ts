@@ -1,0 +1,134 @@
+import { type Logger, pino } from "pino";
+import { seededRandom, seedOf } from "../core/scheduling/seeded-random.ts";
+import { History } from "./history.ts";
+import { Immediates } from "./immediates.ts";
+import { FAIR_WEATHER, Network } from "./network.ts";
+import { SimProcess } from "./sim-process.ts";
+import { VirtualClock } from "./virtual-clock.ts";
+
+/** A law that was broken, or something that did not end. */
+export interface SimFinding {
+  readonly law: number | "groups";
+  readonly what: string;
+  readonly atMs: number;
+}
+
+/** Every world begins at the same date. */
+const BEGIN_MS = Date.UTC(2026, 0, 1);
+
+/** The basis of a simulated cloud: one seed, one clock, one network, one history. */
+export class World {
+  readonly seed: number;
+  readonly clock = new VirtualClock(BEGIN_MS);
+  /** Calls that wait for the end of a turn. */
+  readonly immediates = new Immediates();
+  readonly network: Network;
+  readonly history: History;
+  readonly findings: SimFinding[] = [];
+  readonly #isLogged: boolean;
+  /** Number of timers run so far. */
+  steps = 0;
+  /** Called when a guest has begun to run. */
+  onStarted: (serverUuid: string) => void = () => {};
+  /** Called when the guest of this attempt has received the content of another guest of the server. */
+  onHandedOver: (serverUuid: string, attemptId: string) => void = () => {};
+  /** Called when a user asks for a server's guests to be deleted or stopped. */
+  onUnwanted: (serverUuid: string, what: "gone" | "stopped") => void = () => {};
+  /** Called when a guest is gone. */
+  onDestroyed: (serverUuid: string) => void = () => {};
+  /** Called when a host of this agent has changed a guest, before its agent hears of it. */
+  onActed: (agent: string) => void = () => {};
+
+  constructor(seed: number, options: { readonly wholeHistory: boolean }) {
+    this.seed = seed;
+    this.#isLogged = options.wholeHistory;
+    this.network = new Network(this.seedOf("network"), FAIR_WEATHER);
+    this.history = new History(this.clock, options.wholeHistory);
+  }
+
+  /** Random numbers for one purpose. Using more of them for one purpose changes nothing elsewhere. */
+  random(purpose: string): () => number {
+    return seededRandom(this.seedOf(purpose));
+  }
+
+  seedOf(purpose: string): number {
+    return seedOf(`${this.seed} ${purpose}`);
+  }
+
+  process(name: string, skewMs = 0): SimProcess {
+    return new SimProcess(name, this, skewMs);
+  }
+
+  /** Writes the logs of services into the history, when the whole history is kept. */
+  logger(who: string): Logger {
+    if (!this.#isLogged) return SILENT;
+    const { clock } = this;
+    return pino(
+      {
+        level: "info",
+        base: { who },
+        // Stacks contain paths of this machine, so they would make the history differ between machines.
+        serializers: { err: ({ name, message }: Error) => ({ name, message }) },
+        timestamp: () => `,"atMs":${Math.round(clock.monotonic() * 1_000) / 1_000}`,
+      },
+      { write: (line: string) => this.history.write(line) },
+    );
+  }
+
+  started(serverUuid: string): void {
+    this.onStarted(serverUuid);
+  }
+
+  destroyed(serverUuid: string): void {
+    this.onDestroyed(serverUuid);
+  }
+
+  find(law: SimFinding["law"], what: string): void {
+    const atMs = Math.round(this.clock.monotonic());
+    this.findings.push({ law, what, atMs });
+    this.history.record("auditor", what, { law });
+  }
+
+  /**
+   * Runs until `untilMs` of the world's monotonic time, or until `until` returns true. One step is one timer and everything that follows
+   * from it.
+   */
+  run(untilMs: number, until: () => boolean): Promise<void> {
+    return inTurns(() => {
+      if (this.immediates.runFirst()) return true;
+      if (until() || !this.clock.step(untilMs)) return false;
+      this.steps += 1;
+      return true;
+    });
+  }
+}
+
+const SILENT = pino({ level: "silent" });
+/** Number of simulated turns per turn of the real event loop, because going round that loop costs more than most turns do. */
+const TURNS = 64;
+const { setImmediate: setRealImmediate } = globalThis;
+
+/** Runs `turn` until it returns false. Promises that one turn resolves are handled before the next turn. */
+function inTurns(turn: () => boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let isOver = false;
+    let left = 0;
+    const run = () => {
+      left -= 1;
+      if (isOver) return;
+      try {
+        isOver = !turn();
+        if (isOver) resolve();
+        else if (left === 0) begin();
+      } catch (error) {
+        isOver = true;
+        reject(error);
+      }
+    };
+    const begin = () => {
+      left = TURNS;
+      for (let turns = 0; turns < TURNS; turns += 1) setRealImmediate(run);
+    };
+    begin();
+  });
+}

@@ -1,0 +1,61 @@
+import { randomUUID } from "node:crypto";
+import type { CellStore } from "../../core/stores/cell/cell-store.ts";
+import type { BeginOutcome } from "../../core/stores/cell/operation-store.ts";
+import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
+import { type PlannedOperation, planOperation } from "../../core/tasks/plan-operation.ts";
+import type { Task } from "../../proto/gen/berth/cell.ts";
+import type { Selection } from "../../proto/gen/berth/shared.ts";
+import { hostName, providerOf, serverId, vcpusOf } from "../contract/cell-fixtures.ts";
+
+/** A destination of one provider, of which the server takes so many VCPUs. */
+export function selectionOf(host: number, vcpus = 1): Selection {
+  return {
+    host: hostName(host),
+    rootProvider: providerOf(host),
+    availabilityZone: "nova",
+    allocation: { items: vcpusOf(host, vcpus), mappings: { "": providerOf(host) } },
+  };
+}
+
+export interface Wished {
+  readonly server: number;
+  readonly kind: OperationKind;
+  /** Of a move, best first. */
+  readonly hosts?: readonly number[];
+  readonly vcpus?: number;
+  readonly unseenMs?: number;
+  readonly fenceWaived?: boolean;
+  readonly taskId?: string;
+}
+
+export type Begun =
+  | { readonly task: Task; readonly outcome: BeginOutcome }
+  | { readonly task: null; readonly outcome: Exclude<PlannedOperation, { kind: "planned" }> };
+
+/** Plans an operation by what the store says now, and begins it. */
+export async function beginOperationOn(store: CellStore, wished: Wished): Promise<Begun> {
+  const { kind, hosts = [], vcpus = 1, taskId = randomUUID(), unseenMs = 0, fenceWaived = false } = wished;
+  const uuid = serverId(wished.server);
+  const [server] = await store.servers([uuid]);
+  if (server === undefined) throw new Error(`no server ${wished.server}`);
+  const [holding] = await store.holdings([uuid]);
+  const [migration] = await store.migrations({ serverUuid: uuid, inFlightOnly: true, limit: 1 });
+  const flavor = server.spec.flavor && { ...server.spec.flavor, vcpus };
+  const after = kind === "resize" ? { ...server.spec, flavor } : server.spec;
+  if (migration?.operation === null) throw new Error(migration.note);
+  const planned = planOperation({
+    taskId,
+    kind,
+    server,
+    holding: holding ?? null,
+    selections: hosts.map((host) => selectionOf(host, vcpus)),
+    after,
+    unseenMs,
+    fenceWaived,
+    ...(migration === undefined ? {} : { migration }),
+  });
+  if (planned.kind !== "planned") return { task: null, outcome: planned };
+  const [outcome] = await store.begin([planned.begin]);
+  if (outcome === undefined) throw new Error("no answer");
+  return { task: planned.begin.task, outcome };
+}

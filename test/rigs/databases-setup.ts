@@ -1,0 +1,52 @@
+import type { TestProject } from "vitest/node";
+import { ensureDatabase, withClient } from "../../adapters/postgres/client/databases.ts";
+import { startEmbedded } from "../../adapters/postgres/embedded/embedded.ts";
+import { migrate } from "../../adapters/postgres/schema/migrate.ts";
+import type { DatabaseKind } from "../../adapters/postgres/schema/schema-files.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** URL of the database `postgres` of the server that this run of the tests shares. */
+    postgresUrl: string;
+  }
+}
+
+export const templateOf = (kind: DatabaseKind): string => `template_${kind}`;
+
+/** A server of another version to test on, by the URL of its database `postgres`; its user makes databases. The embedded one unless set. */
+const GIVEN_URL = process.env.BERTH_TEST_POSTGRES_URL;
+
+type Server = Pick<Awaited<ReturnType<typeof startEmbedded>>, "url" | "stop">;
+
+function givenServer(adminUrl: string): Server {
+  return {
+    url: (database) => Object.assign(new URL(adminUrl), { pathname: `/${database}` }).href,
+    stop: async () => undefined,
+  };
+}
+
+/**
+ * One embedded server for the whole run, with a migrated template for each kind of database. At the end every database that a
+ * test made must have been dropped: one left over is a test that forgot its clean-up, and fails the run.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const server = GIVEN_URL === undefined ? await startEmbedded({ durable: false }) : givenServer(GIVEN_URL);
+  try {
+    for (const kind of ["cell", "api"] as const) {
+      await ensureDatabase(server.url("postgres"), templateOf(kind));
+      await migrate(server.url(templateOf(kind)), kind);
+    }
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  project.provide("postgresUrl", server.url("postgres"));
+  return async () => {
+    const left = await withClient(server.url("postgres"), (client) =>
+      client.query<{ datname: string }>("select datname from pg_database where datname like 'test\\_%' order by 1"),
+    );
+    await server.stop();
+    if (left.rows.length > 0)
+      throw new Error(`databases not dropped by their tests: ${left.rows.map((row) => row.datname).join(", ")}`);
+  };
+}

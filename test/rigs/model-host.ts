@@ -1,0 +1,148 @@
+import type { MigrationStore } from "../../core/stores/cell/operation-store.ts";
+import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
+
+type ModelState = "prepared" | "running" | "stopped" | "paused";
+interface ModelGuest {
+  readonly serverUuid: string;
+  readonly attemptId: string;
+  readonly state: ModelState;
+  readonly revision: number;
+  /** What a server has written is only in a guest that has run. */
+  readonly hasRun: boolean;
+}
+
+const AFTER: Readonly<Record<string, ModelState>> = {
+  start: "running",
+  stop: "stopped",
+  reboot: "running",
+  "hard-reboot": "running",
+  pause: "paused",
+  unpause: "running",
+};
+
+/** A host and its agent, by the rules that services/compute-agent keeps: tombstones, attempts, revisions. */
+export class ModelHost {
+  readonly name: string;
+  isUp = true;
+  /** By an operator's word: nothing runs there. */
+  isFenced = false;
+  /** How often it died: what was sent to it before is lost with the connection. */
+  deaths = 0;
+  readonly #guests = new Map<string, ModelGuest>();
+  readonly #buried = new Set<string>();
+  readonly #done = new Set<string>();
+  #destroyed: ModelGuest[] = [];
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  guests(): ModelGuest[] {
+    return [...this.#guests.values()];
+  }
+
+  guest(attemptId: string): ModelGuest | undefined {
+    return this.#guests.get(attemptId);
+  }
+
+  /** Guests that had run and were destroyed since the last call, except by a delete of their server. */
+  takeDestroyed(): readonly ModelGuest[] {
+    const destroyed = this.#destroyed;
+    this.#destroyed = [];
+    return destroyed;
+  }
+
+  /** What the server's guests here have written is wanted by nobody any more. */
+  forget(serverUuid: string): void {
+    for (const guest of this.#guests.values())
+      if (guest.serverUuid === serverUuid) this.#guests.set(guest.attemptId, { ...guest, hasRun: false });
+  }
+
+  put(serverUuid: string, attemptId: string, state: ModelState): void {
+    this.#guests.set(attemptId, { serverUuid, attemptId, state, revision: 0, hasRun: state === "running" });
+  }
+
+  /** Without power nothing runs, and nothing starts on its own when it is back. */
+  die(): void {
+    this.isUp = false;
+    this.deaths += 1;
+    this.#done.clear();
+    for (const guest of this.#guests.values())
+      if (guest.state !== "prepared") this.#guests.set(guest.attemptId, { ...guest, state: "stopped" });
+  }
+
+  /** Null: done. `failure`: what the driver says instead of doing it. */
+  obey(message: ConductorMessage, failure: string | null): string | null {
+    const { body } = message;
+    if (body?.$case !== "power" && body?.$case !== "handOff") return this.#carryOut(message, failure);
+    // An order that was carried out is not carried out again, as long as the agent lives.
+    if (this.#guests.has(body.value.attemptId) && this.#done.has(body.value.orderId)) return null;
+    const failed = this.#carryOut(message, failure);
+    if (failed === null) this.#done.add(body.value.orderId);
+    return failed;
+  }
+
+  #carryOut({ body }: ConductorMessage, failure: string | null): string | null {
+    switch (body?.$case) {
+      case "build": {
+        const { attemptId, server } = body.value;
+        if (this.#isBuried(server?.uuid ?? "", attemptId)) return "it was destroyed here before";
+        if (this.#guests.has(attemptId)) return null;
+        if (failure !== null) return failure;
+        this.put(server?.uuid ?? "", attemptId, "prepared");
+        return null;
+      }
+      case "power":
+        return this.#turn(body.value.attemptId, AFTER[body.value.verb] ?? "stopped", body.value.revision, failure);
+      case "handOff":
+        return this.#turn(body.value.attemptId, "stopped", body.value.revision, failure);
+      case "destroy":
+        return this.destroy(body.value.attemptId, failure);
+      default:
+        throw new Error(`no order: ${body?.$case}`);
+    }
+  }
+
+  /** What a comparison with the database asks of a guest. */
+  settle(attemptId: string, verb: "start" | "stop" | "pause", revision: number): string | null {
+    return this.#turn(attemptId, AFTER[verb] as ModelState, revision, null);
+  }
+
+  destroy(attemptId: string, failure: string | null): string | null {
+    if (!this.isUp) return "it is down";
+    this.#buried.add(attemptId);
+    if (failure !== null) return failure;
+    const guest = this.#guests.get(attemptId);
+    if (guest?.hasRun) this.#destroyed.push(guest);
+    this.#guests.delete(attemptId);
+    return null;
+  }
+
+  /** Every attempt of the server, past and to come. A host that is down hears nothing of it. */
+  bury(serverUuid: string): void {
+    if (!this.isUp) return;
+    this.#buried.add(serverUuid);
+    for (const guest of this.#guests.values())
+      if (guest.serverUuid === serverUuid) this.#guests.delete(guest.attemptId);
+  }
+
+  #isBuried(serverUuid: string, attemptId: string): boolean {
+    return this.#buried.has(serverUuid) || this.#buried.has(attemptId);
+  }
+
+  #turn(attemptId: string, state: ModelState, revision: number, failure: string | null): string | null {
+    const guest = this.#guests.get(attemptId);
+    if (!this.isUp) return "it is down";
+    if (guest === undefined || this.#isBuried(guest.serverUuid, attemptId)) return "there is no such guest";
+    if (revision < guest.revision) return "a later order was given";
+    if (failure !== null) return failure;
+    const kept = state === "stopped" && guest.state === "prepared" ? "prepared" : state;
+    this.#guests.set(attemptId, { ...guest, state: kept, revision, hasRun: guest.hasRun || kept === "running" });
+    return null;
+  }
+}
+
+/** What a host that says which guests it has makes conductors give back. */
+export async function releaseGone(store: Pick<MigrationStore, "releaseEvacuated">, host: ModelHost): Promise<void> {
+  await store.releaseEvacuated([{ host: host.name, remaining: host.guests() }]);
+}

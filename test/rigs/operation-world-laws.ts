@@ -1,0 +1,62 @@
+import { auditCloud } from "../../core/audit/audit-cloud.ts";
+import type { CellReading } from "../../core/audit/facts.ts";
+import type { CellStore } from "../../core/stores/cell/cell-store.ts";
+import type { Migration } from "../../core/stores/cell/operation-store.ts";
+import type { ModelHost } from "./model-host.ts";
+
+type Facts = Omit<CellReading, "cell" | "runningGuests" | "copies">;
+
+/** Task states of ACTIVE servers whose guests somebody wants destroyed. */
+const UNWANTED = ["deleting", "shelving_offloading"];
+
+/**
+ * What was destroyed since the last call and should not have been. Of an ACTIVE server that has run no guest may be destroyed before another
+ * one has run: the other one may be an empty shell.
+ */
+export async function lostCopies(
+  store: Pick<CellStore, "servers">,
+  hosts: readonly ModelHost[],
+): Promise<readonly string[]> {
+  const lost: string[] = [];
+  for (const { serverUuid, attemptId } of hosts.flatMap((host) => host.takeDestroyed())) {
+    const [server] = await store.servers([serverUuid]);
+    const isWanted = server?.status === "ACTIVE" && !UNWANTED.some((state) => state === server.taskState);
+    const left = hosts.flatMap((host) => host.guests());
+    if (isWanted && !left.some((guest) => guest.serverUuid === serverUuid && guest.hasRun))
+      lost.push(`the last guest of ${serverUuid} that has run is destroyed: ${attemptId}`);
+  }
+  return lost;
+}
+
+/** What is wrong with the laws, though anything may be in flight. */
+export function brokenLaws(facts: Facts, hosts: readonly ModelHost[]): readonly string[] {
+  const copies = new Map(hosts.map((host) => [host.name, host.guests()]));
+  const running = ({ state }: { readonly state: string }) => state === "running";
+  const runningGuests = new Map([...copies].map(([host, guests]) => [host, guests.filter(running)]));
+  const cell: CellReading = { cell: "c", ...facts, runningGuests, copies };
+  const broken = auditCloud({ cells: [cell], api: null }, Number.POSITIVE_INFINITY);
+  return broken.map((one) => `law ${one.law}: ${one.what} (${one.where}: ${one.proof})`);
+}
+
+/** What is wrong, beside the laws, when nothing is in flight. */
+export function wrongAtRest(
+  { openTasks, servers, ledger }: Facts,
+  hosts: readonly ModelHost[],
+  calledOff: readonly Migration[],
+): readonly string[] {
+  const wrong: string[] = [];
+  if (openTasks.length > 0) wrong.push(`${openTasks.length} tasks never ended`);
+  const waiting = servers.filter((server) => server.status === "VERIFY_RESIZE").length;
+  const holders = ledger.consumers.filter((consumer) => consumer.type === "MIGRATION").length;
+  if (holders > waiting) wrong.push(`${holders} migrations hold something, ${waiting} servers wait`);
+  for (const { uuid, status } of calledOff)
+    if (status !== "cancelled" && status !== "error") wrong.push(`migration ${uuid} was called off and is ${status}`);
+  for (const server of servers) {
+    const guests = hosts.flatMap((host) => host.guests()).filter((guest) => guest.serverUuid === server.uuid);
+    const running = guests.filter((guest) => guest.state === "running").length;
+    if (server.status === "ACTIVE" && running !== 1) wrong.push(`${server.uuid} is ACTIVE and runs ${running} times`);
+    const most = server.status === "VERIFY_RESIZE" ? 2 : server.host === null ? 0 : 1;
+    if (guests.length > most) wrong.push(`${server.uuid} is ${server.status} and has ${guests.length} guests`);
+  }
+  return wrong;
+}

@@ -1,0 +1,398 @@
+import type { CellStore, TakenTask } from "../../core/stores/cell/cell-store.ts";
+import type { OperationSignal } from "../../core/stores/cell/operation-store.ts";
+import type { PastAttempt } from "../../core/tasks/failure-message.ts";
+import { guestFate } from "../../core/tasks/guest-fate.ts";
+import { destinationOf, factsOf } from "../../core/tasks/operation-facts.ts";
+import {
+  asksOf,
+  beginOperation,
+  type OperationEffect,
+  type OperationEvent,
+  type OperationState,
+  type OperationWorld,
+  stepOperation,
+} from "../../core/tasks/operation-machine.ts";
+import { patchChange } from "../../core/tasks/patch-change.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
+import { orderOf, placeAsked } from "../../services/conductor/operation-orders.ts";
+import {
+  deleteTask,
+  dispatchOf,
+  hostName,
+  hostTree,
+  numbered,
+  providerOf,
+  serverId,
+  taskId,
+  vcpusOf,
+} from "../contract/cell-fixtures.ts";
+import { beginOperationOn, type Wished } from "./begin-operation.ts";
+import { ModelHost, releaseGone } from "./model-host.ts";
+import type { WorldBody } from "./operation-world-body.ts";
+import { brokenLaws, lostCopies, wrongAtRest } from "./operation-world-laws.ts";
+
+interface Run {
+  readonly taken: TakenTask;
+  readonly world: OperationWorld;
+  state: OperationState;
+}
+
+const UNSEEN_MS = 5_000;
+export const HOST_COUNT = 4;
+export const HOST_VCPUS = 6;
+
+/**
+ * A cell whose conductors, agents and messages are modelled, so that anything may happen between any two effects: whatever is on its
+ * way lies in one bag, from which a test draws in any order. Stores are real, machines are real; time and processes are not.
+ */
+export class OperationWorldModel {
+  readonly hosts = Array.from({ length: HOST_COUNT }, (_, host) => new ModelHost(hostName(host)));
+  readonly #body: WorldBody;
+  readonly #runs = new Map<string, Run>();
+  /** What is on its way: a write, a message, an answer. */
+  readonly #bag: (() => Promise<void>)[] = [];
+  readonly #random: (limit: number) => number;
+  #conductor = numbered(0xd, 0);
+  #life = 0;
+  #ids = 0;
+  /** Moves that were called off in time. */
+  readonly #aborted = new Set<string>();
+  #isDraining = false;
+  /** Copies of servers that were destroyed though there was no other one. */
+  readonly #lost: string[] = [];
+  /** Of 100 orders to hosts so many fail. */
+  failures = 0;
+
+  constructor(body: WorldBody, random: (limit: number) => number) {
+    this.#body = body;
+    this.#random = random;
+  }
+
+  get store(): CellStore {
+    return this.#body.store;
+  }
+
+  #newId(): string {
+    this.#ids += 1;
+    return numbered(0xe, this.#ids);
+  }
+
+  async open(servers: number): Promise<void> {
+    await this.#body.ledger.putTrees(this.hosts.map((_, host) => hostTree(host, HOST_VCPUS)));
+    for (const host of this.hosts.keys()) await this.#up(host);
+    await this.store.renewLease({ id: this.#conductor, name: "c", leaseMs: 3_600_000 });
+    for (let server = 0; server < servers; server += 1) await this.#boot(server);
+  }
+
+  async #boot(server: number): Promise<void> {
+    const host = server % HOST_COUNT;
+    await this.store.dispatch([dispatchOf({ server, task: server, hosts: [host] })]);
+    const [taken] = await this.store.takeTasks(this.#conductor, [taskId(server)]);
+    if (taken === undefined) throw new Error("not dispatched");
+    const claim = { taskId: taken.task.id, serverUuid: serverId(server), epoch: taken.epoch };
+    await this.store.commitActive([{ ...claim, selection: 0 }]);
+    this.hosts[host]?.put(serverId(server), attemptIdOf(taken.task.id, 0), "running");
+  }
+
+  #up(host: number): Promise<void> {
+    return this.store.hostsUp(`agent-${host}`, [{ name: hostName(host), rootProvider: providerOf(host) }]);
+  }
+
+  // --- what users and operators do
+
+  async wish(wished: Wished): Promise<string> {
+    const [server] = await this.store.servers([serverId(wished.server)]);
+    if (server === undefined || server.status === "DELETED") return "gone";
+    if (wished.kind === "rebuild" && server.host !== null) {
+      const [held] = await this.store.holdings([serverId(wished.server)]);
+      const host = this.hosts.findIndex((one) => one.name === server.host);
+      return this.#begin({ ...wished, hosts: [host], vcpus: held?.items[0]?.amount ?? 1 });
+    }
+    return this.#begin(wished.kind === "evacuate" ? await this.#fenced(wished, server.host) : wished);
+  }
+
+  /** An operator evacuates a host that has died: he says that it is fenced, or the cloud asks for no fence. */
+  async #fenced(wished: Wished, name: string | null): Promise<Wished> {
+    const host = this.hosts.findIndex((one) => one.name === name);
+    if (this.hosts[host]?.isUp !== false) return wished;
+    if (this.#random(3) === 1) return { ...wished, fenceWaived: true };
+    await this.fence(host);
+    return wished;
+  }
+
+  /** An operator says of a host that is down that nothing runs there; operations that wait for it hear that. */
+  async fence(host: number): Promise<void> {
+    const model = this.hosts[host];
+    if (model === undefined || model.isUp) return;
+    await this.#body.admin.setForcedDown(model.name, true);
+    model.isFenced = true;
+    for (const run of this.#runs.values()) {
+      const { state, world } = run;
+      if (
+        state.kind !== "asking" ||
+        placeAsked(world.facts, asksOf(world, state.stage), state.selection)?.host !== model.name
+      )
+        continue;
+      this.#answer(run, { kind: "host-fenced", step: state.step, reason: `${model.name} was forced down` });
+    }
+  }
+
+  async #begin(wished: Wished): Promise<string> {
+    const { task, outcome } = await beginOperationOn(this.store, {
+      ...wished,
+      unseenMs: UNSEEN_MS,
+      taskId: this.#newId(),
+    });
+    if (task !== null && outcome.kind === "begun") {
+      this.#bag.push(() => this.take([task.id]));
+      // It was offloaded: a guest that a silent host has kept of it is no copy that anybody wants.
+      if (wished.kind === "unshelve") for (const host of this.hosts) host.forget(serverId(wished.server));
+    }
+    return outcome.kind;
+  }
+
+  async delete(server: number): Promise<void> {
+    const task = { ...deleteTask(server, 0), id: this.#newId() };
+    const [outcome] = await this.store.requestDelete([task]);
+    if (outcome?.kind === "queued") {
+      const { id } = outcome.task;
+      this.#bag.push(() => this.take([id]));
+    }
+  }
+
+  async signal(server: number, signal: OperationSignal): Promise<void> {
+    const [migration] = await this.store.migrations({ serverUuid: serverId(server), inFlightOnly: true, limit: 1 });
+    if (migration === undefined) return;
+    const [outcome] = await this.store.signal([{ taskId: migration.uuid, signal }]);
+    if (outcome === "signalled" && signal === "abort") this.#aborted.add(migration.uuid);
+  }
+
+  /** A port that takes so many VCPUs (or, below 0, gives them back) comes to the server where it is. */
+  async patch(server: number, vcpus: number): Promise<string> {
+    const uuid = serverId(server);
+    const [row] = await this.store.servers([uuid]);
+    const [holding] = await this.store.holdings([uuid]);
+    const host = this.hosts.findIndex((one) => one.name === row?.host);
+    if (!row || !holding || host === -1 || row.status === "VERIFY_RESIZE") return "nothing";
+    const items = vcpusOf(host, Math.abs(vcpus));
+    const [more, less] = vcpus > 0 ? [items, []] : [[], items];
+    // Whoever holds nothing is no server at home any more.
+    if (holding.items.every((item) => item.amount + vcpus <= 0)) return "nothing";
+    const change = patchChange(row.spec, holding, { more, less });
+    this.#bag.push(async () => {
+      await this.store.patchHoldings([{ serverUuid: uuid, revision: row.revision, change, spec: row.spec }]);
+    });
+    return "planned";
+  }
+
+  // --- what happens to processes
+
+  /** All conductors die; what they had sent is still on its way, what comes back is heard by nobody. */
+  async crash(): Promise<void> {
+    this.#runs.clear();
+    this.#life += 1;
+    await this.store.giveUpLease(this.#conductor);
+    this.#conductor = this.#newId();
+    await this.store.renewLease({ id: this.#conductor, name: "c", leaseMs: 3_600_000 });
+  }
+
+  async hostDies(host: number): Promise<void> {
+    this.hosts[host]?.die();
+    await this.#body.pass();
+    await this.store.agentsSeen(this.hosts.flatMap((one, at) => (one.isUp ? [`agent-${at}`] : [])));
+    await this.store.expireAgents(UNSEEN_MS);
+  }
+
+  /** As an agent's arrival at a conductor: seen, compared, up; anything may come in between. */
+  async hostReturns(host: number): Promise<void> {
+    const model = this.hosts[host];
+    if (model === undefined || model.isUp) return;
+    model.isUp = true;
+    // Somebody gave it its power back, and takes the word back that it is fenced.
+    await this.#body.admin.setForcedDown(model.name, false);
+    model.isFenced = false;
+    await this.store.agentArrived(`agent-${host}`, [model.name]);
+    const settle = async () => {
+      for (const guest of model.guests()) await this.#settle(model, guest.attemptId);
+      this.#bag.push(async () => {
+        if (!model.isUp) return;
+        await releaseGone(this.store, model);
+        await this.#up(host);
+      });
+    };
+    this.#bag.push(async () => (model.isUp ? settle() : undefined));
+  }
+
+  /** One thing of the bag happens; now and then twice. False: it is empty. */
+  async step(): Promise<boolean> {
+    const at = this.#random(Math.max(1, this.#bag.length));
+    const [happening] = this.#bag.splice(at, 1);
+    if (happening === undefined) return false;
+    if (this.#random(10) === 0 && !this.#isDraining) this.#bag.push(happening);
+    await happening();
+    this.#lost.push(...(await lostCopies(this.store, this.hosts)));
+    return true;
+  }
+
+  async sweep(): Promise<void> {
+    this.#adopt(await this.store.sweepTasks(this.#conductor, 0, 100));
+  }
+
+  /** Everything that was begun comes to its end: no more failures, all hosts come back. */
+  async drain(): Promise<void> {
+    this.failures = 0;
+    this.#isDraining = true;
+    for (let rounds = 0; rounds < 50; rounds += 1) {
+      for (const host of this.hosts.keys()) await this.hostReturns(host);
+      for (let steps = 0; await this.step(); steps += 1) if (steps > 5_000) throw new Error("it never ends");
+      await this.crash();
+      await this.sweep();
+      if (this.#bag.length === 0) break;
+    }
+    for (const host of this.hosts) for (const guest of host.guests()) await this.#settle(host, guest.attemptId);
+    while (await this.step());
+    for (const host of this.hosts) await releaseGone(this.store, host);
+  }
+
+  async take(taskIds: readonly string[]): Promise<void> {
+    this.#adopt(await this.store.takeTasks(this.#conductor, taskIds));
+  }
+
+  #adopt(taken: readonly TakenTask[]): void {
+    const life = this.#life;
+    for (const one of taken) this.#bag.push(async () => (life === this.#life ? this.#start(one) : undefined));
+  }
+
+  // --- a conductor
+
+  async #start(taken: TakenTask): Promise<void> {
+    if (taken.task.work?.$case === "delete") {
+      await this.#startDelete(taken);
+      return;
+    }
+    const [position] = await this.store.positions([taken.task.id]);
+    if (position === undefined) return;
+    const attempts = await this.store.attempts(taken.task.server?.uuid ?? "");
+    const past = attempts.flatMap(({ taskId: of, selection, host, result, reason }): PastAttempt[] =>
+      of === taken.task.id && (result === "failed" || result === "skipped")
+        ? [{ selection, host, result, reason: reason ?? "" }]
+        : [],
+    );
+    const world = { facts: factsOf(taken.task), unseenMs: UNSEEN_MS };
+    const { state, effects } = beginOperation(world, position, past);
+    const run: Run = { taken, world, state };
+    this.#runs.set(taken.task.id, run);
+    this.#carryOut(run, effects);
+  }
+
+  /** Sends the answer to the run that asked, unless its conductor died meanwhile. */
+  #answer(run: Run, event: OperationEvent): void {
+    const { id } = run.taken.task;
+    this.#bag.push(async () => {
+      if (this.#runs.get(id) !== run) return;
+      const { state, effects } = stepOperation(run.world, run.state, event);
+      run.state = state;
+      this.#carryOut(run, effects);
+    });
+  }
+
+  #carryOut(run: Run, effects: readonly OperationEffect[]): void {
+    const deaths = this.hosts.map((host) => host.deaths).join();
+    for (const effect of effects) {
+      this.#bag.push(async () => {
+        // What a dead conductor had sent is on its way as long as the connection stands.
+        const isLost =
+          this.#runs.get(run.taken.task.id) !== run && this.hosts.map((host) => host.deaths).join() !== deaths;
+        if (effect.kind === "commit" || !isLost) await this.#perform(run, effect);
+      });
+    }
+  }
+
+  async #perform(run: Run, effect: OperationEffect): Promise<void> {
+    const { facts } = run.world;
+    switch (effect.kind) {
+      case "commit": {
+        const claim = { taskId: facts.taskId, serverUuid: facts.after.uuid, epoch: run.taken.epoch };
+        const [outcome] = await this.store.commitStep([{ ...claim, ...effect.write, step: effect.step }]);
+        if (outcome === undefined) return;
+        this.#answer(run, outcome.kind === "fenced" ? outcome : { ...outcome, step: effect.step });
+        return;
+      }
+      case "ask":
+        this.#ask(run, effect);
+        return;
+      case "clear": {
+        const place = destinationOf(facts, effect.selection);
+        const host = this.hosts.find((one) => one.name === place?.host);
+        if (place !== null && host !== undefined) await this.#settle(host, place.attemptId);
+        return;
+      }
+      default:
+        return;
+    }
+  }
+
+  #ask(run: Run, effect: Extract<OperationEffect, { kind: "ask" }>): void {
+    const place = placeAsked(run.world.facts, effect.ask, effect.selection);
+    const host = this.hosts.find((one) => one.name === place?.host);
+    if (place === null || host === undefined) throw new Error(`nobody to ask for ${effect.ask}`);
+    const { step } = effect;
+    if (!host.isUp) {
+      this.#answer(run, {
+        kind: host.isFenced ? "host-fenced" : "gone",
+        step,
+        reason: `${host.name} is not connected`,
+      });
+      return;
+    }
+    const order = orderOf(run.world.facts, effect, { place, timeoutMs: 1_000, traceparent: "" });
+    const fails = this.#random(100) < this.failures;
+    const failed = host.obey(order, fails ? "it is broken" : null);
+    if (failed === null) this.#answer(run, { kind: "done", step });
+    else this.#answer(run, { kind: "failed", step, reason: failed, final: false });
+  }
+
+  /** What GuestSettler does: the row is read, and what follows from it is sent. */
+  async #settle(host: ModelHost, attemptId: string): Promise<void> {
+    const guest = host.guest(attemptId);
+    if (guest === undefined || !host.isUp) return;
+    const { serverUuid, state } = guest;
+    const [home] = await this.store.homes([serverUuid]);
+    const fate = guestFate({ host: host.name, serverUuid, attemptId, state }, home ?? null);
+    const revision = home?.revision ?? 0;
+    const { deaths } = host;
+    const send = (order: () => void) => this.#bag.push(async () => (host.deaths === deaths ? order() : undefined));
+    if (fate === "destroy") send(() => void host.destroy(attemptId, null));
+    else if (fate !== "leave") send(() => void host.settle(attemptId, fate, revision));
+  }
+
+  async #startDelete(taken: TakenTask): Promise<void> {
+    const serverUuid = taken.task.server?.uuid ?? "";
+    const [home] = await this.store.homes([serverUuid]);
+    const places = [taken.host, home?.move?.source?.host, home?.move?.dest.host];
+    const claim = { taskId: taken.task.id, serverUuid, epoch: taken.epoch };
+    const life = this.#life;
+    this.#bag.push(async () => {
+      const asked = this.hosts.filter((host) => places.includes(host.name));
+      for (const host of asked) host.bury(serverUuid);
+      const left = asked.filter((host) => !host.isUp).map((host) => host.name);
+      if (life === this.#life) this.#bag.push(() => commit(left));
+    });
+    const migrations = home?.move ? [home.move.uuid] : [];
+    const commit = async (left: readonly string[]) =>
+      void (await this.store.commitDeleted([{ ...claim, migrations, left }]));
+  }
+
+  // --- the laws
+
+  /** What is wrong with the laws at this moment, though anything may be in flight; [] is as it should be. */
+  async violations(): Promise<readonly string[]> {
+    return [...this.#lost, ...brokenLaws(await this.#body.facts(), this.hosts)];
+  }
+
+  /** What is wrong when nothing is in flight any more. */
+  async restViolations(): Promise<readonly string[]> {
+    const calledOff = await this.store.migrations({ uuids: [...this.#aborted], limit: 1_000 });
+    return [...(await this.violations()), ...wrongAtRest(await this.#body.facts(), this.hosts, calledOff)];
+  }
+}

@@ -1,0 +1,387 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { MemoryBroker } from "../../adapters/memory/bus/memory-broker.ts";
+import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
+import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
+import { MemoryNetwork } from "../../adapters/memory/memory-network.ts";
+import { cellEventsForApi, cellStreams, cellTasksSubject } from "../../adapters/nats/streams.ts";
+import { noTracing, type Tracing } from "../../adapters/telemetry/tracing.ts";
+import { consumerUuid } from "../../core/ledger/ids.ts";
+import type { CellStore } from "../../core/stores/cell/cell-store.ts";
+import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
+import type { Server } from "../../core/tasks/server.ts";
+import { CellEvent, Task } from "../../proto/gen/berth/cell.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import type { Driver } from "../../services/compute-agent/driver.ts";
+import { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
+import { FAKE_METADATA_KEY, type FakeScript } from "../../services/compute-agent/fake-script.ts";
+import type { HostConfig } from "../../services/compute-agent/host-config.ts";
+import { createMemoryJournal, type MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
+import { type ComputeAgent, createComputeAgent } from "../../services/compute-agent/service.ts";
+import type { ConductorStore } from "../../services/conductor/ports.ts";
+import { type Conductor, createConductor } from "../../services/conductor/service.ts";
+import { CONDUCTOR_DEFAULTS, type ConductorSettings } from "../../services/conductor/settings.ts";
+import { conductorId, deleteTask, dispatchOf, hostName, providerOf, serverId } from "../contract/cell-fixtures.ts";
+import { beginOperationOn, type Wished } from "./begin-operation.ts";
+import { eventually } from "./eventually.ts";
+
+const CELL = "cell-1";
+const TEST_SETTINGS = {
+  ...CONDUCTOR_DEFAULTS,
+  leaseMs: 400,
+  renewMs: 50,
+  sweepMs: 50,
+  untakenMs: 300,
+  heartbeatMs: 300,
+  hostGraceMs: 300,
+};
+const silent = () => ({ logger: pino({ level: "silent" }), registry: new Registry() });
+
+/** A store whose calls can be held back before they begin, and which can die: then no call ever returns. */
+export class GatedStore {
+  readonly store: ConductorStore;
+  readonly #gates = new Map<string, Promise<void>>();
+  readonly #held = new Map<string, number>();
+  readonly #changes = new Map<string, (answer: unknown) => unknown>();
+  #dead = false;
+
+  constructor(target: ConductorStore) {
+    const call = async (name: string, run: () => Promise<unknown>): Promise<unknown> => {
+      const gate = this.#gates.get(name);
+      if (gate !== undefined) {
+        this.#held.set(name, (this.#held.get(name) ?? 0) + 1);
+        await gate;
+      }
+      if (this.#dead) return new Promise(() => {});
+      const answer = await run();
+      return this.#changes.get(name)?.(answer) ?? answer;
+    };
+    this.store = new Proxy(target, {
+      get:
+        (store, name: keyof ConductorStore) =>
+        (...args: unknown[]) =>
+          call(name, () => (store[name] as (...args: unknown[]) => Promise<unknown>).apply(store, args)),
+    });
+  }
+
+  /** Calls of `name` wait until the returned function is called. */
+  hold(name: keyof ConductorStore): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#gates.set(name, promise);
+    return () => {
+      this.#gates.delete(name);
+      resolve();
+    };
+  }
+
+  /** From now on calls of `name` answer what `change` makes of the answer. */
+  change(name: keyof ConductorStore, change: (answer: unknown) => unknown): void {
+    this.#changes.set(name, change);
+  }
+
+  /** How many calls of `name` were held so far. */
+  held(name: keyof ConductorStore): number {
+    return this.#held.get(name) ?? 0;
+  }
+
+  die(): void {
+    this.#dead = true;
+  }
+}
+
+export interface ConductorProcess {
+  readonly conductor: Conductor;
+  readonly gate: GatedStore;
+  /** As `kill -9`: its streams break, nothing more reaches the database. */
+  kill(): Promise<void>;
+}
+
+export interface AgentProcess {
+  readonly agent: ComputeAgent;
+  readonly driver: FakeDriver;
+  /** How often a crash script ended it. */
+  readonly crashes: number;
+  /** Cuts its network: its streams break and it reaches no conductor any more. Its guests run on. */
+  cutOff(): void;
+  /** Its network is whole again: it dials its conductors as an agent does. */
+  reconnect(): void;
+}
+
+/** The database of a small cell: the ledger and the rest of it. */
+export interface SmallCellBody<Store extends CellStore> {
+  readonly store: Store;
+  readonly ledger: Ledger;
+}
+
+function memoryBody(): SmallCellBody<MemoryCellStore> {
+  const ledger = new MemoryLedger();
+  return { ledger, store: new MemoryCellStore({ clock: systemClock, ledger }) };
+}
+
+/** One cell in this process, on the in-memory twins of everything but perhaps the database: conductors and agents come and go. */
+export class CellOn<Store extends CellStore> {
+  readonly ledger: Ledger;
+  readonly store: Store;
+  readonly network = new MemoryNetwork();
+  readonly events: CellEvent[] = [];
+  readonly #broker = new MemoryBroker(systemClock);
+  readonly #bus = this.#broker.connect();
+  readonly #drivers: FakeDriver[] = [];
+  readonly #closers: (() => Promise<void>)[] = [];
+  readonly #tracing: Tracing;
+
+  constructor({ store, ledger }: SmallCellBody<Store>, tracing: Tracing = noTracing) {
+    this.store = store;
+    this.ledger = ledger;
+    this.#tracing = tracing;
+  }
+
+  async open(): Promise<this> {
+    await this.#bus.ensureStreams(cellStreams(CELL));
+    await this.#bus.consume(cellEventsForApi, { maxInFlight: 100 }, (message) => {
+      this.events.push(CellEvent.decode(message.data));
+      message.ack();
+    });
+    return this;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#closers.map((close) => close()));
+    await this.#bus.close();
+    this.#broker.close();
+  }
+
+  async startConductor(index: number, overrides: Partial<ConductorSettings> = {}): Promise<ConductorProcess> {
+    const gate = new GatedStore(this.store);
+    const listener = this.network.listen(`conductor-${index}`);
+    const bus = this.#broker.connect();
+    const deps = {
+      store: gate.store,
+      ledger: this.ledger,
+      bus,
+      listener,
+      clock: systemClock,
+      tracing: this.#tracing,
+      ...silent(),
+    };
+    const id = conductorId(index);
+    const conductor = createConductor(deps, {
+      ...TEST_SETTINGS,
+      cell: CELL,
+      conductorId: id,
+      name: `conductor-${index}`,
+      ...overrides,
+    });
+    await conductor.start();
+    const kill = async () => {
+      gate.die();
+      await listener.close();
+      await bus.close();
+    };
+    this.#closers.push(async () => {
+      gate.die();
+      await Promise.race([conductor.close(), kill()]);
+    });
+    return { conductor, gate, kill };
+  }
+
+  /** An agent for `hosts`, on the disk of its last process if there was one; ready when it has started to dial. */
+  async startAgent(options: {
+    readonly id: string;
+    readonly hosts: readonly number[];
+    readonly conductors?: readonly number[];
+    readonly disk?: MemoryDisk;
+    readonly fake?: FakeScript;
+    readonly vcpus?: number;
+    /** Puts something before the agent's driver. */
+    readonly before?: (driver: FakeDriver) => Driver;
+  }): Promise<AgentProcess> {
+    const hosts = options.hosts.map((host) => hostOf(host, options));
+    let crashes = 0;
+    const driver = new FakeDriver({
+      clock: systemClock,
+      seed: 1,
+      scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake]]))),
+      byMetadata: true,
+      crash: () => {
+        crashes += 1;
+        void agent.close();
+      },
+      loseConnections: () => agent.loseConnections(),
+    });
+    const dialer = this.network.dialer();
+    let isCutOff = false;
+    const agent: ComputeAgent = createComputeAgent(
+      {
+        dialer: { ...dialer, dial: (address) => dialer.dial(isCutOff ? "nowhere" : address) },
+        journal: createMemoryJournal(options.disk),
+        driver: options.before?.(driver) ?? driver,
+        clock: systemClock,
+        tracing: this.#tracing,
+        fail: (error) => {
+          throw error;
+        },
+        ...silent(),
+      },
+      {
+        agentId: options.id,
+        conductors: (options.conductors ?? [1]).map((index) => `conductor-${index}`),
+        hosts,
+        buildLimit: 10,
+      },
+    );
+    await agent.start();
+    this.#drivers.push(driver);
+    this.#closers.push(() => agent.close());
+    return {
+      agent,
+      driver,
+      get crashes() {
+        return crashes;
+      },
+      cutOff() {
+        isCutOff = true;
+        agent.loseConnections();
+      },
+      reconnect() {
+        isCutOff = false;
+      },
+    };
+  }
+
+  /** Claims, stores and (unless its message is lost) publishes the build of a server on the first of the hosts. */
+  async boot(
+    server: number,
+    hosts: readonly number[],
+    options: {
+      readonly fake?: FakeScript | Record<string, unknown>;
+      readonly lost?: boolean;
+      readonly vcpus?: number;
+      readonly attemptsMax?: number;
+    } = {},
+  ): Promise<Uint8Array> {
+    const metadata: Record<string, string> =
+      options.fake === undefined ? {} : { [FAKE_METADATA_KEY]: JSON.stringify(options.fake) };
+    const dispatch = dispatchOf({
+      server,
+      task: server,
+      hosts,
+      spec: { metadata },
+      ...(options.vcpus ? { vcpus: options.vcpus } : {}),
+      ...(options.attemptsMax ? { attemptsMax: options.attemptsMax } : {}),
+    });
+    const [outcome] = await this.store.dispatch([dispatch]);
+    if (outcome?.kind !== "dispatched") throw new Error(`not dispatched: ${JSON.stringify(outcome)}`);
+    const message = Task.encode(dispatch.task).finish();
+    if (options.lost !== true) await this.publish(message);
+    return message;
+  }
+
+  async delete(server: number): Promise<void> {
+    const task = deleteTask(server, 1_000 + server);
+    const [outcome] = await this.store.requestDelete([task]);
+    if (outcome?.kind === "queued") await this.publish(Task.encode(outcome.task).finish());
+  }
+
+  /** Begins an operation by what the cell says of the server, and publishes it. Its migration's uuid, if it is a move. */
+  async operate(wished: Wished): Promise<string> {
+    const begun = await beginOperationOn(this.store, wished);
+    if (begun.outcome.kind !== "begun") throw new Error(`not begun: ${JSON.stringify(begun.outcome)}`);
+    if (begun.task !== null) await this.publish(Task.encode(begun.task).finish());
+    return begun.task?.id ?? "";
+  }
+
+  /** Waits until nothing is being done to the server, and returns it. */
+  rest(server: number): Promise<Server> {
+    return eventually(`server ${server} to be at rest`, async () => {
+      const found = await this.server(server);
+      return found.taskState === null ? found : null;
+    });
+  }
+
+  /** VCPUs that the consumer holds, by host. */
+  async holds(consumer: string): Promise<Record<string, number>> {
+    const items = await this.ledger.allocationsOf(consumerUuid(consumer));
+    const dump = await this.ledger.dump();
+    return Object.fromEntries(
+      items.map((item) => [dump.providers.find((one) => one.uuid === item.provider)?.name ?? "?", item.amount]),
+    );
+  }
+
+  publish(message: Uint8Array, headers: Readonly<Record<string, string>> = {}): Promise<void> {
+    return this.#bus.publish(cellTasksSubject(CELL), message, { headers });
+  }
+
+  async server(server: number): Promise<Server> {
+    const [found] = await this.store.servers([serverId(server)]);
+    if (found === undefined) throw new Error(`no server ${server}`);
+    return found;
+  }
+
+  /** Waits until the server has the status, and returns it. */
+  become(server: number, status: Server["status"]): Promise<Server> {
+    return eventually(`server ${server} to be ${status}`, async () => {
+      const found = await this.server(server);
+      return found.status === status ? found : null;
+    });
+  }
+
+  hostsUp(count: number): Promise<unknown> {
+    return eventually(
+      `${count} hosts to be up`,
+      async () => (await this.store.hosts()).filter((host) => host.up).length === count,
+    );
+  }
+
+  /** Names of the hosts on which the server runs, by the drivers' own word. */
+  runsOn(server: number): string[] {
+    return this.#guestsOf(server)
+      .filter((guest) => guest.running)
+      .map((guest) => guest.host);
+  }
+
+  /** Names of the hosts that have a guest of the server at all. */
+  existsOn(server: number): string[] {
+    return this.#guestsOf(server).map((guest) => guest.host);
+  }
+
+  /** What each host has, by its driver's own word. */
+  copies(): ReadonlyMap<string, readonly { readonly serverUuid: string; readonly attemptId: string }[]> {
+    return Map.groupBy(
+      this.#drivers.flatMap((driver) => [...driver.guests()]),
+      ({ host }) => host,
+    );
+  }
+
+  /** Names of the hosts that the server's allocations are on. */
+  async heldOn(server: number): Promise<string[]> {
+    const items = await this.ledger.allocationsOf(consumerUuid(serverId(server)));
+    const dump = await this.ledger.dump();
+    return items.map((item) => dump.providers.find((provider) => provider.uuid === item.provider)?.name ?? "?");
+  }
+
+  /** A driver whose process ended has no guests any more; its successor's driver speaks for them. */
+  forget(driver: FakeDriver): void {
+    this.#drivers.splice(this.#drivers.indexOf(driver), 1);
+  }
+
+  #guestsOf(server: number) {
+    return this.#drivers.flatMap((driver) => driver.guests()).filter((guest) => guest.serverUuid === serverId(server));
+  }
+}
+
+/** A cell whose database is in memory, too. */
+export class SmallCell extends CellOn<MemoryCellStore> {
+  constructor(tracing: Tracing = noTracing) {
+    super(memoryBody(), tracing);
+  }
+}
+
+function hostOf(host: number, options: { readonly fake?: FakeScript; readonly vcpus?: number }): HostConfig {
+  return {
+    name: hostName(host),
+    uuid: providerOf(host),
+    inventories: { VCPU: { total: options.vcpus ?? 8 } },
+    ...(options.fake === undefined ? {} : { fake: options.fake }),
+  };
+}
