@@ -2,11 +2,11 @@ import type { MemoryApiStore } from "../adapters/memory/api/memory-api-store.ts"
 import type { MemoryMoveStore } from "../adapters/memory/api/memory-move-store.ts";
 import type { MemoryCellStore } from "../adapters/memory/cell/memory-cell-store.ts";
 import type { MemoryHostAdminStore } from "../adapters/memory/cell/memory-host-admin-store.ts";
-import { StoreError } from "../adapters/postgres/client/store-error.ts";
 import type { AllocationChange, AllocationOutcome } from "../core/ledger/allocation-change.ts";
-import type { StepWrite } from "../core/stores/cell/operation-store.ts";
+import { StoreError } from "../core/stores/store-error.ts";
 import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../core/tasks/operation-kinds.ts";
 import type { Edges, Route, Stage } from "../core/tasks/operation-routes.ts";
+import type { StepWrite } from "../core/tasks/operation-step.ts";
 import type { TaskClaim } from "../core/tasks/task-claim.ts";
 import { overriding } from "../runtime/overriding.ts";
 import type { Driver } from "../services/compute-agent/driver.ts";

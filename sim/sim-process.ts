@@ -1,4 +1,4 @@
-import { StoreError } from "../adapters/postgres/client/store-error.ts";
+import { StoreError } from "../core/stores/store-error.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Network } from "./network.ts";
 import type { VirtualClock } from "./virtual-clock.ts";

@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { findCycles } from "./tidy/find-cycles.ts";
+import { namesDefinedTwice } from "./tidy/names-defined-twice.ts";
+import { reachedFrom } from "./tidy/reached-from.ts";
 import { type Import, listFiles, readSourceFile, type SourceFile } from "./tidy/source-file.ts";
 import { readSqlFunctions } from "./tidy/sql-function.ts";
 
@@ -32,11 +34,44 @@ const files = FOLDERS.flatMap((folder) => listFiles(root, folder, (path) => path
 );
 const isTest = (path: string) => path.endsWith(".test.ts") || path.startsWith("test/");
 const product = files.filter((file) => !isTest(file.path));
+/** Without what only shows or measures it. */
+const shipped = product.filter(({ path }) => !/^(bench|examples)\//.test(path));
 
 /** `adapters/postgres` and `services/api` stand for themselves, everything else for its first folder. */
 function roomOf(path: string): string {
   const [first = "", second = ""] = path.split("/");
   return first === "adapters" || first === "services" ? `${first}/${second}` : first;
+}
+
+/** Folders in the order in which they build on each other: each may import from those before it. Files beside them may import from all. */
+const ORDERS: Readonly<Record<string, readonly string[]>> = {
+  core: ["ledger", "candidates", "agent", "tasks", "scheduling", "stores", "placing", "audit", "discovery"],
+  "core/candidates": ["bound", "best", "every"],
+  "core/stores": ["cell", "api"],
+  "core/scheduling": ["packing", "filters", "weighers", "ranking", "request", "explain"],
+  "services/api": ["identity", "placement", "http", "cells", "image", "network", "compute", "operators"],
+  "services/scheduler": ["cells", "placing", "sweeps"],
+};
+
+/** The folder in `folder` that has the file; null: it is not in `folder`, or directly in it. */
+function childOf(folder: string, path: string): string | null {
+  if (!path.startsWith(`${folder}/`)) return null;
+  const [child = "", ...rest] = path.slice(folder.length + 1).split("/");
+  return rest.length === 0 ? null : child;
+}
+
+function isUpward(from: string, to: string): boolean {
+  return Object.entries(ORDERS).some(([folder, order]) => {
+    const [own, other] = [childOf(folder, from), childOf(folder, to)];
+    return own !== null && other !== null && order.indexOf(other) > order.indexOf(own);
+  });
+}
+
+function kebabOf(name: string): string {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1-$2")
+    .replace(/([A-Z])([A-Z][a-z])/g, "$1-$2")
+    .toLowerCase();
 }
 
 /** Whether code in `room` may import this. */
@@ -54,7 +89,7 @@ function isAllowed(room: string, { target, isLocal, isTypeOnly }: Import): boole
     case "services":
       return !isLocal || isMessage || ["core", "runtime", room].includes(to) || to.startsWith("adapters/");
     default:
-      return true;
+      return !LABORATORIES.includes(layer ?? "") || to !== "cli";
   }
 }
 
@@ -88,7 +123,56 @@ describe("rooms", () => {
   });
 });
 
+describe("folders", () => {
+  test("no folder imports from one that is listed after it", () => {
+    const found = product.flatMap(({ path, imports }) =>
+      imports
+        .filter(({ target, isLocal }) => isLocal && isUpward(path, target))
+        .map(({ target }) => `${path}: ${target}`),
+    );
+    expect(found).toEqual([]);
+  });
+
+  test("every folder beside the listed ones is listed, too", () => {
+    const missing = product.flatMap(({ path }) =>
+      Object.entries(ORDERS).flatMap(([folder, order]) => {
+        const child = childOf(folder, path);
+        return child === null || order.includes(child) ? [] : [path];
+      }),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  test("nothing that runs in a cell reaches the API database (law 3)", () => {
+    const edges = new Map(
+      product.map((file) => [file.path, file.imports.filter((one) => one.isLocal).map((one) => one.target)]),
+    );
+    const inCell = product
+      .map(({ path }) => path)
+      .filter((path) => /^services\/(conductor|compute-agent)\//.test(path));
+    const ofApi = /^(core\/stores\/api|adapters\/(postgres|memory)\/api|adapters\/postgres\/schema\/api)\//;
+    expect([...reachedFrom(inCell, edges)].filter((path) => ofApi.test(path))).toEqual([]);
+  });
+
+  test("core waits for nothing; only the stores' contracts promise", () => {
+    const core = product.filter(({ path }) => path.startsWith("core/") && !path.startsWith("core/stores/"));
+    expect(violations(core, (file) => file.waitingLines.map((line) => `line ${line}`))).toEqual([]);
+  });
+});
+
 describe("names", () => {
+  test("an exported name is defined once", () => {
+    expect(namesDefinedTwice(shipped)).toEqual([]);
+  });
+
+  // Errors stand beside what throws them; `events.ts` is called so in every service.
+  test("a class's file bears the class's name", () => {
+    const found = violations(shipped, ({ path, classes }) =>
+      basename(path) === "events.ts" ? [] : classes.filter((name) => `${kebabOf(name)}.ts` !== basename(path)),
+    );
+    expect(found).toEqual([]);
+  });
+
   test("files and folders are kebab-case", () => {
     const kebab =
       /^([a-z0-9]+(-[a-z0-9]+)*\/)*[a-z0-9]+(-[a-z0-9]+)*(\.(property|long))?(\.(test|contract|bench))?\.ts$/;

@@ -1,7 +1,7 @@
+import type { HostPick } from "../../core/scheduling/host-pick.ts";
 import {
   buildFailureFadeMs,
   fadedCount,
-  type HostPick,
   pickFadeMs,
   picksReadMax,
   type SoftState,

@@ -1,11 +1,6 @@
 import { Redis } from "ioredis";
-import {
-  buildFailureFadeMs,
-  type HostPick,
-  pickFadeMs,
-  picksReadMax,
-  type SoftState,
-} from "../../core/stores/soft-state.ts";
+import type { HostPick } from "../../core/scheduling/host-pick.ts";
+import { buildFailureFadeMs, pickFadeMs, picksReadMax, type SoftState } from "../../core/stores/soft-state.ts";
 
 const callMsMax = 200;
 const reconnectDelayMsMax = 1_000;

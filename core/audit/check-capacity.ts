@@ -1,6 +1,6 @@
 import type { ProviderUuid, ResourceClass } from "../ledger/ids.ts";
+import type { LedgerDump } from "../ledger/ledger-dump.ts";
 import { capacityOf } from "../ledger/model.ts";
-import type { LedgerDump } from "../stores/cell/ledger-port.ts";
 import type { CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 

@@ -1,7 +1,7 @@
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import type { ProviderUuid } from "../ledger/ids.ts";
+import type { LedgerDump } from "../ledger/ledger-dump.ts";
 import type { RequestState } from "../stores/api/api-store.ts";
-import type { LedgerDump } from "../stores/cell/ledger-port.ts";
 import type { Server } from "../tasks/server.ts";
 
 /** One reading of one cell, taken from a single snapshot of its database. */

@@ -1,5 +1,5 @@
-import type { LedgerDump } from "../stores/cell/ledger-port.ts";
 import type { ConsumerUuid, ProviderUuid } from "./ids.ts";
+import type { LedgerDump } from "./ledger-dump.ts";
 import type { AllocationItem, Consumer, Provider } from "./model.ts";
 import type { RowChange } from "./row-change.ts";
 

@@ -1,8 +1,8 @@
-import type { LedgerDump } from "../stores/cell/ledger-port.ts";
 import type { AllocationChange, AllocationOutcome } from "./allocation-change.ts";
 import { decideAllocations } from "./decide-allocations.ts";
 import { decideTree } from "./decide-tree.ts";
 import type { ConsumerUuid } from "./ids.ts";
+import type { LedgerDump } from "./ledger-dump.ts";
 import {
   byProviderThenClass,
   copyLedger,

@@ -1,4 +1,4 @@
-import { type AggregateRecord, ZONE_KEY } from "../stores/api/aggregate-store.ts";
+import { type AggregateRecord, ZONE_KEY } from "./aggregate-record.ts";
 import type { HostAggregate } from "./host-facts.ts";
 
 const NONE: readonly HostAggregate[] = [];

@@ -1,3 +1,5 @@
+import type { HostPick } from "../scheduling/host-pick.ts";
+
 /** How long a host's build failures are remembered after the last of them. */
 export const buildFailureFadeMs = 3_600_000;
 /** The time after which a failure counts half. It lets a host with many failures be tried again gradually, not all at once. */
@@ -13,12 +15,6 @@ export const pickFadeMs = 1_000;
 
 /** Maximum number of picks that one call reads, the most recent ones. */
 export const picksReadMax = 2_000;
-
-/** A host that a scheduler has just chosen. */
-export interface HostPick {
-  readonly cell: string;
-  readonly host: string;
-}
 
 /**
  * Hints that schedulers exchange and may lose at any time, kept in Redis or in the in-memory twin. No decision needs them to be right.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Home } from "../stores/cell/cell-store.ts";
 import { type FoundGuest, guestFate } from "./guest-fate.ts";
+import type { Home } from "./home.ts";
 
 const guest = (state: FoundGuest["state"]): FoundGuest => ({
   host: "host-a",

@@ -1,4 +1,4 @@
-import type { Home } from "../stores/cell/cell-store.ts";
+import type { Home } from "./home.ts";
 
 /** A guest that a host has, whoever asked for it. */
 export interface FoundGuest {

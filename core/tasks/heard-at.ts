@@ -1,5 +1,5 @@
-import type { OperationSignal } from "../stores/cell/operation-store.ts";
 import type { Stage } from "./operation-routes.ts";
+import type { OperationSignal } from "./operation-step.ts";
 
 /**
  * The stages at which an operation obeys a signal. An abort is obeyed while the server is still at home on its source; a copy can be forced

@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 import type { Operation, Task } from "../../proto/gen/berth/cell.ts";
 import { providerOf, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
 import { selectionOf } from "../../test/rigs/begin-operation.ts";
-import type { OperationPosition } from "../stores/cell/operation-store.ts";
 import { factsOf } from "./operation-facts.ts";
 import { firstStage, type OperationKind } from "./operation-kinds.ts";
 import {
@@ -12,6 +11,7 @@ import {
   type OperationWorld,
   stepOperation,
 } from "./operation-machine.ts";
+import type { OperationPosition } from "./operation-step.ts";
 
 const TASK = taskId(7);
 const source = {

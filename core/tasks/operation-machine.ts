@@ -1,10 +1,10 @@
-import type { OperationPosition, OperationSignal, StepWrite } from "../stores/cell/operation-store.ts";
 import { describeRefusedReturn, describeWait } from "./describe-wait.ts";
 import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 import { HEARD_AT } from "./heard-at.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
 import { edgesOf } from "./operation-kinds.ts";
 import { type Ask, isSuccess, type Stage, type Target } from "./operation-routes.ts";
+import type { OperationPosition, OperationSignal, StepWrite } from "./operation-step.ts";
 import { ABORTED, type Arrow, noteOf, writeOf } from "./operation-writes.ts";
 
 /** Where an operation is by the cell's database; `step` counts the arrows that were committed. */

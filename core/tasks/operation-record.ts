@@ -4,8 +4,9 @@ import { assert } from "../assert.ts";
 import { type AllocationChange, release } from "../ledger/allocation-change.ts";
 import { type ConsumerUuid, consumerUuid } from "../ledger/ids.ts";
 import { CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
-import type { BeginOperation, Migration, MigrationColumns, StepWrite } from "../stores/cell/operation-store.ts";
+import type { Migration, MigrationColumns } from "./migration.ts";
 import { isMove, type OperationKind, operationKind } from "./operation-kinds.ts";
+import type { BeginOperation, StepWrite } from "./operation-step.ts";
 
 /** Reads the payload of a task of kind `operate`. Asserts that the task is one. */
 export function operationOf(task: Task): {

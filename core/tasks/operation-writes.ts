@@ -1,5 +1,4 @@
 import type { AllocationChange } from "../ledger/allocation-change.ts";
-import type { StepWrite } from "../stores/cell/operation-store.ts";
 import { keptReason, type PastAttempt } from "./failure-message.ts";
 import { isHardGroup } from "./group-rule.ts";
 import {
@@ -14,6 +13,7 @@ import {
 import { destinationOf, type OperationFacts, type PlaceOf } from "./operation-facts.ts";
 import { OPERATIONS, type OperationKind, taskStateOf } from "./operation-kinds.ts";
 import { isSuccess, type Stage, type Target } from "./operation-routes.ts";
+import type { StepWrite } from "./operation-step.ts";
 import type { ServerStatus } from "./server.ts";
 
 /** An arrow of a route: from a stage to the next, or to an end. */

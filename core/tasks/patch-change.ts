@@ -1,8 +1,8 @@
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { AllocationChange } from "../ledger/allocation-change.ts";
+import type { Holding } from "../ledger/holding.ts";
 import { consumerUuid } from "../ledger/ids.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
-import type { Holding } from "../stores/cell/operation-store.ts";
 
 /**
  * So much more and so much less of what the server holds: the bandwidth of an interface that comes or goes. Only for the holding that

@@ -1,9 +1,11 @@
 import type { Caller, Operation, Task } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
-import type { BeginOperation, Holding, ReadableMigration } from "../stores/cell/operation-store.ts";
+import type { Holding } from "../ledger/holding.ts";
 import { parseAttemptId } from "./attempt-id.ts";
+import type { ReadableMigration } from "./migration.ts";
 import { factsOf } from "./operation-facts.ts";
 import { firstStage, isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
+import type { BeginOperation } from "./operation-step.ts";
 import { writeOf } from "./operation-writes.ts";
 import type { Server, ServerStatus } from "./server.ts";
 

@@ -1,8 +1,8 @@
 import type { AllocationRequest, PortResourceRequest, ServerPort, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { Holding } from "../ledger/holding.ts";
 import { providerUuid, resourceClass } from "../ledger/ids.ts";
 import type { AllocationItem } from "../ledger/model.ts";
-import type { PortRecord } from "../stores/api/port-store.ts";
-import type { Holding } from "../stores/cell/operation-store.ts";
+import type { PortRecord } from "./port-record.ts";
 
 /** Which provider serves which request group of a server where it is, by the group's suffix. */
 export type HomeMapping = Readonly<Record<string, string>>;

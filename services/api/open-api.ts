@@ -17,7 +17,7 @@ import { PostgresSettingsStore } from "../../adapters/postgres/api/postgres-sett
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { PostgresHostAdminStore } from "../../adapters/postgres/cell/postgres-host-admin-store.ts";
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
-import { isUnavailable } from "../../adapters/postgres/client/store-error.ts";
+import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import {
   countObstacles,
   describeObstacles,

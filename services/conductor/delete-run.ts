@@ -1,4 +1,4 @@
-import type { Home, TakenTask } from "../../core/stores/cell/cell-store.ts";
+import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
 import {
   beginDelete,
   type DeleteEffect,
@@ -7,6 +7,7 @@ import {
   type DeleteStep,
   stepDelete,
 } from "../../core/tasks/delete-task.ts";
+import type { Home } from "../../core/tasks/home.ts";
 import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";

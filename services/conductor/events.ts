@@ -1,8 +1,8 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
-import type { Migration } from "../../core/stores/cell/operation-store.ts";
 import type { DoomedGuest } from "../../core/stores/cell/quarantine.ts";
 import type { FoundGuest, GuestFate } from "../../core/tasks/guest-fate.ts";
+import type { Migration } from "../../core/tasks/migration.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
-import type { Home } from "../../core/stores/cell/cell-store.ts";
 import type { ComparedHost } from "../../core/stores/cell/operation-store.ts";
 import { type FoundGuest, shouldExist } from "../../core/tasks/guest-fate.ts";
+import type { Home } from "../../core/tasks/home.ts";
 import { type Guest, type GuestList, GuestState } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";

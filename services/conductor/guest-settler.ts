@@ -1,6 +1,6 @@
 import type { AgentStream } from "../../core/agent/link.ts";
-import type { Home } from "../../core/stores/cell/cell-store.ts";
 import { type FoundGuest, guestFate } from "../../core/tasks/guest-fate.ts";
+import type { Home } from "../../core/tasks/home.ts";
 import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";

@@ -4,7 +4,7 @@ import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
-import { isUnavailable } from "../../adapters/postgres/client/store-error.ts";
+import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";

@@ -1,6 +1,5 @@
 import type { AgentStream } from "../../core/agent/link.ts";
 import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
-import type { OperationPosition, StepWrite } from "../../core/stores/cell/operation-store.ts";
 import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
 import { destinationOf, factsOf, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { edgesOf } from "../../core/tasks/operation-kinds.ts";
@@ -13,6 +12,7 @@ import {
   type OperationWorld,
   stepOperation,
 } from "../../core/tasks/operation-machine.ts";
+import type { OperationPosition, StepWrite } from "../../core/tasks/operation-step.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
 import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import {

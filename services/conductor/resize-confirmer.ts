@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Migration } from "../../core/stores/cell/operation-store.ts";
+import type { Migration } from "../../core/tasks/migration.ts";
 import { planOperation } from "../../core/tasks/plan-operation.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";

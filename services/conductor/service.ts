@@ -1,5 +1,5 @@
 import type { Registry } from "prom-client";
-import { isUnavailable } from "../../adapters/postgres/client/store-error.ts";
+import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener } from "../../core/agent/link.ts";
 import type { Clock } from "../../runtime/clock.ts";

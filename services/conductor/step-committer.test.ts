@@ -3,7 +3,7 @@ import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
-import { StoreError, type StoreErrorCode } from "../../adapters/postgres/client/store-error.ts";
+import { StoreError, type StoreErrorCode } from "../../core/stores/store-error.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { conductorId, dispatchOf, hostTree, serverId, taskId } from "../../test/contract/cell-fixtures.ts";
 import { ConductorEvents } from "./events.ts";

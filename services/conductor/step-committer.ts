@@ -1,4 +1,3 @@
-import { StoreError } from "../../adapters/postgres/client/store-error.ts";
 import type {
   CommitOutcome,
   Hop,
@@ -8,7 +7,9 @@ import type {
   UnreadableEnd,
   UnreadableOutcome,
 } from "../../core/stores/cell/cell-store.ts";
-import type { OperationStep, StepOutcome, StepStore } from "../../core/stores/cell/operation-store.ts";
+import type { StepOutcome, StepStore } from "../../core/stores/cell/operation-store.ts";
+import { StoreError } from "../../core/stores/store-error.ts";
+import type { OperationStep } from "../../core/tasks/operation-step.ts";
 import type { Fenced, TaskClaim } from "../../core/tasks/task-claim.ts";
 import type { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";

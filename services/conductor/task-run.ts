@@ -1,6 +1,6 @@
 import type { AgentStream } from "../../core/agent/link.ts";
-import type { Home } from "../../core/stores/cell/cell-store.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
+import type { Home } from "../../core/tasks/home.ts";
 import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import type { DestroyReport, Guest, OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { CellEvent } from "../../proto/gen/berth/cell.ts";

@@ -12,7 +12,7 @@ import { PostgresServerGroupStore } from "../../adapters/postgres/api/postgres-s
 import { PostgresSettingsStore } from "../../adapters/postgres/api/postgres-settings-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
-import { isUnavailable } from "../../adapters/postgres/client/store-error.ts";
+import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import {
   describeObstacles,
   followerEvents,

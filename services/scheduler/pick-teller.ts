@@ -1,5 +1,6 @@
+import type { HostPick } from "../../core/scheduling/host-pick.ts";
 import type { RecentPicks } from "../../core/scheduling/weighers/recent-picks.ts";
-import type { HostPick, SoftState } from "../../core/stores/soft-state.ts";
+import type { SoftState } from "../../core/stores/soft-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Ticker } from "../../runtime/ticker.ts";
 import type { SchedulerEvents } from "./events.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Registry } from "prom-client";
-import { isUnavailable } from "../../adapters/postgres/client/store-error.ts";
+import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import { assert } from "../../core/assert.ts";
 import type { LedgerView } from "../../core/ledger/ledger-view.ts";

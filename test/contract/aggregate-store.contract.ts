@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { AggregateRecord, AggregateStore } from "../../core/stores/api/aggregate-store.ts";
+import type { AggregateRecord } from "../../core/scheduling/aggregate-record.ts";
+import type { AggregateStore } from "../../core/stores/api/aggregate-store.ts";
 
 /** What both bodies of the aggregates' store promise. */
 export function aggregateStoreContract(name: string, makeStore: () => Promise<AggregateStore>): void {

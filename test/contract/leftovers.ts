@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { StepWrite } from "../../core/stores/cell/operation-store.ts";
 import { leftoverUuid } from "../../core/tasks/move-change.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
+import type { StepWrite } from "../../core/tasks/operation-step.ts";
 import { noteOf, writeOf } from "../../core/tasks/operation-writes.ts";
 import { beginOperationOn, type Wished } from "../rigs/begin-operation.ts";
 import { conductorId, deleteTask, dispatchOf, numbered, serverId, taskId } from "./cell-fixtures.ts";

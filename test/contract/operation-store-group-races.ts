@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Home } from "../../core/stores/cell/cell-store.ts";
 import { placesOf } from "../../core/tasks/group-rule.ts";
+import type { Home } from "../../core/tasks/home.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { conductorId, deleteTask, hostTree, serverId, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { ComparedHost, MigrationQuery, OperationStep } from "../../core/stores/cell/operation-store.ts";
+import type { ComparedHost, MigrationQuery } from "../../core/stores/cell/operation-store.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
+import type { OperationStep } from "../../core/tasks/operation-step.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
 import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";

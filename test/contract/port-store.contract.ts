@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { PortRecord, PortStore } from "../../core/stores/api/port-store.ts";
+import type { PortStore } from "../../core/stores/api/port-store.ts";
+import type { PortRecord } from "../../core/tasks/port-record.ts";
 
 function port(values: Partial<PortRecord> = {}): PortRecord {
   return {

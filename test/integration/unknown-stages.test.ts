@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { OperationPosition } from "../../core/stores/cell/operation-store.ts";
+import type { OperationPosition } from "../../core/tasks/operation-step.ts";
 import { conductorId } from "../contract/cell-fixtures.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { eventually } from "../rigs/eventually.ts";

@@ -2,9 +2,9 @@ import { type HypervisorFacts, UNKNOWN_HYPERVISOR } from "../../core/ledger/hype
 import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import { AggregateIndex } from "../../core/scheduling/aggregate-index.ts";
+import type { AggregateRecord } from "../../core/scheduling/aggregate-record.ts";
 import type { FilteredCell } from "../../core/scheduling/filters/host-filter.ts";
 import { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
-import type { AggregateRecord } from "../../core/stores/api/aggregate-store.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { serverSpec } from "../contract/cell-fixtures.ts";
 import { host, provider } from "./view-builders.ts";

@@ -1,4 +1,5 @@
 import { providerUuid } from "../../core/ledger/ids.ts";
+import type { AggregateRecord } from "../../core/scheduling/aggregate-record.ts";
 import type { FilterName } from "../../core/scheduling/filters/filter-names.ts";
 import { bindFilters, hostFilters, refusedBy } from "../../core/scheduling/filters/host-filters.ts";
 import {
@@ -6,7 +7,6 @@ import {
   type SchedulingSettings,
   type StoredSchedulingSettings,
 } from "../../core/scheduling/scheduling-settings.ts";
-import type { AggregateRecord } from "../../core/stores/api/aggregate-store.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { type HostOptions, sceneOf } from "./facts-builders.ts";
 

@@ -1,5 +1,5 @@
+import type { LedgerDump } from "../../core/ledger/ledger-dump.ts";
 import { capacityOf } from "../../core/ledger/model.ts";
-import type { LedgerDump } from "../../core/stores/cell/ledger-port.ts";
 
 /** What law 1 has against a ledger, one line each; empty: it holds. `used` always equals the sum of the allocations. */
 export function brokenSums(dump: LedgerDump): readonly string[] {

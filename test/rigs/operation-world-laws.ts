@@ -1,7 +1,7 @@
 import { auditCloud } from "../../core/audit/audit-cloud.ts";
 import type { CellReading } from "../../core/audit/facts.ts";
 import type { CellStore } from "../../core/stores/cell/cell-store.ts";
-import type { Migration } from "../../core/stores/cell/operation-store.ts";
+import type { Migration } from "../../core/tasks/migration.ts";
 import type { ModelHost } from "./model-host.ts";
 
 type Facts = Omit<CellReading, "cell" | "runningGuests" | "copies">;

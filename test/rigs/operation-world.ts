@@ -1,5 +1,4 @@
 import type { CellStore, TakenTask } from "../../core/stores/cell/cell-store.ts";
-import type { OperationSignal } from "../../core/stores/cell/operation-store.ts";
 import type { PastAttempt } from "../../core/tasks/failure-message.ts";
 import { guestFate } from "../../core/tasks/guest-fate.ts";
 import { destinationOf, factsOf } from "../../core/tasks/operation-facts.ts";
@@ -12,6 +11,7 @@ import {
   type OperationWorld,
   stepOperation,
 } from "../../core/tasks/operation-machine.ts";
+import type { OperationSignal } from "../../core/tasks/operation-step.ts";
 import { patchChange } from "../../core/tasks/patch-change.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
 import { orderOf, placeAsked } from "../../services/conductor/operation-orders.ts";

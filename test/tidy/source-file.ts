@@ -13,6 +13,12 @@ export interface SourceFile {
   readonly ambient: ReadonlySet<string>;
   /** Lines with the type `any`. */
   readonly anyLines: readonly number[];
+  /** Lines that await or promise something. */
+  readonly waitingLines: readonly number[];
+  /** Names that it defines and exports. */
+  readonly exports: readonly string[];
+  /** Those of them that are classes, errors apart. */
+  readonly classes: readonly string[];
   /** It does nothing but export what others define. */
   readonly isBarrel: boolean;
 }
@@ -62,11 +68,13 @@ export function readSourceFile(root: string, path: string): SourceFile {
   const functions: { start: number; end: number }[] = [];
   const ambient = new Set<string>();
   const anyLines: number[] = [];
+  const waitingLines: number[] = [];
   visit(program, (node, parent) => {
     const imported = readImport(node);
     if (imported !== null) imports.push(resolveImport(root, path, imported));
     if (FUNCTION_TYPES.has(node.type)) functions.push(parent?.type === "MethodDefinition" ? parent : node);
     if (node.type === "TSAnyKeyword") anyLines.push(lineOf(node.start));
+    if (isWaiting(node)) waitingLines.push(lineOf(node.start));
     const name = readAmbient(node, parent);
     if (name !== null) ambient.add(name);
   });
@@ -78,6 +86,8 @@ export function readSourceFile(root: string, path: string): SourceFile {
     functions: functions.map((span) => measure(span, functions, lineOf)),
     ambient,
     anyLines,
+    waitingLines,
+    ...readExports(program),
     isBarrel: isBarrel(program),
   };
 }
@@ -144,6 +154,28 @@ function measure(
   const outermost = inside.filter((one) => !inside.some((other) => within(one, other)));
   const theirs = outermost.reduce((sum, one) => sum + length(one) - 1, 0);
   return { line: lineOf(span.start), lineCount: length(span), ownLineCount: length(span) - theirs };
+}
+
+const PROMISES = new Set(["Promise", "PromiseLike", "AsyncIterable", "AsyncIterator", "AsyncGenerator"]);
+
+function isWaiting(node: Node): boolean {
+  return (
+    node.async === true || node.type === "AwaitExpression" || (node.type === "Identifier" && PROMISES.has(nameOf(node)))
+  );
+}
+
+function readExports(program: Node): Pick<SourceFile, "exports" | "classes"> {
+  const exports: string[] = [];
+  const classes: string[] = [];
+  for (const statement of program.body as Node[]) {
+    const declared = statement.type === "ExportNamedDeclaration" ? (statement.declaration as Node | null) : null;
+    if (declared === null) continue;
+    const named = (declared.declarations as Node[] | undefined) ?? [declared];
+    exports.push(...named.map(({ id }) => nameOf(id)));
+    const isError = /Error$/.test(nameOf(declared.superClass) + nameOf(declared.id));
+    if (declared.type === "ClassDeclaration" && !isError) classes.push(nameOf(declared.id));
+  }
+  return { exports, classes };
 }
 
 function isBarrel(program: Node): boolean {

@@ -1,8 +1,8 @@
 import { compare } from "../../../core/ledger/ledger-state.ts";
+import { type AggregateRecord, ZONE_KEY } from "../../../core/scheduling/aggregate-record.ts";
 import {
   type AddHostOutcome,
   type AggregateChange,
-  type AggregateRecord,
   type AggregateStore,
   type AggregateWritten,
   type CreateAggregateOutcome,
@@ -12,7 +12,6 @@ import {
   type RemoveHostOutcome,
   type SetMetadataOutcome,
   type UpdateAggregateOutcome,
-  ZONE_KEY,
   type ZoneConflict,
   zoneOfMetadata,
 } from "../../../core/stores/api/aggregate-store.ts";

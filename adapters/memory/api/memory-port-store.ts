@@ -1,4 +1,5 @@
-import type { PortBinding, PortQuery, PortRecord, PortStore } from "../../../core/stores/api/port-store.ts";
+import type { PortBinding, PortQuery, PortStore } from "../../../core/stores/api/port-store.ts";
+import type { PortRecord } from "../../../core/tasks/port-record.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
 /** The in-process twin of the ports' table. */

@@ -1,6 +1,6 @@
 import type { HypervisorFacts } from "../../../core/ledger/hypervisor-facts.ts";
-import type { OperationSignal } from "../../../core/stores/cell/operation-store.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
+import type { OperationSignal } from "../../../core/tasks/operation-step.ts";
 import type { AttemptResult, ServerStatus } from "../../../core/tasks/server.ts";
 import { attemptIdOf } from "../../../core/tasks/server.ts";
 import type { ReachedStage, Taking, TaskOutcome } from "../../../core/tasks/task-record.ts";

@@ -1,3 +1,4 @@
+import type { Holding } from "../../../core/ledger/holding.ts";
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
 import type {
@@ -6,7 +7,6 @@ import type {
   DeleteOutcome,
   Dispatch,
   DispatchOutcome,
-  Home,
   Hop,
   HopOutcome,
   HostReport,
@@ -17,16 +17,10 @@ import type {
   UnreadableOutcome,
 } from "../../../core/stores/cell/cell-store.ts";
 import type {
-  BeginOperation,
   BeginOutcome,
   ComparedHost,
-  Holding,
   HoldingPatch,
-  Migration,
   MigrationQuery,
-  OperationPosition,
-  OperationSignal,
-  OperationStep,
   PatchOutcome,
   ResetOutcome,
   SignalOutcome,
@@ -38,6 +32,14 @@ import type {
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
 import type { ViewSource } from "../../../core/stores/cell/view-source.ts";
 import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../../core/tasks/expiry-limit.ts";
+import type { Home } from "../../../core/tasks/home.ts";
+import type { Migration } from "../../../core/tasks/migration.ts";
+import type {
+  BeginOperation,
+  OperationPosition,
+  OperationSignal,
+  OperationStep,
+} from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
 import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";

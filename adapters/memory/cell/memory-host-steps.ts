@@ -3,8 +3,9 @@ import { UNKNOWN_HYPERVISOR } from "../../../core/ledger/hypervisor-facts.ts";
 import { providerUuid } from "../../../core/ledger/ids.ts";
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
-import type { Home, HostReport, HostSighting, KnownRoot } from "../../../core/stores/cell/cell-store.ts";
+import type { HostReport, HostSighting, KnownRoot } from "../../../core/stores/cell/cell-store.ts";
 import { type Expiry, type ExpiryLimit, expiryRoom } from "../../../core/tasks/expiry-limit.ts";
+import type { Home } from "../../../core/tasks/home.ts";
 import type { Host } from "../../../core/tasks/server.ts";
 import type { CellState, CellTransaction, HostRow, MigrationRow, ServerRow } from "./cell-state.ts";
 

@@ -1,10 +1,11 @@
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import type { ConsumerUuid } from "../../../core/ledger/ids.ts";
+import type { LedgerDump } from "../../../core/ledger/ledger-dump.ts";
 import type { AllocationItem, Provider } from "../../../core/ledger/model.ts";
 import type { ProviderTree, TreeOutcome } from "../../../core/ledger/provider-tree.ts";
 import { PureLedger } from "../../../core/ledger/pure-ledger.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
-import type { Ledger, LedgerDump } from "../../../core/stores/cell/ledger-port.ts";
+import type { Ledger } from "../../../core/stores/cell/ledger-port.ts";
 import { MemoryOperatorsWord } from "./memory-operators-word.ts";
 
 /** What a transaction on a memory ledger may do. Writes take effect at once; there is no way back, so check before. */

@@ -2,21 +2,15 @@ import { assert } from "../../../core/assert.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type {
-  BeginOperation,
   BeginOutcome,
   ComparedHost,
   HoldingPatch,
-  Migration,
   MigrationQuery,
-  OperationPosition,
-  OperationSignal,
-  OperationStep,
   PatchOutcome,
   ResetOutcome,
   SignalOutcome,
   StatusReset,
   StepOutcome,
-  StepWrite,
 } from "../../../core/stores/cell/operation-store.ts";
 import { isHeldFor, MOVE_BROKEN_OFF } from "../../../core/stores/cell/operation-store.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
@@ -28,7 +22,15 @@ import {
 } from "../../../core/tasks/evacuation-rule.ts";
 import { describeGroupConflict, type GroupConflict } from "../../../core/tasks/group-rule.ts";
 import { HEARD_AT } from "../../../core/tasks/heard-at.ts";
+import type { Migration } from "../../../core/tasks/migration.ts";
 import { changeOf, migrationOf, migrationWith, operationOf } from "../../../core/tasks/operation-record.ts";
+import type {
+  BeginOperation,
+  OperationPosition,
+  OperationSignal,
+  OperationStep,
+  StepWrite,
+} from "../../../core/tasks/operation-step.ts";
 import { STAGES_MAX } from "../../../core/tasks/task-record.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import type { CellState, CellTransaction, MigrationRow, ServerRow, TaskRow } from "./cell-state.ts";

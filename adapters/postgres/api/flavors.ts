@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import type { FlavorRecord } from "../../../core/stores/api/api-store.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 

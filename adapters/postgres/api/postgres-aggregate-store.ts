@@ -1,8 +1,8 @@
 import type { Pool, PoolClient } from "pg";
+import { type AggregateRecord, ZONE_KEY } from "../../../core/scheduling/aggregate-record.ts";
 import {
   type AddHostOutcome,
   type AggregateChange,
-  type AggregateRecord,
   type AggregateStore,
   type AggregateWritten,
   type CreateAggregateOutcome,
@@ -12,11 +12,10 @@ import {
   type RemoveHostOutcome,
   type SetMetadataOutcome,
   type UpdateAggregateOutcome,
-  ZONE_KEY,
   type ZoneConflict,
   zoneOfMetadata,
 } from "../../../core/stores/api/aggregate-store.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { selectAggregate, selectAggregates } from "./read-aggregates.ts";

@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
-import type { PortBinding, PortGroup, PortQuery, PortRecord, PortStore } from "../../../core/stores/api/port-store.ts";
+import type { PortBinding, PortQuery, PortStore } from "../../../core/stores/api/port-store.ts";
+import type { PortGroup, PortRecord } from "../../../core/tasks/port-record.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 
 interface PortRow {

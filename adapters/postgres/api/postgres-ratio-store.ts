@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import type { RatioScope, RatioSettings, RatioStore } from "../../../core/stores/api/ratio-store.ts";
 import type { Ratios } from "../../../core/stores/cell/host-admin-store.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { raiseVersion } from "./postgres-aggregate-store.ts";

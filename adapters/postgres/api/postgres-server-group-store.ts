@@ -8,7 +8,7 @@ import type {
 } from "../../../core/stores/api/server-group-store.ts";
 import type { ServerGroupPolicy } from "../../../core/tasks/group-rule.ts";
 import { textArrayLiteral } from "../client/literals.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 

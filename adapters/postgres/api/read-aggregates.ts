@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from "pg";
-import type { AggregateRecord } from "../../../core/stores/api/aggregate-store.ts";
+import type { AggregateRecord } from "../../../core/scheduling/aggregate-record.ts";
 import { queryRows, selectMs } from "../client/store-query.ts";
 
 interface AggregateRow {

@@ -9,12 +9,12 @@ import type {
   RequestRecord,
   RequestState,
 } from "../../../core/stores/api/api-store.ts";
+import { StoreError } from "../../../core/stores/store-error.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";
 import { inRounds } from "../client/in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { packBytes } from "../client/pack-bytes.ts";
-import { StoreError } from "../client/store-error.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
 

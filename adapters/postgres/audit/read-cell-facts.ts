@@ -1,8 +1,8 @@
 import type { ClientBase } from "pg";
 import type { AuditedMove, AuditedServer, AuditedTask, CellReading } from "../../../core/audit/facts.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
+import type { LedgerDump } from "../../../core/ledger/ledger-dump.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
-import type { LedgerDump } from "../../../core/stores/cell/ledger-port.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { withClient } from "../client/databases.ts";
 import { readProviders } from "../ledger/read-ledger.ts";

@@ -1,6 +1,6 @@
 import type { PoolClient } from "pg";
-import type { StepWrite } from "../../../core/stores/cell/operation-store.ts";
 import type { EvacuationRefusal } from "../../../core/tasks/evacuation-rule.ts";
+import type { StepWrite } from "../../../core/tasks/operation-step.ts";
 import { queryRows } from "../client/store-query.ts";
 
 /**

@@ -10,7 +10,7 @@ import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { inRounds } from "../client/in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { queryRows, queryStored, type StoreQuery } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";

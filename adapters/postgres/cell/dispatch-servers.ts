@@ -11,7 +11,7 @@ import { encodeOnce } from "../../../runtime/encode-once.ts";
 import { inRounds } from "../client/in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { packBytes } from "../client/pack-bytes.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { queryRows, queryStored, type StoreQuery } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";

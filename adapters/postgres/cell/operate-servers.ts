@@ -3,27 +3,29 @@ import { assert } from "../../../core/assert.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
 import {
-  type BeginOperation,
   type BeginOutcome,
   MOVE_BROKEN_OFF,
-  type OperationPosition,
-  type OperationSignal,
-  type OperationStep,
   type SignalOutcome,
   type StepOutcome,
-  type StepWrite,
 } from "../../../core/stores/cell/operation-store.ts";
 import { describeEvacuationRefusal, type EvacuationRefusal } from "../../../core/tasks/evacuation-rule.ts";
 import { describeGroupConflict, groupsEntangle } from "../../../core/tasks/group-rule.ts";
 import { HEARD_AT } from "../../../core/tasks/heard-at.ts";
 import { changeOf, migrationOf, operationOf } from "../../../core/tasks/operation-record.ts";
+import type {
+  BeginOperation,
+  OperationPosition,
+  OperationSignal,
+  OperationStep,
+  StepWrite,
+} from "../../../core/tasks/operation-step.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";
 import { inRounds } from "../client/in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { packBytes } from "../client/pack-bytes.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";

@@ -1,11 +1,11 @@
 import type { Pool } from "pg";
+import type { Holding } from "../../../core/ledger/holding.ts";
 import type {
   CellStore,
   CommitOutcome,
   DeleteOutcome,
   Dispatch,
   DispatchOutcome,
-  Home,
   Hop,
   HopOutcome,
   HostReport,
@@ -16,16 +16,10 @@ import type {
   UnreadableOutcome,
 } from "../../../core/stores/cell/cell-store.ts";
 import type {
-  BeginOperation,
   BeginOutcome,
   ComparedHost,
-  Holding,
   HoldingPatch,
-  Migration,
   MigrationQuery,
-  OperationPosition,
-  OperationSignal,
-  OperationStep,
   PatchOutcome,
   ResetOutcome,
   SignalOutcome,
@@ -36,6 +30,14 @@ import type {
 } from "../../../core/stores/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
 import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../../core/tasks/expiry-limit.ts";
+import type { Home } from "../../../core/tasks/home.ts";
+import type { Migration } from "../../../core/tasks/migration.ts";
+import type {
+  BeginOperation,
+  OperationPosition,
+  OperationSignal,
+  OperationStep,
+} from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
 import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";

@@ -10,7 +10,7 @@ import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
 import { isStartKnown, type StartRecord } from "../../../core/tasks/known-start.ts";
 import type { AttemptResult } from "../../../core/tasks/server.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { stagesOf } from "./read-tasks.ts";

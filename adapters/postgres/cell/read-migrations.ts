@@ -1,19 +1,15 @@
 import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
 import { release } from "../../../core/ledger/allocation-change.ts";
+import type { Holding } from "../../../core/ledger/holding.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import { CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
-import {
-  type ComparedHost,
-  type Holding,
-  isHeldFor,
-  type Migration,
-  type MigrationQuery,
-} from "../../../core/stores/cell/operation-store.ts";
+import { type ComparedHost, isHeldFor, type MigrationQuery } from "../../../core/stores/cell/operation-store.ts";
+import type { Migration } from "../../../core/tasks/migration.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import { migrationWith } from "../../../core/tasks/operation-record.ts";
 import { textArrayLiteral } from "../client/literals.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored, selectMs } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { encodeChanges } from "../ledger/encode-changes.ts";

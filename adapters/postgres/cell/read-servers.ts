@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import type { Home } from "../../../core/stores/cell/cell-store.ts";
+import type { Home } from "../../../core/tasks/home.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import type { Attempt, AttemptResult, Server, ServerStatus } from "../../../core/tasks/server.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";

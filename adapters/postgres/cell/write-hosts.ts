@@ -4,7 +4,7 @@ import type { HostReport, HostSighting, KnownRoot } from "../../../core/stores/c
 import type { Expiry, ExpiryLimit } from "../../../core/tasks/expiry-limit.ts";
 import type { Host } from "../../../core/tasks/server.ts";
 import { textArrayLiteral } from "../client/literals.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 

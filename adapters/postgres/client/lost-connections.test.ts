@@ -5,7 +5,7 @@ import { eventually } from "../../../test/rigs/eventually.ts";
 import { withClient } from "./databases.ts";
 import { createPool } from "./pool.ts";
 import { PrimaryClient } from "./primary-client.ts";
-import { storeErrorCodeOf } from "./store-error.ts";
+import { storeErrorCodeOf } from "./run-stored.ts";
 import { inTransaction } from "./transaction.ts";
 
 let database: TestDatabase;

@@ -1,5 +1,5 @@
 import type { Pool, PoolClient, QueryResultRow } from "pg";
-import { runStored } from "./store-error.ts";
+import { runStored } from "./run-stored.ts";
 import { retryConflicts } from "./transaction.ts";
 
 /** One statement that a store sends: prepared under its name on each connection. */

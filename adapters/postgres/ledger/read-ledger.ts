@@ -8,8 +8,8 @@ import {
   resourceClass,
   trait,
 } from "../../../core/ledger/ids.ts";
+import type { LedgerDump } from "../../../core/ledger/ledger-dump.ts";
 import type { AllocationItem, Consumer, Inventory, Provider } from "../../../core/ledger/model.ts";
-import type { LedgerDump } from "../../../core/stores/cell/ledger-port.ts";
 
 interface AllocationRow {
   readonly consumer: string;

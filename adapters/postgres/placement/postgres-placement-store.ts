@@ -3,7 +3,7 @@ import type { AllocationChange } from "../../../core/ledger/allocation-change.ts
 import type { Ledger } from "../../../core/stores/cell/ledger-port.ts";
 import type { PlacementChangeOutcome, PlacementStore } from "../../../core/stores/cell/placement-store.ts";
 import { Batcher } from "../../../runtime/batcher.ts";
-import { runStored } from "../client/store-error.ts";
+import { runStored } from "../client/run-stored.ts";
 import { mayBeFirstClaim } from "../ledger/encode-first-claims.ts";
 import { aggregateWriter, readAggregates, readTraits, traitWriter } from "./associations.ts";
 import { readAllocationsOfProvider, readConsumers, readUsagesOfProject, readUsagesOfProvider } from "./consumers.ts";

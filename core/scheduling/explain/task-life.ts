@@ -1,7 +1,7 @@
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationItem } from "../../../proto/gen/berth/shared.ts";
-import type { Migration } from "../../stores/cell/operation-store.ts";
 import { claimedAllocation } from "../../tasks/claimed-allocation.ts";
+import type { Migration } from "../../tasks/migration.ts";
 import type { Attempt, AttemptResult } from "../../tasks/server.ts";
 import type { Taking, TaskRecord } from "../../tasks/task-record.ts";
 

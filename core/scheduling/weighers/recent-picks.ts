@@ -1,4 +1,4 @@
-import type { HostPick } from "../../stores/soft-state.ts";
+import type { HostPick } from "../host-pick.ts";
 import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 
 /** When this many schedulers have picked a host at once, it has lost half of the weigher's multiplier. */

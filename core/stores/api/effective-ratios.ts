@@ -1,5 +1,5 @@
+import type { AggregateRecord } from "../../scheduling/aggregate-record.ts";
 import type { Ratios } from "../cell/host-admin-store.ts";
-import type { AggregateRecord } from "./aggregate-store.ts";
 import type { RatioSettings } from "./ratio-store.ts";
 
 /** A ratio that overrides the agent's, and its source. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { AggregateRecord } from "../../scheduling/aggregate-record.ts";
 import type { OperatorState } from "../cell/host-admin-store.ts";
-import type { AggregateRecord } from "./aggregate-store.ts";
 import { effectiveRatios } from "./effective-ratios.ts";
 import { type OperatorsWill, ownedUuids, planHostSync } from "./plan-host-sync.ts";
 

@@ -1,5 +1,5 @@
+import type { AggregateRecord } from "../../scheduling/aggregate-record.ts";
 import type { MirrorChange, OperatorState, RatioChange, Ratios } from "../cell/host-admin-store.ts";
-import type { AggregateRecord } from "./aggregate-store.ts";
 import { effectiveRatios, ratiosOf } from "./effective-ratios.ts";
 import type { RatioSettings } from "./ratio-store.ts";
 

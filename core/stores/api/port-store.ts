@@ -1,22 +1,4 @@
-/** One request group of a port. */
-export interface PortGroup {
-  readonly id: string;
-  readonly resources: Readonly<Record<string, number>>;
-  readonly required: readonly string[];
-}
-
-/** A network port as far as scheduling needs it, with the resources that it requests from a host (Neutron's `resource_request`). */
-export interface PortRecord {
-  readonly id: string;
-  readonly projectId: string;
-  readonly networkId: string;
-  readonly name: string;
-  /** Empty when the port requests no resources. */
-  readonly groups: readonly PortGroup[];
-  readonly createdAtMs: number;
-  /** The server that has the port or is about to get it, or null. `ageMs` is the age of the binding by the store's own clock. */
-  readonly binding: { readonly serverUuid: string; readonly atMs: number; readonly ageMs: number } | null;
-}
+import type { PortRecord } from "../../tasks/port-record.ts";
 
 /** A port that was given to a server. */
 export interface PortBinding {

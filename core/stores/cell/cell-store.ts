@@ -4,7 +4,7 @@ import type { AllocationChange, Shortfall } from "../../ledger/allocation-change
 import type { HypervisorFacts } from "../../ledger/hypervisor-facts.ts";
 import type { Expiry, ExpiryLimit } from "../../tasks/expiry-limit.ts";
 import type { GroupConflict } from "../../tasks/group-rule.ts";
-import type { OperationKind } from "../../tasks/operation-kinds.ts";
+import type { Home } from "../../tasks/home.ts";
 import type { Attempt, Host, Server } from "../../tasks/server.ts";
 import type { Fenced, TaskClaim } from "../../tasks/task-claim.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
@@ -175,26 +175,6 @@ export interface TaskStore {
    * a guest may be left.
    */
   commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]>;
-}
-
-/** What the server's row says about its guest, from which a conductor decides whether the guest may run. */
-export interface Home {
-  readonly serverUuid: string;
-  readonly status: Server["status"];
-  readonly host: string | null;
-  readonly attemptId: string | null;
-  readonly revision: number;
-  /** An operation or a delete is open, and its conductor starts, stops and destroys the server's guests. */
-  readonly busy: boolean;
-  /** The server's open move, if there is one. The guests of the move are kept although they are not at home. */
-  readonly move: {
-    readonly uuid: string;
-    readonly kind: OperationKind;
-    readonly source: { readonly host: string; readonly attemptId: string } | null;
-    readonly dest: { readonly host: string; readonly attemptId: string };
-    /** Whether the server runs while the move waits for its confirmation. */
-    readonly runs: boolean;
-  } | null;
 }
 
 /** What all conductors of a cell together know about a host's agent. */

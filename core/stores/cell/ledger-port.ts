@@ -1,13 +1,8 @@
 import type { AllocationChange, AllocationOutcome } from "../../ledger/allocation-change.ts";
 import type { ConsumerUuid } from "../../ledger/ids.ts";
-import type { AllocationItem, Consumer, Provider } from "../../ledger/model.ts";
+import type { LedgerDump } from "../../ledger/ledger-dump.ts";
+import type { AllocationItem } from "../../ledger/model.ts";
 import type { ProviderTree, TreeOutcome } from "../../ledger/provider-tree.ts";
-
-/** Everything that a ledger holds, sorted by UUID or name, for tests and for the audit. */
-export interface LedgerDump {
-  readonly providers: readonly Provider[];
-  readonly consumers: readonly (Consumer & { readonly items: readonly AllocationItem[] })[];
-}
 
 /**
  * The ledger of one cell, with two implementations (pure in memory, and Postgres). Every call is one batch in one transaction, except that

@@ -1,10 +1,9 @@
-import type { Operation, Task } from "../../../proto/gen/berth/cell.ts";
-import type { AllocationRequest, ServerGroupMembership, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { AllocationRequest, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { AllocationChange, Shortfall } from "../../ledger/allocation-change.ts";
-import type { AllocationItem } from "../../ledger/model.ts";
-import type { OperationKind } from "../../tasks/operation-kinds.ts";
-import type { AttemptResult, ServerStatus } from "../../tasks/server.ts";
-import type { Fenced, TaskClaim } from "../../tasks/task-claim.ts";
+import type { Holding } from "../../ledger/holding.ts";
+import type { Migration } from "../../tasks/migration.ts";
+import type { BeginOperation, OperationPosition, OperationSignal, OperationStep } from "../../tasks/operation-step.ts";
+import type { Fenced } from "../../tasks/task-claim.ts";
 
 /**
  * What a cell's database records about operations, which are all actions on a server after its build (docs/decisions/0006). Every call is
@@ -13,17 +12,6 @@ import type { Fenced, TaskClaim } from "../../tasks/task-claim.ts";
 export interface OperationStore extends BeginStore, StepStore, MigrationStore {}
 
 // --- called by schedulers and the API ---------------------------------------------------------------------------------
-
-/** An operation that is requested to begin. `planOperation` makes it from what the cell reports about the server. */
-export interface BeginOperation {
-  /** A task of kind `operate`. Its id is also the operation's id and, for a move, the migration's UUID. */
-  readonly task: Task;
-  /** The server's revision when the operation was planned. The operation begins only if it is unchanged. */
-  readonly revision: number;
-  readonly status: ServerStatus;
-  /** The first write of the operation. For a move it contains the migration and the claim of the first destination. */
-  readonly write: StepWrite;
-}
 
 export type BeginOutcome =
   /** `xid` means the same as in DispatchOutcome. */
@@ -53,12 +41,6 @@ export type BeginOutcome =
 export const MOVE_BROKEN_OFF =
   "an earlier move of the server was broken off, and nobody can tell where the server runs. Its guests and what it holds are kept: save what " +
   "they hold, then delete the server";
-
-/** The allocations that a consumer holds now. */
-export interface Holding {
-  readonly generation: number;
-  readonly items: readonly AllocationItem[];
-}
 
 /** An operator's request to set a server's status. */
 export interface StatusReset {
@@ -115,80 +97,7 @@ export interface BeginStore {
   ): Promise<readonly SignalOutcome[]>;
 }
 
-export type OperationSignal = "abort" | "force";
-
 // --- called by conductors ---------------------------------------------------------------------------------------------
-
-/** The progress of an operation, by its rows. */
-export interface OperationPosition {
-  readonly taskId: string;
-  readonly stage: string;
-  /** How many steps were committed. The next step writes this number plus one. */
-  readonly step: number;
-  readonly selection: number;
-  readonly signal: OperationSignal | null;
-  readonly revision: number;
-  /** Why the operation goes back (`restoring`). Empty while the operation goes forward. */
-  readonly reason: string;
-}
-
-/** One transition of an operation's state machine, written in one transaction. */
-export interface OperationStep extends TaskClaim, StepWrite {
-  /** Number of steps that were committed before this one. */
-  readonly step: number;
-}
-
-export interface StepWrite {
-  /** The next stage, or null when the operation ends with `outcome`. */
-  readonly stage: string | null;
-  readonly outcome: "success" | "error" | null;
-  readonly selection: number;
-  readonly reason: string;
-  readonly server: {
-    /** An absent field leaves the stored value unchanged. */
-    readonly status?: ServerStatus | undefined;
-    readonly taskState: string | null;
-    readonly home?: { readonly host: string; readonly attemptId: string } | null | undefined;
-    readonly spec?: ServerSpec | undefined;
-    /** Shown to the server's owner. */
-    readonly fault?: string | undefined;
-  };
-  /** The operation's migration, or null when it has none. */
-  readonly migration: {
-    readonly uuid: string;
-    readonly status: string;
-    readonly destHost: string;
-    readonly destAttemptId: string;
-    /** Whether the move is over. The guests of an open move are not cleared away. */
-    readonly ended: boolean;
-    /** The move's consumer keeps the source's allocation although the move is over, because an evacuated host has not come back. */
-    readonly holdsSource: boolean;
-    /** Whether the server runs while the move waits for its confirmation. */
-    readonly runs: boolean;
-    /** A note for people: what the move waits for, or why it was not confirmed or reverted. Empty when there is nothing to say. */
-    readonly note: string;
-  } | null;
-  /** Attempts that begin (`result` is null) or end. */
-  readonly attempts: readonly {
-    readonly selection: number;
-    readonly host: string;
-    readonly result: AttemptResult | null;
-    readonly reason: string;
-  }[];
-  readonly change: AllocationChange | null;
-  /**
-   * The source of an evacuation. The step is refused unless an operator has forced the host down, which asserts that it is fenced. With
-   * `fenceWaived`, the step is refused unless the host is down and its agent was unseen for `unseenMs`.
-   */
-  readonly evacuated?: { readonly host: string; readonly unseenMs: number; readonly fenceWaived: boolean } | undefined;
-  /** The hard server group. The step is refused when the group does not allow the server on `toHost`. */
-  readonly group?: { readonly membership: ServerGroupMembership; readonly toHost: string } | undefined;
-  /**
-   * A guest that may be left on this host. The allocation that `change` moves to this consumer is kept until the host reports that the
-   * guest is gone.
-   */
-  readonly leftover?: { readonly uuid: string; readonly host: string } | undefined;
-}
 
 export type StepOutcome =
   /** The step was written now or earlier under the same epoch. `revision` is the server's new revision. */
@@ -204,40 +113,6 @@ export interface StepStore {
 }
 
 // --- migrations ------------------------------------------------------------------------------------------------------
-
-/** What a move's own row contains. The statuses are Nova's. */
-export interface MigrationColumns {
-  readonly uuid: string;
-  readonly serverUuid: string;
-  readonly kind: OperationKind;
-  readonly status: string;
-  readonly sourceHost: string | null;
-  readonly sourceAttemptId: string | null;
-  readonly destHost: string;
-  readonly destAttemptId: string;
-  readonly ended: boolean;
-  readonly holdsSource: boolean;
-  /** A note for people about the move's present state. Empty when there is nothing to say. */
-  readonly note: string;
-  readonly createdAtMs: number;
-  readonly updatedAtMs: number;
-}
-
-export interface ReadableMigration extends MigrationColumns {
-  /** The operation as it began, with the source's allocations and all destinations. */
-  readonly operation: Operation;
-  /** The server's spec after the move. */
-  readonly server: ServerSpec;
-}
-
-/** A move whose task is damaged or of an unknown version. Its note says so. */
-export interface UnreadableMigration extends MigrationColumns {
-  readonly operation: null;
-  readonly server: null;
-}
-
-/** A move, past or present. */
-export type Migration = ReadableMigration | UnreadableMigration;
 
 export interface MigrationQuery {
   readonly serverUuid?: string | undefined;

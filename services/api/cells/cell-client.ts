@@ -1,7 +1,9 @@
 import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
+import type { Holding } from "../../../core/ledger/holding.ts";
 import type { DeleteOutcome } from "../../../core/stores/cell/cell-store.ts";
 import type { AdminHost, HostAdminStore } from "../../../core/stores/cell/host-admin-store.ts";
-import type { BeginOperation, BeginOutcome, Holding } from "../../../core/stores/cell/operation-store.ts";
+import type { BeginOutcome } from "../../../core/stores/cell/operation-store.ts";
+import type { BeginOperation } from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";

@@ -8,9 +8,9 @@ import Fastify, {
   type FastifyRequest,
   type RawServerDefault,
 } from "fastify";
-import { StoreError } from "../../../adapters/postgres/client/store-error.ts";
 import { carrierOf, contextOf } from "../../../adapters/telemetry/propagation.ts";
 import type { Tracing } from "../../../adapters/telemetry/tracing.ts";
+import { StoreError } from "../../../core/stores/store-error.ts";
 import { QueueFullError } from "../../../runtime/batcher.ts";
 import { refuseConnect } from "../../../runtime/refuse-connect.ts";
 import type { ApiEvents } from "../events.ts";

@@ -1,4 +1,5 @@
-import type { PortBinding, PortRecord, PortStore } from "../../../core/stores/api/port-store.ts";
+import type { PortBinding, PortStore } from "../../../core/stores/api/port-store.ts";
+import type { PortRecord } from "../../../core/tasks/port-record.ts";
 import { type Cells, hydrateServer } from "../cells/hydrate-servers.ts";
 import { conflict } from "../http/fault.ts";
 import type { RequestsPort } from "../ports.ts";

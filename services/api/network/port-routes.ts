@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Type } from "typebox";
-import type { PortGroup, PortRecord, PortStore } from "../../../core/stores/api/port-store.ts";
+import type { PortStore } from "../../../core/stores/api/port-store.ts";
+import type { PortGroup, PortRecord } from "../../../core/tasks/port-record.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { callOf, type KnownCall } from "../http/call.ts";
 import { storedSpelling } from "../http/canonical-uuid.ts";

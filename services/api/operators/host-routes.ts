@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import { capacityOf } from "../../../core/ledger/model.ts";
-import type { AggregateRecord } from "../../../core/stores/api/aggregate-store.ts";
+import type { AggregateRecord } from "../../../core/scheduling/aggregate-record.ts";
 import { type EffectiveRatio, effectiveRatios } from "../../../core/stores/api/effective-ratios.ts";
 import type { AdminHost, HostInventory } from "../../../core/stores/cell/host-admin-store.ts";
 import { buildFailureHalfLifeMs } from "../../../core/stores/soft-state.ts";

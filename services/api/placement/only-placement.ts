@@ -4,7 +4,7 @@ import { PostgresCellArbiter } from "../../../adapters/postgres/api/postgres-cel
 import { ensureDatabase } from "../../../adapters/postgres/client/databases.ts";
 import { openLoggedPool } from "../../../adapters/postgres/client/logged-pool.ts";
 import { createPool } from "../../../adapters/postgres/client/pool.ts";
-import { isUnavailable } from "../../../adapters/postgres/client/store-error.ts";
+import { isUnavailable } from "../../../adapters/postgres/client/run-stored.ts";
 import { startEmbedded } from "../../../adapters/postgres/embedded/embedded.ts";
 import { settingsErrorIfInUse } from "../../../adapters/postgres/embedded/embedded-error.ts";
 import { followerEvents, registerFollowerMetrics } from "../../../adapters/postgres/follower/follower-telemetry.ts";

@@ -1,5 +1,5 @@
-import { StoreError } from "../../../adapters/postgres/client/store-error.ts";
 import { ViewError } from "../../../core/stores/cell/view-source.ts";
+import { StoreError } from "../../../core/stores/store-error.ts";
 import { TokenRefused } from "../identity/token-refused.ts";
 import { ERROR_CODES, PlacementError, placementConflict } from "./placement-error.ts";
 

@@ -1,5 +1,5 @@
-import { StoreError } from "../../../adapters/postgres/client/store-error.ts";
 import type { PlacementStore } from "../../../core/stores/cell/placement-store.ts";
+import { StoreError } from "../../../core/stores/store-error.ts";
 import type { NamedStore } from "./federation/federated-store.ts";
 
 export interface StoreEvents {

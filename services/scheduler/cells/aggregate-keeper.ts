@@ -1,6 +1,7 @@
 import { AggregateIndex } from "../../../core/scheduling/aggregate-index.ts";
+import type { AggregateRecord } from "../../../core/scheduling/aggregate-record.ts";
 import type { LiveCellFacts } from "../../../core/scheduling/live-cell-facts.ts";
-import type { AggregateRecord, AggregateStore } from "../../../core/stores/api/aggregate-store.ts";
+import type { AggregateStore } from "../../../core/stores/api/aggregate-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { Ticker } from "../../../runtime/ticker.ts";
 import type { SchedulerEvents } from "../events.ts";

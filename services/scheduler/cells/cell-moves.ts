@@ -1,4 +1,6 @@
-import type { BeginOperation, BeginOutcome, Holding } from "../../../core/stores/cell/operation-store.ts";
+import type { Holding } from "../../../core/ledger/holding.ts";
+import type { BeginOutcome } from "../../../core/stores/cell/operation-store.ts";
+import type { BeginOperation } from "../../../core/tasks/operation-step.ts";
 import type { Server } from "../../../core/tasks/server.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { SchedulerMoveStore } from "../ports.ts";

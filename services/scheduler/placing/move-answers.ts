@@ -1,11 +1,13 @@
 import { assert } from "../../../core/assert.ts";
+import type { Holding } from "../../../core/ledger/holding.ts";
 import type { AnswerTo, PlacingQuestion } from "../../../core/placing/placing.ts";
 import { awaitsGroup } from "../../../core/scheduling/filters/group-members.ts";
 import type { PlacementQuery } from "../../../core/scheduling/placement-query.ts";
 import { describeRequestRefusal } from "../../../core/scheduling/request/request-refusal.ts";
-import type { BeginOperation, BeginOutcome, Holding } from "../../../core/stores/cell/operation-store.ts";
+import type { BeginOutcome } from "../../../core/stores/cell/operation-store.ts";
 import { hostInUse, unfencedHost } from "../../../core/tasks/evacuation-rule.ts";
 import { type OperationKind, operationKind } from "../../../core/tasks/operation-kinds.ts";
+import type { BeginOperation } from "../../../core/tasks/operation-step.ts";
 import { type PlannedOperation, planOperation } from "../../../core/tasks/plan-operation.ts";
 import type { Server } from "../../../core/tasks/server.ts";
 import type { MoveRequest } from "../../../proto/gen/berth/scheduler.ts";

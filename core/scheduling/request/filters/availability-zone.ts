@@ -1,4 +1,4 @@
-import { ZONE_KEY } from "../../../stores/api/aggregate-store.ts";
+import { ZONE_KEY } from "../../aggregate-record.ts";
 import type { RequestFilter } from "../translation-rule.ts";
 
 /**

@@ -1,4 +1,5 @@
-import { type AggregateRecord, zoneOfMetadata } from "../../../../core/stores/api/aggregate-store.ts";
+import type { AggregateRecord } from "../../../../core/scheduling/aggregate-record.ts";
+import { zoneOfMetadata } from "../../../../core/stores/api/aggregate-store.ts";
 import { isoMicroseconds } from "../../http/times.ts";
 
 /** From this microversion on aggregates show the uuid that placement knows them by. */

@@ -1,10 +1,6 @@
 import { randomUUID } from "node:crypto";
-import {
-  type AggregateRecord,
-  ZONE_KEY,
-  type ZoneConflict,
-  zoneOfMetadata,
-} from "../../../../core/stores/api/aggregate-store.ts";
+import { type AggregateRecord, ZONE_KEY } from "../../../../core/scheduling/aggregate-record.ts";
+import { type ZoneConflict, zoneOfMetadata } from "../../../../core/stores/api/aggregate-store.ts";
 import { badRequest, conflict, type Fault, notFound } from "../../http/fault.ts";
 import { countServers, findHost } from "./find-host.ts";
 import type { OperatorDeps } from "./operator-deps.ts";

@@ -1,8 +1,9 @@
+import type { AggregateRecord } from "../../../../core/scheduling/aggregate-record.ts";
 import {
   DEFAULT_SCHEDULING_SETTINGS,
   readSchedulingSettings,
 } from "../../../../core/scheduling/scheduling-settings.ts";
-import { type AggregateRecord, zoneOfMetadata } from "../../../../core/stores/api/aggregate-store.ts";
+import { zoneOfMetadata } from "../../../../core/stores/api/aggregate-store.ts";
 import { SCHEDULING_SECTION } from "../../../../core/stores/api/settings-store.ts";
 import type { OperatorStores } from "../../ports.ts";
 

@@ -1,6 +1,6 @@
 import { taskSignalHeader } from "../../../../adapters/nats/streams.ts";
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
-import type { OperationSignal } from "../../../../core/stores/cell/operation-store.ts";
+import type { OperationSignal } from "../../../../core/tasks/operation-step.ts";
 import type { Task } from "../../../../proto/gen/berth/cell.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
 import { type Cells, hydrateServer } from "../../cells/hydrate-servers.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Migration, MigrationQuery } from "../../../../core/stores/cell/operation-store.ts";
+import type { MigrationQuery } from "../../../../core/stores/cell/operation-store.ts";
+import type { Migration } from "../../../../core/tasks/migration.ts";
 import { ManualClock } from "../../../../runtime/manual-clock.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
 import { listMigrations, readMigrationQuery } from "./list-migrations.ts";

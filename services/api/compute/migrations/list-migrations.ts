@@ -1,4 +1,5 @@
-import type { Migration, MigrationQuery } from "../../../../core/stores/cell/operation-store.ts";
+import type { MigrationQuery } from "../../../../core/stores/cell/operation-store.ts";
+import type { Migration } from "../../../../core/tasks/migration.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";

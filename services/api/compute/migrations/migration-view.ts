@@ -1,4 +1,4 @@
-import type { Migration } from "../../../../core/stores/cell/operation-store.ts";
+import type { Migration } from "../../../../core/tasks/migration.ts";
 import { isMove, type MoveKind, operationKind } from "../../../../core/tasks/operation-kinds.ts";
 import { isoMicroseconds } from "../../http/times.ts";
 

@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
-import type { BeginOutcome, Holding, ReadableMigration } from "../../../../core/stores/cell/operation-store.ts";
+import type { Holding } from "../../../../core/ledger/holding.ts";
+import type { BeginOutcome } from "../../../../core/stores/cell/operation-store.ts";
 import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.ts";
+import type { ReadableMigration } from "../../../../core/tasks/migration.ts";
 import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../../core/tasks/plan-operation.ts";
 import { homeMapping } from "../../../../core/tasks/port-change.ts";

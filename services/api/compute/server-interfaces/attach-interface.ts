@@ -1,8 +1,9 @@
 import { type Candidate, CandidateSearch } from "../../../../core/candidates/best/candidate-search.ts";
 import type { Shortfall } from "../../../../core/ledger/allocation-change.ts";
 import { translatePort } from "../../../../core/scheduling/request/translate-port.ts";
-import type { PortBinding, PortRecord } from "../../../../core/stores/api/port-store.ts";
+import type { PortBinding } from "../../../../core/stores/api/port-store.ts";
 import { attachChange, groupsToAttach } from "../../../../core/tasks/port-change.ts";
+import type { PortRecord } from "../../../../core/tasks/port-record.ts";
 import type { PortResourceRequest, ServerPort } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";

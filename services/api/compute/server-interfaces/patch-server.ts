@@ -1,6 +1,6 @@
 import type { Shortfall } from "../../../../core/ledger/allocation-change.ts";
+import type { Holding } from "../../../../core/ledger/holding.ts";
 import type { AllocationItem } from "../../../../core/ledger/model.ts";
-import type { Holding } from "../../../../core/stores/cell/operation-store.ts";
 import { patchChange } from "../../../../core/tasks/patch-change.ts";
 import { type HomeMapping, homeMapping } from "../../../../core/tasks/port-change.ts";
 import type { Server, ServerStatus } from "../../../../core/tasks/server.ts";

@@ -1,5 +1,6 @@
-import type { PortRecord, PortStore } from "../../../../core/stores/api/port-store.ts";
+import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import { groupsToAttach } from "../../../../core/tasks/port-change.ts";
+import type { PortRecord } from "../../../../core/tasks/port-record.ts";
 import type { PortResourceRequest } from "../../../../proto/gen/berth/shared.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";

@@ -1,5 +1,5 @@
 -- Takes down the hosts whose agents nobody has seen for so long, those first that were unseen for longest, but no more than may be down for
--- silence alone (core/cell/expiry-limit.ts). Returns all hosts that are unseen, and whether they are down now. It first asks whether any
+-- silence alone (core/tasks/expiry-limit.ts). Returns all hosts that are unseen, and whether they are down now. It first asks whether any
 -- agent is unseen, which is the case in hardly any of its calls.
 -- Locks: one call at a time, or two conductors would each use the limit up; then the hosts that go down, by name.
 create or replace function cell_expire_hosts(unseen_ms double precision, share_max double precision, count_min int)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { AssertionError } from "../../../core/assert.ts";
-import { runStored, StoreError, storeErrorCodeOf } from "./store-error.ts";
+import { StoreError } from "../../../core/stores/store-error.ts";
+import { runStored, storeErrorCodeOf } from "./run-stored.ts";
 
 const withCode = (code: string): Error => Object.assign(new Error("refused"), { code });
 

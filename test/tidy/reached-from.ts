@@ -1,0 +1,9 @@
+/** The files, and everything that they import, directly or by way of others. */
+export function reachedFrom(
+  files: readonly string[],
+  edges: ReadonlyMap<string, readonly string[]>,
+): ReadonlySet<string> {
+  const reached = new Set(files);
+  for (const file of reached) for (const target of edges.get(file) ?? []) reached.add(target);
+  return reached;
+}
