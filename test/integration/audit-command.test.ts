@@ -90,7 +90,7 @@ describe("the command beside processes that it does not know", () => {
     await agent.kill();
     const read = await audit("--agents", probes, "--journals", directory, "--heal");
     expect(read.code).toBe(1);
-    expect(read.stdout).toContain("law 4, one home                     1 violations");
+    expect(read.stdout).toContain("law 4, one home                     1 violation\n");
     expect(read.stdout).toContain(`agent ${probes}: not known what runs there`);
     expect(read.stdout).toContain("left: a guest runs that is not at home");
   }, 60_000);
@@ -100,7 +100,7 @@ describe("the command beside processes that it does not know", () => {
     expect([quiet.code, quiet.stdout]).toEqual([
       0,
       expect.stringMatching(
-        /^watched: \d+ readings; transactions of the ledger checked: 0 in cell c1\naudit of 1 cells/,
+        /^watched: \d+ readings; transactions of the ledger checked: 0 in cell c1\naudit of 1 cell:/,
       ),
     ]);
     const loud = await audit("--watch", "--watch-for", "1s", "--every", "100ms", "--json", "--journals", directory);
