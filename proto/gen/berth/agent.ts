@@ -25,14 +25,14 @@ export const protobufFileName = "berth/agent.proto";
 
 export const GuestState = {
   GUEST_STATE_UNSPECIFIED: 0,
-  /** GUEST_STATE_BUILDING - Being prepared; a crash of the agent in this state ends in its removal. */
+  /** GUEST_STATE_BUILDING - The guest is being prepared. If the agent crashes in this state, the guest is removed. */
   GUEST_STATE_BUILDING: 1,
-  /** GUEST_STATE_PREPARED - Prepared and held: it exists, and has never run. */
+  /** GUEST_STATE_PREPARED - The guest is prepared and held: it exists, and has never run. */
   GUEST_STATE_PREPARED: 2,
   GUEST_STATE_RUNNING: 3,
-  /** GUEST_STATE_FAILED - The attempt failed; nothing is left of it but this word. */
+  /** GUEST_STATE_FAILED - The attempt failed. Nothing is left of it except this record. */
   GUEST_STATE_FAILED: 4,
-  /** GUEST_STATE_STOPPED - It ran, and does not run now: shut off, or handed over to another host. */
+  /** GUEST_STATE_STOPPED - The guest ran, and does not run now: it is shut off, or was handed off to another host. */
   GUEST_STATE_STOPPED: 5,
   GUEST_STATE_PAUSED: 6,
 } as const;
@@ -51,9 +51,9 @@ export namespace GuestState {
 
 export const FailureKind = {
   FAILURE_KIND_UNSPECIFIED: 0,
-  /** FAILURE_KIND_RESCHEDULE - Another host may do better. */
+  /** FAILURE_KIND_RESCHEDULE - A build on another host may succeed. */
   FAILURE_KIND_RESCHEDULE: 1,
-  /** FAILURE_KIND_ABORT - No host can build this (bad image, bad flavor, …). */
+  /** FAILURE_KIND_ABORT - No host can build this server (bad image, bad flavor, …). */
   FAILURE_KIND_ABORT: 2,
 } as const;
 
@@ -94,7 +94,7 @@ export interface ConductorMessage {
     | { $case: "destroy"; value: Destroy }
     | { $case: "listGuests"; value: ListGuests }
     | //
-    /** The answer to each heartbeat: the agent, too, has to notice a conductor that fell silent. */
+    /** The answer to each heartbeat, by which the agent notices a conductor that fell silent. */
     { $case: "heartbeat"; value: Heartbeat }
     | { $case: "power"; value: Power }
     | { $case: "handOff"; value: HandOff }
@@ -102,7 +102,7 @@ export interface ConductorMessage {
     | undefined;
 }
 
-/** First message of a stream: who I am and which hosts I carry, with the guests that my journal knows of. */
+/** The first message of a stream: who the agent is and which hosts it carries, with the guests that its journal knows of. */
 export interface Hello {
   agentId: string;
   hosts: HostState[];
@@ -111,13 +111,14 @@ export interface Hello {
 export interface HostState {
   host: string;
   guests: Guest[];
-  /** Of the last Compared; empty: there was none. */
+  /** Incarnation named by the last Compared that the agent received; empty when there was none. */
   incarnation: string;
 }
 
 /**
- * The host's guests were compared with this incarnation of the cell's database, and what that does not know is in quarantine there. The agent
- * remembers it: when the database is another one at the next comparison, it may have forgotten what it knew.
+ * The host's guests were compared with this incarnation of the cell's database, and guests that the database does not know were
+ * quarantined. The agent remembers the incarnation: when the database has another one at the next comparison, it may have forgotten servers
+ * that it knew.
  */
 export interface Compared {
   host: string;
@@ -128,40 +129,40 @@ export interface Guest {
   serverUuid: string;
   attemptId: string;
   state: GuestState;
-  /** Of the latest order that the guest has obeyed; 0: none. */
+  /** Revision of the latest order that the guest obeyed, or 0 when there was none. */
   revision: number;
 }
 
 export interface Welcome {
   conductorId: string;
-  /** The agent sends a heartbeat this often, and gives up on the conductor after three silent ones. */
+  /** The agent sends a heartbeat at this interval, and gives up on the conductor when three in a row are not answered. */
   heartbeatMs: number;
 }
 
 export interface Heartbeat {
 }
 
-/** What one host offers. Sent on the first stream that welcomes the agent, again on every change and until a verdict came. */
+/** What one host offers. It is sent on the first stream that welcomes the agent, on every change, and repeatedly until a verdict arrives. */
 export interface TreeReport {
   host: string;
   rootProvider: string;
   providers: ProviderReport[];
-  /** Raised by the agent with each report of this host; a verdict names it. */
+  /** The agent raises this number with each report of this host; a verdict names it. */
   revision: number;
-  /** Absent: what was told before stays. */
+  /** When absent, the values of the last report remain valid. */
   hypervisor: HypervisorReport | undefined;
 }
 
-/** What host filters and weighers look at beside the tree. */
+/** Properties of a host that host filters and weighers look at besides the provider tree. */
 export interface HypervisorReport {
   type: string;
-  /** 1.2.3 is 1002003. */
+  /** The version as one number: 1.2.3 is 1002003. */
   version: number;
   hostIp: string;
   supportedInstances: SupportedInstance[];
-  /** What monitors measure, by name. */
+  /** Measurements of the host's monitors, by name. */
   metrics: { [key: string]: number };
-  /** A JSON object as Nova's cpu_info: arch, model, vendor, features, topology, …; empty: nothing is told. */
+  /** A JSON object like Nova's cpu_info (arch, model, vendor, features, topology, …), or empty when the host reports none. */
   cpuInfo: string;
 }
 
@@ -179,7 +180,7 @@ export interface SupportedInstance {
 export interface ProviderReport {
   uuid: string;
   name: string;
-  /** Empty for the root. */
+  /** Name of the parent provider; empty for the root. */
   parent: string;
   inventories: { [key: string]: InventoryReport };
   traits: string[];
@@ -202,13 +203,13 @@ export interface InventoryReport {
 export interface TreeVerdict {
   host: string;
   revision: number;
-  /** Empty: taken over. Else why not (in use, name taken, malformed). */
+  /** Empty when the report was accepted, otherwise why it was refused (in use, name taken, malformed). */
   refused: string;
 }
 
 /**
- * Prepare the server on the host, up to a guest that exists and does not run. A call for an attempt that the agent knows
- * attaches to it: the reports start over with its present state.
+ * Prepares the server on the host, up to a guest that exists and does not run. When the agent already knows the attempt, it sends the
+ * present state of that attempt and then further reports.
  */
 export interface Build {
   host: string;
@@ -217,32 +218,36 @@ export interface Build {
   allocation:
     | AllocationRequest
     | undefined;
-  /** How long the attempt may take before the agent itself fails it. */
+  /** How long the attempt may take before the agent fails it. */
   timeoutMs: number;
   /** W3C traceparent of the conductor's span. */
   traceparent: string;
-  /** The server moves here: where its guest is now, and what brings it ("resize", "live-migrate", …); empty: a new server. */
+  /**
+   * For a move, the host on which the guest is now; the next two fields name its attempt there and the kind of the operation ("resize",
+   * "live-migrate", …). Empty for a new server.
+   */
   movedFromHost: string;
   movedFromAttemptId: string;
   movedBy: string;
 }
 
-/** Bring a guest into another state of power. Answered by an OrderReport; done already is done. */
+/** Brings a guest into another power state. It is answered by an OrderReport. An order that has been carried out already counts as done. */
 export interface Power {
   host: string;
   serverUuid: string;
   attemptId: string;
   /** start | stop | reboot | hard-reboot | pause | unpause */
   verb: string;
-  /** Echoed in the answer; the same for each repeat. */
+  /** Repeated in the answer. It is the same for each repetition of the order. */
   orderId: string;
-  /** Rises with each step of the server's operations: a guest that has obeyed a higher one refuses. */
+  /** Rises with each step of the server's operations. A guest that has obeyed a higher revision refuses the order. */
   revision: number;
 }
 
 /**
- * Give the guest to the one that was prepared on another host: copy what that one lacks, and stop. A live one runs until all
- * is copied. It ends stopped here, and stays until it is destroyed or started again; `start` in between calls it off.
+ * Transfers the guest to the one that was prepared on another host: copies what that one lacks, and stops. A live guest runs until
+ * everything is copied. Afterwards the guest is stopped, and stays until it is destroyed or started again. A `start` during the transfer
+ * cancels it.
  */
 export interface HandOff {
   host: string;
@@ -251,7 +256,7 @@ export interface HandOff {
   toHost: string;
   toAttemptId: string;
   live: boolean;
-  /** Of a live one: stop the guest now and copy the rest. */
+  /** For a live guest: stop it now and copy the rest. */
   force: boolean;
   orderId: string;
   revision: number;
@@ -263,11 +268,11 @@ export interface OrderReport {
   serverUuid: string;
   attemptId: string;
   orderId: string;
-  /** Empty: done. Else why not. */
+  /** Empty when the order was carried out, otherwise why it failed. */
   failed: string;
 }
 
-/** Let the prepared guest run: sent only after the cell's database names this host and attempt as the server's home. */
+/** Lets the prepared guest run. It is sent only after the cell's database names this host and attempt as the server's home. */
 export interface Start {
   host: string;
   serverUuid: string;
@@ -277,8 +282,8 @@ export interface Start {
 }
 
 /**
- * Remove what the host has of the server: of one attempt, or (attempt_id empty) of all, and refuse every later Build
- * of it. Answered by a DestroyReport, also when there was nothing.
+ * Removes what the host has of the server, either one attempt or, if attempt_id is empty, all attempts; in that case every later Build of
+ * the server is refused. It is answered by a DestroyReport, even when there was nothing to remove.
  */
 export interface Destroy {
   host: string;
@@ -290,7 +295,7 @@ export interface DestroyReport {
   host: string;
   serverUuid: string;
   attemptId: string;
-  /** Empty: gone. Else why the driver could not. */
+  /** Empty when the guest is gone, otherwise why the driver could not remove it. */
   failed: string;
 }
 
@@ -301,13 +306,13 @@ export interface AttemptReport {
   state: GuestState;
   failure: FailureKind;
   reason: string;
-  /** What the driver is at, while building ("image", "disk", "spawn"). */
+  /** The step of the build that the driver is working on ("image", "disk", "spawn"). */
   step: string;
 }
 
 export interface ListGuests {
   host: string;
-  /** Echoed in the answer. */
+  /** Repeated in the answer. */
   query: number;
 }
 

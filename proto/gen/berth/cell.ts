@@ -17,7 +17,7 @@ export const EventKind = {
   EVENT_KIND_SERVER_ACTIVE: 1,
   EVENT_KIND_SERVER_ERROR: 2,
   EVENT_KIND_SERVER_DELETED: 3,
-  /** EVENT_KIND_ATTEMPT_FAILED - One attempt failed by the host's fault; the server may still go on elsewhere. */
+  /** EVENT_KIND_ATTEMPT_FAILED - One attempt failed because of the host; the server may still be built elsewhere. */
   EVENT_KIND_ATTEMPT_FAILED: 4,
 } as const;
 
@@ -32,8 +32,8 @@ export namespace EventKind {
 }
 
 /**
- * cell.<name>.tasks. The same bytes are stored in the cell's `tasks` row in the transaction that claims the allocation;
- * the message only brings them sooner. Whoever takes the task goes by the row.
+ * Published on cell.<name>.tasks. The same bytes are stored in the cell's `tasks` row in the transaction that claims the allocation; the
+ * message only makes the task start sooner. The conductor that takes the task reads it from the row.
  */
 export interface Task {
   id: string;
@@ -43,7 +43,7 @@ export interface Task {
     | { $case: "delete"; value: DeletePlan }
     | { $case: "operate"; value: Operation }
     | undefined;
-  /** Who asked for a delete or an operation; absent of a build, whose server says it, and of what nobody asked for. */
+  /** Who asked for a delete or an operation. Absent for a build, whose server names its caller, and for tasks that no user asked for. */
   askedBy?: Caller | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface Caller {
   projectId: string;
 }
 
-/** Where a server is or was: the host, the attempt that may run there, and what it holds there. */
+/** Where a server is or was: the host, the attempt that may run there, and the allocation that it holds there. */
 export interface Place {
   host: string;
   attemptId: string;
@@ -62,25 +62,25 @@ export interface Place {
 }
 
 /**
- * Anything that is done to a server which was built: see docs/decisions/0006-moves.md. `Task.server` is the server as it is
- * to be afterwards (a resize: with the new flavor).
+ * An operation on a server that has been built: see docs/decisions/0006-moves.md. `Task.server` is the server as it is to be afterwards
+ * (for a resize, with the new flavor).
  */
 export interface Operation {
   /** An OperationKind of core/tasks/operation-kinds.ts. */
   kind: string;
   /**
-   * Where the server is when the operation begins; absent when it is nowhere (unshelving). Of confirm and revert: where it
-   * was before the move.
+   * Where the server is when the operation begins; absent when the server is on no host (unshelving). For confirm and revert, where the
+   * server was before the move.
    */
   source:
     | Place
     | undefined;
   /**
-   * Of a move: the destinations, best first. The first is claimed when the task is stored; the others are alternates of the
-   * same cell, not claimed.
+   * For a move, the destinations, best first. The first is claimed when the task is stored; the others are alternates of the same cell,
+   * which are not claimed.
    */
   selections: Selection[];
-  /** Of confirm and revert: where the move has brought the server. */
+  /** For confirm and revert, where the move has brought the server. */
   destination:
     | Place
     | undefined;
@@ -88,31 +88,40 @@ export interface Operation {
   before:
     | ServerSpec
     | undefined;
-  /** Its status before (of confirm and revert: before the move), which a failure restores. */
+  /** Status of the server before the operation, which a failure restores. For confirm and revert, its status before the move. */
   statusBefore: string;
-  /** Whose allocation the migration's consumer holds. Of a move the task's own id; of confirm and revert the move's. */
+  /**
+   * UUID of the migration that is the consumer of the held allocation: the task's own id for a move, and the move's id for confirm and
+   * revert.
+   */
   migrationUuid: string;
-  /** Of an evacuation: it may begin although no operator has said that the source is fenced, once nobody has seen the source's agent for a while. */
+  /**
+   * For an evacuation: it may begin although no operator has said that the source is fenced, once the source's agent has not been seen for
+   * a while.
+   */
   fenceWaived: boolean;
 }
 
 /**
- * Build the server on the first selection, whose allocation is claimed already; the others are alternates of the same
- * cell, best first, not claimed. A host that comes several times, one after the other, is there with other ways to fit, for the
- * case that the one before no longer fits. Where the first host comes again
- * later, repetitions begin: of these only the host that the server has is tried, for as many attempts as there are rounds.
+ * Builds the server on the first selection, whose allocation is claimed already. The other selections are alternates of the same cell, best
+ * first, which are not claimed. A host that occurs several times in a row has other allocation requests there, in case the one before no
+ * longer fits. Where the first host occurs again later, the repetitions begin: of these, only the host on which the server is now is tried,
+ * for as many attempts as there are rounds.
  */
 export interface BuildPlan {
   selections: Selection[];
-  /** Hosts that may be called; the list holds more, for those that have no room any more when their turn comes. 0: all. */
+  /**
+   * Maximum number of hosts that are asked to build. The list has more hosts, because some may have no room left when their turn comes. 0
+   * means all of them.
+   */
   attemptsMax: number;
 }
 
-/** Cancel whatever the cell does for the server, destroy it wherever it is, give back what it holds. */
+/** Cancels whatever the cell does for the server, destroys it wherever it is, and releases what it holds. */
 export interface DeletePlan {
 }
 
-/** cell.<name>.events. Tells; nothing waits for it, and nothing is lost for good when one is. */
+/** Published on cell.<name>.events. Events only inform: nothing waits for one, and a lost event loses no state. */
 export interface CellEvent {
   kind: EventKind;
   cell: string;

@@ -13,46 +13,47 @@ export const protobufPackage = "berth";
 export const protobufFileName = "berth/scheduler.proto";
 
 /**
- * A request to place, by its id alone: everything else is read from its row in the API database. One of several servers of a call
- * (`reservation_id` of its spec) stands for all of them: the API database knows the others, which are placed together with it.
+ * A request to place, named only by its id; everything else is read from its row in the API database. When a call asked for several
+ * servers, the message of one (with the `reservation_id` of its spec) stands for all of them: the API database knows the others, which are
+ * placed together with it.
  */
 export interface ScheduleRequest {
-  /** The whole request, from services of the version before. Only its id is used. */
+  /** The whole request, as services of the version before send it. Only its id is used. */
   server:
     | ServerSpec
     | undefined;
-  /** The same for a move. */
+  /** The whole request for a move, as services of the version before send it. */
   move:
     | MoveRequest
     | undefined;
-  /** The server of an accepted request; "": the message is about a move. */
+  /** UUID of the server of an accepted request; empty when the message is about a move. */
   serverUuid: string;
-  /** An accepted move of a server; "": the message is about a new server. */
+  /** Id of an accepted move of a server; empty when the message is about a new server. */
   moveId: string;
 }
 
 /** An accepted request to move a server within its cell to a host that a scheduler chooses. The cell says what the server is. */
 export interface MoveRequest {
-  /** Becomes the id of the operation's task and of its migration: who carries it out twice finds that. */
+  /** Becomes the id of the operation's task and of its migration, so that carrying it out twice finds the existing task. */
   id: string;
   serverUuid: string;
   cell: string;
   /** A MoveKind of core/tasks/operation-kinds.ts, except rebuild. */
   kind: string;
-  /** Of a resize: what it is to be. */
+  /** For a resize, the new flavor. */
   flavor:
     | Flavor
     | undefined;
-  /** A host that was named; "": any. */
+  /** The host that the caller named; empty for any host. */
   host: string;
-  /** No host filter is asked about the host that was named. */
+  /** Whether the host filters are skipped for the named host. */
   forced: boolean;
-  /** Of a resize: the host that the server is on may be chosen. */
+  /** Whether a resize may choose the host that the server is on. */
   sameHostAllowed: boolean;
-  /** Of unshelving: the zone that the server is asked into from now on, if `changes_zone`; "": any. */
+  /** For unshelving with `changes_zone`, the zone that the server is bound to from now on; empty for any zone. */
   availabilityZone: string;
   changesZone: boolean;
-  /** Of the call that asked for it. */
+  /** x-openstack-request-id of the call that asked for the move. */
   requestId: string;
   userId: string;
   projectId: string;

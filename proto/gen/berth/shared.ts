@@ -11,7 +11,7 @@ export const protobufPackage = "berth";
 
 export const protobufFileName = "berth/shared.proto";
 
-/** So much of one class of one provider. */
+/** An amount of one resource class of one provider. */
 export interface AllocationItem {
   provider: string;
   resourceClass: string;
@@ -19,8 +19,8 @@ export interface AllocationItem {
 }
 
 /**
- * A way to fit a server on one host: what it takes, and which provider serves which request group of the flavor
- * ("" is the unnumbered group; when several providers serve it together, their UUIDs with commas between).
+ * A way to fit a server on one host: what it takes, and which provider serves which request group of the flavor. The key "" is the
+ * unnumbered group; when several providers serve it together, the value is their UUIDs separated by commas.
  */
 export interface AllocationRequest {
   items: AllocationItem[];
@@ -33,8 +33,8 @@ export interface AllocationRequest_MappingsEntry {
 }
 
 /**
- * A host that was chosen for a server, or stands by as an alternate. Carries all that the cell needs to use it, so that
- * the cell never asks upward.
+ * A host that was chosen for a server, or that is an alternate. It carries all that the cell needs to use it, so that the cell never asks
+ * the API tier.
  */
 export interface Selection {
   host: string;
@@ -43,7 +43,7 @@ export interface Selection {
   allocation: AllocationRequest | undefined;
 }
 
-/** The flavor as it was when the server was asked for: a later change of the flavor does not reach the server. */
+/** The flavor at the time of the request: later changes of the flavor do not affect the server. */
 export interface Flavor {
   id: string;
   name: string;
@@ -60,31 +60,31 @@ export interface Flavor_ExtraSpecsEntry {
   value: string;
 }
 
-/** A scheduler hint as the client gave it; a hint with one value is a list of one. */
+/** A scheduler hint as the client gave it. A hint with a single value is a list of one. */
 export interface SchedulerHint {
   name: string;
   values: string[];
 }
 
-/** The server group that a server was asked into, as it was then. */
+/** The server group that the request named, as it was at that time. */
 export interface ServerGroupMembership {
   uuid: string;
   /** affinity | anti-affinity | soft-affinity | soft-anti-affinity */
   policy: string;
-  /** Of anti-affinity: most servers of the group on one host; 0 stands for 1. */
+  /** For anti-affinity, the maximum number of servers of the group on one host; 0 means 1. */
   maxServerPerHost: number;
 }
 
-/** What a port asks of the ledger (Neutron's resource_request): one request group of its server's. */
+/** The resources that a port requests (Neutron's resource_request), as one request group of its server. */
 export interface PortResourceRequest {
   portId: string;
-  /** The request group's suffix; unique within a server. */
+  /** Suffix of the request group, unique within a server. */
   suffix: string;
   resources: { [key: string]: number };
   requiredTraits: string[];
   /**
-   * Of a port that was attached to the server where it is: the provider that serves it there. The mapping of a claim that
-   * has the suffix goes before it. "": it came with a claim.
+   * For a port that was attached after the server was built, the provider that serves it; empty when the port came with a claim. A claim's
+   * mapping for the same suffix takes precedence.
    */
   provider: string;
 }
@@ -94,14 +94,14 @@ export interface PortResourceRequest_ResourcesEntry {
   value: number;
 }
 
-/** A port of a server, whether or not it asks for anything. */
+/** A port of a server, whether or not it requests resources. */
 export interface ServerPort {
   portId: string;
   networkId: string;
   tag: string;
 }
 
-/** A server as it was asked for: what is needed to build it anywhere. */
+/** A server as it was requested: all that is needed to build it anywhere. */
 export interface ServerSpec {
   uuid: string;
   name: string;
@@ -115,19 +115,19 @@ export interface ServerSpec {
   requestId: string;
   /** When the call was accepted, milliseconds since the epoch. */
   createdAtMs: number;
-  /** The image's properties as they were (Glance's names). */
+  /** The image's properties at the time of the request (under Glance's names). */
   imageProperties: { [key: string]: string };
   hints: SchedulerHint[];
-  /** A host that an administrator named and that no host filter is asked about (`availability_zone: zone:host`); "": none. */
+  /** A host that an administrator forced (`availability_zone: zone:host`), for which the host filters are skipped; empty for none. */
   forcedHost: string;
-  /** A host that was named and that the filters still judge (`host` of the API); "": none. */
+  /** A host that was requested and that the filters still judge (`host` of the API); empty for none. */
   requestedHost: string;
   group: ServerGroupMembership | undefined;
   portRequests: PortResourceRequest[];
-  /** The same for all servers of a call for several, which are placed together; "": it is alone. */
+  /** Shared by all servers of one multi-create call, which are placed together; empty for a single server. */
   reservationId: string;
   ports: ServerPort[];
-  /** The guest's host name as it was asked for; "": it is made of the name. */
+  /** The guest's host name as requested; empty when it is derived from the server's name. */
   hostname: string;
 }
 
