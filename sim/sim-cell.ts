@@ -1,6 +1,6 @@
 import { MemoryBroker } from "../adapters/memory/bus/memory-broker.ts";
 import { MemoryCellStore } from "../adapters/memory/cell/memory-cell-store.ts";
-import { MemoryLedger, type MemoryTransaction } from "../adapters/memory/cell/memory-ledger.ts";
+import type { MemoryLedger } from "../adapters/memory/cell/memory-ledger.ts";
 import { cellPermissionsOfApi, cellStreams, conductorPermissions } from "../adapters/nats/streams.ts";
 import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
@@ -12,6 +12,7 @@ import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import { createConductor } from "../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
 import { randomUuidOf } from "./determinism.ts";
+import { ledgerOf } from "./mutated-ledger.ts";
 import type { Mutation } from "./mutations.ts";
 import { simBus } from "./sim-bus.ts";
 import { SimHosts } from "./sim-hosts.ts";
@@ -286,31 +287,5 @@ export class SimCell {
       const what = `${row.used} of ${capacityOf(row.inventory)} ${row.resourceClass} of ${row.provider} are in use`;
       this.#world.find(1, `cell ${this.name}: ${what}`);
     }
-  }
-}
-
-function ledgerOf(mutation: Mutation | null): MemoryLedger {
-  const mutated = mutation?.ledger;
-  return mutated === undefined ? new MemoryLedger() : new MutatedLedger(mutated);
-}
-
-class MutatedLedger extends MemoryLedger {
-  readonly #mutated: NonNullable<Mutation["ledger"]>;
-
-  constructor(mutated: NonNullable<Mutation["ledger"]>) {
-    super();
-    this.#mutated = mutated;
-  }
-
-  override transact<Result>(work: (transaction: MemoryTransaction, xid: number) => Result): Result {
-    return super.transact((transaction, xid) =>
-      work(
-        {
-          ...transaction,
-          applyAllocations: (change) => this.#mutated(change, (asked) => transaction.applyAllocations(asked)),
-        },
-        xid,
-      ),
-    );
   }
 }

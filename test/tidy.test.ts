@@ -26,6 +26,7 @@ const FOLDERS = [
 const FILE_LINES_MAX = 400;
 const FUNCTION_LINES_MAX = 70;
 const MAIN_LINES_MAX = 40;
+const SMALL_CLASS_LINES_MAX = 40;
 const SQL_FUNCTION_LINES_MAX = 150;
 const SCHEMAS = ["api", "cell"].map((kind) => `adapters/postgres/schema/${kind}`);
 
@@ -168,8 +169,21 @@ describe("names", () => {
   // Errors stand beside what throws them; `events.ts` is called so in every service.
   test("a class's file bears the class's name", () => {
     const found = violations(shipped, ({ path, classes }) =>
-      basename(path) === "events.ts" ? [] : classes.filter((name) => `${kebabOf(name)}.ts` !== basename(path)),
+      basename(path) === "events.ts"
+        ? []
+        : classes
+            .filter(({ name, isExported }) => isExported && `${kebabOf(name)}.ts` !== basename(path))
+            .map(({ name }) => name),
     );
+    expect(found).toEqual([]);
+  });
+
+  test(`a class that stands beside the one of its file has at most ${SMALL_CLASS_LINES_MAX} lines`, () => {
+    const found = violations(shipped, ({ path, classes }) => {
+      const others = classes.filter(({ name }) => `${kebabOf(name)}.ts` !== basename(path));
+      if (others.length === classes.length) return [];
+      return others.filter(({ lineCount }) => lineCount > SMALL_CLASS_LINES_MAX).map(({ name }) => name);
+    });
     expect(found).toEqual([]);
   });
 

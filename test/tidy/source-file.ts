@@ -17,10 +17,16 @@ export interface SourceFile {
   readonly waitingLines: readonly number[];
   /** Names that it defines and exports. */
   readonly exports: readonly string[];
-  /** Those of them that are classes, errors apart. */
-  readonly classes: readonly string[];
+  /** Its classes, except errors. */
+  readonly classes: readonly ClassSpan[];
   /** It does nothing but export what others define. */
   readonly isBarrel: boolean;
+}
+
+export interface ClassSpan {
+  readonly name: string;
+  readonly lineCount: number;
+  readonly isExported: boolean;
 }
 
 export interface Import {
@@ -87,7 +93,8 @@ export function readSourceFile(root: string, path: string): SourceFile {
     ambient,
     anyLines,
     waitingLines,
-    ...readExports(program),
+    exports: readExports(program),
+    classes: readClasses(program, lineOf),
     isBarrel: isBarrel(program),
   };
 }
@@ -164,18 +171,23 @@ function isWaiting(node: Node): boolean {
   );
 }
 
-function readExports(program: Node): Pick<SourceFile, "exports" | "classes"> {
-  const exports: string[] = [];
-  const classes: string[] = [];
-  for (const statement of program.body as Node[]) {
+function readExports(program: Node): readonly string[] {
+  return (program.body as Node[]).flatMap((statement) => {
     const declared = statement.type === "ExportNamedDeclaration" ? (statement.declaration as Node | null) : null;
-    if (declared === null) continue;
-    const named = (declared.declarations as Node[] | undefined) ?? [declared];
-    exports.push(...named.map(({ id }) => nameOf(id)));
-    const isError = /Error$/.test(nameOf(declared.superClass) + nameOf(declared.id));
-    if (declared.type === "ClassDeclaration" && !isError) classes.push(nameOf(declared.id));
-  }
-  return { exports, classes };
+    if (declared === null) return [];
+    return ((declared.declarations as Node[] | undefined) ?? [declared]).map(({ id }) => nameOf(id));
+  });
+}
+
+function readClasses(program: Node, lineOf: (offset: number) => number): readonly ClassSpan[] {
+  return (program.body as Node[]).flatMap((statement) => {
+    const isExported = statement.type === "ExportNamedDeclaration";
+    const declared = isExported ? (statement.declaration as Node | null) : statement;
+    if (declared?.type !== "ClassDeclaration") return [];
+    if (/Error$/.test(nameOf(declared.superClass) + nameOf(declared.id))) return [];
+    const lineCount = lineOf(declared.end) - lineOf(declared.start) + 1;
+    return [{ name: nameOf(declared.id), lineCount, isExported }];
+  });
 }
 
 function isBarrel(program: Node): boolean {

@@ -21,6 +21,7 @@ import type {
 } from "../../../core/stores/api/api-store.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
+import { PutOffs } from "./put-offs.ts";
 
 /** The in-process twin of the API database: every call is one step, and lasts as long as this object. */
 export class MemoryApiStore implements ApiStore {
@@ -288,30 +289,6 @@ export class MemoryApiStore implements ApiStore {
     const written: RequestRecord = { ...record, ...change, updatedAtMs: this.#clock.now() };
     this.#requests.set(record.serverUuid, written);
     return written;
-  }
-}
-
-/** What `open_requests` keeps of a request beside its state. */
-class PutOffs {
-  readonly #rows = new Map<
-    string,
-    { readonly acceptedAtMs: number; readonly retryAtMs: number | null; readonly times: number }
-  >();
-
-  begin(uuid: string, nowMs: number): void {
-    this.#rows.set(uuid, { acceptedAtMs: nowMs, retryAtMs: null, times: 0 });
-  }
-
-  of(uuid: string) {
-    return this.#rows.get(uuid) ?? { acceptedAtMs: 0, retryAtMs: null, times: 0 };
-  }
-
-  putOff(uuid: string, retryAtMs: number): void {
-    this.#rows.set(uuid, { ...this.of(uuid), retryAtMs, times: this.of(uuid).times + 1 });
-  }
-
-  handOut(uuid: string, retryAtMs: number): void {
-    this.#rows.set(uuid, { ...this.of(uuid), retryAtMs });
   }
 }
 
