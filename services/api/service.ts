@@ -276,6 +276,7 @@ function registerRoutes(
     groupsMax: settings.serverGroupsMax,
     resizeToSameHost: settings.resizeToSameHost,
     evacuateUnfenced: settings.evacuateUnfenced,
+    instancePasswords: settings.instancePasswords,
   };
   const flavorDeps = { store: deps.store, catalog: server.flavors };
   registerVersion(scope, prefix, settings.http.publicUrl);

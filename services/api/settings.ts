@@ -77,6 +77,8 @@ export interface ApiSettings {
    * running its guests.
    */
   readonly evacuateUnfenced: boolean;
+  /** Whether answers show a password for the server's administrator. */
+  readonly instancePasswords: boolean;
   /** Most items on one page of a list. */
   readonly pageMax: number;
   /** Limits for list answers that are under way at the same time. */
@@ -149,6 +151,10 @@ export const apiDeclaration = {
       about: "whether servers may be evacuated from a host that is down and not forced down: they may run twice",
       default: "false",
     }),
+    enableInstancePassword: setting(boolean, {
+      about: "whether the answers to create, rebuild and evacuate have an adminPass",
+      default: "true",
+    }),
   },
 } as const satisfies Declaration<Record<string, ReturnType<typeof setting<unknown>>>>;
 
@@ -173,6 +179,7 @@ export function apiSettings(
     | "serverGroupMembersMax"
     | "resizeToSameHost"
     | "evacuateUnfenced"
+    | "enableInstancePassword"
   >,
 ): ApiSettings {
   return Object.freeze({
@@ -199,6 +206,7 @@ export function apiSettings(
     serverGroupMembersMax: options.serverGroupMembersMax,
     resizeToSameHost: options.resizeToSameHost,
     evacuateUnfenced: options.evacuateUnfenced,
+    instancePasswords: options.enableInstancePassword,
   });
 }
 
@@ -225,6 +233,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   serverGroupMembersMax: 1_000,
   resizeToSameHost: false,
   evacuateUnfenced: false,
+  instancePasswords: true,
   pageMax: 1_000,
   // Two full pages at a time: the process is busy with one while the other waits for its cells.
   lists: { rowsMax: 2_000, projectRowsMax: 1_000, waitingMax: 512, projectWaitingMax: 64, rowBytes: 8_192 },

@@ -69,6 +69,15 @@ export class ActionBody {
     return value;
   }
 
+  /** Returns the password that the call gives, which may be of any length; undefined when there is none. */
+  password(): string | undefined {
+    const { adminPass } = this.#fields;
+    // The value is in no message: it is a secret.
+    if (adminPass !== undefined && typeof adminPass !== "string")
+      throw badRequest("Invalid input for field/attribute adminPass. It is not of type 'string'");
+    return adminPass;
+  }
+
   raw(name: string): unknown {
     return this.#fields[name];
   }

@@ -1,9 +1,9 @@
-import { randomBytes } from "node:crypto";
 import { Type } from "typebox";
 import { hydrateServer } from "../../cells/hydrate-servers.ts";
 import { callOf } from "../../http/call.ts";
 import { carrierFor, type Http } from "../../http/create-http.ts";
 import { placeOf } from "../../http/links.ts";
+import { adminPassword } from "../servers/admin-password.ts";
 import { serverNotFound } from "../servers/request-finder.ts";
 import { detailView } from "../servers/server-view.ts";
 import { type ActionDeps, type ActionOptions, runAction } from "./run-action.ts";
@@ -11,7 +11,7 @@ import { type ActionDeps, type ActionOptions, runAction } from "./run-action.ts"
 const Params = Type.Object({ id: Type.String() });
 const Body = Type.Unsafe<Record<string, unknown>>({ type: "object", minProperties: 1, maxProperties: 1 });
 
-/** Up to this microversion an evacuation answers with a password, which is no server's. */
+/** Up to this microversion an evacuation answers with a password. */
 const PASSWORD_UNTIL_MINOR = 13;
 
 /** `POST /servers/{id}/action`. */
@@ -25,8 +25,8 @@ export function registerActionRoutes(
     const { id } = request.params;
     const answer = await runAction(deps, request.body, { id, call, carrier: carrierFor(request) }, options);
     reply.code(answer.status);
-    if (answer.shows === "password" && call.minor <= PASSWORD_UNTIL_MINOR)
-      return { adminPass: randomBytes(9).toString("base64url") };
+    const password = options.instancePasswords ? { adminPass: adminPassword(answer.givenPassword) } : {};
+    if (answer.shows === "password" && call.minor <= PASSWORD_UNTIL_MINOR && options.instancePasswords) return password;
     if (answer.shows !== "server") return reply.send();
     const record = await deps.finder.find(id, call.identity);
     const known = record === null ? null : await hydrateServer(record, deps.cells, { withDeleted: false });
@@ -35,6 +35,6 @@ export function registerActionRoutes(
     reply.header("location", `${place.versioned}/servers/${known.server.uuid}`);
     const zones = await deps.zones.current();
     const viewer = { place, minor: call.minor, isAdmin: call.identity.isAdmin, zones };
-    return { server: { ...detailView(known, viewer, { inList: false }), adminPass: null } };
+    return { server: { ...detailView(known, viewer, { inList: false }), ...password } };
   });
 }

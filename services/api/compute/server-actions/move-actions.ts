@@ -93,7 +93,7 @@ export const readEvacuate: ReadMove = async ({ evacuateUnfenced }, target, body,
   body.refuseOthers("host", "adminPass", ...(shares ? ["onSharedStorage"] : []), ...(mayForce ? ["force"] : []));
   if (shares && body.require("onSharedStorage").flag("onSharedStorage") && body.has("adminPass"))
     throw badRequest("admin password can't be changed on existing disk");
-  body.text("adminPass");
+  body.password();
   const host = body.host();
   const forced = mayForce && body.flag("force");
   if (forced && host === "") throw badRequest("Can't force to a non-provided destination");

@@ -30,6 +30,7 @@ export interface ActionOptions {
   readonly imageRule: ImageRule;
   readonly resizeToSameHost: boolean;
   readonly evacuateUnfenced: boolean;
+  readonly instancePasswords: boolean;
 }
 
 /** One call of an action. */
@@ -45,6 +46,8 @@ export interface ActionCall {
 export interface ActionResult {
   readonly status: 200 | 202 | 204;
   readonly shows?: "server" | "password";
+  /** The password that the call gave, which the answer repeats. */
+  readonly givenPassword?: string | undefined;
 }
 
 type RunAction = (deps: ActionDeps, one: ActionCall, options: ActionOptions) => Promise<ActionResult>;
@@ -66,7 +69,7 @@ const toHost =
   async (deps, one, options) => {
     const target = await findTarget(deps, one.call, one);
     await move(deps, target, read, one, options);
-    return answer;
+    return answer.shows === "password" ? { ...answer, givenPassword: one.body.password() } : answer;
   };
 
 async function move(
@@ -89,10 +92,11 @@ const reboot: RunAction = async (deps, one, options) => {
 };
 
 const rebuild: RunAction = async (deps, one, { imageRule }) => {
+  const givenPassword = one.body.password();
   const target = await findTarget(deps, one.call, one);
   const after = await readRebuild({ images: deps.images, imageRule }, target, one.body, one.call);
   await beginInCell(deps, target, { kind: "rebuild", carrier: one.carrier, askedBy: callerOf(one.call), after });
-  return { status: 202, shows: "server" };
+  return { status: 202, shows: "server", givenPassword };
 };
 
 /** Unshelves a server. An offloaded server needs a host; any other is started on its own host. */

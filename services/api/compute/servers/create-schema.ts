@@ -44,6 +44,7 @@ export const CreateServerBody = Type.Object(
         name: Name,
         flavorRef: Type.Unsafe<string | number>({ type: ["string", "integer"], minLength: 1, maxLength: 1024 }),
         imageRef: Type.Optional(Type.Union([Uuid, Type.Literal("")])),
+        adminPass: Type.Optional(Type.String()),
         metadata: Type.Optional(Metadata),
         availability_zone: Type.Optional(Name),
         networks: Type.Optional(
@@ -83,7 +84,6 @@ export const CreateServerBody = Type.Object(
 export type CreateServerBody = Type.Static<typeof CreateServerBody>;
 
 export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
-  adminPass: "Invalid input for field/attribute adminPass. Berth sets no passwords in guests.",
   ...emptyOnly({
     config_drive: "Berth attaches no config drives",
     key_name: "Berth keeps no key pairs",

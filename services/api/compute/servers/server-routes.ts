@@ -13,6 +13,7 @@ import { AnyQuery } from "../../http/schema.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import { adminPassword } from "./admin-password.ts";
 import { CreateServerBody } from "./create-schema.ts";
 import { type AcceptedServers, createServer } from "./create-server.ts";
 import { deleteServer } from "./delete-server.ts";
@@ -64,6 +65,7 @@ export interface RouteOptions {
   readonly serversPerCallMax: number;
   readonly groupMembersMax: number;
   readonly imageRule: ImageRule;
+  readonly instancePasswords: boolean;
 }
 
 const IdParams = Type.Object({ id: Type.String() });
@@ -89,7 +91,8 @@ function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): v
       });
       const place = placeOf(request, options.prefix, options.publicUrl);
       reply.code(202).header("location", `${place.versioned}/servers/${accepted.specs[0].uuid}`);
-      return createView(accepted, place);
+      const password = options.instancePasswords ? adminPassword(request.body.server.adminPass) : null;
+      return createView(accepted, place, password);
     },
   );
 
@@ -106,7 +109,7 @@ function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): v
   });
 }
 
-function createView(accepted: AcceptedServers, place: Place) {
+function createView(accepted: AcceptedServers, place: Place, password: string | null) {
   const [first] = accepted.specs;
   if (accepted.returnReservationId) return { reservation_id: reservationIdOf(first.requestId) };
   return {
@@ -115,6 +118,7 @@ function createView(accepted: AcceptedServers, place: Place) {
       links: resourceLinks(place, "servers", first.uuid),
       "OS-DCF:diskConfig": "AUTO",
       security_groups: [{ name: "default" }],
+      ...(password !== null && { adminPass: password }),
     },
   };
 }

@@ -101,6 +101,7 @@ export const CreateAnswer = Type.Object({
       links: LinksSchema,
       "OS-DCF:diskConfig": Type.String(),
       security_groups: NamedGroups,
+      adminPass: Type.Optional(Type.String()),
     }),
   ),
   reservation_id: Type.Optional(Type.String()),
