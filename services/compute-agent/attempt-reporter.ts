@@ -7,13 +7,13 @@ import type { GuestName } from "./journal.ts";
 /** The report on an attempt for a conductor. */
 export function attemptReportOf(entry: GuestEntry): AttemptReport {
   const { host, serverUuid, attemptId } = entry;
-  const name = { host, serverUuid, attemptId, step: "" };
+  const name = { host, serverUuid, attemptId, step: "", listensAt: "" };
   const noFailure = { failure: FailureKind.FAILURE_KIND_UNSPECIFIED, reason: "" };
   switch (entry.state) {
     case "building":
       return { ...name, ...noFailure, state: GuestState.GUEST_STATE_BUILDING };
     case "prepared":
-      return { ...name, ...noFailure, state: GuestState.GUEST_STATE_PREPARED };
+      return { ...name, ...noFailure, state: GuestState.GUEST_STATE_PREPARED, listensAt: entry.listensAt ?? "" };
     case "running":
       return { ...name, ...noFailure, state: GuestState.GUEST_STATE_RUNNING };
     case "stopped":

@@ -19,7 +19,11 @@ export interface PrepareControl {
 }
 
 export type PrepareOutcome =
-  | { readonly kind: "prepared" }
+  /**
+   * `listensAt` is the address at which the guest waits for the guest that hands over to it. Only drivers read it: the driver of the source
+   * receives it with its `HandOffOrder`. It may have `LISTENS_AT_CHARS_MAX` characters and contain no secret, since it is kept and logged.
+   */
+  | { readonly kind: "prepared"; readonly listensAt?: string }
   | { readonly kind: "failed"; readonly failure: AttemptFailure; readonly reason: string };
 
 /** A state in which a guest may outlive its agent. */
@@ -31,11 +35,16 @@ export interface HandOffOrder extends GuestName {
   readonly live: boolean;
   /** Only for a live hand-off: stop the guest now and copy the rest. */
   readonly force: boolean;
+  /** The address that the destination's driver named when it prepared the guest there. Empty when it named none or none is known. */
+  readonly listensAt: string;
   /** Repetitions of an order have the same id. */
   readonly orderId: string;
 }
 
-/** The state in which a guest is found on its host. `missing` means that the host has no such guest. */
+/**
+ * The state in which a guest is found on its host. `missing` means that the host has no such guest. A prepared guest counts as `stopped`
+ * until it is started, also while it waits for a hand-over, receives one, or has received all of it.
+ */
 export type FoundPower = "running" | "stopped" | "paused" | "missing";
 
 /** A driver that needs longer than this to remove a guest has failed. */
@@ -57,7 +66,10 @@ export interface Driver {
   adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void>;
   /** The present state of each of these guests on its host. */
   powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]>;
-  /** Creates a guest that does not run. */
+  /**
+   * Creates a guest that does not run. A guest that waits for another guest to be handed over to it listens until it is started or destroyed,
+   * and does not run by itself when everything has arrived. An agent's restart changes neither the guest nor its address.
+   */
   prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome>;
   /** Starts a prepared guest. Does nothing if the guest already runs. */
   start(guest: GuestName, signal: AbortSignal): Promise<void>;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../runtime/clock.ts";
 import { serverSpec } from "../../test/contract/cell-fixtures.ts";
+import { driverContract } from "../../test/contract/driver.contract.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import type { FakeScript } from "./fake-script.ts";
 
@@ -41,6 +42,13 @@ function prepare(
   const signal = options.signal ?? new AbortController().signal;
   return driver.prepare(order, { signal, onStep: (step) => told.push(step) });
 }
+
+driverContract("that pretends", async () => ({
+  hosts: ["h", "other"],
+  open: async () => driverOf({}).driver,
+  server: (index) => serverSpec(index, {}),
+  close: async () => {},
+}));
 
 describe("the fake driver", () => {
   test("prepares at once by default, starts and destroys", async () => {

@@ -90,7 +90,8 @@ export class FakeDriver implements Driver {
     if (outcome === "prepared" || outcome === "lie") {
       this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped" });
     }
-    return outcome === "prepared" ? PREPARED : failureOf(outcome, script);
+    if (outcome !== "prepared") return failureOf(outcome, script);
+    return order.movedFrom === null ? PREPARED : { kind: "prepared", listensAt: addressOf(host, attemptId) };
   }
 
   async start(guest: GuestName, signal: AbortSignal): Promise<void> {
@@ -109,6 +110,8 @@ export class FakeDriver implements Driver {
     const { host, serverUuid, attemptId, live, force } = order;
     const name = { host, serverUuid, attemptId };
     if (!this.#guests.has(keyOf(name))) throw new Error("there is no such guest");
+    if (order.listensAt !== addressOf(order.toHost, order.toAttemptId))
+      throw new Error(`no guest of ${order.toHost} listens at "${order.listensAt}"`);
     if (!live) this.#setPower(name, "stopped");
     if (!force) await this.#take(name, "hand_off_ms", signal);
     if (this.#failsNow(name, "hand_off_failures")) throw new Error("the copy broke off");
@@ -207,4 +210,6 @@ function failureOf(outcome: FakeOutcome, script: FakeScript): PrepareOutcome {
   return { kind: "failed", failure: outcome === "abort" ? "abort" : "reschedule", reason };
 }
 
+/** Where a guest that was prepared for a move listens. Only its host's driver and the conductors that it told know this. */
+const addressOf = (host: string, attemptId: string): string => `fake://${host}/${attemptId}`;
 const keyOf = (guest: GuestName): string => `${guest.host} ${guest.attemptId}`;

@@ -1,4 +1,5 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
+import { LISTENS_AT_CHARS_MAX } from "../../core/agent/listen-address.ts";
 import { type Build, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { backoffMs } from "../../runtime/retry.ts";
@@ -122,7 +123,8 @@ export class GuestBuilder {
   async #settle(name: GuestName, outcome: PrepareOutcome): Promise<void> {
     const atMs = this.#clock.now();
     if (outcome.kind === "prepared") {
-      await this.#store.record({ kind: "guest", ...name, state: "prepared", atMs });
+      const listening = outcome.listensAt === undefined ? {} : { listensAt: outcome.listensAt };
+      await this.#store.record({ kind: "guest", ...name, state: "prepared", atMs, ...listening });
     } else {
       const { failure, reason } = outcome;
       if (!(await this.#cleanUp(name))) this.retain(name, { failure, reason });
@@ -170,7 +172,10 @@ export class GuestBuilder {
             : { host: order.movedFromHost, attemptId: order.movedFromAttemptId, by: order.movedBy },
       };
       const control = { signal: cancel.signal, onStep: (step: string) => this.#reportStep(name, step) };
-      this.#driver.prepare(prepare, control).then(answer, (error: unknown) => answer(thrown(error)));
+      this.#driver.prepare(prepare, control).then(
+        (outcome) => answer(checked(outcome)),
+        (error: unknown) => answer(thrown(error)),
+      );
     });
   }
 
@@ -217,19 +222,27 @@ export class GuestBuilder {
   }
 
   #reportStep(name: GuestName, step: string): void {
-    const nothing = { failure: FailureKind.FAILURE_KIND_UNSPECIFIED, reason: "" };
+    const nothing = { failure: FailureKind.FAILURE_KIND_UNSPECIFIED, reason: "", listensAt: "" };
     this.#reporter.report({ ...name, ...nothing, state: GuestState.GUEST_STATE_BUILDING, step });
   }
 
   #refuse(name: GuestName, reason: string): void {
     const failure = FailureKind.FAILURE_KIND_RESCHEDULE;
-    this.#reporter.report({ ...name, state: GuestState.GUEST_STATE_FAILED, failure, reason, step: "" });
+    this.#reporter.report({ ...name, state: GuestState.GUEST_STATE_FAILED, failure, reason, step: "", listensAt: "" });
     this.#reporter.detach(name.attemptId);
   }
 }
 
 /** The failure report of an attempt. */
 export type FailedWord = Pick<Extract<PrepareOutcome, { kind: "failed" }>, "failure" | "reason">;
+
+/** Fails a guest that listens where nobody could be told about. */
+function checked(outcome: PrepareOutcome): PrepareOutcome {
+  const length = outcome.kind === "prepared" ? (outcome.listensAt ?? "").length : 0;
+  if (length <= LISTENS_AT_CHARS_MAX) return outcome;
+  const reason = `the driver's address of the guest has ${length} characters, and at most ${LISTENS_AT_CHARS_MAX} are allowed`;
+  return { kind: "failed", failure: "reschedule", reason };
+}
 
 const CANCELLED: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: "the build was cancelled" };
 const timedOut = (timeoutMs: number): PrepareOutcome => ({

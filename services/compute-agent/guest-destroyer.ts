@@ -69,7 +69,7 @@ export class GuestDestroyer {
     if (wasBuilding) {
       const failure = FailureKind.FAILURE_KIND_RESCHEDULE;
       const reason = "the server was destroyed while it was built";
-      reporter.report({ ...name, state: GuestState.GUEST_STATE_FAILED, failure, reason, step: "" });
+      reporter.report({ ...name, state: GuestState.GUEST_STATE_FAILED, failure, reason, step: "", listensAt: "" });
     }
     reporter.detach(attemptId);
     events.destroyed(name);

@@ -47,7 +47,7 @@ export function orderOfStart(message: Start): GuestOrder {
       const refusal = { failure: FailureKind.FAILURE_KIND_RESCHEDULE, reason: failed };
       const said = failed === "" ? nothing : refusal;
       const state = failed === "" ? WireState.GUEST_STATE_RUNNING : WireState.GUEST_STATE_FAILED;
-      to.send({ body: { $case: "attempt", value: { ...name, ...said, state, step: "" } } });
+      to.send({ body: { $case: "attempt", value: { ...name, ...said, state, step: "", listensAt: "" } } });
     },
   };
 }
@@ -59,9 +59,9 @@ export function orderOfPower(message: Power, verb: PowerVerb): GuestOrder {
 }
 
 export function orderOfHandOff(message: HandOff): GuestOrder {
-  const { toHost, toAttemptId, live, force, orderId, revision } = message;
+  const { toHost, toAttemptId, live, force, listensAt, orderId, revision } = message;
   const name = nameOf(message);
-  const order = { ...name, toHost, toAttemptId, live, force, orderId };
+  const order = { ...name, toHost, toAttemptId, live, force, listensAt, orderId };
   const asked = message.timeoutMs > 0 ? message.timeoutMs : HAND_OFF_TIMEOUT_MS_MAX;
   const timeoutMs = Math.min(asked, HAND_OFF_TIMEOUT_MS_MAX);
   const work = { kind: "hand-off", order, timeoutMs } as const;

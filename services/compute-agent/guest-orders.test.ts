@@ -115,6 +115,7 @@ const handOff = (order: number, force = false) =>
       ...NAME,
       toHost: "other",
       toAttemptId: "t/1",
+      listensAt: "",
       live: true,
       force,
       orderId: `o/${order}${force ? "/forced" : ""}`,

@@ -8,6 +8,7 @@ export type GuestEntry =
       readonly atMs: number;
       readonly revision?: number | undefined;
       readonly orderId?: string;
+      readonly listensAt?: string;
     })
   | (GuestName & {
       readonly state: "failed";

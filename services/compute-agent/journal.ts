@@ -14,7 +14,7 @@ export type GuestState = "building" | "prepared" | "running" | "stopped" | "paus
 export type JournalRecord =
   /**
    * The guest is about to be created, or is in this state. `revision` belongs to the latest order that the guest obeyed. `orderId` is set
-   * if that order brought it into this state.
+   * if that order brought it into this state. `listensAt` is where a prepared guest waits for a hand-over.
    */
   | (GuestName & {
       readonly kind: "guest";
@@ -22,6 +22,7 @@ export type JournalRecord =
       readonly atMs: number;
       readonly revision?: number | undefined;
       readonly orderId?: string;
+      readonly listensAt?: string;
     })
   /** The attempt failed and left nothing but this report. */
   | (GuestName & {

@@ -36,12 +36,16 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
   }
 }
 
+interface Given {
+  readonly place: PlaceOf;
+  readonly timeoutMs: number;
+  readonly traceparent: string;
+  /** For a hand-over, where the destination listens. */
+  readonly listensAt: string;
+}
+
 /** The message for the agent of the guest's host. */
-export function orderOf(
-  facts: OperationFacts,
-  effect: AskEffect,
-  given: { readonly place: PlaceOf; readonly timeoutMs: number; readonly traceparent: string },
-): ConductorMessage {
+export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given): ConductorMessage {
   const { place, timeoutMs } = given;
   const { ask, revision } = effect;
   assert(ask !== "nothing", "a stage that asks nothing gives no order");
@@ -57,7 +61,8 @@ export function orderOf(
       const destination = destinationOf(facts, effect.selection);
       const to = { toHost: destination?.host ?? "", toAttemptId: destination?.attemptId ?? "" };
       const live = facts.kind === "live-migrate";
-      const value = { ...name, ...to, live, force: effect.force, orderId, revision, timeoutMs };
+      const { listensAt } = given;
+      const value = { ...name, ...to, live, force: effect.force, orderId, revision, timeoutMs, listensAt };
       return { body: { $case: "handOff", value } };
     }
     case "start-destination":
@@ -80,11 +85,7 @@ export function orderOf(
   }
 }
 
-function build(
-  facts: OperationFacts,
-  selection: number,
-  given: { readonly place: PlaceOf; readonly timeoutMs: number; readonly traceparent: string },
-): ConductorMessage {
+function build(facts: OperationFacts, selection: number, given: Omit<Given, "listensAt">): ConductorMessage {
   const { place, timeoutMs, traceparent } = given;
   const server: ServerSpec = facts.after;
   const value = {
@@ -99,4 +100,13 @@ function build(
     movedBy: facts.kind,
   };
   return { body: { $case: "build", value } };
+}
+
+/** Whether a host that does not answer in time counts as failed. */
+export const isGivenUp = (ask: AskEffect["ask"]): boolean => ask === "prepare" || ask === "hand-over";
+
+/** How often a host may fail before the failure counts as its answer. */
+export function triesMax(ask: AskEffect["ask"]): number {
+  if (ask.startsWith("destroy")) return 5;
+  return ask === "start-source" || ask === "check-source" || ask === "check-destination" ? 3 : 1;
 }

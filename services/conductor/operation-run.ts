@@ -24,8 +24,9 @@ import {
 } from "../../proto/gen/berth/agent.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Timer } from "../../runtime/clock.ts";
+import { DestinationAddresses } from "./destination-addresses.ts";
 import { EvacuatedSource } from "./evacuated-source.ts";
-import { type AskEffect, orderIdOf, orderOf, placeAsked } from "./operation-orders.ts";
+import { type AskEffect, isGivenUp, orderIdOf, orderOf, placeAsked, triesMax } from "./operation-orders.ts";
 import type { TaskSpan } from "./ports.ts";
 import { guestOf, meaningOfRefusal } from "./read-refusal.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
@@ -43,6 +44,7 @@ export class OperationRun implements TaskRun {
   #state: OperationState | null = null;
   #abandoned = false;
   #asked: AskedGuest | null = null;
+  readonly #addresses: DestinationAddresses;
   /** The source of an evacuation, while its guest is being stopped. */
   #source: EvacuatedSource | null = null;
   #wait: Timer | null = null;
@@ -53,6 +55,7 @@ export class OperationRun implements TaskRun {
     this.claim = { taskId: taken.task.id, serverUuid: facts.after.uuid, epoch: taken.epoch };
     this.#ports = ports;
     this.#span = span;
+    this.#addresses = new DestinationAddresses(facts, this.claim, ports);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
 
@@ -97,7 +100,10 @@ export class OperationRun implements TaskRun {
       this.#ports.events.reportDropped(null, report.host, "attempt");
       return;
     }
-    if (asked?.ask !== "prepare" || asked.selection !== selection) {
+    const answersQuestion = this.#addresses.told(report, selection);
+    if (asked?.ask === "hand-over" && asked.selection === selection) {
+      if (answersQuestion) this.#send();
+    } else if (asked?.ask !== "prepare" || asked.selection !== selection) {
       if (report.state === GuestState.GUEST_STATE_PREPARED) this.#clear(selection);
     } else if (EXISTS.includes(report.state)) {
       this.#step({ kind: "done", step: asked.step });
@@ -255,13 +261,31 @@ export class OperationRun implements TaskRun {
       this.#destroyJudged(asked, stream).catch(() => this.abandon());
       return;
     }
-    const timeoutMs = this.#ports.settings.attemptTimeoutMs;
-    stream.send(
-      orderOf(this.#world.facts, asked, { place: asked.place, timeoutMs, traceparent: this.#span.traceparent }),
-    );
+    const listensAt = asked.ask === "hand-over" ? this.#addresses.of(asked.selection) : "";
+    if (listensAt === null) {
+      this.#learnAddress(asked);
+      return;
+    }
+    stream.send(orderOf(this.#world.facts, asked, { ...this.#givenFor(asked.place), listensAt }));
     if (isGivenUp(asked.ask)) this.#setWait(null, () => {});
     // An agent answers within its driver's deadline, so an agent that does not is asked again.
     else this.#setWait(ANSWER_MS, () => this.#send());
+  }
+
+  #givenFor(place: PlaceOf): Parameters<typeof orderOf>[2] {
+    const timeoutMs = this.#ports.settings.attemptTimeoutMs;
+    return { place, timeoutMs, traceparent: this.#span.traceparent, listensAt: "" };
+  }
+
+  #learnAddress(asked: AskedGuest): void {
+    this.#addresses.ask(asked, this.#span.traceparent);
+    const goOn = (end: "handed-over" | "unknown") => {
+      if (end === "handed-over") this.#forgo();
+      else if (this.#asked?.step === asked.step) this.#send();
+    };
+    // The promise rejects only when the conductor stops.
+    const giveUp = () => void this.#addresses.doWithout(asked.selection).then(goOn, () => this.abandon());
+    this.#setWait(this.#ports.settings.hostGraceMs, giveUp);
   }
 
   async #destroyJudged(asked: AskedGuest, stream: AgentStream): Promise<void> {
@@ -270,8 +294,7 @@ export class OperationRun implements TaskRun {
     if (this.#asked?.step !== asked.step || this.#abandoned) return;
     if (verdict === "kept") this.#answered(asked, IN_QUARANTINE);
     else if (verdict === "may") {
-      const given = { place: asked.place, timeoutMs: 0, traceparent: this.#span.traceparent };
-      stream.send(orderOf(this.#world.facts, asked, given));
+      stream.send(orderOf(this.#world.facts, asked, this.#givenFor(asked.place)));
     }
     // If the host was lost in the meantime, the run is already waiting for it.
     else if (this.#ports.streamOf(asked.place.host) !== null) this.#setWait(RETRY_MS_MAX, () => this.#send());
@@ -367,12 +390,3 @@ const RETRY_MS = 200;
 const RETRY_MS_MAX = 10_000;
 /** A stage leaves a host after this many hand-overs, since no other conductor reaches it either. */
 const HAND_OVERS_MAX = 3;
-
-/** Whether a host that does not answer in time counts as failed. */
-const isGivenUp = (ask: AskEffect["ask"]): boolean => ask === "prepare" || ask === "hand-over";
-
-/** How often a host may fail before the failure counts as its answer. */
-function triesMax(ask: AskEffect["ask"]): number {
-  if (ask.startsWith("destroy")) return 5;
-  return ask === "start-source" || ask === "check-source" || ask === "check-destination" ? 3 : 1;
-}

@@ -13,7 +13,7 @@ export interface LinkSubject {
 const report = (reason: string): AgentMessage => ({
   body: {
     $case: "attempt",
-    value: { host: "h", serverUuid: "s", attemptId: "a", state: 4, failure: 1, reason, step: "" },
+    value: { host: "h", serverUuid: "s", attemptId: "a", state: 4, failure: 1, reason, step: "", listensAt: "" },
   },
 });
 const start = (host: string): ConductorMessage => ({

@@ -77,7 +77,7 @@ function prepared(host: number, server: number): Body {
   const failure = FailureKind.FAILURE_KIND_UNSPECIFIED;
   return {
     $case: "attempt",
-    value: { host: hostName(host), ...attemptOf(server), state, failure, reason: "", step: "" },
+    value: { host: hostName(host), ...attemptOf(server), state, failure, reason: "", step: "", listensAt: "" },
   };
 }
 

@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { overriding } from "../../runtime/overriding.ts";
+import type { Driver } from "../../services/compute-agent/driver.ts";
+import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
 import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
+import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { SmallCell } from "../rigs/small-cell.ts";
@@ -207,5 +211,70 @@ describe("other operations", () => {
     await runs(0);
     await only(0);
     expect(await held()).toEqual({ "host-0": 1 });
+  });
+});
+
+describe("a move whose destination listens for the hand-over", () => {
+  test.each([false, true])(
+    "is finished by another conductor, which asks where (agent restarted: %s)",
+    async (restarts) => {
+      const first = await cell.startConductor(1);
+      const disk: MemoryDisk = { records: [] };
+      const told: string[] = [];
+      const noting = (driver: FakeDriver): Driver =>
+        overriding<Driver>(driver, {
+          handOff: (order, signal) => {
+            told.push(order.listensAt);
+            return driver.handOff(order, signal);
+          },
+        });
+      await cell.startAgent({ id: "agent-0", hosts: [0], conductors: [1, 2], before: noting });
+      const destination = await cell.startAgent({ id: "agent-1", hosts: [1], conductors: [1, 2], disk });
+      await cell.hostsUp(2);
+      await cell.boot(1, [0]);
+      await cell.become(1, "ACTIVE");
+      await eventually("the guest to run", () => cell.runsOn(1).length === 1);
+      // The hand-over is committed, and the conductor never learns that.
+      const isCommitted = Promise.withResolvers<void>();
+      first.gate.change("commitStep", () => {
+        isCommitted.resolve();
+        return new Promise(() => {});
+      });
+      await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+      await isCommitted.promise;
+      if (restarts) await destination.agent.close();
+      await first.kill();
+      if (restarts) await cell.startAgent({ id: "agent-1", hosts: [1], conductors: [1, 2], disk });
+      await cell.startConductor(2);
+      await runs(1);
+      expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-1" });
+      expect(told).toEqual([expect.stringMatching(/^fake:..host-1\//)]);
+    },
+  );
+
+  test("asks the source all the same when the destination does not answer, and goes to the next", async () => {
+    const first = await cell.startConductor(1);
+    const agents = [];
+    for (const host of [0, 1, 2])
+      agents.push(await cell.startAgent({ id: `agent-${host}`, hosts: [host], conductors: [1, 2] }));
+    await cell.hostsUp(3);
+    await cell.boot(1, [0]);
+    await cell.become(1, "ACTIVE");
+    const isCommitted = Promise.withResolvers<void>();
+    first.gate.change("commitStep", () => {
+      isCommitted.resolve();
+      return new Promise(() => {});
+    });
+    const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1, 2] });
+    await isCommitted.promise;
+    agents[1]?.cutOff();
+    await first.kill();
+    await cell.startConductor(2);
+    await runs(2);
+    const attempts = (await cell.store.attempts(serverId(1))).filter((attempt) => attempt.taskId === migration);
+    expect(attempts).toMatchObject([
+      { host: "host-1", result: "failed", reason: expect.stringContaining("listens") },
+      { host: "host-2" },
+    ]);
   });
 });

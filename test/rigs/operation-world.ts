@@ -345,7 +345,7 @@ export class OperationWorldModel {
       });
       return;
     }
-    const order = orderOf(run.world.facts, effect, { place, timeoutMs: 1_000, traceparent: "" });
+    const order = orderOf(run.world.facts, effect, { place, timeoutMs: 1_000, traceparent: "", listensAt: "" });
     const fails = this.#random(100) < this.failures;
     const failed = host.obey(order, fails ? "it is broken" : null);
     if (failed === null) this.#answer(run, { kind: "done", step });

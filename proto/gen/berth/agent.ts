@@ -261,6 +261,11 @@ export interface HandOff {
   orderId: string;
   revision: number;
   timeoutMs: number;
+  /**
+   * Where the guest at the destination listens, as its driver said when it prepared the guest. Empty when the driver named no address, or
+   * when the conductor could not learn it.
+   */
+  listensAt: string;
 }
 
 export interface OrderReport {
@@ -308,6 +313,11 @@ export interface AttemptReport {
   reason: string;
   /** The step of the build that the driver is working on ("image", "disk", "spawn"). */
   step: string;
+  /**
+   * For a prepared guest, the address at which it waits for a hand-over from another host, in the driver's own form. Empty when it does not
+   * listen.
+   */
+  listensAt: string;
 }
 
 export interface ListGuests {
@@ -2275,6 +2285,7 @@ function createBaseHandOff(): HandOff {
     orderId: "",
     revision: 0,
     timeoutMs: 0,
+    listensAt: "",
   };
 }
 
@@ -2309,6 +2320,9 @@ export const HandOff: MessageFns<HandOff> = {
     }
     if (message.timeoutMs !== 0) {
       writer.uint32(80).int64(message.timeoutMs);
+    }
+    if (message.listensAt !== "") {
+      writer.uint32(90).string(message.listensAt);
     }
     return writer;
   },
@@ -2406,6 +2420,14 @@ export const HandOff: MessageFns<HandOff> = {
             message.timeoutMs = longToNumber(reader.int64());
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.listensAt = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2433,6 +2455,7 @@ export const HandOff: MessageFns<HandOff> = {
     message.orderId = object.orderId ?? "";
     message.revision = object.revision ?? 0;
     message.timeoutMs = object.timeoutMs ?? 0;
+    message.listensAt = object.listensAt ?? "";
     return message;
   },
 };
@@ -2802,7 +2825,7 @@ export const DestroyReport: MessageFns<DestroyReport> = {
 };
 
 function createBaseAttemptReport(): AttemptReport {
-  return { host: "", serverUuid: "", attemptId: "", state: 0, failure: 0, reason: "", step: "" };
+  return { host: "", serverUuid: "", attemptId: "", state: 0, failure: 0, reason: "", step: "", listensAt: "" };
 }
 
 export const AttemptReport: MessageFns<AttemptReport> = {
@@ -2827,6 +2850,9 @@ export const AttemptReport: MessageFns<AttemptReport> = {
     }
     if (message.step !== "") {
       writer.uint32(58).string(message.step);
+    }
+    if (message.listensAt !== "") {
+      writer.uint32(66).string(message.listensAt);
     }
     return writer;
   },
@@ -2900,6 +2926,14 @@ export const AttemptReport: MessageFns<AttemptReport> = {
             message.step = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.listensAt = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2924,6 +2958,7 @@ export const AttemptReport: MessageFns<AttemptReport> = {
     message.failure = object.failure ?? 0;
     message.reason = object.reason ?? "";
     message.step = object.step ?? "";
+    message.listensAt = object.listensAt ?? "";
     return message;
   },
 };

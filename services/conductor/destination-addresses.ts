@@ -1,0 +1,72 @@
+import { LISTENS_AT_CHARS_MAX } from "../../core/agent/listen-address.ts";
+import { destinationOf, type OperationFacts } from "../../core/tasks/operation-facts.ts";
+import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import { type AttemptReport, GuestState } from "../../proto/gen/berth/agent.ts";
+import { type AskEffect, orderOf } from "./operation-orders.ts";
+import type { RunPorts } from "./task-run.ts";
+
+/** How often a task is handed over at most to conductors that reach the destination. */
+const HAND_OVERS_MAX = 3;
+
+/**
+ * Where the destinations of one operation listen for a hand-over. A destination says so when it reports that its guest is prepared. The
+ * address is kept in memory only: a conductor that takes the task over asks the destination again, with a repeated `Build`, which is
+ * answered by the attempt's state out of the agent's journal.
+ */
+export class DestinationAddresses {
+  readonly #facts: OperationFacts;
+  readonly #claim: TaskClaim;
+  readonly #ports: Pick<RunPorts, "streamOf" | "settings" | "handOvers">;
+  /** By selection. Empty where a destination named no address, or did not answer. */
+  readonly #known = new Map<number, string>();
+  #asked: number | null = null;
+
+  constructor(facts: OperationFacts, claim: TaskClaim, ports: Pick<RunPorts, "streamOf" | "settings" | "handOvers">) {
+    this.#facts = facts;
+    this.#claim = claim;
+    this.#ports = ports;
+  }
+
+  /** Null when nothing is known of this destination. */
+  of(selection: number): string | null {
+    return this.#known.get(selection) ?? null;
+  }
+
+  /** Handles a destination's report on its guest. Returns true when the destination was asked for it and has now answered. */
+  told({ state, listensAt }: AttemptReport, selection: number): boolean {
+    if (state === GuestState.GUEST_STATE_BUILDING) return false;
+    // Agents refuse longer addresses of their drivers.
+    const isSound = state === GuestState.GUEST_STATE_PREPARED && listensAt.length <= LISTENS_AT_CHARS_MAX;
+    if (isSound) this.#known.set(selection, listensAt);
+    if (this.#asked !== selection) return false;
+    this.#asked = null;
+    if (!isSound) this.#known.set(selection, "");
+    return true;
+  }
+
+  /** Asks the destination of a hand-over, if it is connected here. */
+  ask(effect: AskEffect, traceparent: string): void {
+    this.#asked = effect.selection;
+    const place = destinationOf(this.#facts, effect.selection);
+    const stream = place === null ? null : this.#ports.streamOf(place.host);
+    if (place === null || stream === null) return;
+    const given = { place, timeoutMs: this.#ports.settings.attemptTimeoutMs, traceparent, listensAt: "" };
+    stream.send(orderOf(this.#facts, { ...effect, ask: "prepare" }, given));
+  }
+
+  /**
+   * Ends the wait for a destination that has not answered. Resolves with `handed-over` when another conductor reaches it and has the task
+   * now. Otherwise the source is asked without an address: it may have handed over long ago, and if not, it refuses. Rejects when the
+   * conductor stops.
+   */
+  async doWithout(selection: number): Promise<"handed-over" | "unknown"> {
+    const host = destinationOf(this.#facts, selection)?.host;
+    if (host !== undefined && this.#ports.streamOf(host) === null) {
+      const unreached = await this.#ports.handOvers.tryHandOver(this.#claim, host, HAND_OVERS_MAX);
+      if (unreached === "handed-over") return unreached;
+    }
+    if (!this.#known.has(selection)) this.#known.set(selection, "");
+    this.#asked = null;
+    return "unknown";
+  }
+}

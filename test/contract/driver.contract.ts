@@ -1,0 +1,173 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type {
+  Driver,
+  FoundPower,
+  HandOffOrder,
+  KeptState,
+  PrepareOutcome,
+} from "../../services/compute-agent/driver.ts";
+import type { GuestName } from "../../services/compute-agent/journal.ts";
+
+/** A driver with two hosts between which it can hand over guests. */
+export interface DriverSubject {
+  readonly hosts: readonly [string, string];
+  /** The driver as the agent's next process finds it. The guests of the last one are still there. */
+  open(): Promise<Driver>;
+  server(index: number): ServerSpec;
+  close(): Promise<void>;
+}
+
+const NEVER = new AbortController().signal;
+
+/** What every driver promises. */
+export function driverContract(name: string, makeSubject: () => Promise<DriverSubject>): void {
+  describe(`the driver ${name}`, () => {
+    let subject: DriverSubject | null = null;
+    afterEach(async () => {
+      await subject?.close();
+      subject = null;
+    });
+
+    async function opened(): Promise<{ readonly driver: Driver; readonly scene: Scene }> {
+      subject = await makeSubject();
+      const driver = await subject.open();
+      await driver.adopt([]);
+      return { driver, scene: new Scene(driver, subject) };
+    }
+
+    test("prepares a guest that does not run, and changes its power as it is told", async () => {
+      const { driver, scene } = await opened();
+      const guest = scene.guest(0, 0);
+      expect((await scene.prepare(guest)).kind).toBe("prepared");
+      expect(await scene.powerOf(guest)).toBe("stopped");
+      await driver.start(guest, NEVER);
+      await driver.start(guest, NEVER);
+      expect(await scene.powerOf(guest)).toBe("running");
+      for (const [verb, power] of [
+        ["pause", "paused"],
+        ["unpause", "running"],
+        ["reboot", "running"],
+        ["hard-reboot", "running"],
+        ["stop", "stopped"],
+        ["stop", "stopped"],
+        ["start", "running"],
+      ] as const) {
+        await driver.power(guest, verb, NEVER);
+        expect(await scene.powerOf(guest), verb).toBe(power);
+      }
+    });
+
+    test("removes a guest, whether it is there or not", async () => {
+      const { driver, scene } = await opened();
+      const guest = scene.guest(0, 0);
+      await driver.destroy(guest, NEVER);
+      await scene.prepare(guest);
+      await driver.start(guest, NEVER);
+      await driver.destroy(guest, NEVER);
+      await driver.destroy(guest, NEVER);
+      expect(await scene.powerOf(guest)).toBe("missing");
+    });
+
+    test("adopts running and stopped guests in the state in which they are", async () => {
+      const { driver, scene } = await opened();
+      const [running, stopped] = [scene.guest(0, 0), scene.guest(0, 1)];
+      for (const guest of [running, stopped]) {
+        await scene.prepare(guest);
+        await driver.start(guest, NEVER);
+      }
+      await driver.power(stopped, "stop", NEVER);
+      const next = await scene.reopen([
+        { ...running, state: "running" },
+        { ...stopped, state: "stopped" },
+      ]);
+      expect(await next.powersOf([running, stopped])).toEqual(["running", "stopped"]);
+    });
+
+    test.each([true, false])(
+      "counts a guest that receives another one as stopped until it starts (live: %s)",
+      async (live) => {
+        const { driver, scene } = await opened();
+        const { source, destination, order } = await scene.movable(live);
+        expect(await driver.powersOf([source, destination])).toEqual(["running", "stopped"]);
+        await driver.handOff(order, NEVER);
+        expect(await driver.powersOf([source, destination])).toEqual(["stopped", "stopped"]);
+        await driver.start(destination, NEVER);
+        expect(await driver.powersOf([source, destination])).toEqual(["stopped", "running"]);
+      },
+    );
+
+    test("a guest that waits for another one outlives its agent, at the same address", async () => {
+      const { scene } = await opened();
+      const { source, destination, order } = await scene.movable(true);
+      const next = await scene.reopen([
+        { ...source, state: "running" },
+        { ...destination, state: "prepared" },
+      ]);
+      expect(await next.powersOf([source, destination])).toEqual(["running", "stopped"]);
+      await next.handOff(order, NEVER);
+      await next.start(destination, NEVER);
+      expect(await next.powersOf([source, destination])).toEqual(["stopped", "running"]);
+    });
+
+    test("a hand-over to an address where nobody listens leaves the guest as it was", async () => {
+      const { driver, scene } = await opened();
+      const { source, destination, order } = await scene.movable(true);
+      await driver.destroy(destination, NEVER);
+      await expect(driver.handOff({ ...order, listensAt: "" }, NEVER)).rejects.toThrow();
+      expect(await scene.powerOf(source)).toBe("running");
+    });
+  });
+}
+
+/** The guests of one test. */
+class Scene {
+  readonly #driver: Driver;
+  readonly #subject: DriverSubject;
+
+  constructor(driver: Driver, subject: DriverSubject) {
+    this.#driver = driver;
+    this.#subject = subject;
+  }
+
+  guest(host: 0 | 1, server: number, selection = 0): GuestName {
+    const { uuid } = this.#subject.server(server);
+    return { host: this.#subject.hosts[host], serverUuid: uuid, attemptId: `task-${server}/${selection}` };
+  }
+
+  prepare(guest: GuestName, movedFrom: { readonly guest: GuestName; readonly by: string } | null = null) {
+    const index = Number(guest.attemptId.match(/\d+/)?.[0]);
+    const from = movedFrom === null ? null : { ...movedFrom.guest, by: movedFrom.by };
+    const order = { ...guest, server: this.#subject.server(index), allocation: undefined, movedFrom: from };
+    return this.#driver.prepare(order, { signal: NEVER, onStep: () => {} });
+  }
+
+  async powerOf(guest: GuestName): Promise<FoundPower | undefined> {
+    return (await this.#driver.powersOf([guest]))[0];
+  }
+
+  async reopen(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<Driver> {
+    const driver = await this.#subject.open();
+    await driver.adopt(guests);
+    return driver;
+  }
+
+  /** A running guest, and a guest that was prepared for it on the other host. */
+  async movable(live: boolean): Promise<{
+    readonly source: GuestName;
+    readonly destination: GuestName;
+    readonly order: HandOffOrder;
+  }> {
+    const [source, destination] = [this.guest(0, 0), this.guest(1, 0, 1)];
+    await this.prepare(source);
+    await this.#driver.start(source, NEVER);
+    const prepared = await this.prepare(destination, { guest: source, by: live ? "live-migrate" : "migrate" });
+    const to = { toHost: destination.host, toAttemptId: destination.attemptId, listensAt: addressOf(prepared) };
+    return { source, destination, order: { ...source, ...to, live, force: false, orderId: "order/1" } };
+  }
+}
+
+function addressOf(outcome: PrepareOutcome): string {
+  if (outcome.kind === "failed") throw new Error(outcome.reason);
+  return outcome.listensAt ?? "";
+}
