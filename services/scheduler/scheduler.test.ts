@@ -192,10 +192,7 @@ describe("races", () => {
     await rig.accept([wants(1, 2)]);
     await eventually("the slow scheduler to dispatch", () => slow.asked === 1);
     await rig.start([cell.open()]);
-    await eventually("the second delivery to be placed", () => {
-      rig.clock.advance(5_000);
-      return rig.acked.length === 1;
-    });
+    await rig.passUntilSecondDeliveryEnds();
     slow.letGo();
     await ended(2);
     expect((await usedIn(cell)).sort()).toEqual([0, 2]);
@@ -212,10 +209,7 @@ describe("races", () => {
     await rig.accept([wants(1, 3)]);
     await eventually("the claim to be committed", () => cell.store.tasks().length === 1);
     await rig.start([cell.open()]);
-    await eventually("the second delivery to end", () => {
-      rig.clock.advance(5_000);
-      return rig.acked.length === 1;
-    });
+    await rig.passUntilSecondDeliveryEnds();
     expect(await usedIn(cell)).toEqual([3]);
     expect(cell.store.tasks()).toHaveLength(1);
     expect(published).toEqual([]);
@@ -253,10 +247,7 @@ describe("races", () => {
     await one.store.dispatch([dispatchToHost1(9)]);
     await two.addHosts([1]);
     await rig.start([one.open(), two.open()]);
-    await eventually("the second delivery to be placed", () => {
-      rig.clock.advance(5_000);
-      return rig.acked.length >= 1;
-    });
+    await rig.passUntilSecondDeliveryEnds();
     expect(await rig.state(serverId(1))).toBe("dispatched two");
     slow.letGo();
     await ended(2);

@@ -60,6 +60,7 @@ export class SchedulerRig {
   /** Uuids of servers that were put off in their rows, and of those whose message was asked for again. */
   readonly putOff: string[] = [];
   readonly #published: string[] = [];
+  #redelivered = false;
   readonly #schedulers: Scheduler[] = [];
   readonly #brokers: MemoryBroker[] = [this.apiBroker];
 
@@ -189,6 +190,7 @@ export class SchedulerRig {
   #watchedBus(): Bus {
     const bus = this.apiBroker.connect(apiPermissions);
     const watch = (message: BusMessage): BusMessage => {
+      this.#redelivered ||= message.deliveries > 1;
       const uuid = decodedId(message.data);
       const { subject, data, headers, deliveries, storedAtMs } = message;
       const putOffBefore = this.putOff.length;
@@ -219,6 +221,17 @@ export class SchedulerRig {
       if (states.test((await this.state(serverUuid)) ?? "")) return true;
       this.clock.advance(stepMs);
       return false;
+    });
+  }
+
+  /**
+   * Advances the clock until a message is delivered again, and no further, so that no deadline of its second taker passes. Resolves when a
+   * message was acknowledged.
+   */
+  async passUntilSecondDeliveryEnds(): Promise<void> {
+    await eventually("the second delivery to end", () => {
+      if (!this.#redelivered) this.clock.advance(5_000);
+      return this.acked.length >= 1;
     });
   }
 
