@@ -9,6 +9,7 @@ import { PostgresApiStore } from "../adapters/postgres/api/postgres-api-store.ts
 import { PostgresDecisionStore } from "../adapters/postgres/api/postgres-decision-store.ts";
 import { PostgresHostMapStore } from "../adapters/postgres/api/postgres-host-map-store.ts";
 import { PostgresImageStore } from "../adapters/postgres/api/postgres-image-store.ts";
+import { PostgresKeypairStore } from "../adapters/postgres/api/postgres-keypair-store.ts";
 import { PostgresMoveStore } from "../adapters/postgres/api/postgres-move-store.ts";
 import { PostgresPortStore } from "../adapters/postgres/api/postgres-port-store.ts";
 import { PostgresRatioStore } from "../adapters/postgres/api/postgres-ratio-store.ts";
@@ -237,6 +238,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       filters,
       images: new PostgresImageStore(pool),
       networkPorts: new PostgresPortStore(pool),
+      keypairs: new PostgresKeypairStore(pool),
       keystone: options.keystone ?? null,
     },
     apiSettings(options),

@@ -8,6 +8,7 @@ import { PostgresCellArbiter } from "../../adapters/postgres/api/postgres-cell-a
 import { PostgresDecisionStore } from "../../adapters/postgres/api/postgres-decision-store.ts";
 import { PostgresHostMapStore } from "../../adapters/postgres/api/postgres-host-map-store.ts";
 import { PostgresImageStore } from "../../adapters/postgres/api/postgres-image-store.ts";
+import { PostgresKeypairStore } from "../../adapters/postgres/api/postgres-keypair-store.ts";
 import { PostgresMoveStore } from "../../adapters/postgres/api/postgres-move-store.ts";
 import { PostgresPortStore } from "../../adapters/postgres/api/postgres-port-store.ts";
 import { PostgresRatioStore } from "../../adapters/postgres/api/postgres-ratio-store.ts";
@@ -102,6 +103,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       filters,
       images: new PostgresImageStore(pool),
       networkPorts: new PostgresPortStore(pool),
+      keypairs: new PostgresKeypairStore(pool),
       moves: new PostgresMoveStore(pool),
       cells,
       bus,

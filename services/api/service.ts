@@ -5,6 +5,7 @@ import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 import type { DecisionStore } from "../../core/stores/api/decision-store.ts";
 import type { ImageStore } from "../../core/stores/api/image-store.ts";
+import type { KeypairStore } from "../../core/stores/api/keypair-store.ts";
 import type { MoveStore } from "../../core/stores/api/move-store.ts";
 import type { PortStore } from "../../core/stores/api/port-store.ts";
 import type { Bus } from "../../runtime/bus.ts";
@@ -21,6 +22,7 @@ import { registerExtraSpecRoutes } from "./compute/flavors/extra-spec-routes.ts"
 import { FlavorCatalog } from "./compute/flavors/flavor-catalog.ts";
 import { registerFlavorRoutes } from "./compute/flavors/flavor-routes.ts";
 import { registerHypervisorRoutes } from "./compute/hypervisors/hypervisor-routes.ts";
+import { registerKeypairRoutes } from "./compute/keypairs/keypair-routes.ts";
 import { registerMigrationRoutes } from "./compute/migrations/migration-routes.ts";
 import { registerActionRoutes } from "./compute/server-actions/action-routes.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
@@ -70,6 +72,8 @@ export interface ApiDeps {
   readonly images?: ImageStore;
   /** The network ports. Without this store, there are none. */
   readonly networkPorts?: PortStore;
+  /** The keypairs of users. Without this store, there are none. */
+  readonly keypairs?: KeypairStore;
   /** The accepted moves. Without this store, no server is moved to another host. */
   readonly moves?: MoveStore;
   /** Finds the identity behind a token; required where Keystone authenticates callers. */
@@ -274,6 +278,7 @@ function registerRoutes(
     groupMembersMax: settings.serverGroupMembersMax,
     imageRule: settings.imageRule,
     groupsMax: settings.serverGroupsMax,
+    keypairsMax: settings.keypairsMax,
     resizeToSameHost: settings.resizeToSameHost,
     evacuateUnfenced: settings.evacuateUnfenced,
     instancePasswords: settings.instancePasswords,
@@ -286,6 +291,7 @@ function registerRoutes(
   registerInterfaceRoutes(scope, server);
   registerFlavorRoutes(scope, flavorDeps, options);
   registerGroupRoutes(scope, deps.groups, options);
+  if (deps.keypairs) registerKeypairRoutes(scope, { store: deps.keypairs, clock: deps.clock }, options);
   if (deps.images) registerImageProxy(scope, deps.images, options);
   registerExtraSpecRoutes(scope, flavorDeps);
   registerHypervisorRoutes(scope, server.cells, options);

@@ -70,6 +70,8 @@ export interface ApiSettings {
   readonly serverGroupsMax: number;
   /** Most servers of one server group. */
   readonly serverGroupMembersMax: number;
+  /** Most keypairs of one user. */
+  readonly keypairsMax: number;
   /** Whether a resize may keep the server on its host. */
   readonly resizeToSameHost: boolean;
   /**
@@ -231,6 +233,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   serversPerCallMax: 100,
   serverGroupsMax: 100,
   serverGroupMembersMax: 1_000,
+  keypairsMax: 100,
   resizeToSameHost: false,
   evacuateUnfenced: false,
   instancePasswords: true,

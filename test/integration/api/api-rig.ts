@@ -6,6 +6,7 @@ import { MemoryApiStore } from "../../../adapters/memory/api/memory-api-store.ts
 import { MemoryDecisionStore } from "../../../adapters/memory/api/memory-decision-store.ts";
 import { MemoryHostMapStore } from "../../../adapters/memory/api/memory-host-map-store.ts";
 import { MemoryImageStore } from "../../../adapters/memory/api/memory-image-store.ts";
+import { MemoryKeypairStore } from "../../../adapters/memory/api/memory-keypair-store.ts";
 import { MemoryMoveStore } from "../../../adapters/memory/api/memory-move-store.ts";
 import { MemoryPortStore } from "../../../adapters/memory/api/memory-port-store.ts";
 import { MemoryReservationStore } from "../../../adapters/memory/api/memory-reservation-store.ts";
@@ -57,6 +58,7 @@ export class ApiRig {
   readonly decisions = new MemoryDecisionStore();
   readonly softState = new MemorySoftState(systemClock);
   readonly moves = new MemoryMoveStore(systemClock);
+  readonly keypairs = new MemoryKeypairStore();
   readonly networkPorts = new MemoryPortStore(systemClock);
   readonly #brokers: MemoryBroker[] = [];
   /** Servers that the schedulers were told of. */
@@ -98,6 +100,7 @@ export class ApiRig {
         images: new MemoryImageStore(),
         moves: this.moves,
         networkPorts: this.networkPorts,
+        keypairs: this.keypairs,
         cells: cells.map((cell) => ({
           name: cell.name,
           store: mortal(cell, cell.store),

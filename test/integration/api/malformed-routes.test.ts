@@ -38,6 +38,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   "POST /v2.1/os-server-groups": [
     { server_group: { name: "g", policy: "anti-affinity", rules: { max_server_per_host: "2" } } },
   ],
+  "POST /v2.1/os-keypairs": [{ keypair: { name: "k", type: "ssh", user_id: "u", public_key: "ssh-rsa AAAA" } }],
   "PUT /v2.1/os-services/:id": [
     { host: "h-0", binary: "nova-compute", disabled_reason: "why", forced_down: "true" },
     { host: "h-0", binary: "nova-compute" },

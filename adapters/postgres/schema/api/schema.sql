@@ -125,6 +125,18 @@ create table images (
 );
 CREATE INDEX images_created_at_ms_id_idx ON public.images USING btree (created_at_ms DESC, id);
 
+create table keypairs (
+  id integer generated always as identity not null,
+  user_id text not null,
+  name text not null,
+  type text not null,
+  public_key text not null,
+  fingerprint text not null,
+  created_at timestamp with time zone not null,
+  constraint keypairs_pkey PRIMARY KEY (user_id, name),
+  constraint keypairs_type_check CHECK ((type = ANY (ARRAY['ssh'::text, 'x509'::text])))
+);
+
 create table moves (
   id uuid not null,
   server_uuid uuid not null,

@@ -1,0 +1,177 @@
+import { Type } from "typebox";
+import type { KeypairRecord, KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import { callOf, type KnownCall } from "../../http/call.ts";
+import type { Http } from "../../http/create-http.ts";
+import { badRequest, conflict, Fault, notFound } from "../../http/fault.ts";
+import { nextLink, placeOf } from "../../http/links.ts";
+import { QueryReader } from "../../http/query-reader.ts";
+import { AnyQuery } from "../../http/schema.ts";
+import { isoMicroseconds } from "../../http/times.ts";
+import { fingerprintOf } from "./fingerprint.ts";
+import { generateKeypair } from "./generate-keypair.ts";
+import { CreatedKeypairAnswer, CreateKeypairBody, KeypairAnswer, KeypairListAnswer } from "./keypair-schemas.ts";
+import { type AskedKeypair, KEYPAIR_MINORS, readKeypair } from "./read-keypair.ts";
+
+export interface KeypairDeps {
+  readonly store: KeypairStore;
+  readonly clock: Clock;
+}
+
+export interface KeypairRouteOptions {
+  readonly prefix: string;
+  readonly publicUrl: string | null;
+  readonly pageMax: number;
+  /** Keypairs of one user. */
+  readonly keypairsMax: number;
+}
+
+const NameParams = Type.Object({ name: Type.String() });
+const NONE: ReadonlySet<string> = new Set();
+const OF_ONE: ReadonlySet<string> = new Set(["user_id"]);
+const OF_LIST: ReadonlySet<string> = new Set(["user_id", "limit", "marker"]);
+
+/** `/os-keypairs`. Keypairs are their user's, in whatever project; an admin may see, make and delete those of every user. */
+export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: KeypairRouteOptions): void {
+  http.get(
+    "/os-keypairs",
+    { schema: { querystring: AnyQuery, response: { 200: KeypairListAnswer } } },
+    async (request) =>
+      listKeypairs(
+        deps.store,
+        callOf(request),
+        request.query,
+        (marker, limit) =>
+          nextLink(placeOf(request, options.prefix, options.publicUrl), "os-keypairs", request.query, {
+            marker,
+            limit,
+          }),
+        options.pageMax,
+      ),
+  );
+
+  http.post(
+    "/os-keypairs",
+    { schema: { body: CreateKeypairBody, response: { "2xx": CreatedKeypairAnswer } } },
+    async (request, reply) => {
+      const call = callOf(request);
+      const asked = readKeypair(request.body, call.minor);
+      const userId = ownerFor(call, asked.userId, "create");
+      const made = await createKeypair(deps, asked, userId, options.keypairsMax);
+      reply.code(call.minor >= KEYPAIR_MINORS.types ? 201 : 200);
+      return {
+        keypair: {
+          ...briefView(made, call.minor),
+          user_id: userId,
+          ...(made.privateKey !== null && { private_key: made.privateKey }),
+        },
+      };
+    },
+  );
+
+  http.get(
+    "/os-keypairs/:name",
+    { schema: { params: NameParams, querystring: AnyQuery, response: { 200: KeypairAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      const { name } = request.params;
+      const userId = ownerOfQuery(call, request.query, "show", OF_ONE);
+      const keypair = await deps.store.keypair(userId, name);
+      if (keypair === null) throw keypairNotFound(name, userId);
+      return { keypair: keypairView(keypair, call.minor) };
+    },
+  );
+
+  http.delete(
+    "/os-keypairs/:name",
+    { schema: { params: NameParams, querystring: AnyQuery } },
+    async (request, reply) => {
+      const call = callOf(request);
+      const { name } = request.params;
+      const userId = ownerOfQuery(call, request.query, "delete", OF_ONE);
+      if (!(await deps.store.deleteKeypair(userId, name))) throw keypairNotFound(name, userId);
+      return reply.code(call.minor >= KEYPAIR_MINORS.types ? 204 : 202).send();
+    },
+  );
+}
+
+async function listKeypairs(
+  store: KeypairStore,
+  call: KnownCall,
+  raw: Readonly<Record<string, string | readonly string[]>>,
+  linkTo: (marker: string, limit: number) => { readonly rel: string; readonly href: string },
+  pageMax: number,
+) {
+  const userId = ownerOfQuery(call, raw, "index", OF_LIST);
+  const query = new QueryReader(raw);
+  const isPaged = call.minor >= KEYPAIR_MINORS.paging;
+  const limit = isPaged ? query.limit(pageMax) : pageMax;
+  const marker = isPaged ? (query.text("marker") ?? null) : null;
+  const found = await store.keypairs({ userId, marker, limit });
+  if (found === null) throw badRequest(`Marker ${marker?.slice(0, 255)} could not be found.`);
+  const last = found.length === limit ? found.at(-1) : undefined;
+  return {
+    keypairs: found.map((keypair) => ({ keypair: briefView(keypair, call.minor) })),
+    ...(isPaged && last !== undefined && { keypairs_links: [linkTo(last.name, limit)] }),
+  };
+}
+
+/** Stores the key that was sent, or a new one. Refuses what is no key (400), a name that is taken (409), and a key beyond the quota (403). */
+async function createKeypair(deps: KeypairDeps, asked: AskedKeypair, userId: string, keypairsMax: number) {
+  const { name, type } = asked;
+  const createdAtMs = deps.clock.now();
+  const generated = asked.publicKey === null ? await generateKeypair(type, userId, createdAtMs) : null;
+  const publicKey = generated?.publicKey ?? asked.publicKey ?? "";
+  const fingerprint = fingerprintOf(type, publicKey);
+  if (fingerprint === null) {
+    const kind = type === "ssh" ? "fingerprint" : "X509 fingerprint. Error message: Unable to load the certificate";
+    throw badRequest(`Keypair data is invalid: failed to generate ${kind}`);
+  }
+  const keypair = { userId, name, type, publicKey, fingerprint, createdAtMs };
+  const outcome = await deps.store.createKeypair(keypair, keypairsMax);
+  if (outcome === "too-many") throw new Fault(403, "Quota exceeded, too many key pairs.");
+  if (outcome === "name-taken") throw conflict(`Key pair '${name}' already exists.`);
+  return { ...keypair, privateKey: generated?.privateKey ?? null };
+}
+
+function ownerOfQuery(
+  call: KnownCall,
+  raw: Readonly<Record<string, string | readonly string[]>>,
+  rule: string,
+  known: ReadonlySet<string>,
+): string {
+  const query = new QueryReader(raw);
+  query.refuseOthers({ known, unsupported: NONE, minor: call.minor });
+  return ownerFor(call, call.minor >= KEYPAIR_MINORS.users ? query.all("user_id")[0] || null : null, rule);
+}
+
+/** Returns the user whose keypairs a call is about. Source: Nova's policies, `os-keypairs`: an admin, or the user itself. */
+function ownerFor({ identity }: KnownCall, asked: string | null, rule: string): string {
+  if (asked === null || asked === identity.userId) return identity.userId;
+  if (!identity.isAdmin)
+    throw new Fault(403, `Policy doesn't allow os_compute_api:os-keypairs:${rule} to be performed.`);
+  return asked;
+}
+
+function keypairNotFound(name: string, userId: string): Fault {
+  return notFound(`Keypair ${name.slice(0, 255)} not found for user ${userId}`);
+}
+
+function briefView(
+  { name, publicKey, fingerprint, type }: Pick<KeypairRecord, "name" | "publicKey" | "fingerprint" | "type">,
+  minor: number,
+) {
+  return { name, public_key: publicKey, fingerprint, ...(minor >= KEYPAIR_MINORS.types && { type }) };
+}
+
+function keypairView(keypair: KeypairRecord, minor: number) {
+  return {
+    ...briefView(keypair, minor),
+    user_id: keypair.userId,
+    id: keypair.id,
+    created_at: isoMicroseconds(keypair.createdAtMs),
+    updated_at: null,
+    deleted: false,
+    deleted_at: null,
+  };
+}
