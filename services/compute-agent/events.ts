@@ -95,6 +95,29 @@ export class AgentEvents {
     this.#logger.error({ ...guest, reason }, "a guest could not be removed");
   }
 
+  /** A host's tree is not what the agent reported last. */
+  treeChanged(host: string): void {
+    this.#metrics.treeChanges.inc();
+    this.#logger.info({ host }, "the host offers something else than before; reporting it");
+  }
+
+  hostsUnreadable(reason: string): void {
+    this.#logger.error({ reason }, "the hosts could not be looked at; they keep what they offered before");
+  }
+
+  hostDoubtful(warning: string): void {
+    this.#logger.warn({ warning }, "a value of the host is unknown or doubtful");
+  }
+
+  hostsDiffer(added: readonly string[], removed: readonly string[]): void {
+    const meaning = "restart the agent to carry other hosts; until then it carries those of its start, as they were";
+    this.#logger.warn({ added, removed }, `the hosts file names other hosts than at the agent's start: ${meaning}`);
+  }
+
+  treeKept(host: string, kept: readonly string[]): void {
+    this.#logger.warn({ host, kept }, "the cell keeps something of the host that it no longer offers");
+  }
+
   treeRefused(host: string, reason: string): void {
     this.#logger.error({ host, reason }, "the cell refuses what the host offers; the host stays down");
   }
@@ -138,6 +161,11 @@ function createMetrics({ registry, guestCount }: AgentEventsOptions) {
     stuck: new Counter({
       name: "berth_agent_stuck_calls_total",
       help: "calls that the driver went on with for more than 10 s after it was told to give up",
+      registers,
+    }),
+    treeChanges: new Counter({
+      name: "berth_agent_tree_changes_total",
+      help: "changes of what a host offers that were seen while the agent ran",
       registers,
     }),
     leftovers: new Counter({

@@ -104,7 +104,7 @@ export function generateHosts(prefix: string, count: number): readonly HostConfi
 export function treeOf(host: HostConfig): TreeReport {
   const providers: ProviderReport[] = [];
   const add = (config: ProviderConfig, name: string, parent: string) => {
-    const uuid = config.uuid ?? uuidOf(name);
+    const uuid = config.uuid ?? derivedProviderUuid(name);
     providers.push({ uuid, name, parent, inventories: inventoriesOf(config), traits: [...(config.traits ?? [])] });
     for (const child of config.children ?? []) add(child, `${name}_${child.name}`, uuid);
     return uuid;
@@ -144,7 +144,7 @@ function inventoriesOf(config: ProviderConfig): ProviderReport["inventories"] {
 }
 
 /** A UUID (of version 8) that is derived from a provider's name. */
-function uuidOf(name: string): string {
+export function derivedProviderUuid(name: string): string {
   const bytes = createHash("sha256").update(`berth provider ${name}`).digest().subarray(0, 16);
   bytes[6] = (bytes[6]! & 0x0f) | 0x80;
   bytes[8] = (bytes[8]! & 0x3f) | 0x80;

@@ -5,15 +5,20 @@ import { agentDeclaration } from "./settings.ts";
 
 /** Runs `berth compute-agent` and resolves with the exit code. */
 export function runComputeAgent(argv: readonly string[]): Promise<number> {
+  let agent: AgentProcess | null = null;
+  // Without this listener SIGHUP would end the process.
+  process.on("SIGHUP", () => agent?.lookAtHosts());
   return runService(process, {
     name: "compute-agent",
     argv,
     declaration: agentDeclaration,
-    create: (context) =>
-      openAgent(context, {
+    create: (context) => {
+      agent = openAgent(context, {
         otlpEndpoint: otlpEndpointIn(process.env),
         crash: () => process.kill(process.pid, "SIGKILL"),
-      }),
+      });
+      return agent;
+    },
     readyNote: (service) => (service as AgentProcess).note,
   });
 }

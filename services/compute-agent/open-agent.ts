@@ -11,12 +11,14 @@ import type { Service } from "../../runtime/service.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import { FileJournal } from "./file-journal.ts";
 import { type ComputeAgent, createComputeAgent } from "./service.ts";
-import { type AgentOptions, hostsOf } from "./settings.ts";
+import { type AgentOptions, hostSourceOf } from "./settings.ts";
 
 /** An agent with its real adapters, the fake driver and its probes, all of which it owns. */
 export interface AgentProcess extends Service {
   /** The address of the probes, known after `start`. */
   readonly note: string;
+  /** Looks at the hosts now: reads the hosts file, or the machine, again. */
+  lookAtHosts(): void;
 }
 
 /** `crash` ends the process at once, like `kill -9`. A script of the fake driver may call it. */
@@ -24,7 +26,9 @@ export function openAgent(
   { settings: options, logger, fail }: ServiceContext<AgentOptions>,
   surroundings: { readonly otlpEndpoint: string | null; readonly crash: () => void },
 ): AgentProcess {
-  const hosts = hostsOf(options);
+  const source = hostSourceOf(options);
+  const { hosts, warnings } = source.look();
+  for (const warning of warnings) logger.warn({ warning }, "a value of the host is unknown or doubtful");
   const clock = systemClock;
   const { agentId, seed, buildLimit, conductors, fakeByMetadata: byMetadata } = options;
   const tracing = startTracing({
@@ -40,7 +44,7 @@ export function openAgent(
   const dialer = createGrpcDialer({ tls: tlsFilesOf(options) });
   const agent: ComputeAgent = createComputeAgent(
     { dialer, journal, driver, clock, logger, registry, tracing, fail },
-    { agentId, conductors, hosts, buildLimit },
+    { agentId, conductors, hosts, buildLimit, watch: { source, everyMs: options.updateResourcesSeconds * 1_000 } },
   );
   const probes = createProbes({
     listen: options.metricsListen,
@@ -52,6 +56,7 @@ export function openAgent(
     get note() {
       return `${hosts.length} hosts, probes at ${probes.address.host}:${probes.address.port}`;
     },
+    lookAtHosts: () => agent.lookAtHosts(),
     async start() {
       await probes.start();
       await agent.start();

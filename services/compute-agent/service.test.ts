@@ -132,7 +132,7 @@ describe("an agent", () => {
     await sponsor.listener.close();
     const tree = await eventually("the tree again", () => trees(other).at(-1));
     const { host, revision } = tree.value as { host: string; revision: number };
-    other.stream?.send({ body: { $case: "tree", value: { host, revision, refused: "" } } });
+    other.stream?.send({ body: { $case: "tree", value: { host, revision, refused: "", kept: [] } } });
     await eventually("to be ready", () => agent.ready);
   });
 

@@ -19,6 +19,8 @@ import { GuestRemover } from "./guest-remover.ts";
 import { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type HostConfig, treeOf } from "./host-config.ts";
+import { fixedHosts, type HostSource } from "./host-source.ts";
+import { HostWatcher } from "./host-watcher.ts";
 import type { Journal } from "./journal.ts";
 import { INTERRUPTED, recoverGuests } from "./recover-guests.ts";
 import { TreeReporter } from "./tree-reporter.ts";
@@ -43,6 +45,8 @@ export interface ComputeAgentSettings {
   readonly hosts: readonly HostConfig[];
   /** How many builds may run at a time on a host without its own limit. */
   readonly buildLimit: number;
+  /** How to look at the hosts again. Left out, they stay as they are. */
+  readonly watch?: { readonly source: HostSource; readonly everyMs: number };
 }
 
 export interface ComputeAgent extends Service {
@@ -50,6 +54,8 @@ export interface ComputeAgent extends Service {
   readonly ready: boolean;
   /** The guests that exist according to the journal. */
   guests(): readonly GuestEntry[];
+  /** Looks at the hosts now, and reports what has changed. */
+  lookAtHosts(): void;
   /** Closes all streams to conductors, as when the network fails. */
   loseConnections(): void;
 }
@@ -73,6 +79,7 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
       return running?.trees.settled ?? false;
     },
     guests,
+    lookAtHosts: () => running?.watcher.look(),
     loseConnections: () => running?.links.drop("the connection was lost"),
     async start() {
       const store = await GuestStore.open(deps.journal, deps.clock);
@@ -84,11 +91,13 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
       running = assemble(deps, settings, { store, chains, remover, observer, events });
       for (const name of left) running.builder.retain(name, INTERRUPTED);
       running.links.start();
+      running.watcher.start();
     },
     async close() {
       const closing = running;
       running = null;
       if (closing === null) return;
+      closing.watcher.stop();
       closing.trees.stop();
       await closing.links.close();
       // The journal closes first. Builds that end now stay in it as interrupted, and the next process cleans them up.
@@ -103,6 +112,7 @@ interface RunningAgent {
   readonly builder: GuestBuilder;
   readonly links: ConductorLinks;
   readonly trees: TreeReporter;
+  readonly watcher: HostWatcher;
 }
 
 function assemble(
@@ -122,7 +132,13 @@ function assemble(
   const reporter = new AttemptReporter(store, anyWelcomed);
   const limits = new Map(settings.hosts.map((host) => [host.name, host.build_limit ?? settings.buildLimit]));
   const builder = new GuestBuilder({ store, driver, remover, reporter, clock, events, limits });
-  const trees = new TreeReporter({ clock, events, anyWelcomed, trees: settings.hosts.map(treeOf) });
+  const known = settings.hosts.map(treeOf);
+  const trees = new TreeReporter({ clock, events, anyWelcomed, trees: known });
+  const { source, everyMs } = settings.watch ?? { source: fixedHosts(settings.hosts), everyMs: 60_000 };
+  const watcher = new HostWatcher({
+    ...{ clock, events, source, everyMs, trees: known },
+    onChanged: (tree) => trees.update(tree),
+  });
   const orders = new GuestOrders({ ...parts, driver, reporter, clock });
   const destroyer = new GuestDestroyer({ store, remover, builder, orders, reporter, clock, events });
   const failed = (error: unknown) => events.journalFailed(error);
@@ -167,7 +183,7 @@ function assemble(
   };
   const handlers = { hello, onOrder, onWelcome, onLost };
   const links = new ConductorLinks({ dialer: deps.dialer, addresses: settings.conductors, clock, events, handlers });
-  return { store, builder, links, trees };
+  return { store, builder, links, trees, watcher };
 }
 
 function helloOf({ agentId, hosts }: ComputeAgentSettings, store: GuestStore): Hello {

@@ -1,8 +1,11 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
 import { boolean, hostPort, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../../runtime/settings.ts";
+import { DiscoveredHost } from "./discovered-host.ts";
+import { discoverySettings } from "./discovery-settings.ts";
 import { type FakeScript, parseScript } from "./fake-script.ts";
-import { generateHosts, type HostConfig, readHostsFile } from "./host-config.ts";
+import { generateHosts } from "./host-config.ts";
+import { fixedHosts, type HostSource, hostsOfFile } from "./host-source.ts";
 
 const name = text({ pattern: /^[A-Za-z0-9._-]{1,100}$/, allowed: "letters, digits, dots, dashes and underscores" });
 const address = text({ pattern: /^\S+:\d{1,5}$/, allowed: "host:port" });
@@ -29,6 +32,15 @@ export const agentDeclaration = {
     hosts: optional(integer({ min: 1, max: 100_000 }), {
       about: "instead of a file: so many equal hosts, named after the agent",
     }),
+    discover: setting(boolean, {
+      about: "instead of both: the one host is this machine, with what it really has",
+      default: "false",
+    }),
+    updateResourcesSeconds: setting(integer({ min: 1, max: 86_400 }), {
+      about: "how often a discovered machine is looked at again",
+      default: "60",
+    }),
+    ...discoverySettings,
     dataDir: setting(text(), { about: "where the journal is kept", default: ".berth" }),
     buildLimit: setting(integer({ min: 1, max: 10_000 }), { about: "builds at a time on one host", default: "10" }),
     fake: optional(script, { about: "how the fake driver behaves on hosts without a script of their own" }),
@@ -55,15 +67,25 @@ export const agentDeclaration = {
 
 export type AgentOptions = ValuesOf<typeof agentDeclaration.settings>;
 
-/** The hosts that a process was told to carry. Throws a SettingsError if the options or the hosts file are wrong. */
-export function hostsOf(
-  options: Pick<AgentOptions, "agentId" | "hostsFile" | "hosts" | "fake">,
-): readonly HostConfig[] {
-  if ((options.hostsFile === null) === (options.hosts === null)) {
-    throw new SettingsError("give either BERTH_HOSTS_FILE (--hosts-file) or BERTH_HOSTS (--hosts)");
-  }
-  const hosts =
-    options.hostsFile === null ? generateHosts(options.agentId, options.hosts ?? 1) : readHostsFile(options.hostsFile);
-  const { fake } = options;
-  return fake === null ? hosts : hosts.map((host) => ({ fake, ...host }));
+/** Where the hosts come from that a process was told to carry. Throws a SettingsError unless exactly one place is named. */
+export function hostSourceOf(options: AgentOptions): HostSource {
+  const { agentId, hostsFile, hosts, discover, fake } = options;
+  if ([hostsFile !== null, hosts !== null, discover].filter(Boolean).length !== 1)
+    throw new SettingsError(
+      "give one of BERTH_HOSTS_FILE (--hosts-file), BERTH_HOSTS (--hosts) and BERTH_DISCOVER (--discover)",
+    );
+  const source =
+    hostsFile !== null
+      ? hostsOfFile(hostsFile)
+      : discover
+        ? new DiscoveredHost(options)
+        : fixedHosts(generateHosts(agentId, hosts ?? 1));
+  if (fake === null) return source;
+  return {
+    isLive: source.isLive,
+    look: () => {
+      const seen = source.look();
+      return { ...seen, hosts: seen.hosts.map((host) => ({ fake, ...host })) };
+    },
+  };
 }

@@ -5,23 +5,27 @@ import type { AgentEvents } from "./events.ts";
 
 /** A report without a verdict is repeated after this time. So is a refused one, because the cause of the refusal may be gone. */
 const REPEAT_MS = 5_000;
+/** After this time a host is reported again of which the cell has kept something in use. The use may have ended. */
+const KEPT_MS = 60_000;
 
 /**
  * Reports the provider tree of each host to one conductor, the sponsor, until the sponsor has accepted every report. When the sponsor is
- * lost, all trees are reported to another conductor. So at any time some conductor is responsible for each host being up.
+ * lost, all trees are reported to another conductor. So at any time some conductor is responsible for each host being up. A tree that changes
+ * is reported at once.
  */
 export class TreeReporter {
   readonly #clock: Clock;
   readonly #events: AgentEvents;
   readonly #anyWelcomed: () => ConductorStream | null;
-  readonly #trees: ReadonlyMap<string, TreeReport>;
-  /** Hosts whose latest report has not been accepted. */
-  readonly #open = new Set<string>();
+  readonly #trees: Map<string, TreeReport>;
+  /** Hosts whose latest report has not been accepted, each with the revision of the first report of its present tree to this sponsor. */
+  readonly #open = new Map<string, number>();
+  /** Hosts of which the cell keeps something that they no longer offer, with what it has said of it. */
+  readonly #kept = new Map<string, string>();
   #revision: number;
-  /** The revision of the first report to this sponsor. Trees do not change, so a verdict on any later report counts. */
-  #firstRevision = 0;
   #sponsor: ConductorStream | null = null;
   #timer: Timer | null = null;
+  #keptTimer: Timer | null = null;
 
   constructor(options: {
     readonly clock: Clock;
@@ -45,8 +49,15 @@ export class TreeReporter {
   welcomed(stream: ConductorStream): void {
     if (this.#sponsor !== null && !this.#sponsor.closed) return;
     this.#sponsor = stream;
-    this.#firstRevision = this.#revision + 1;
-    for (const host of this.#trees.keys()) this.#open.add(host);
+    for (const host of this.#trees.keys()) this.#open.set(host, this.#revision + 1);
+    this.#report();
+  }
+
+  /** Reports a host that has changed. Does nothing for a host that is not the agent's. */
+  update(tree: TreeReport): void {
+    if (!this.#trees.has(tree.host)) return;
+    this.#trees.set(tree.host, tree);
+    this.#open.set(tree.host, this.#revision + 1);
     this.#report();
   }
 
@@ -58,13 +69,20 @@ export class TreeReporter {
   }
 
   judged(verdict: TreeVerdict, from: ConductorStream): void {
-    if (from !== this.#sponsor || verdict.revision < this.#firstRevision) return;
-    if (verdict.refused === "") this.#open.delete(verdict.host);
-    else this.#events.treeRefused(verdict.host, verdict.refused);
+    const { host, revision, refused, kept } = verdict;
+    const firstRevision = this.#open.get(host);
+    if (from !== this.#sponsor || firstRevision === undefined || revision < firstRevision) return;
+    if (refused !== "") {
+      this.#events.treeRefused(host, refused);
+      return;
+    }
+    this.#open.delete(host);
+    this.#keep(host, kept);
   }
 
   stop(): void {
     this.#timer?.cancel();
+    this.#keptTimer?.cancel();
   }
 
   #report(): void {
@@ -72,10 +90,25 @@ export class TreeReporter {
     const sponsor = this.#sponsor;
     if (sponsor === null || sponsor.closed || this.#open.size === 0) return;
     this.#revision += 1;
-    for (const host of this.#open) {
+    for (const host of this.#open.keys()) {
       const tree = this.#trees.get(host);
       if (tree !== undefined) sponsor.send({ body: { $case: "tree", value: { ...tree, revision: this.#revision } } });
     }
     this.#timer = this.#clock.setTimer(REPEAT_MS, () => this.#report());
+  }
+
+  #keep(host: string, kept: readonly string[]): void {
+    if (kept.length === 0) {
+      this.#kept.delete(host);
+      return;
+    }
+    const said = kept.join("; ");
+    if (this.#kept.get(host) !== said) this.#events.treeKept(host, kept);
+    this.#kept.set(host, said);
+    this.#keptTimer ??= this.#clock.setTimer(KEPT_MS, () => {
+      this.#keptTimer = null;
+      for (const one of this.#kept.keys()) if (!this.#open.has(one)) this.#open.set(one, this.#revision + 1);
+      this.#report();
+    });
   }
 }

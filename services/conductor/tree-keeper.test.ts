@@ -73,10 +73,36 @@ test("takes over a repeated report once while the database does not answer", asy
   for (let revision = 2; revision <= 50; revision += 1) await trees.take(report(revision), connection);
   answer.resolve();
   await first;
-  const verdict = (revision: number) => ({ body: { $case: "tree", value: { host: "h", revision, refused: "" } } });
+  const verdict = (revision: number) => ({
+    body: { $case: "tree", value: { host: "h", revision, refused: "", kept: [] } },
+  });
   expect([puts, sent]).toEqual([1, [verdict(1)]]);
   await trees.take(report(51), connection);
   expect([puts, sent]).toEqual([2, [verdict(1), verdict(51)]]);
+});
+
+test("takes over the latest of the trees that arrived while the database did not answer", async () => {
+  const { ledger, store, events, commits, comparer, connection, sent } = setUp();
+  const answer = Promise.withResolvers<void>();
+  const slow = {
+    putTrees: async (trees: Parameters<typeof ledger.putTrees>[0]) => {
+      await answer.promise;
+      return ledger.putTrees(trees);
+    },
+  };
+  const trees = new TreeKeeper({ ledger: slow, store, comparer, commits, events, holders, carries: () => true });
+  const grown = (revision: number, total: number): TreeReport => {
+    const [root] = report(revision).providers;
+    return { ...report(revision), providers: [{ ...root!, inventories: { VCPU: { ...inventory, total } } }] };
+  };
+  const first = trees.take(report(1), connection);
+  await trees.take(grown(2, 16), connection);
+  await trees.take(grown(3, 24), connection);
+  answer.resolve();
+  await first;
+  expect(sent.map((message) => message.body?.$case === "tree" && message.body.value.revision)).toEqual([1, 3]);
+  const [root] = (await ledger.dump()).providers;
+  expect([...root!.inventories.values()]).toMatchObject([{ total: 24 }]);
 });
 
 test("does not wait for a guest whose host is lost before the order was sent", async () => {

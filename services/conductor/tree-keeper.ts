@@ -41,8 +41,8 @@ export class TreeKeeper {
   /** The hosts that this conductor has brought up, with their root providers. */
   readonly #up = new Map<AgentConnection, Map<string, HostUp>>();
   readonly #raising = new Set<AgentConnection>();
-  /** Hosts whose report is being processed. */
-  readonly #taking = new WeakMap<AgentConnection, Set<string>>();
+  /** Hosts whose report is being processed, with the latest report that has arrived meanwhile. */
+  readonly #taking = new WeakMap<AgentConnection, Map<string, TreeReport | null>>();
 
   constructor(options: {
     readonly ledger: ConductorLedger;
@@ -70,18 +70,29 @@ export class TreeKeeper {
 
   /**
    * Processes a report, and answers with a verdict when the host is up or cannot come up. Agents repeat a report until they get a verdict.
-   * Repetitions are dropped while the report is processed, so that they do not pile up while the database is away. Rejects when the
-   * conductor stops.
+   * Of the reports that arrive while one is processed, only the latest is processed afterwards, and only if the host has changed: so they do
+   * not pile up while the database is away. Rejects when the conductor stops.
    */
   async take(report: TreeReport, connection: AgentConnection): Promise<void> {
-    const taking = this.#taking.get(connection) ?? new Set<string>();
+    const taking = this.#taking.get(connection) ?? new Map<string, TreeReport | null>();
     this.#taking.set(connection, taking);
-    if (taking.has(report.host)) return;
-    taking.add(report.host);
+    const { host } = report;
+    if (taking.has(host)) {
+      taking.set(host, report);
+      return;
+    }
     try {
-      await this.#judge(report, connection);
+      for (
+        let next: TreeReport | null = report, last: TreeReport | null = null;
+        next !== null && !saysTheSame(next, last);
+      ) {
+        taking.set(host, null);
+        await this.#judge(next, connection);
+        last = next;
+        next = taking.get(host) ?? null;
+      }
     } finally {
-      taking.delete(report.host);
+      taking.delete(host);
     }
   }
 
@@ -89,7 +100,7 @@ export class TreeKeeper {
     const { host, revision } = report;
     const refused = await this.#takeOver(report, connection);
     if (refused !== null) this.#events.treeRefused(host, refused);
-    connection.stream.send({ body: { $case: "tree", value: { host, revision, refused: refused ?? "" } } });
+    connection.stream.send({ body: { $case: "tree", value: { host, revision, refused: refused ?? "", kept: [] } } });
   }
 
   async #takeOver(report: TreeReport, connection: AgentConnection): Promise<string | null> {
@@ -157,4 +168,8 @@ export class TreeKeeper {
       this.#raising.delete(connection);
     }
   }
+}
+
+function saysTheSame(report: TreeReport, last: TreeReport | null): boolean {
+  return last !== null && JSON.stringify({ ...report, revision: 0 }) === JSON.stringify({ ...last, revision: 0 });
 }

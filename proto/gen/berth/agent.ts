@@ -203,8 +203,13 @@ export interface InventoryReport {
 export interface TreeVerdict {
   host: string;
   revision: number;
-  /** Empty when the report was accepted, otherwise why it was refused (in use, name taken, malformed). */
+  /** Empty when the report was accepted, otherwise why it was refused (name taken, malformed). */
   refused: string;
+  /**
+   * Of an accepted report: a sentence for each thing that the cell keeps although the report leaves it out, because servers use it. The
+   * agent reports the tree again from time to time until there is none.
+   */
+  kept: string[];
 }
 
 /**
@@ -1915,7 +1920,7 @@ export const InventoryReport: MessageFns<InventoryReport> = {
 };
 
 function createBaseTreeVerdict(): TreeVerdict {
-  return { host: "", revision: 0, refused: "" };
+  return { host: "", revision: 0, refused: "", kept: [] };
 }
 
 export const TreeVerdict: MessageFns<TreeVerdict> = {
@@ -1928,6 +1933,9 @@ export const TreeVerdict: MessageFns<TreeVerdict> = {
     }
     if (message.refused !== "") {
       writer.uint32(26).string(message.refused);
+    }
+    for (const v of message.kept) {
+      writer.uint32(34).string(v!);
     }
     return writer;
   },
@@ -1969,6 +1977,14 @@ export const TreeVerdict: MessageFns<TreeVerdict> = {
             message.refused = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.kept.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1989,6 +2005,7 @@ export const TreeVerdict: MessageFns<TreeVerdict> = {
     message.host = object.host ?? "";
     message.revision = object.revision ?? 0;
     message.refused = object.refused ?? "";
+    message.kept = object.kept?.map((e) => e) || [];
     return message;
   },
 };

@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import type { HostFiles } from "./host-files.ts";
+import { hostTree } from "./host-tree.ts";
+import { type InspectedHost, inspectHost } from "./inspect-host.ts";
+import { keepKnown } from "./keep-known.ts";
+
+const CPU = "/sys/devices/system/cpu";
+const NODE = "/sys/devices/system/node";
+const PCI = "/sys/bus/pci/devices";
+const CARD = `${PCI}/0000:3b:00.0`;
+const files = {
+  "/proc/meminfo": "MemTotal: 4194304 kB\n",
+  [`${CPU}/online`]: "0-3\n",
+  [`${NODE}/node0/meminfo`]: "Node 0 MemTotal: 4194304 kB\n",
+  [`${NODE}/node0/cpulist`]: "0-3\n",
+  "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "16\n",
+  [`${CARD}/vendor`]: "0x8086\n",
+  [`${CARD}/device`]: "0x1572\n",
+  [`${CARD}/class`]: "0x120000\n",
+};
+
+function lookAt(texts: Readonly<Record<string, string>>, diskBytes: number | null = 10 * 1024 ** 3): InspectedHost {
+  const entries = new Map<string, string[]>();
+  for (const path of Object.keys(texts)) {
+    const parts = path.split("/");
+    for (let end = parts.length - 1; end > 1; end -= 1) {
+      const directory = parts.slice(0, end).join("/");
+      const names = entries.get(directory) ?? [];
+      if (!names.includes(parts[end]!)) entries.set(directory, [...names, parts[end]!]);
+    }
+  }
+  const host: HostFiles = { texts: new Map(Object.entries(texts)), entries, links: new Map(), unread: [], diskBytes };
+  return inspectHost(host);
+}
+
+function totals(host: InspectedHost): Record<string, number> {
+  const tree = hostTree(
+    host,
+    {
+      ...{ name: "h", flat: true, cpuSharedSet: null, cpuDedicatedSet: null, reservedHostCpus: 0 },
+      ...{ reservedHostMemoryMb: 0, reservedHostDiskMb: 0, pciDevices: null, enabledMdevTypes: [] },
+    },
+    () => {},
+  );
+  if (tree.kind === "refused") throw new Error(tree.reason);
+  const all = [tree.root, ...(tree.root.children ?? [])].flatMap(({ inventories }) => Object.entries(inventories));
+  return Object.fromEntries(all.map(([name, { total }]) => [name, total]));
+}
+
+const ALL = { VCPU: 4, MEMORY_MB: 4096, DISK_GB: 10, CUSTOM_MEMORY_PAGES_2048KB: 16, CUSTOM_PCI_8086_1572: 1 };
+
+function without(...paths: readonly string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(files).filter(([path]) => !paths.some((one) => path.startsWith(one))));
+}
+
+test("a first look has what the files say", () => {
+  expect(totals(lookAt(files))).toEqual(ALL);
+});
+
+test.each([
+  ["the memory", lookAt(without("/proc/meminfo", NODE)), "the memory could not be read this time"],
+  ["the CPUs", lookAt(without(CPU)), "the online CPUs could not be read"],
+  ["the disk", lookAt(files, null), "the size of the disk could not be read"],
+  ["all PCI devices", lookAt(without(PCI)), "the PCI devices could not be read"],
+  ["what a device is", lookAt(without(`${CARD}/device`)), "the device id of PCI device 0000:3b:00.0 could not be read"],
+])("%s that cannot be read any longer keeps the last known value, with a warning", (_, now, warning) => {
+  const kept = keepKnown(lookAt(files), now);
+  expect(totals(kept)).toEqual(ALL);
+  expect(kept.warnings.join("\n")).toContain(warning);
+});
+
+test("a value that is read is taken, greater or smaller, and a device that is gone is gone", () => {
+  const now = lookAt({
+    ...without(CARD),
+    [`${PCI}/0000:00:1f.0/vendor`]: "0x8086\n",
+    [`${CPU}/online`]: "0-1\n",
+    "/proc/meminfo": "MemTotal: 8388608 kB\n",
+  });
+  expect(totals(keepKnown(lookAt(files), now))).toEqual({
+    ...{ VCPU: 2, MEMORY_MB: 8192, DISK_GB: 10, CUSTOM_MEMORY_PAGES_2048KB: 16 },
+  });
+});
+
+test("keeps a value over many looks that cannot read it", () => {
+  let host = lookAt(files);
+  for (let look = 0; look < 5; look += 1) host = keepKnown(host, lookAt({}, null));
+  expect(totals(host)).toEqual(ALL);
+});

@@ -1,0 +1,123 @@
+import type { NumaNode } from "./discover-memory.ts";
+import type { MdevType, PciDevice } from "./discover-pci.ts";
+import type { InspectedHost } from "./inspect-host.ts";
+
+/**
+ * The host as it is now, with the values that were known before in place of those that could not be read this time, and a warning for each. A
+ * value that has become unreadable says nothing about the host, so it must not take anything away. What has vanished is not put back: a device
+ * that is no longer listed is gone.
+ */
+export function keepKnown(before: InspectedHost, now: InspectedHost): InspectedHost {
+  const warnings = [...now.warnings];
+  const keep = <Value>(what: string, old: Value, value: Value): Value => {
+    if (value !== null || old === null) return value;
+    warnings.push(`${what} could not be read this time: the last known value is kept`);
+    return old;
+  };
+  const host: InspectedHost = {
+    ...now,
+    packages: keep("the number of packages", before.packages, now.packages),
+    cores: keep("the number of cores", before.cores, now.cores),
+    threads: keep("the number of threads", before.threads, now.threads),
+    memoryBytes: keep("the memory", before.memoryBytes, now.memoryBytes),
+    diskBytes: keep("the size of the disk", before.diskBytes, now.diskBytes),
+    numaNodes: knownNodes(keep("the NUMA nodes", before.numaNodes, now.numaNodes), before, keep),
+    hugepages: knownPages(keep("the huge pages", before.hugepages, now.hugepages), before, keep),
+    pci: knownDevices(keep("the PCI devices", before.pci, now.pci), before, keep),
+    cpu: {
+      ...now.cpu,
+      online: keep("the online CPUs", before.cpu.online, now.cpu.online),
+      offline: keep("the offline CPUs", before.cpu.offline, now.cpu.offline),
+      isolated: keep("the isolated CPUs", before.cpu.isolated, now.cpu.isolated),
+      vendor: keep("the vendor of the CPU", before.cpu.vendor, now.cpu.vendor),
+      model: keep("the model of the CPU", before.cpu.model, now.cpu.model),
+      flags: keep("the flags of the CPU", before.cpu.flags, now.cpu.flags),
+    },
+    sev: {
+      ...now.sev,
+      sev: keep("SEV", before.sev.sev, now.sev.sev),
+      sevGuestsMax: keep("the number of SEV guests", before.sev.sevGuestsMax, now.sev.sevGuestsMax),
+    },
+  };
+  return { ...host, warnings };
+}
+
+type Keep = <Value>(what: string, old: Value, value: Value) => Value;
+
+function knownNodes(nodes: readonly NumaNode[] | null, before: InspectedHost, keep: Keep): readonly NumaNode[] | null {
+  return (
+    nodes?.map((node) => {
+      const old = before.numaNodes?.find(({ id }) => id === node.id);
+      if (old === undefined) return node;
+      return {
+        ...node,
+        memoryBytes: keep(`the memory of NUMA node ${node.id}`, old.memoryBytes, node.memoryBytes),
+        cpus: keep(`the CPUs of NUMA node ${node.id}`, old.cpus, node.cpus),
+      };
+    }) ?? null
+  );
+}
+
+function knownPages(pools: InspectedHost["hugepages"], before: InspectedHost, keep: Keep): InspectedHost["hugepages"] {
+  return (
+    pools?.map((pool) => {
+      const old = before.hugepages?.find(({ sizeKib }) => sizeKib === pool.sizeKib);
+      if (old === undefined) return pool;
+      const name = `the number of huge pages of ${pool.sizeKib} KiB`;
+      return {
+        ...pool,
+        total: keep(name, old.total, pool.total),
+        nodes: pool.nodes.map((node) => {
+          const oldNode = old.nodes.find(({ id }) => id === node.id);
+          return oldNode === undefined
+            ? node
+            : { ...node, total: keep(`${name} of NUMA node ${node.id}`, oldNode.total, node.total) };
+        }),
+      };
+    }) ?? null
+  );
+}
+
+function knownDevices(
+  devices: readonly PciDevice[] | null,
+  before: InspectedHost,
+  keep: Keep,
+): readonly PciDevice[] | null {
+  return (
+    devices?.map((device) => {
+      const old = before.pci?.find(({ address }) => address === device.address);
+      if (old === undefined) return device;
+      const of = (what: string) => `${what} of PCI device ${device.address}`;
+      return {
+        ...device,
+        vendor: keep(of("the vendor"), old.vendor, device.vendor),
+        device: keep(of("the device id"), old.device, device.device),
+        class: keep(of("the class"), old.class, device.class),
+        sriov:
+          device.sriov === null || old.sriov === null
+            ? device.sriov
+            : {
+                ...device.sriov,
+                totalVfs: keep(
+                  of("the greatest number of virtual functions"),
+                  old.sriov.totalVfs,
+                  device.sriov.totalVfs,
+                ),
+                numVfs: keep(of("the number of virtual functions"), old.sriov.numVfs, device.sriov.numVfs),
+              },
+        mdevTypes: device.mdevTypes.map((type) => knownMdevType(type, old, keep, of)),
+      };
+    }) ?? null
+  );
+}
+
+function knownMdevType(type: MdevType, device: PciDevice, keep: Keep, of: (what: string) => string): MdevType {
+  const old = device.mdevTypes.find((one) => one.type === type.type);
+  if (old === undefined) return type;
+  const name = of(`the number of mediated devices of type ${type.type}`);
+  return {
+    ...type,
+    available: keep(name, old.available, type.available),
+    existing: keep(name, old.existing, type.existing),
+  };
+}

@@ -1,0 +1,44 @@
+import { existsSync } from "node:fs";
+import { hostname } from "node:os";
+import { readHostFiles } from "../../adapters/sysfs/read-host-files.ts";
+import { hostTree, type TreeOptions } from "../../core/discovery/host-tree.ts";
+import { type InspectedHost, inspectHost } from "../../core/discovery/inspect-host.ts";
+import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
+import { SettingsError } from "../../runtime/settings.ts";
+import type { DiscoveryOptions } from "./discovery-settings.ts";
+
+/** Reads what the machine, or the copy of one, says about itself. Throws a SettingsError when the sysroot is none. Cost: 15 to 60 ms. */
+export function readMachine({ sysroot, instancesPath }: DiscoveryOptions): InspectedHost {
+  if (sysroot !== null && !["proc", "sys"].some((name) => existsSync(`${sysroot}/${name}`)))
+    throw new SettingsError(`sysroot is ${JSON.stringify(sysroot)}: it must be a directory that has proc or sys in it`);
+  return inspectHost(readHostFiles({ sysroot, instancesPath }));
+}
+
+/** Makes the tree of the machine, and returns the machine with the tree's warnings added. Throws a SettingsError if a set of CPUs cannot be used. */
+export function treeOfMachine(
+  machine: InspectedHost,
+  options: DiscoveryOptions,
+): { readonly machine: InspectedHost; readonly tree: TreeProvider } {
+  const warnings = [...machine.warnings];
+  const tree = hostTree(machine, treeOptionsOf(options), (warning) => void warnings.push(warning));
+  if (tree.kind === "refused") throw new SettingsError(tree.reason);
+  return { machine: { ...machine, warnings }, tree: tree.root };
+}
+
+function treeOptionsOf(options: DiscoveryOptions): TreeOptions {
+  return {
+    ...options,
+    name: options.host ?? nameOf(options.sysroot),
+    enabledMdevTypes: options.enabledMdevTypes ?? [],
+  };
+}
+
+/** A sysroot does not contain its host's name, so the directory's name is used, reduced to the characters that host names allow. */
+function nameOf(sysroot: string | null): string {
+  if (sysroot === null) return hostname();
+  const [last = ""] = sysroot
+    .split("/")
+    .filter((part) => part !== "" && part !== ".")
+    .slice(-1);
+  return last.replace(/[^A-Za-z0-9._-]/g, "-").slice(0, 200) || "host";
+}

@@ -1,0 +1,89 @@
+import { rmSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { readSettings } from "../../runtime/settings.ts";
+import { makeSysroot, numaNode, sriovCard, twoSockets } from "../../test/rigs/made-up-sysroot.ts";
+import { treeOf } from "./host-config.ts";
+import type { LookAtHosts } from "./host-source.ts";
+import { agentDeclaration, hostSourceOf } from "./settings.ts";
+
+const GIB_KIB = 1024 ** 2;
+const options = (...argv: readonly string[]) => {
+  const read = readSettings(agentDeclaration, { argv: ["--agent-id", "a", "--conductors", "c:1", ...argv], env: {} });
+  if (read.kind === "help") throw new Error("no help was asked for");
+  return read.settings;
+};
+
+function totals({ hosts }: LookAtHosts): unknown {
+  const providers = hosts.flatMap((host) => treeOf(host).providers);
+  return Object.fromEntries(
+    providers.map(({ name, inventories }) => [
+      name,
+      Object.fromEntries(Object.entries(inventories).map(([key, { total }]) => [key, total])),
+    ]),
+  );
+}
+
+function machine(): string {
+  return makeSysroot(
+    twoSockets(),
+    numaNode(0, "0-1,4-5", 8 * GIB_KIB, { 2048: 512 }),
+    numaNode(1, "2-3,6-7", 8 * GIB_KIB),
+    sriovCard(),
+  );
+}
+
+test("an agent's one host is the machine, with the tree and the CPU that it has", () => {
+  const seen = hostSourceOf(options("--discover", "--sysroot", machine(), "--host", "h")).look();
+  expect(totals(seen)).toEqual({
+    h: {},
+    h_numa0: { VCPU: 4, MEMORY_MB: 8192, CUSTOM_MEMORY_PAGES_2048KB: 512 },
+    h_numa1: { VCPU: 4, MEMORY_MB: 8192 },
+    "h_numa1_0000:3b:00.0": { SRIOV_NET_VF: 2 },
+  });
+  expect(JSON.parse(treeOf(seen.hosts[0]!).hypervisor!.cpuInfo)).toEqual({
+    model: "Made-up CPU",
+    vendor: "GenuineIntel",
+    topology: { cells: 2, sockets: 1, cores: 2, threads: 2 },
+    features: ["fpu", "vmx", "avx2"],
+  });
+  expect(seen.warnings.join("\n")).toContain("the disk is unknown");
+});
+
+test("a host that is looked at again has what changed, and keeps what can no longer be read", () => {
+  const sysroot = machine();
+  const source = hostSourceOf(options("--discover", "--sysroot", sysroot, "--host", "h", "--flat"));
+  const before = source.look();
+  writeFileSync(join(sysroot, "sys/devices/system/cpu/online"), "0-5\n");
+  rmSync(join(sysroot, "proc/meminfo"));
+  rmSync(join(sysroot, "sys/devices/system/node"), { recursive: true });
+  const after = source.look();
+  expect(totals(before)).toMatchObject({ h: { VCPU: 8, MEMORY_MB: 16_384 } });
+  expect(totals(after)).toMatchObject({ h: { VCPU: 6, MEMORY_MB: 16_384 } });
+  expect(after.warnings.join("\n")).toContain("the memory could not be read this time: the last known value is kept");
+});
+
+test("a device keeps its provider when its host changes from a flat tree to one of NUMA nodes", () => {
+  const card = (...flags: readonly string[]) => {
+    const { hosts } = hostSourceOf(options("--discover", "--sysroot", machine(), "--host", "h", ...flags)).look();
+    return treeOf(hosts[0]!).providers.find(({ name }) => name.endsWith("3b:00.0"))?.uuid;
+  };
+  expect(card()).toBeDefined();
+  expect(card("--flat")).toBe(card());
+});
+
+test("the machine that the agent runs on has its own name, and its architecture", () => {
+  const [host] = hostSourceOf(options("--discover")).look().hosts;
+  expect(host).toMatchObject({
+    name: hostname(),
+    hypervisor: { supported_instances: [[expect.any(String), "fake", "hvm"]] },
+  });
+});
+
+test.each([[[]], [["--discover", "--hosts", "2"]], [["--hosts", "2", "--hosts-file", "f"]]])(
+  "exactly one place of hosts is named, unlike %j",
+  (argv) => {
+    expect(() => hostSourceOf(options(...argv))).toThrow("give one of BERTH_HOSTS_FILE");
+  },
+);

@@ -1,0 +1,74 @@
+import { machine as architectureOfMachine } from "node:os";
+import type { InspectedHost } from "../../core/discovery/inspect-host.ts";
+import { keepKnown } from "../../core/discovery/keep-known.ts";
+import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
+import { readMachine, treeOfMachine } from "./discover-machine.ts";
+import type { DiscoveryOptions } from "./discovery-settings.ts";
+import { derivedProviderUuid, type HostConfig } from "./host-config.ts";
+import type { HostSource, LookAtHosts } from "./host-source.ts";
+
+/**
+ * The machine that the agent runs on (or a copy of one) as its only host. Each look reads the machine. A value that was known once and cannot
+ * be read later keeps its last known value.
+ */
+export class DiscoveredHost implements HostSource {
+  readonly isLive = true;
+  readonly #options: DiscoveryOptions;
+  #known: InspectedHost | null = null;
+
+  constructor(options: DiscoveryOptions) {
+    this.#options = options;
+  }
+
+  look(): LookAtHosts {
+    const read = readMachine(this.#options);
+    const known = this.#known === null ? read : keepKnown(this.#known, read);
+    const { machine, tree } = treeOfMachine(known, this.#options);
+    this.#known = known;
+    const architecture = this.#options.sysroot === null ? architectureOfMachine() : null;
+    return { hosts: [hostOf(machine, tree, architecture)], warnings: machine.warnings };
+  }
+}
+
+function hostOf(machine: InspectedHost, tree: TreeProvider, architecture: string | null): HostConfig {
+  return {
+    name: tree.name,
+    inventories: { ...tree.inventories },
+    traits: [...tree.traits],
+    children: (tree.children ?? []).map((child) => ({
+      name: child.name,
+      inventories: { ...child.inventories },
+      traits: [...child.traits],
+      // A device keeps its provider when the host changes between a flat tree and one by NUMA nodes.
+      children: (child.children ?? []).map(({ name, inventories, traits }) => ({
+        ...{ name, inventories: { ...inventories }, traits: [...traits] },
+        uuid: derivedProviderUuid(`${tree.name}_${name}`),
+      })),
+    })),
+    hypervisor: {
+      ...(architecture === null ? {} : { supported_instances: [[architecture, "fake", "hvm"]] }),
+      cpu_info: cpuInfo(machine, architecture),
+    },
+  };
+}
+
+/** As Nova's cpu_info: sockets are counted for each NUMA node, cores for each socket and threads for each core. */
+function cpuInfo(machine: InspectedHost, architecture: string | null): Readonly<Record<string, unknown>> {
+  const { packages, cores, threads, numaNodes, cpu } = machine;
+  const cells = numaNodes?.filter((node) => node.cpus?.length !== 0).length || 1;
+  const share = (all: number | null, among: number | null) =>
+    all === null || among === null ? null : Math.max(1, Math.floor(all / among));
+  const topology = {
+    cells,
+    sockets: share(packages, cells),
+    cores: share(cores, packages),
+    threads: share(threads, cores),
+  };
+  return {
+    ...(architecture === null ? {} : { arch: architecture }),
+    ...(cpu.model === null ? {} : { model: cpu.model }),
+    ...(cpu.vendor === null ? {} : { vendor: cpu.vendor }),
+    topology: Object.fromEntries(Object.entries(topology).filter(([, count]) => count !== null)),
+    features: cpu.flags ?? [],
+  };
+}

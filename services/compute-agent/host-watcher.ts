@@ -1,0 +1,97 @@
+import type { TreeReport } from "../../proto/gen/berth/agent.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { AgentEvents } from "./events.ts";
+import { treeOf } from "./host-config.ts";
+import type { HostSource, LookAtHosts } from "./host-source.ts";
+import { messageOf } from "./message-of.ts";
+
+/**
+ * Looks at an agent's hosts while it runs and passes on each tree that has changed. A look that fails changes nothing: the hosts keep the
+ * trees that they had. The set of hosts is that of the agent's start, because conductors know an agent by the hosts of its hello.
+ */
+export class HostWatcher {
+  readonly #clock: Clock;
+  readonly #events: AgentEvents;
+  readonly #source: HostSource;
+  readonly #everyMs: number;
+  readonly #onChanged: (tree: TreeReport) => void;
+  /** The last tree of each host, as JSON. */
+  readonly #trees: Map<string, string>;
+  #warnings: ReadonlySet<string> = new Set();
+  #otherHosts = "";
+  #timer: Timer | null = null;
+  #stopped = false;
+
+  constructor(options: {
+    readonly clock: Clock;
+    readonly events: AgentEvents;
+    readonly source: HostSource;
+    /** The time between two looks. It varies by a quarter, so that agents that were started together do not all report together. */
+    readonly everyMs: number;
+    /** The trees that the agent has started with. */
+    readonly trees: readonly TreeReport[];
+    readonly onChanged: (tree: TreeReport) => void;
+  }) {
+    this.#clock = options.clock;
+    this.#events = options.events;
+    this.#source = options.source;
+    this.#everyMs = options.everyMs;
+    this.#onChanged = options.onChanged;
+    this.#trees = new Map(options.trees.map((tree) => [tree.host, JSON.stringify(tree)]));
+  }
+
+  start(): void {
+    if (this.#source.isLive) this.#plan();
+  }
+
+  /** Looks now, in addition to the planned looks. */
+  look(): void {
+    if (this.#stopped) return;
+    let seen: LookAtHosts;
+    try {
+      seen = this.#source.look();
+    } catch (error) {
+      this.#events.hostsUnreadable(messageOf(error));
+      return;
+    }
+    this.#warn(seen.warnings);
+    this.#compareNames(seen);
+    for (const tree of seen.hosts.map(treeOf)) {
+      const text = JSON.stringify(tree);
+      const before = this.#trees.get(tree.host);
+      if (before === undefined || before === text) continue;
+      this.#trees.set(tree.host, text);
+      this.#events.treeChanged(tree.host);
+      this.#onChanged(tree);
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+  }
+
+  #plan(): void {
+    const delayMs = this.#everyMs * (0.75 + Math.random() / 2);
+    this.#timer = this.#clock.setTimer(delayMs, () => {
+      this.look();
+      if (!this.#stopped) this.#plan();
+    });
+  }
+
+  /** A warning is logged when it first applies, and again only after it has ceased to apply. */
+  #warn(warnings: readonly string[]): void {
+    for (const warning of warnings) if (!this.#warnings.has(warning)) this.#events.hostDoubtful(warning);
+    this.#warnings = new Set(warnings);
+  }
+
+  #compareNames({ hosts }: LookAtHosts): void {
+    const names = new Set(hosts.map(({ name }) => name));
+    const added = [...names].filter((name) => !this.#trees.has(name));
+    const removed = [...this.#trees.keys()].filter((name) => !names.has(name));
+    const others = JSON.stringify([added, removed]);
+    if (others === this.#otherHosts) return;
+    this.#otherHosts = others;
+    if (added.length + removed.length > 0) this.#events.hostsDiffer(added, removed);
+  }
+}
